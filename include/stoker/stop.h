@@ -1,0 +1,40 @@
+/*
+ * stoker/stop.h - asking work in progress to end.
+ *
+ * The owner zero-initialises a stk_stop, hands it to a call that takes long, and may then ask for an
+ * end from another thread or from a signal handler: stk_stop_request() is async-signal-safe. Work
+ * looks at it between steps.
+ */
+#ifndef STOKER_STOP_H
+#define STOKER_STOP_H
+
+#include <stdatomic.h>
+
+#include <stoker/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum stk_stop_level {
+    STK_STOP_NONE = 0,
+    STK_STOP_SOON, /* finish the step, keep the best weights, deliver what there is */
+    STK_STOP_NOW   /* give up at once; files that are complete stay as they are */
+} stk_stop_level;
+
+typedef struct stk_stop {
+    atomic_int level;      /* a stk_stop_level; it only ever rises */
+    atomic_int deadline_s; /* seconds allowed for ending once the level left NONE; 0: no limit */
+} stk_stop;
+
+/* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end. */
+STK_API void stk_stop_request(stk_stop *stop, stk_stop_level level, int deadline_s);
+
+/* The level now; STK_STOP_NONE when stop is NULL. */
+STK_API stk_stop_level stk_stop_asked(const stk_stop *stop);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,193 @@
+/* csv.c - a table is read in one pass that moves each field's characters left over its quotes. */
+#include "base/csv.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+typedef struct reader {
+    const char *name; /* for errors */
+    char *at;         /* next character to read */
+    char *end;
+    char *out; /* where the next decoded character goes; never right of at */
+    size_t line;
+    size_t capacity;       /* of cells */
+    size_t count;          /* cells so far */
+    size_t lines_capacity; /* of lines */
+} reader;
+
+static stk_status quoted_field(reader *r, stk_error *err) {
+    size_t start = r->line;
+    r->at++;
+    for (;;) {
+        if (r->at >= r->end) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: a quote opens here and never closes; close it or double "
+                            "it if it is part of the text",
+                            r->name, start);
+        }
+        char c = *r->at++;
+        if (c == '"') {
+            if (r->at < r->end && *r->at == '"') {
+                r->at++;
+            } else {
+                return STK_OK;
+            }
+        }
+        r->line += c == '\n';
+        *r->out++ = c;
+    }
+}
+
+/* One field up to and with its delimiter; *last says that the row ends with it. */
+static stk_status read_field(reader *r, const char **field, bool *last, stk_error *err) {
+    *field = r->out;
+    if (r->at < r->end && *r->at == '"') {
+        stk_status status = quoted_field(r, err);
+        if (status != STK_OK) {
+            return status;
+        }
+    }
+    while (r->at < r->end && *r->at != ',' && *r->at != '\n' && *r->at != '\r') {
+        *r->out++ = *r->at++;
+    }
+    *last = r->at >= r->end || *r->at != ',';
+    if (r->at < r->end) {
+        bool cr = *r->at == '\r';
+        r->line += *last ? 1 : 0;
+        r->at++;
+        if (cr && r->at < r->end && *r->at == '\n') {
+            r->at++;
+        }
+    }
+    /* The delimiter has been passed (or the text has its own NUL), so there is room for this. */
+    *r->out++ = '\0';
+    return STK_OK;
+}
+
+static stk_status add_cell(stk_csv *csv, reader *r, const char *field, stk_error *err) {
+    const char **cells = stk_mem_grow(csv->cells, &r->capacity, r->count + 1, sizeof *cells);
+    if (cells == NULL) {
+        return STK_FAIL_MEMORY(err, r->name);
+    }
+    csv->cells = cells;
+    cells[r->count++] = field;
+    return STK_OK;
+}
+
+static stk_status read_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+    size_t line = r->line;
+    size_t fields = 0;
+    size_t *lines = stk_mem_grow(csv->lines, &r->lines_capacity, row + 1, sizeof *lines);
+    if (lines == NULL) {
+        return STK_FAIL_MEMORY(err, r->name);
+    }
+    csv->lines = lines;
+    lines[row] = line;
+    for (bool last = false; !last; fields++) {
+        const char *field;
+        stk_status status = read_field(r, &field, &last, err);
+        status = status == STK_OK ? add_cell(csv, r, field, err) : status;
+        if (status != STK_OK) {
+            return status;
+        }
+    }
+    if (row == 0) {
+        csv->columns = fields;
+    } else if (fields != csv->columns) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s, line %zu: the row has %zu field%s, the header %zu; mend the row or "
+                        "put text with commas in quotes",
+                        r->name, line, fields, fields == 1 ? "" : "s", csv->columns);
+    }
+    return STK_OK;
+}
+
+/* Takes over buffer, which has a NUL behind its size bytes. */
+static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
+    memset(csv, 0, sizeof *csv);
+    csv->buffer = buffer;
+    reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
+    const char *nul = memchr(buffer, '\0', size);
+    if (nul != NULL) {
+        stk_csv_free(csv);
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is not a CSV file: it holds a zero byte (is it UTF-16? save it as "
+                        "UTF-8)",
+                        name);
+    }
+    if (size >= 3 && memcmp(buffer, "\xEF\xBB\xBF", 3) == 0) {
+        r.at += 3;
+    }
+    size_t rows = 0;
+    stk_status status = STK_OK;
+    while (status == STK_OK && r.at < r.end) {
+        if (*r.at == '\n' || *r.at == '\r') {
+            r.line += *r.at == '\n';
+            r.at++;
+            continue;
+        }
+        status = read_row(csv, &r, rows++, err);
+    }
+    if (status == STK_OK && rows == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA, "%s is empty; it needs a header row and data", name);
+    }
+    if (status != STK_OK) {
+        stk_csv_free(csv);
+        return status;
+    }
+    csv->header = csv->cells;
+    csv->rows = rows - 1;
+    return STK_OK;
+}
+
+stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err) {
+    char *buffer;
+    size_t size;
+    stk_status status = stk_file_read(path, 0, &buffer, &size, err);
+    return status == STK_OK ? parse(path, buffer, size, csv, err) : status;
+}
+
+stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
+                         stk_error *err) {
+    char *buffer = stk_mem_strndup(text, size);
+    return buffer != NULL ? parse(name, buffer, size, csv, err) : STK_FAIL_MEMORY(err, name);
+}
+
+void stk_csv_free(stk_csv *csv) {
+    stk_mem_free(csv->buffer);
+    stk_mem_free(csv->cells);
+    stk_mem_free(csv->lines);
+    memset(csv, 0, sizeof *csv);
+}
+
+const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column) {
+    return csv->cells[(row + 1) * csv->columns + column];
+}
+
+size_t stk_csv_column(const stk_csv *csv, const char *name) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < csv->columns; i++) {
+            if (pass == 0 ? stk_str_equal(csv->header[i], name)
+                          : stk_str_equal_nocase(csv->header[i], name)) {
+                return i;
+            }
+        }
+    }
+    return SIZE_MAX;
+}
+
+void stk_csv_append(stk_str *out, const char *field) {
+    if (field[strcspn(field, ",\"\r\n")] == '\0') {
+        stk_str_append(out, field);
+        return;
+    }
+    stk_str_append(out, "\"");
+    for (const char *p = field; *p != '\0'; p++) {
+        stk_str_append_bytes(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    }
+    stk_str_append(out, "\"");
+}

@@ -1,0 +1,23 @@
+/* error.h - raising errors. Threads: an error belongs to the thread that owns it. */
+#ifndef STK_BASE_ERROR_H
+#define STK_BASE_ERROR_H
+
+#include <stoker/status.h>
+
+/*
+ * Fills err, if it is not NULL and not set yet, and returns the status, so that a failing function
+ * ends with `return STK_FAIL(err, STK_ERR_DATA, "cannot read %s: %s", path, why);`.
+ */
+#define STK_FAIL(err, status, ...) stk_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__)
+
+/* The same for memory that could not be had; `what` says what it was for. */
+#define STK_FAIL_MEMORY(err, what) \
+    STK_FAIL((err), STK_ERR_MEMORY, "out of memory for %s; free some memory and run again", (what))
+
+stk_status stk_error_set(stk_error *err, stk_status status, const char *file, int line,
+                         const char *format, ...) STK_PRINTF(5, 6);
+
+/* Makes err usable for another attempt. */
+void stk_error_clear(stk_error *err);
+
+#endif

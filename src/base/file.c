@@ -1,0 +1,334 @@
+/* file.c - whole files in, atomic files out. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define FAIL_SYSTEM(err, what, path) \
+    STK_FAIL((err), STK_ERR_STORAGE, "cannot %s %s: %s", (what), (path), strerror(errno))
+
+struct stk_file_writer {
+    int fd;       /* the hidden file */
+    char *path;   /* owned: where it goes */
+    char *hidden; /* owned: where it grows */
+};
+
+static stk_status read_open_file(int fd, const char *path, size_t max_bytes, char **data,
+                                 size_t *size, stk_error *err) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return FAIL_SYSTEM(err, "read", path);
+    }
+    if (S_ISDIR(info.st_mode)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is a folder", path);
+    }
+    size_t capacity = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 1;
+    size_t length = 0;
+    char *buffer = NULL;
+    for (;;) {
+        if (max_bytes > 0 && length > max_bytes) {
+            stk_mem_free(buffer);
+            return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is larger than %zu bytes",
+                            path, max_bytes);
+        }
+        if (buffer == NULL || length + 1 >= capacity) {
+            capacity = buffer == NULL ? capacity : capacity * 2;
+            char *grown = stk_mem_resize(buffer, capacity, 1);
+            if (grown == NULL) {
+                stk_mem_free(buffer);
+                return STK_FAIL_MEMORY(err, path);
+            }
+            buffer = grown;
+        }
+        ssize_t got = read(fd, buffer + length, capacity - length - 1);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            stk_mem_free(buffer);
+            return FAIL_SYSTEM(err, "read", path);
+        }
+        if (got == 0) {
+            break;
+        }
+        length += (size_t)got;
+    }
+    buffer[length] = '\0';
+    *data = buffer;
+    *size = length;
+    return STK_OK;
+}
+
+stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
+                         stk_error *err) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return FAIL_SYSTEM(err, "read", path);
+    }
+    stk_status status = read_open_file(fd, path, max_bytes, data, size, err);
+    close(fd);
+    return status;
+}
+
+static void free_writer(stk_file_writer *writer) {
+    if (writer->fd >= 0) {
+        close(writer->fd);
+    }
+    stk_mem_free(writer->hidden);
+    stk_mem_free(writer->path);
+    stk_mem_free(writer);
+}
+
+stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
+    stk_file_writer *writer = stk_mem_new(1, sizeof *writer);
+    if (writer == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    const char *base = stk_path_base(path);
+    writer->path = stk_mem_strdup(path);
+    writer->hidden = stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base,
+                                    (long)getpid());
+    writer->fd = -1;
+    if (writer->path == NULL || writer->hidden == NULL) {
+        free_writer(writer);
+        return STK_FAIL_MEMORY(err, path);
+    }
+    writer->fd = open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (writer->fd < 0) {
+        stk_status status = FAIL_SYSTEM(err, "write", path);
+        free_writer(writer);
+        return status;
+    }
+    *out = writer;
+    return STK_OK;
+}
+
+stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size,
+                           stk_error *err) {
+    const char *bytes = data;
+    while (size > 0) {
+        ssize_t written = write(writer->fd, bytes, size);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return FAIL_SYSTEM(err, "write", writer->path);
+        }
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return STK_OK;
+}
+
+/* The rename itself must reach the disk too; a file system that cannot sync folders is fine. */
+static void sync_parent(const char *path) {
+    char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
+    if (folder != NULL) {
+        int fd = open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void)fsync(fd);
+            close(fd);
+        }
+        stk_mem_free(folder);
+    }
+}
+
+stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
+    stk_status status = STK_OK;
+    if (fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
+        status = FAIL_SYSTEM(err, "write", writer->path);
+    }
+    if (close(writer->fd) != 0 && status == STK_OK) {
+        status = FAIL_SYSTEM(err, "write", writer->path);
+    }
+    writer->fd = -1;
+    if (status == STK_OK && rename(writer->hidden, writer->path) != 0) {
+        status = FAIL_SYSTEM(err, "write", writer->path);
+    }
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    sync_parent(writer->path);
+    free_writer(writer);
+    return STK_OK;
+}
+
+void stk_file_discard(stk_file_writer *writer) {
+    if (writer != NULL) {
+        unlink(writer->hidden);
+        free_writer(writer);
+    }
+}
+
+stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
+    stk_file_writer *writer = NULL;
+    stk_status status = stk_file_create(&writer, path, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = stk_file_append(writer, data, size, err);
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    return stk_file_commit(writer, err);
+}
+
+stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {
+    *made = mkdir(path, 0777) == 0;
+    if (!*made && errno != EEXIST) {
+        return FAIL_SYSTEM(err, "make the folder", path);
+    }
+    return STK_OK;
+}
+
+stk_status stk_dir_make(const char *path, stk_error *err) {
+    char *copy = stk_mem_strdup(path);
+    if (copy == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    stk_status status = STK_OK;
+    for (char *p = copy + 1; status == STK_OK; p++) {
+        if (*p == '/' || *p == '\0') {
+            char kept = *p;
+            *p = '\0';
+            bool made;
+            if (!stk_path_is_dir(copy)) {
+                status = stk_dir_claim(copy, &made, err);
+                if (status == STK_OK && !stk_path_is_dir(copy)) {
+                    status = STK_FAIL(err, STK_ERR_STORAGE,
+                                      "cannot make the folder %s: %s is a file", path, copy);
+                }
+            }
+            *p = kept;
+            if (kept == '\0') {
+                break;
+            }
+        }
+    }
+    stk_mem_free(copy);
+    return status;
+}
+
+static int compare_entries(const void *a, const void *b) {
+    return strcmp(((const stk_dir_entry *)a)->name, ((const stk_dir_entry *)b)->name);
+}
+
+/* The kind that readdir tells, or stat's answer where it tells none or a link. */
+static bool entry_is_dir(int folder_fd, const struct dirent *entry) {
+    if (entry->d_type == DT_DIR) {
+        return true;
+    }
+    struct stat info;
+    return (entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK) &&
+           fstatat(folder_fd, entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
+}
+
+stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
+    memset(list, 0, sizeof *list);
+    DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return FAIL_SYSTEM(err, "list the folder", path);
+    }
+    size_t capacity = 0;
+    stk_status status = STK_OK;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL) {
+            status = errno != 0 ? FAIL_SYSTEM(err, "list the folder", path) : STK_OK;
+            break;
+        }
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        stk_dir_entry *grown =
+            stk_mem_grow(list->entries, &capacity, list->count + 1, sizeof *list->entries);
+        char *name = stk_mem_strdup(entry->d_name);
+        if (grown != NULL) {
+            list->entries = grown;
+        }
+        if (grown == NULL || name == NULL) {
+            stk_mem_free(name);
+            status = STK_FAIL_MEMORY(err, path);
+            break;
+        }
+        list->entries[list->count++] = (stk_dir_entry){name, entry_is_dir(dirfd(dir), entry)};
+    }
+    closedir(dir);
+    if (status != STK_OK) {
+        stk_dir_list_free(list);
+        return status;
+    }
+    if (list->count > 1) {
+        qsort(list->entries, list->count, sizeof *list->entries, compare_entries);
+    }
+    return STK_OK;
+}
+
+void stk_dir_list_free(stk_dir_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        stk_mem_free(list->entries[i].name);
+    }
+    stk_mem_free(list->entries);
+    memset(list, 0, sizeof *list);
+}
+
+bool stk_path_is_dir(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool stk_path_is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+char *stk_path_join(const char *a, const char *b) {
+    if (a[0] == '\0' || b[0] == '/') {
+        return stk_mem_strdup(b);
+    }
+    return stk_str_format(a[strlen(a) - 1] == '/' ? "%s%s" : "%s/%s", a, b);
+}
+
+const char *stk_path_base(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err) {
+    *taken = false;
+    int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (opened < 0) {
+        return FAIL_SYSTEM(err, "open the lock", path);
+    }
+    if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+        /* File systems without locks (some network mounts) must not stop a run. */
+        *taken = errno != EWOULDBLOCK;
+        if (!*taken) {
+            close(opened);
+            return STK_OK;
+        }
+    }
+    *taken = true;
+    *fd = opened;
+    return STK_OK;
+}
+
+void stk_file_unlock(int fd) {
+    if (fd >= 0) {
+        close(fd);
+    }
+}

@@ -1,0 +1,72 @@
+/*
+ * file.h - reading whole files, writing them so that a kill leaves the old or the new one, folders.
+ *
+ * Errors are STK_ERR_STORAGE with the path and the system's reason. Threads: safe.
+ */
+#ifndef STK_BASE_FILE_H
+#define STK_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+/*
+ * Reads all of a regular file. The buffer has one NUL behind the contents and is freed with
+ * stk_mem_free. A file over max_bytes is an error; 0 means no limit.
+ */
+STK_CHECKED stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
+                                     stk_error *err);
+
+/* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
+STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
+                                      stk_error *err);
+
+/*
+ * The same for contents that come piece by piece. Pieces go to a hidden file beside `path`;
+ * commit syncs it and renames it; discard (NULL is fine) removes it. Both free the writer.
+ */
+typedef struct stk_file_writer stk_file_writer;
+STK_CHECKED stk_status stk_file_create(stk_file_writer **writer, const char *path, stk_error *err);
+STK_CHECKED stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size,
+                                       stk_error *err);
+STK_CHECKED stk_status stk_file_commit(stk_file_writer *writer, stk_error *err);
+void stk_file_discard(stk_file_writer *writer);
+
+/* Makes a folder and its parents; one that exists is fine. */
+STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);
+
+/* Makes one folder that must not exist yet: *made says whether it was this call that made it. */
+STK_CHECKED stk_status stk_dir_claim(const char *path, bool *made, stk_error *err);
+
+typedef struct stk_dir_entry {
+    char *name;   /* owned by the list */
+    bool is_dir;  /* links are followed */
+} stk_dir_entry;
+
+typedef struct stk_dir_list {
+    stk_dir_entry *entries; /* sorted by the bytes of the name; hidden ones left out */
+    size_t count;
+} stk_dir_list;
+
+STK_CHECKED stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err);
+void stk_dir_list_free(stk_dir_list *list);
+
+bool stk_path_is_dir(const char *path);
+bool stk_path_is_file(const char *path);
+
+/* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
+char *stk_path_join(const char *a, const char *b);
+
+/* What stands behind the last slash; a pointer into path. */
+const char *stk_path_base(const char *path);
+
+/*
+ * Takes an exclusive lock on a file, which is created: *fd holds it until stk_file_unlock or the
+ * end of the process. *taken is false when another process (or this one) holds it.
+ */
+STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
+void stk_file_unlock(int fd);
+
+#endif

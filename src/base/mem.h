@@ -1,0 +1,42 @@
+/*
+ * mem.h - all memory of the library comes from here, so that a test can make the Nth request fail.
+ *
+ * Every function returns NULL when there is no memory; callers turn that into STK_ERR_MEMORY. What
+ * is returned is freed with stk_mem_free. Threads: safe.
+ */
+#ifndef STK_BASE_MEM_H
+#define STK_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* `count` elements of `size` bytes, zeroed. A product that overflows is a failure. */
+void *stk_mem_new(size_t count, size_t size);
+
+/* The same, not zeroed, for buffers that are filled at once. */
+void *stk_mem_raw(size_t count, size_t size);
+
+/* Not zeroed, on a 64-byte boundary, for what vector instructions read. */
+void *stk_mem_aligned(size_t bytes);
+
+/* Changes the element count; keeps contents; leaves the old block alone on failure. */
+void *stk_mem_resize(void *old, size_t count, size_t size);
+
+char *stk_mem_strdup(const char *text);
+char *stk_mem_strndup(const char *text, size_t length);
+
+void stk_mem_free(void *block);
+
+/*
+ * Makes room for `need` elements in a growing array: doubles *capacity as often as it takes.
+ * Returns the (perhaps moved) array, or NULL, in which case the old one is still there.
+ */
+void *stk_mem_grow(void *old, size_t *capacity, size_t need, size_t size);
+
+/*
+ * For tests: the request with this number (0 is the next) and all later ones fail; a negative
+ * number ends that. This is the one piece of process-wide state of the library.
+ */
+void stk_mem_fail_after(int64_t requests);
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * pool.c - a fork-join pool.
+ *
+ * A training step is hundreds of short runs, so threads spin for some microseconds before they
+ * sleep: waking a sleeping thread costs more than most runs take. Tasks are taken from one atomic
+ * counter, which balances them when another thread of the machine holds a core for a while.
+ */
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define SPINS 4000
+
+typedef struct worker {
+    stk_pool *pool;
+    pthread_t thread;
+    int index; /* 1 .. threads-1; the caller of run is 0 */
+} worker;
+
+struct stk_pool {
+    int threads;
+    int started;     /* workers whose threads exist */
+    worker *workers; /* owned; threads-1 of them */
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* generation changed or quit */
+    pthread_cond_t done; /* busy became 0 */
+    atomic_uint generation; /* counts runs; written under lock */
+    atomic_bool quit;
+    atomic_int busy;  /* workers that have not finished this run */
+    atomic_size_t next; /* next task to take */
+    size_t tasks;
+    stk_pool_task *task;
+    void *context;
+};
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_tasks(stk_pool *pool, int thread) {
+    for (;;) {
+        size_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (task >= pool->tasks) {
+            return;
+        }
+        pool->task(pool->context, task, thread);
+    }
+}
+
+static void *work(void *argument) {
+    worker *self = argument;
+    stk_pool *pool = self->pool;
+    unsigned seen = 0;
+    for (;;) {
+        for (int i = 0; i < SPINS && atomic_load(&pool->generation) == seen; i++) {
+            relax();
+        }
+        if (atomic_load(&pool->generation) == seen) {
+            pthread_mutex_lock(&pool->lock);
+            while (atomic_load(&pool->generation) == seen) {
+                pthread_cond_wait(&pool->wake, &pool->lock);
+            }
+            pthread_mutex_unlock(&pool->lock);
+        }
+        seen = atomic_load(&pool->generation);
+        if (atomic_load(&pool->quit)) {
+            return NULL;
+        }
+        take_tasks(pool, self->index);
+        if (atomic_fetch_sub(&pool->busy, 1) == 1) {
+            pthread_mutex_lock(&pool->lock);
+            pthread_cond_signal(&pool->done);
+            pthread_mutex_unlock(&pool->lock);
+        }
+    }
+}
+
+static void start_generation(stk_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->generation, 1);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
+    stk_pool *pool = stk_mem_new(1, sizeof *pool);
+    worker *workers = stk_mem_new((size_t)threads, sizeof *workers);
+    if (pool == NULL || workers == NULL) {
+        stk_mem_free(pool);
+        stk_mem_free(workers);
+        return STK_FAIL_MEMORY(err, "a thread pool");
+    }
+    pool->threads = threads;
+    pool->workers = workers;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    for (int i = 1; i < threads; i++) {
+        worker *w = &workers[pool->started];
+        w->pool = pool;
+        w->index = i;
+        int failed = pthread_create(&w->thread, NULL, work, w);
+        if (failed != 0) {
+            stk_pool_free(pool);
+            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start %d threads: %s", threads,
+                            strerror(failed));
+        }
+        pool->started++;
+    }
+    *out = pool;
+    return STK_OK;
+}
+
+void stk_pool_free(stk_pool *pool) {
+    if (pool == NULL) {
+        return;
+    }
+    atomic_store(&pool->quit, true);
+    start_generation(pool);
+    for (int i = 0; i < pool->started; i++) {
+        pthread_join(pool->workers[i].thread, NULL);
+    }
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    stk_mem_free(pool->workers);
+    stk_mem_free(pool);
+}
+
+int stk_pool_threads(const stk_pool *pool) {
+    return pool->threads;
+}
+
+void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context) {
+    if (pool->started == 0 || tasks <= 1) {
+        for (size_t i = 0; i < tasks; i++) {
+            task(context, i, 0);
+        }
+        return;
+    }
+    pool->tasks = tasks;
+    pool->task = task;
+    pool->context = context;
+    atomic_store(&pool->next, 0);
+    atomic_store(&pool->busy, pool->started);
+    start_generation(pool);
+    take_tasks(pool, 0);
+    for (int i = 0; i < SPINS && atomic_load(&pool->busy) > 0; i++) {
+        relax();
+    }
+    if (atomic_load(&pool->busy) > 0) {
+        pthread_mutex_lock(&pool->lock);
+        while (atomic_load(&pool->busy) > 0) {
+            pthread_cond_wait(&pool->done, &pool->lock);
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+}
+
+/* The first number in a cgroup file; false when it is absent or "max". */
+static bool read_limit(const char *path, double *first, double *second) {
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    int found = fscanf(file, "%lf %lf", first, second);
+    fclose(file);
+    return found >= 1;
+}
+
+int stk_machine_cores(void) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        cores = CPU_COUNT(&set);
+    }
+    double quota = 0;
+    double period = 0;
+    bool v2 = read_limit("/sys/fs/cgroup/cpu.max", &quota, &period);
+    if (!v2) {
+        double unused;
+        if (!read_limit("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota, &unused) ||
+            !read_limit("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period, &unused)) {
+            quota = 0;
+        }
+    }
+    if (quota > 0 && period > 0 && quota / period < (double)cores) {
+        cores = (long)(quota / period + 0.999);
+    }
+    return cores > 0 ? (int)cores : 1;
+}
+
+uint64_t stk_machine_memory(void) {
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    double limit;
+    double unused;
+    if ((read_limit("/sys/fs/cgroup/memory.max", &limit, &unused) ||
+         read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", &limit, &unused)) &&
+        limit > 0 && limit < bytes) {
+        bytes = limit;
+    }
+    return (uint64_t)bytes;
+}

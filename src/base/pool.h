@@ -1,0 +1,33 @@
+/*
+ * pool.h - threads that share one piece of work, and what the machine lets this process use.
+ *
+ * stk_pool_run() hands tasks 0 .. n-1 to the pool's threads and to the caller and returns when all
+ * are done. Which thread takes which task is not fixed, so a task must not depend on it beyond
+ * using the thread's own scratch memory. One run at a time per pool; tasks must not call run.
+ */
+#ifndef STK_BASE_POOL_H
+#define STK_BASE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+typedef struct stk_pool stk_pool;
+
+/* thread is in 0 .. stk_pool_threads()-1, and no two tasks run with the same one at a time. */
+typedef void stk_pool_task(void *context, size_t task, int thread);
+
+/* A pool of `threads` threads, the caller's included; threads >= 1. */
+STK_CHECKED stk_status stk_pool_new(stk_pool **pool, int threads, stk_error *err);
+void stk_pool_free(stk_pool *pool);
+int stk_pool_threads(const stk_pool *pool);
+void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context);
+
+/* Cores that affinity and cgroup limits leave to this process; at least 1. */
+int stk_machine_cores(void);
+
+/* Bytes of memory that this process may use: the machine's or the cgroup's limit. */
+uint64_t stk_machine_memory(void);
+
+#endif

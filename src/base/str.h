@@ -1,0 +1,69 @@
+/*
+ * str.h - text that grows, and small questions about text.
+ *
+ * A stk_str starts zeroed. Appending never fails at once: a failure is remembered and stk_str_ok()
+ * tells at the end, so that building a file is a straight line of calls.
+ */
+#ifndef STK_BASE_STR_H
+#define STK_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+typedef struct stk_str {
+    char *text;      /* owned, NUL-terminated when not NULL */
+    size_t length;   /* bytes before the NUL */
+    size_t capacity; /* bytes that text has room for, the NUL included */
+    bool failed;     /* an append found no memory; text holds what came before it */
+} stk_str;
+
+void stk_str_free(stk_str *str);
+void stk_str_clear(stk_str *str);
+void stk_str_append(stk_str *str, const char *text);
+void stk_str_append_bytes(stk_str *str, const void *bytes, size_t length);
+void stk_str_appendf(stk_str *str, const char *format, ...) STK_PRINTF(2, 3);
+
+/* True while every append succeeded. */
+bool stk_str_ok(const stk_str *str);
+
+/* The text, "" when nothing was appended. Valid until the next append. */
+const char *stk_str_text(const stk_str *str);
+
+/* Hands the text over to the caller (freed with stk_mem_free), NULL after a failure. */
+char *stk_str_take(stk_str *str);
+
+/* A new string from a format; NULL when there is no memory. Freed with stk_mem_free. */
+char *stk_str_format(const char *format, ...) STK_PRINTF(1, 2);
+
+bool stk_str_equal(const char *a, const char *b);
+bool stk_str_equal_nocase(const char *a, const char *b);
+bool stk_str_ends_with_nocase(const char *text, const char *tail);
+
+/*
+ * The candidate nearest to `word` by edit distance, case aside, or NULL when none is near enough
+ * to be meant (more than a third of the letters differ).
+ */
+const char *stk_str_nearest(const char *word, const char *const *candidates, size_t count);
+
+/*
+ * Whole-string parsing: false unless all of text, blanks at the ends aside, is the value.
+ * Bytes: "50G", "64MiB", "1024" (units are powers of 1024). Duration, in seconds: "11m", "2h30m",
+ * "90s", "1.5h", "00:11:00", "11:30" (minutes and seconds), "660". Bool: yes/no, true/false,
+ * on/off, 1/0.
+ */
+bool stk_parse_int(const char *text, int64_t *value);
+bool stk_parse_double(const char *text, double *value);
+bool stk_parse_bytes(const char *text, uint64_t *bytes);
+bool stk_parse_duration(const char *text, double *seconds);
+bool stk_parse_bool(const char *text, bool *value);
+
+/* "0:41", "12:05", "1:02:03" into buf; returns buf. */
+const char *stk_format_duration(char *buf, size_t size, double seconds);
+
+/* "412 kB", "1.3 GB" into buf (decimal units); returns buf. */
+const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * dataset.h - which samples exist: class folders or a Kaggle folder, and how they are divided.
+ *
+ * stk_dataset_open() looks at a folder, decides which layout it has, checks it and lists it. Lists
+ * are sorted, so the same folder gives the same data set. A data set is read-only after opening and
+ * may be read by many threads. All texts belong to the data set.
+ */
+#ifndef STK_DATASET_DATASET_H
+#define STK_DATASET_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#include "events/events.h"
+#include "options/options.h"
+
+typedef struct stk_dataset_options {
+    const char *data;         /* folder */
+    const char *id_column;    /* NULL: found by its usual names */
+    const char *label_column; /* NULL: found by its usual names */
+    const char *image_ext;    /* NULL: any image extension; else "jpg" or ".jpg" */
+    double val_fraction;      /* of each class, when no validation set is given */
+    int mismatch;             /* stk_mismatch: labels without files and files without labels */
+    int rare_class;           /* stk_rare_class: a class with one image when a split is needed */
+} stk_dataset_options;
+
+typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch;
+typedef enum stk_rare_class {
+    STK_RARE_ERROR, /* say so and stop */
+    STK_RARE_TRAIN, /* use it for training; nothing of it is validated */
+    STK_RARE_DROP   /* leave the class out */
+} stk_rare_class;
+
+extern const stk_option_table stk_dataset_option_table;
+
+typedef struct stk_sample {
+    const char *path; /* below stk_dataset.root, or NULL: the picture of this test row is missing */
+    const char *id;   /* as the submission spells it */
+    int label;        /* index into classes; -1: not known */
+} stk_sample;
+
+typedef struct stk_sample_list {
+    stk_sample *items;
+    size_t count;
+} stk_sample_list;
+
+typedef enum stk_layout { STK_LAYOUT_FOLDERS, STK_LAYOUT_KAGGLE } stk_layout;
+
+typedef struct stk_dataset {
+    stk_layout layout;
+    const char *root;           /* the folder that paths are below */
+    const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
+    int class_count;
+    stk_sample_list train; /* sorted by path (folders) or in the order of the CSV's sorted ids */
+    stk_sample_list val;   /* given validation set; empty when there is none */
+    stk_sample_list test;  /* in the order of the submission's rows */
+    /* Header of sample_submission.csv; NULL and 0 when there is none. */
+    const char *const *template_header;
+    int template_columns;
+    int template_id;      /* which column of it is the id */
+    const char *id_name;  /* what the id column is called in a submission without a sample file */
+    const char *label_name;
+    struct stk_dataset_store *store; /* owns every text and array above */
+} stk_dataset;
+
+/* Errors are STK_ERR_DATA (or USAGE for options that do not fit) with what, where and what to do. */
+STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
+                                        const stk_events *events, stk_error *err);
+
+/*
+ * The pictures of a folder, in it and below it, as a list of test samples: what `predict --data`
+ * takes. A Kaggle or class-folder data set gives its test set; any other folder all its pictures.
+ */
+STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
+                                               const stk_dataset_options *options,
+                                               const stk_events *events, stk_error *err);
+void stk_dataset_free(stk_dataset *dataset);
+
+/*
+ * A division of the training samples, as indices into dataset->train; both lists sorted. With
+ * folds <= 1: the given validation set makes val empty and train everything; otherwise a stratified
+ * val_fraction of every class, at least one image of each class that has two or more. With folds
+ * >= 2: fold number `fold` (from 0) is val; every class is dealt over the folds evenly. Depends on
+ * nothing but the seed and the samples.
+ */
+typedef struct stk_split {
+    size_t *train;
+    size_t train_count;
+    size_t *val;
+    size_t val_count;
+} stk_split;
+
+STK_CHECKED stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, int folds,
+                                         int fold, uint64_t seed, stk_split *split, stk_error *err);
+void stk_split_free(stk_split *split);
+
+/* The share of each class among the training samples: class_count numbers that sum to 1. */
+void stk_dataset_priors(const stk_dataset *dataset, double *priors);
+
+/* True when the name ends as an image file's does (.jpg .jpeg .png .webp, any case). */
+bool stk_dataset_is_image_name(const char *name);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * events.h - telling observers.
+ *
+ * A stk_events is a short list of borrowed observers. Rooms below the job are handed one (NULL is
+ * fine: then nobody listens) and speak only through these calls. One thread at a time.
+ */
+#ifndef STK_EVENTS_EVENTS_H
+#define STK_EVENTS_EVENTS_H
+
+#include <stoker/events.h>
+
+#define STK_EVENTS_MAX 8
+
+typedef struct stk_events {
+    const stk_observer *observers[STK_EVENTS_MAX]; /* borrowed */
+    int count;
+} stk_events;
+
+/* Adds an observer; NULL is passed over; more than STK_EVENTS_MAX are a programmer's error. */
+void stk_events_add(stk_events *events, const stk_observer *observer);
+
+void stk_events_start(const stk_events *events, const stk_event_start *event);
+void stk_events_plan(const stk_events *events, const stk_event_plan *event);
+void stk_events_decision(const stk_events *events, const char *what, const char *why);
+void stk_events_step(const stk_events *events, const stk_event_step *event);
+void stk_events_epoch(const stk_events *events, const stk_event_epoch *event);
+void stk_events_checkpoint(const stk_events *events, const char *path, bool best);
+void stk_events_bad_image(const stk_events *events, const char *path, const char *split,
+                          const char *reason);
+void stk_events_submission(const stk_events *events, const stk_event_submission *event);
+void stk_events_warning(const stk_events *events, const char *format, ...) STK_PRINTF(2, 3);
+void stk_events_stop(const stk_events *events, const stk_summary *summary);
+
+#endif

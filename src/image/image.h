@@ -1,0 +1,83 @@
+/*
+ * image.h - bytes to pixels and back.
+ *
+ * The format is found by content, never by file name. Pictures are 8-bit RGB, rows from top to
+ * bottom, upright: EXIF orientation is applied, alpha is laid over white, 16-bit, palette, grey,
+ * CMYK and YCCK become RGB. Nothing here keeps state; every call is thread-safe. What cannot be
+ * decoded is STK_ERR_DATA with a reason that reads well behind a file name.
+ */
+#ifndef STK_IMAGE_IMAGE_H
+#define STK_IMAGE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#include "base/rng.h"
+
+/* Pictures with more pixels are refused before memory is taken for them. */
+#define STK_IMAGE_MAX_PIXELS ((int64_t)256 * 1024 * 1024)
+
+typedef struct stk_image {
+    int width;       /* px */
+    int height;      /* px */
+    uint8_t *pixels; /* (height, width, 3); owned, freed with stk_image_free */
+} stk_image;
+
+typedef struct stk_image_decoder {
+    const char *name;                                       /* "JPEG" */
+    bool (*recognises)(const uint8_t *bytes, size_t size);  /* by the first bytes */
+    /* Fills image (zeroed before); on failure leaves nothing to free. NULL: not built in. */
+    stk_status (*decode)(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err);
+} stk_image_decoder;
+
+/*
+ * A picture out of a file's bytes. A JPEG whose data ends early is still used when at least half of
+ * its rows were there, as viewers do; less is an error.
+ */
+STK_CHECKED stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
+                                        stk_error *err);
+
+STK_CHECKED stk_status stk_image_new(stk_image *image, int width, int height, stk_error *err);
+void stk_image_free(stk_image *image);
+
+/* JPEG bytes (freed with stk_mem_free), 4:2:0, quality 1 to 100. */
+STK_CHECKED stk_status stk_image_encode_jpeg(const stk_image *image, int quality, uint8_t **bytes,
+                                             size_t *size, stk_error *err);
+
+/* A part of a picture in pixels; corners may lie between pixels. */
+typedef struct stk_crop {
+    double x, y;
+    double width, height;
+} stk_crop;
+
+/*
+ * Scales the part to out (size, size, 3), antialiased: a triangle filter as wide as the scale
+ * (what Pillow and torchvision call bilinear with antialias), integer weights. flip mirrors it.
+ */
+STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, bool flip,
+                                        uint8_t *out, stk_error *err);
+
+/* How a sample becomes the network's input. */
+typedef struct stk_transform {
+    int size;             /* px, side of the square that comes out */
+    bool train;           /* random crop and flip; otherwise the centre */
+    double min_scale;     /* train: least share of the picture's area that a crop keeps */
+    bool flip;            /* train: mirror every other picture */
+    double crop_fraction; /* evaluation: the share of the short side that is kept */
+} stk_transform;
+
+/*
+ * The part that the transform takes from a picture of this size, and whether it is mirrored:
+ * RandomResizedCrop with aspect 3/4 to 4/3, or the centre.
+ */
+stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
+                            bool *flip);
+
+/* Decodes and transforms: out is (size, size, 3). */
+STK_CHECKED stk_status stk_transform_apply(const stk_transform *transform, const uint8_t *bytes,
+                                           size_t size, stk_rng rng, uint8_t *out, stk_error *err);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * options.h - option tables and the values they describe.
+ *
+ * A room that has options defines a struct for their values and one const stk_option_table that
+ * says, per option, the name, the aliases, the type, where the value lies in the struct, the
+ * default, the range and a line of help. A verb is a list of tables: stk_options_new() makes the
+ * structs and fills in the defaults; flags and YAML keys are set by name; the room reads its struct
+ * through stk_options_values(). Help, docs/options.md, shell completion and args.yaml come from the
+ * same tables. This room does not know what any option means.
+ */
+#ifndef STK_OPTIONS_OPTIONS_H
+#define STK_OPTIONS_OPTIONS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/options.h>
+
+#include "base/str.h"
+
+/* What "auto" is in a field; for text it is NULL. */
+#define STK_AUTO_INT INT64_MIN
+#define STK_AUTO_DOUBLE NAN
+#define STK_AUTO_BYTES UINT64_MAX
+
+static inline bool stk_is_auto_int(int64_t value) {
+    return value == STK_AUTO_INT;
+}
+
+static inline bool stk_is_auto_double(double value) {
+    return isnan(value);
+}
+
+typedef enum stk_option_type {
+    STK_OPTION_TEXT,     /* const char *, NULL when empty; owned by the stk_options */
+    STK_OPTION_INT,      /* int64_t */
+    STK_OPTION_DOUBLE,   /* double */
+    STK_OPTION_BOOL,     /* bool; flags --name and --no-name */
+    STK_OPTION_BYTES,    /* uint64_t; "50G" */
+    STK_OPTION_DURATION, /* double, seconds; "11m" */
+    STK_OPTION_CHOICE    /* int: the place in `choices` */
+} stk_option_type;
+
+typedef struct stk_option {
+    const char *name;     /* with dashes; the flag is --name */
+    const char *aliases;  /* more names, divided by blanks; or NULL */
+    stk_option_type type;
+    size_t offset;        /* of the field in the table's struct; unused when noted */
+    const char *fallback; /* the default as text; NULL: empty text */
+    bool may_be_auto;     /* "auto" is a value of this number or text */
+    bool noted;           /* accepted for other tools' sake, told in one line, without effect */
+    double min;           /* least number; checked when min < max */
+    double max;
+    /* Values divided by blanks; other spellings of one are added with '=': "auto=true fp32=32". */
+    const char *choices;
+    const char *metavar;  /* what stands for the value in help: "N" */
+    const char *help;     /* one line, no full stop */
+} stk_option;
+
+typedef struct stk_option_table {
+    const char *group;         /* heading in help */
+    const stk_option *options;
+    size_t count;
+    size_t size;               /* of the struct that offsets refer to */
+} stk_option_table;
+
+#define STK_OPTION_TABLE(heading, array, type) \
+    { .group = (heading), .options = (array), .count = sizeof(array) / sizeof *(array), \
+      .size = sizeof(type) }
+
+typedef enum stk_option_source {
+    STK_FROM_DEFAULT,
+    STK_FROM_CONFIG,
+    STK_FROM_FLAG
+} stk_option_source;
+
+/* `tables` and `verb` are borrowed for the life of the options. */
+STK_CHECKED stk_status stk_options_new(stk_options **options, const char *verb,
+                                       const stk_option_table *const *tables, size_t count,
+                                       stk_error *err);
+
+/* The struct of one of the tables; fields follow every later set. */
+const void *stk_options_values(const stk_options *options, const stk_option_table *table);
+
+/* Where an option's value came from; STK_FROM_DEFAULT for an unknown name. */
+stk_option_source stk_options_source(const stk_options *options, const char *name);
+
+/*
+ * Reads a command line behind the verb. Words that are no options go to `words` (room for
+ * max_words; more are an error). `--config FILE` is loaded at once but flags win wherever they
+ * stand. `--help` sets *help and ends the reading.
+ */
+STK_CHECKED stk_status stk_options_parse(stk_options *options, int argc, char *const *argv,
+                                         const char **words, size_t max_words, size_t *word_count,
+                                         bool *help, stk_error *err);
+
+/*
+ * Says what an option that was left to Stoker has become. The text replaces the value for people
+ * and for args.yaml; the field of the struct stays as it was given.
+ */
+STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *name,
+                                           const char *value, const char *why, stk_error *err);
+
+/* "32 (auto)", "32 (config)", "32": a value and where it came from, into buf; returns buf. */
+const char *stk_options_show(const stk_options *options, const char *name, char *buf, size_t size);
+
+/* The accepted-without-effect options that were given, divided by ", "; "" when none was. */
+void stk_options_noted(const stk_options *options, stk_str *out);
+
+void stk_options_help(const stk_options *options, stk_str *out);
+void stk_options_markdown(const stk_options *options, stk_str *out);
+void stk_options_yaml(const stk_options *options, stk_str *out); /* the effective values */
+void stk_options_json(const stk_options *options, stk_str *out);
+
+/* Calls visit with each flag ("--batch"), whether it takes a value, and its choices or NULL. */
+void stk_options_each_flag(const stk_options *options,
+                           void (*visit)(void *user, const char *flag, const stk_option *option),
+                           void *user);
+
+#endif
