@@ -1,0 +1,68 @@
+/*
+ * cpu_kernels.h - inside the CPU backend: one kernel per operation.
+ *
+ * A kernel says what memory it needs, computes a node's output, and computes the gradients of its
+ * inputs and parameters. All tensors are float32 and lie as (N, H, W, C). Work is divided into tasks
+ * by shapes alone, never by the number of threads, and partial sums are added in a fixed order: the
+ * same input gives the same bits on one thread or on many.
+ */
+#ifndef STK_BACKEND_CPU_KERNELS_H
+#define STK_BACKEND_CPU_KERNELS_H
+
+#include "base/pool.h"
+#include "engine/backend.h"
+#include "engine/plan.h"
+
+/* One node, with everything it reads and writes; unused pointers are NULL. */
+typedef struct cpu_call {
+    stk_pool *pool;
+    const stk_graph *graph;
+    const stk_node *node;
+    size_t batch;   /* samples in this call */
+    bool train;     /* batch norm uses the batch's statistics */
+    stk_shape in;   /* of x[0] */
+    stk_shape out;  /* of y */
+    const float *x[2];
+    float *y;
+    const float *dy;
+    float *dx[2];       /* NULL: that input needs no gradient */
+    bool accumulate[2]; /* add to dx instead of writing it */
+    float *param[4];
+    float *param_grad[4]; /* gradients are added to these */
+    void *saved;          /* as long as needs() asked for */
+    void *workspace;
+    const stk_step_input *step; /* NULL in inference */
+    const uint8_t *images;      /* (batch, size, size, 3) */
+    stk_step_output *result;    /* the loss adds to it */
+} cpu_call;
+
+typedef struct cpu_kernel {
+    /* NULL: nothing beyond the values. */
+    stk_node_needs (*needs)(const stk_graph *graph, const stk_node *node, size_t batch, bool train,
+                            int threads);
+    void (*forward)(const cpu_call *call);
+    void (*backward)(const cpu_call *call); /* NULL: no gradients pass */
+} cpu_kernel;
+
+extern const cpu_kernel stk_cpu_input;
+extern const cpu_kernel stk_cpu_conv;
+extern const cpu_kernel stk_cpu_batch_norm;
+extern const cpu_kernel stk_cpu_relu;
+extern const cpu_kernel stk_cpu_add;
+extern const cpu_kernel stk_cpu_max_pool;
+extern const cpu_kernel stk_cpu_avg_pool;
+extern const cpu_kernel stk_cpu_linear;
+extern const cpu_kernel stk_cpu_loss;
+
+/* Elements per task of element-wise work: some microseconds, and a fraction of a cache. */
+#define CPU_GRAIN ((size_t)16384)
+
+static inline size_t cpu_tasks(size_t count, size_t grain) {
+    return (count + grain - 1) / grain;
+}
+
+static inline size_t cpu_min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+#endif

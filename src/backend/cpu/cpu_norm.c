@@ -1,0 +1,205 @@
+/*
+ * cpu_norm.c - batch norm.
+ *
+ * Statistics are taken in two passes, the mean first: E[x^2] - E[x]^2 loses all digits when the
+ * mean is large. Each task sums STRIP rows of pixels in float32; the sums of the strips are added
+ * in float64 in a fixed order.
+ */
+#include "backend/cpu/cpu_kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STRIP ((size_t)512)
+#define EPSILON 1e-5
+#define RUNNING 0.1 /* weight of the new batch in the running statistics, as in PyTorch */
+
+typedef struct norm_job {
+    const cpu_call *call;
+    size_t rows;     /* pixels of the whole batch */
+    size_t channels;
+    float *mean;     /* channels; saved */
+    float *invstd;   /* channels; saved */
+    float *partial;  /* (strips, 2, channels) */
+    float *a, *b, *c; /* channels: coefficients of the element-wise pass; behind partial */
+} norm_job;
+
+static size_t strips_of(size_t rows) {
+    return cpu_tasks(rows, STRIP);
+}
+
+static stk_node_needs norm_needs(const stk_graph *graph, const stk_node *node, size_t batch,
+                                 bool train, int threads) {
+    (void)threads;
+    stk_shape shape = graph->values[node->output].shape;
+    size_t channels = (size_t)shape.channels;
+    size_t rows = batch * (size_t)shape.height * (size_t)shape.width;
+    return (stk_node_needs){
+        .saved_bytes = train ? 2 * channels * sizeof(float) : 0,
+        .workspace_bytes = (2 * strips_of(rows) + 3) * channels * sizeof(float)};
+}
+
+static norm_job job_of(const cpu_call *call) {
+    norm_job job = {.call = call,
+                    .rows = call->batch * (size_t)call->out.height * (size_t)call->out.width,
+                    .channels = (size_t)call->out.channels};
+    job.mean = call->saved;
+    job.invstd = call->saved != NULL ? job.mean + job.channels : NULL;
+    job.partial = call->workspace;
+    job.a = job.partial + 2 * strips_of(job.rows) * job.channels;
+    job.b = job.a + job.channels;
+    job.c = job.b + job.channels;
+    return job;
+}
+
+static void sum_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const norm_job *job = context;
+    size_t channels = job->channels;
+    float *sum = job->partial + task * 2 * channels;
+    memset(sum, 0, channels * sizeof *sum);
+    size_t end = cpu_min((task + 1) * STRIP, job->rows);
+    for (size_t r = task * STRIP; r < end; r++) {
+        const float *x = job->call->x[0] + r * channels;
+        for (size_t c = 0; c < channels; c++) {
+            sum[c] += x[c];
+        }
+    }
+}
+
+static void square_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const norm_job *job = context;
+    size_t channels = job->channels;
+    float *sum = job->partial + task * 2 * channels;
+    memset(sum, 0, channels * sizeof *sum);
+    size_t end = cpu_min((task + 1) * STRIP, job->rows);
+    for (size_t r = task * STRIP; r < end; r++) {
+        const float *x = job->call->x[0] + r * channels;
+        for (size_t c = 0; c < channels; c++) {
+            float d = x[c] - job->mean[c];
+            sum[c] += d * d;
+        }
+    }
+}
+
+/* The total of one channel over the strips; which is 0 or 1 of the two sums a strip holds. */
+static double total(const norm_job *job, size_t channel, size_t which) {
+    double sum = 0;
+    size_t strips = strips_of(job->rows);
+    for (size_t s = 0; s < strips; s++) {
+        sum += job->partial[(2 * s + which) * job->channels + channel];
+    }
+    return sum;
+}
+
+/* y = a x + b */
+static void apply_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const norm_job *job = context;
+    size_t channels = job->channels;
+    size_t end = cpu_min((task + 1) * STRIP, job->rows);
+    for (size_t r = task * STRIP; r < end; r++) {
+        const float *x = job->call->x[0] + r * channels;
+        float *y = job->call->y + r * channels;
+        for (size_t c = 0; c < channels; c++) {
+            y[c] = job->a[c] * x[c] + job->b[c];
+        }
+    }
+}
+
+/* The batch's mean and deviation, and what they do to the running ones. */
+static void batch_statistics(norm_job *job) {
+    const cpu_call *call = job->call;
+    float *running_mean = call->param[2];
+    float *running_var = call->param[3];
+    double rows = (double)job->rows;
+    stk_pool_run(call->pool, strips_of(job->rows), sum_task, job);
+    for (size_t c = 0; c < job->channels; c++) {
+        job->mean[c] = (float)(total(job, c, 0) / rows);
+    }
+    stk_pool_run(call->pool, strips_of(job->rows), square_task, job);
+    for (size_t c = 0; c < job->channels; c++) {
+        double squares = total(job, c, 0);
+        double unbiased = rows > 1 ? squares / (rows - 1) : squares;
+        job->invstd[c] = (float)(1.0 / sqrt(squares / rows + EPSILON));
+        running_mean[c] += (float)(RUNNING * (job->mean[c] - (double)running_mean[c]));
+        running_var[c] += (float)(RUNNING * (unbiased - (double)running_var[c]));
+    }
+}
+
+static void norm_forward(const cpu_call *call) {
+    norm_job job = job_of(call);
+    const float *weight = call->param[0];
+    const float *bias = call->param[1];
+    if (call->train) {
+        batch_statistics(&job);
+    }
+    for (size_t c = 0; c < job.channels; c++) {
+        double mean = call->train ? job.mean[c] : call->param[2][c];
+        double invstd = call->train ? job.invstd[c] : 1.0 / sqrt(call->param[3][c] + EPSILON);
+        job.a[c] = (float)(weight[c] * invstd);
+        job.b[c] = (float)(bias[c] - mean * weight[c] * invstd);
+    }
+    stk_pool_run(call->pool, strips_of(job.rows), apply_task, &job);
+}
+
+/* Sums of dy and of dy * xhat. */
+static void grad_sum_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const norm_job *job = context;
+    size_t channels = job->channels;
+    float *sum = job->partial + task * 2 * channels;
+    float *product = sum + channels;
+    memset(sum, 0, 2 * channels * sizeof *sum);
+    size_t end = cpu_min((task + 1) * STRIP, job->rows);
+    for (size_t r = task * STRIP; r < end; r++) {
+        const float *x = job->call->x[0] + r * channels;
+        const float *dy = job->call->dy + r * channels;
+        for (size_t c = 0; c < channels; c++) {
+            sum[c] += dy[c];
+            product[c] += dy[c] * ((x[c] - job->mean[c]) * job->invstd[c]);
+        }
+    }
+}
+
+/* dx = a dy + b x + c */
+static void grad_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const norm_job *job = context;
+    size_t channels = job->channels;
+    bool accumulate = job->call->accumulate[0];
+    size_t end = cpu_min((task + 1) * STRIP, job->rows);
+    for (size_t r = task * STRIP; r < end; r++) {
+        const float *x = job->call->x[0] + r * channels;
+        const float *dy = job->call->dy + r * channels;
+        float *dx = job->call->dx[0] + r * channels;
+        for (size_t c = 0; c < channels; c++) {
+            float g = job->a[c] * dy[c] + job->b[c] * x[c] + job->c[c];
+            dx[c] = accumulate ? dx[c] + g : g;
+        }
+    }
+}
+
+static void norm_backward(const cpu_call *call) {
+    norm_job job = job_of(call);
+    double rows = (double)job.rows;
+    stk_pool_run(call->pool, strips_of(job.rows), grad_sum_task, &job);
+    for (size_t c = 0; c < job.channels; c++) {
+        double sum = total(&job, c, 0);
+        double product = total(&job, c, 1);
+        call->param_grad[0][c] += (float)product;
+        call->param_grad[1][c] += (float)sum;
+        /* dx = w s (dy - mean(dy) - xhat mean(dy xhat)), xhat = (x - mean) s */
+        double ws = (double)call->param[0][c] * job.invstd[c];
+        double slope = ws * job.invstd[c] * product / rows;
+        job.a[c] = (float)ws;
+        job.b[c] = (float)-slope;
+        job.c[c] = (float)(slope * job.mean[c] - ws * sum / rows);
+    }
+    if (call->dx[0] != NULL) {
+        stk_pool_run(call->pool, strips_of(job.rows), grad_task, &job);
+    }
+}
+
+const cpu_kernel stk_cpu_batch_norm = {norm_needs, norm_forward, norm_backward};

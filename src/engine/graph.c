@@ -1,0 +1,274 @@
+/* graph.c - building a graph: shapes are checked and derived as layers are added. */
+#include "engine/graph.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+const stk_op_trait stk_op_traits[STK_OP_COUNT] = {
+    [STK_OP_INPUT] = {.name = "input"},
+    [STK_OP_CONV] = {.name = "conv", .backward_reads_input = true},
+    [STK_OP_BATCH_NORM] = {.name = "batch_norm", .backward_reads_input = true},
+    [STK_OP_RELU] = {.name = "relu", .backward_reads_output = true, .in_place = true},
+    [STK_OP_ADD] = {.name = "add"},
+    [STK_OP_MAX_POOL] = {.name = "max_pool"},
+    [STK_OP_AVG_POOL] = {.name = "avg_pool"},
+    [STK_OP_LINEAR] = {.name = "linear", .backward_reads_input = true},
+    [STK_OP_LOSS] = {.name = "loss", .backward_reads_output = true},
+};
+
+static bool failed(const stk_graph *graph) {
+    return graph->error.status != STK_OK;
+}
+
+/* Adds a node over up to two inputs and the value it makes; STK_NO_VALUE after a mistake. */
+static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
+    stk_node *nodes = stk_mem_grow(graph->nodes, &graph->node_capacity,
+                                   (size_t)graph->node_count + 1, sizeof *nodes);
+    graph->nodes = nodes != NULL ? nodes : graph->nodes;
+    stk_value *values = stk_mem_grow(graph->values, &graph->value_capacity,
+                                     (size_t)graph->value_count + 1, sizeof *values);
+    graph->values = values != NULL ? values : graph->values;
+    if (nodes == NULL || values == NULL) {
+        STK_FAIL_MEMORY(&graph->error, "a network's graph");
+        return STK_NO_VALUE;
+    }
+    int index = graph->node_count++;
+    int output = graph->value_count++;
+    bool needs_grad = node.param_count > 0;
+    for (int i = 0; i < node.input_count; i++) {
+        stk_value *input = &values[node.inputs[i]];
+        input->uses++;
+        input->last_consumer = index;
+        needs_grad = needs_grad || input->needs_grad;
+    }
+    node.output = output;
+    nodes[index] = node;
+    values[output] = (stk_value){.shape = shape,
+                                 .producer = index,
+                                 .last_consumer = -1,
+                                 .needs_grad = needs_grad};
+    return output;
+}
+
+/* Adds a parameter to the node being made. */
+static void add_param(stk_graph *graph, stk_node *node, const char *module, const char *part,
+                      stk_param param) {
+    stk_param *params = stk_mem_grow(graph->params, &graph->param_capacity,
+                                     (size_t)graph->param_count + 1, sizeof *params);
+    if (params == NULL) {
+        STK_FAIL_MEMORY(&graph->error, "a network's parameters");
+        return;
+    }
+    graph->params = params;
+    int length = snprintf(param.name, sizeof param.name, "%s.%s", module, part);
+    if (length >= (int)sizeof param.name) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the parameter name %s.%s is too long", module,
+                 part);
+    }
+    param.count = 1;
+    for (int i = 0; i < param.rank; i++) {
+        param.count *= (size_t)param.shape[i];
+    }
+    param.offset = graph->param_elements;
+    graph->param_elements += param.count;
+    node->params[node->param_count++] = graph->param_count;
+    params[graph->param_count++] = param;
+}
+
+stk_status stk_graph_new(stk_graph **out, int img_size, int classes, stk_error *err) {
+    stk_graph *graph = stk_mem_new(1, sizeof *graph);
+    if (graph == NULL) {
+        return STK_FAIL_MEMORY(err, "a network's graph");
+    }
+    graph->img_size = img_size;
+    graph->classes = classes;
+    graph->logits = STK_NO_VALUE;
+    for (int c = 0; c < 3; c++) {
+        graph->std[c] = 1;
+    }
+    stk_node node = {.op = STK_OP_INPUT};
+    graph->input = add_node(graph, node, (stk_shape){img_size, img_size, 3});
+    *out = graph;
+    return STK_OK;
+}
+
+void stk_graph_free(stk_graph *graph) {
+    if (graph != NULL) {
+        stk_mem_free(graph->nodes);
+        stk_mem_free(graph->values);
+        stk_mem_free(graph->params);
+        stk_mem_free(graph);
+    }
+}
+
+int stk_graph_input(stk_graph *graph) {
+    return graph->input;
+}
+
+/* Output side of a window that moves over a padded side; 0 or less when it does not fit. */
+static int window_out(int side, int kernel, int stride, int pad) {
+    return side + 2 * pad < kernel ? 0 : (side + 2 * pad - kernel) / stride + 1;
+}
+
+/* The shape behind a window operation; tells the mistake when nothing is left. */
+static stk_shape window_shape(stk_graph *graph, int x, const stk_node *node, int channels) {
+    stk_shape in = graph->values[x].shape;
+    stk_shape out = {window_out(in.height, node->kernel, node->stride, node->pad),
+                     window_out(in.width, node->kernel, node->stride, node->pad), channels};
+    if (out.height < 1 || out.width < 1) {
+        STK_FAIL(&graph->error, STK_ERR_USAGE,
+                 "images of %d px are too small for this network: at one layer %d px are left for "
+                 "a window of %d; use a larger --img-size",
+                 graph->img_size, in.height, node->kernel);
+    }
+    return out;
+}
+
+int stk_graph_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
+                   int pad) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_CONV,
+                     .inputs = {x},
+                     .input_count = 1,
+                     .kernel = kernel,
+                     .stride = stride,
+                     .pad = pad};
+    stk_shape shape = window_shape(graph, x, &node, channels);
+    int inputs = graph->values[x].shape.channels;
+    stk_param weight = {.rank = 4,
+                        .shape = {channels, inputs, kernel, kernel},
+                        .trainable = true,
+                        .decay = true,
+                        .init = STK_INIT_HE,
+                        .fan = channels * kernel * kernel};
+    add_param(graph, &node, name, "weight", weight);
+    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
+}
+
+int stk_graph_batch_norm(stk_graph *graph, int x, const char *name, stk_init init) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_BATCH_NORM, .inputs = {x}, .input_count = 1};
+    stk_shape shape = graph->values[x].shape;
+    stk_param param = {.rank = 1, .shape = {shape.channels}, .trainable = true, .init = init};
+    add_param(graph, &node, name, "weight", param);
+    param.init = STK_INIT_ZERO;
+    add_param(graph, &node, name, "bias", param);
+    param.trainable = false;
+    add_param(graph, &node, name, "running_mean", param);
+    param.init = STK_INIT_ONE;
+    add_param(graph, &node, name, "running_var", param);
+    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
+}
+
+int stk_graph_relu(stk_graph *graph, int x) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_RELU, .inputs = {x}, .input_count = 1};
+    return add_node(graph, node, graph->values[x].shape);
+}
+
+int stk_graph_add(stk_graph *graph, int a, int b) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_shape shape = graph->values[a].shape;
+    stk_shape other = graph->values[b].shape;
+    if (shape.height != other.height || shape.width != other.width ||
+        shape.channels != other.channels || a == b) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "cannot add (%d,%d,%d) and (%d,%d,%d) in a network", shape.height, shape.width,
+                 shape.channels, other.height, other.width, other.channels);
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_ADD, .inputs = {a, b}, .input_count = 2};
+    return add_node(graph, node, shape);
+}
+
+int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_MAX_POOL,
+                     .inputs = {x},
+                     .input_count = 1,
+                     .kernel = kernel,
+                     .stride = stride,
+                     .pad = pad};
+    stk_shape shape = window_shape(graph, x, &node, graph->values[x].shape.channels);
+    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
+}
+
+int stk_graph_avg_pool(stk_graph *graph, int x) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_AVG_POOL, .inputs = {x}, .input_count = 1};
+    return add_node(graph, node, (stk_shape){1, 1, graph->values[x].shape.channels});
+}
+
+int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_LINEAR, .inputs = {x}, .input_count = 1};
+    int inputs = (int)stk_shape_count(graph->values[x].shape);
+    stk_param weight = {.rank = 2,
+                        .shape = {channels, inputs},
+                        .trainable = true,
+                        .decay = true,
+                        .init = STK_INIT_LINEAR,
+                        .fan = inputs};
+    stk_param bias = {.rank = 1, .shape = {channels}, .trainable = true, .init = STK_INIT_LINEAR,
+                      .fan = inputs};
+    add_param(graph, &node, name, "weight", weight);
+    add_param(graph, &node, name, "bias", bias);
+    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, (stk_shape){1, 1, channels});
+}
+
+stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
+    if (!failed(graph)) {
+        graph->logits = logits;
+        if (stk_shape_count(graph->values[logits].shape) != (size_t)graph->classes) {
+            STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
+        }
+        stk_node node = {.op = STK_OP_LOSS, .inputs = {logits}, .input_count = 1};
+        add_node(graph, node, graph->values[logits].shape);
+    }
+    if (failed(graph)) {
+        return STK_FAIL(err, graph->error.status, "%s", graph->error.message);
+    }
+    return STK_OK;
+}
+
+void stk_graph_init_param(const stk_graph *graph, int index, uint64_t seed, float *values) {
+    const stk_param *param = &graph->params[index];
+    stk_rng rng = stk_rng_make(seed, STK_RNG_INIT, 0, (uint64_t)index);
+    double deviation = param->init == STK_INIT_HE ? sqrt(2.0 / param->fan) : 0;
+    double bound = param->init == STK_INIT_LINEAR ? 1.0 / sqrt(param->fan) : 0;
+    for (size_t i = 0; i < param->count; i++) {
+        switch (param->init) {
+        case STK_INIT_HE:
+            values[i] = (float)(deviation * stk_rng_normal(&rng));
+            break;
+        case STK_INIT_LINEAR:
+            values[i] = (float)stk_rng_range(&rng, -bound, bound);
+            break;
+        case STK_INIT_ZERO:
+            values[i] = 0;
+            break;
+        case STK_INIT_ONE:
+            values[i] = 1;
+            break;
+        }
+    }
+}

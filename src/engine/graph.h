@@ -1,0 +1,135 @@
+/*
+ * graph.h - a network as a static graph, and the builder that model files use.
+ *
+ * A model file calls the builder functions below from the input to the logits; each returns the
+ * number of the value it makes. Nothing is computed. The first mistake (an image too small for a
+ * pooling window, no memory) is kept and told by stk_graph_finish(), so that a model reads as a
+ * straight line; after a mistake every builder returns STK_NO_VALUE. The batch size is not part of
+ * the graph. A finished graph is read-only and may be shared by threads.
+ */
+#ifndef STK_ENGINE_GRAPH_H
+#define STK_ENGINE_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#define STK_NO_VALUE (-1)
+
+typedef enum stk_op {
+    STK_OP_INPUT,      /* uint8 pixels, normalised by mean and std */
+    STK_OP_CONV,       /* 2-d convolution, square kernel, zero padding */
+    STK_OP_BATCH_NORM, /* per channel, over batch and pixels */
+    STK_OP_RELU,
+    STK_OP_ADD,
+    STK_OP_MAX_POOL,
+    STK_OP_AVG_POOL, /* over all pixels */
+    STK_OP_LINEAR,
+    STK_OP_LOSS, /* softmax cross-entropy against soft targets; its output are probabilities */
+    STK_OP_COUNT
+} stk_op;
+
+/* What the engine may do with an operation; see stk_op_traits. */
+typedef struct stk_op_trait {
+    const char *name;
+    bool backward_reads_input;
+    bool backward_reads_output;
+    bool in_place; /* output may lie on the input, and the input's gradient on the output's */
+} stk_op_trait;
+
+extern const stk_op_trait stk_op_traits[STK_OP_COUNT];
+
+/* Of one sample; values lie in memory as (N, height, width, channels). */
+typedef struct stk_shape {
+    int height;
+    int width;
+    int channels;
+} stk_shape;
+
+static inline size_t stk_shape_count(stk_shape shape) {
+    return (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels;
+}
+
+typedef struct stk_value {
+    stk_shape shape;
+    int producer;      /* node */
+    int uses;          /* nodes that read it */
+    int last_consumer; /* the highest of them: the first to write its gradient; -1: none */
+    bool needs_grad;   /* a trainable parameter lies before it */
+} stk_value;
+
+typedef enum stk_init { STK_INIT_HE, STK_INIT_LINEAR, STK_INIT_ZERO, STK_INIT_ONE } stk_init;
+
+/*
+ * A tensor that belongs to the model. `shape` is what timm and PyTorch have: (O, I, kh, kw) for a
+ * convolution, (O, I) for a linear layer. In memory a convolution's weights lie as (O, kh, kw, I).
+ */
+typedef struct stk_param {
+    char name[96]; /* "layer1.0.conv1.weight" */
+    int rank;
+    int shape[4];
+    size_t count;
+    size_t offset;  /* elements before it, in the order of the graph */
+    bool trainable; /* running statistics are not */
+    bool decay;     /* weight decay applies: weights, not norms and biases */
+    stk_init init;
+    int fan; /* what the first weights are scaled by: outputs for HE, inputs for LINEAR */
+} stk_param;
+
+typedef struct stk_node {
+    stk_op op;
+    int inputs[2];
+    int input_count;
+    int output;
+    int params[4]; /* conv: weight. linear: weight, bias. norm: weight, bias, mean, var */
+    int param_count;
+    int kernel; /* conv, max pool */
+    int stride;
+    int pad;
+} stk_node;
+
+typedef struct stk_graph {
+    stk_node *nodes; /* owned; in an order in which each can be computed */
+    int node_count;
+    stk_value *values; /* owned */
+    int value_count;
+    stk_param *params; /* owned */
+    int param_count;
+    size_t param_elements; /* sum of counts */
+    int input;             /* value: the pictures, (size, size, 3) */
+    int logits;            /* value: (1, 1, classes) */
+    int classes;
+    int img_size;
+    float mean[3]; /* of pixel values 0 to 1 */
+    float std[3];
+    size_t node_capacity;
+    size_t value_capacity;
+    size_t param_capacity;
+    stk_error error; /* first mistake of the builder */
+} stk_graph;
+
+STK_CHECKED stk_status stk_graph_new(stk_graph **graph, int img_size, int classes, stk_error *err);
+void stk_graph_free(stk_graph *graph);
+
+/* The value of the pictures, to start from. */
+int stk_graph_input(stk_graph *graph);
+
+/* `name` is the module's name in timm: its parameters are name.weight and so on. */
+int stk_graph_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
+                   int pad);
+int stk_graph_batch_norm(stk_graph *graph, int x, const char *name, stk_init init);
+int stk_graph_relu(stk_graph *graph, int x);
+int stk_graph_add(stk_graph *graph, int a, int b);
+int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad);
+int stk_graph_avg_pool(stk_graph *graph, int x);
+int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
+
+/* Declares the logits, adds the loss, and tells the first mistake if there was one. */
+STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);
+
+/* First values of a parameter, in memory order, from the seed and its place in the graph. */
+void stk_graph_init_param(const stk_graph *graph, int param, uint64_t seed, float *values);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * models.h - the networks, by timm's names.
+ *
+ * A family is one file with a table of stk_model; adding one means writing the file and naming its
+ * table in models.c. Models are plain data: no state, safe for threads.
+ */
+#ifndef STK_MODELS_MODELS_H
+#define STK_MODELS_MODELS_H
+
+#include "engine/graph.h"
+
+typedef struct stk_model {
+    const char *name;
+    const char *about; /* a few words */
+    int img_size;      /* px, what it is usually trained at */
+    double crop_fraction; /* of the short side, in evaluation */
+    float mean[3];
+    float std[3];
+    int variant; /* what the family's builder makes of it */
+    /* Adds the layers and returns the logits' value. */
+    int (*build)(const struct stk_model *model, stk_graph *graph);
+} stk_model;
+
+typedef struct stk_model_family {
+    const stk_model *models;
+    size_t count;
+} stk_model_family;
+
+extern const stk_model_family stk_resnet_family;
+extern const stk_model_family stk_convnet_family;
+
+#define STK_IMAGENET_MEAN {0.485f, 0.456f, 0.406f}
+#define STK_IMAGENET_STD {0.229f, 0.224f, 0.225f}
+
+/* By name; a timm tag behind a point ("resnet18.a1_in1k") is passed over. The error names the
+ * nearest models. */
+STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
+
+/* A model's graph for pictures of img_size px and that many classes. */
+STK_CHECKED stk_status stk_model_build(const stk_model *model, int img_size, int classes,
+                                       stk_graph **graph, stk_error *err);
+
+
+#endif
