@@ -48,11 +48,11 @@ typedef struct axis {
 
 typedef struct panel {
     const char *caption;
-    const char *right_caption; /* of the right axis, or NULL */
     const series *series;
     size_t count;
     bool percent; /* values lie between 0 and 100 */
     bool from_zero;
+    bool right_axis;
     bool mark_best;
 } panel;
 
@@ -79,8 +79,8 @@ static const series accuracy_series[] = {
     {"val top-5", AT(val_acc5), 0xe07b39, 4, 2, false},
 };
 static const series speed_series[] = {
-    {"learning rate", AT(lr), 0x8268ad, 0, 5, false},
-    {"images/s", AT(images_per_second), 0x3f9d6c, 0, 0, true},
+    {"rate, left", AT(lr), 0x8268ad, 0, 5, false},
+    {"images/s, right", AT(images_per_second), 0x3f9d6c, 0, 0, true},
 };
 
 /* ---- numbers ---- */
@@ -152,7 +152,9 @@ static axis range_of(const drawing *d, const panel *p, bool right) {
             }
         }
     }
-    return nice_axis(low, high, p->percent, p->from_zero);
+    /* A lone epoch has no course to look at closely: show where it stands between 0 and itself. */
+    bool lone = d->first_epoch == d->last_epoch;
+    return nice_axis(low, high, p->percent, p->from_zero || lone);
 }
 
 /* Whole epochs; a lone one stands in the middle. */
@@ -165,6 +167,8 @@ static axis epoch_axis(const drawing *d) {
         a.high = low + 1;
     } else {
         a.step = fmax(1, nice_step(high - low, 8));
+        a.low -= 0.02 * (high - low); /* dots at the ends stand clear of the axes */
+        a.high += 0.02 * (high - low);
     }
     return a;
 }
@@ -294,11 +298,11 @@ static void draw_panel(const drawing *d, const panel *p, double left_px, double 
     y.from_px = y_right.from_px = bottom;
     y.to_px = y_right.to_px = top;
     x.from_px = left_px + label_width(d, &y) + 10;
-    x.to_px = right_px - (p->right_caption != NULL ? label_width(d, &y_right) + 10 : 0);
+    x.to_px = right_px - (p->right_axis ? label_width(d, &y_right) + 10 : 0);
     stk_canvas_text(d->canvas, left_px, HEADER_PX + 14, p->caption, &caption);
     draw_legend(d, p, right_px, HEADER_PX + 14);
     draw_y_axis(d, &x, &y, false);
-    if (p->right_caption != NULL) {
+    if (p->right_axis) {
         draw_y_axis(d, &x, &y_right, true);
     }
     draw_x_axis(d, &x, floor(bottom) + 0.5);
@@ -372,9 +376,17 @@ static bool top5_is_telling(const stk_plot *plot) {
 
 stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err) {
     const panel panels[] = {
-        {"Loss", NULL, loss_series, 2, false, false, false},
-        {"Accuracy, %", NULL, accuracy_series, top5_is_telling(plot) ? 3 : 2, true, false, true},
-        {"Learning rate", "images/s", speed_series, 2, false, true, false},
+        {.caption = "Loss", .series = loss_series, .count = 2},
+        {.caption = "Accuracy, %",
+         .series = accuracy_series,
+         .count = top5_is_telling(plot) ? 3 : 2,
+         .percent = true,
+         .mark_best = true},
+        {.caption = "Learning rate, speed",
+         .series = speed_series,
+         .count = 2,
+         .from_zero = true,
+         .right_axis = true},
     };
     size_t count = sizeof panels / sizeof *panels;
     drawing d = {.plot = plot, .canvas = canvas};

@@ -113,7 +113,7 @@ static void svg_is_well_formed(void) {
         CHECK_CONTAINS(svg, "width=\"1200\" height=\"400\"");
         CHECK_CONTAINS(svg, "convnet_s on &lt;a &amp; b&gt;");
         CHECK_CONTAINS(svg, ">Loss</text>");
-        CHECK_CONTAINS(svg, ">images/s</text>");
+        CHECK_CONTAINS(svg, ">images/s, right</text>");
         stk_mem_free(svg);
     }
 }
