@@ -152,6 +152,9 @@ static axis range_of(const drawing *d, const panel *p, bool right) {
             }
         }
     }
+    if (right && high > 0) {
+        high *= 1.2; /* head room, so that two level lines do not cover each other */
+    }
     /* A lone epoch has no course to look at closely: show where it stands between 0 and itself. */
     bool lone = d->first_epoch == d->last_epoch;
     return nice_axis(low, high, p->percent, p->from_zero || lone);
