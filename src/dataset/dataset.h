@@ -38,7 +38,8 @@ extern const stk_option_table stk_dataset_option_table;
 
 typedef struct stk_sample {
     const char *path; /* below stk_dataset.root, or NULL: the picture of this test row is missing */
-    const char *id;   /* as the submission spells it */
+    const char *id;   /* as the table spells it; in class folders the path (train, val) or the file
+                         name without extension, with folders where names repeat (test) */
     int label;        /* index into classes; -1: not known */
 } stk_sample;
 
@@ -60,19 +61,21 @@ typedef struct stk_dataset {
     /* Header of sample_submission.csv; NULL and 0 when there is none. */
     const char *const *template_header;
     int template_columns;
-    int template_id;      /* which column of it is the id */
-    const char *id_name;  /* what the id column is called in a submission without a sample file */
+    int template_id;     /* which column of it is the id */
+    const char *id_name; /* what the id column is called in a submission without a sample file */
     const char *label_name;
     struct stk_dataset_store *store; /* owns every text and array above */
 } stk_dataset;
 
-/* Errors are STK_ERR_DATA (or USAGE for options that do not fit) with what, where and what to do. */
+/* Errors are STK_ERR_DATA (or USAGE for options that do not fit) with what, where and what to do.
+ */
 STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
                                         const stk_events *events, stk_error *err);
 
 /*
  * The pictures of a folder, in it and below it, as a list of test samples: what `predict --data`
  * takes. A Kaggle or class-folder data set gives its test set; any other folder all its pictures.
+ * Such a data set has no classes, no labels and no training samples.
  */
 STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_dataset_options *options,
@@ -83,8 +86,9 @@ void stk_dataset_free(stk_dataset *dataset);
  * A division of the training samples, as indices into dataset->train; both lists sorted. With
  * folds <= 1: the given validation set makes val empty and train everything; otherwise a stratified
  * val_fraction of every class, at least one image of each class that has two or more. With folds
- * >= 2: fold number `fold` (from 0) is val; every class is dealt over the folds evenly. Depends on
- * nothing but the seed and the samples.
+ * >= 2: fold number `fold` (from 0) is val; every class is dealt over the folds evenly, and a class
+ * with one image trains in all of them. Depends on nothing but the seed and the samples. A division
+ * that leaves nothing to validate is STK_ERR_DATA.
  */
 typedef struct stk_split {
     size_t *train;

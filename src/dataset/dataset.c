@@ -1,0 +1,285 @@
+/*
+ * dataset.c - opens a folder: checks that it can be read, decides which layout it has, and has it
+ * listed. A table of labels whose ids are found wins over class folders.
+ */
+#include "dataset/dataset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "dataset/listing.h"
+
+static const stk_option dataset_options[] = {
+    {.name = "data",
+     .aliases = "data_root",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, data),
+     .metavar = "PATH",
+     .help = "folder with class folders, or with labels.csv (or train.csv) and pictures"},
+    {.name = "id-column",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, id_column),
+     .metavar = "NAME",
+     .help = "column of the labels' table that names the picture (found by its usual names)"},
+    {.name = "label-column",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, label_column),
+     .metavar = "NAME",
+     .help = "column of the labels' table that names the class (found by its usual names)"},
+    {.name = "image-ext",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, image_ext),
+     .metavar = "EXT",
+     .help = "count only pictures whose names end so: jpg, jpeg, png or webp"},
+    {.name = "val-fraction",
+     .type = STK_OPTION_DOUBLE,
+     .offset = offsetof(stk_dataset_options, val_fraction),
+     .fallback = "0.2",
+     .min = 0.01,
+     .max = 0.9,
+     .metavar = "X",
+     .help = "part of every class that validates when there is no validation set"},
+    {.name = "mismatch",
+     .type = STK_OPTION_CHOICE,
+     .offset = offsetof(stk_dataset_options, mismatch),
+     .fallback = "error",
+     .choices = "error skip",
+     .help = "labels without pictures and pictures without labels: stop, or leave them out"},
+    {.name = "rare-class",
+     .type = STK_OPTION_CHOICE,
+     .offset = offsetof(stk_dataset_options, rare_class),
+     .fallback = "error",
+     .choices = "error train drop",
+     .help = "a class with one image: stop, train on it without validating, or leave it out"},
+};
+
+const stk_option_table stk_dataset_option_table =
+    STK_OPTION_TABLE("Data", dataset_options, stk_dataset_options);
+
+/* The folder beside `path` whose name is nearest to its last part, as a path; NULL: none. */
+static char *nearest_sibling(const char *path) {
+    const char *base = stk_path_base(path);
+    size_t head = (size_t)(base - path);
+    stk_dir_list list = {0};
+    char *nearest = NULL;
+    char *parent = head > 0 ? stk_mem_strndup(path, head) : stk_mem_strdup(".");
+    if (parent == NULL || stk_dir_read(parent, &list, NULL) != STK_OK) {
+        stk_mem_free(parent);
+        return NULL;
+    }
+    const char **names = stk_mem_new(list.count, sizeof *names);
+    size_t count = 0;
+    for (size_t i = 0; names != NULL && i < list.count; i++) {
+        if (list.entries[i].is_dir) {
+            names[count++] = list.entries[i].name;
+        }
+    }
+    const char *name = names != NULL ? stk_str_nearest(base, names, count) : NULL;
+    if (name != NULL) {
+        nearest = stk_str_format("%.*s%s", (int)head, path, name);
+    }
+    stk_mem_free(names);
+    stk_mem_free(parent);
+    stk_dir_list_free(&list);
+    return nearest;
+}
+
+/* Says that a folder is missing, and from which part of the path on it is. */
+static stk_status fail_missing(const char *path, stk_error *err) {
+    char *part = stk_mem_strdup(path);
+    if (part == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    for (;;) {
+        char *slash = strrchr(part, '/');
+        if (slash == NULL || slash == part) {
+            break;
+        }
+        *slash = '\0';
+        if (stk_path_is_dir(part)) {
+            *slash = '/';
+            break;
+        }
+    }
+    char *near = nearest_sibling(part);
+    stk_status status = STK_FAIL(
+        err, STK_ERR_DATA, "no such folder: %s%s%s%s; check the path given with --data", path,
+        near != NULL ? " (did you mean " : "", near != NULL ? near : "", near != NULL ? "?)" : "");
+    stk_mem_free(near);
+    stk_mem_free(part);
+    return status;
+}
+
+static stk_status check_folder(const char *path, stk_error *err) {
+    struct stat info;
+    if (strstr(path, "://") != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "cannot open %s: only folders of this machine can be read; copy the data "
+                        "set here and pass its folder with --data",
+                        path);
+    }
+    if (stat(path, &info) != 0) {
+        return errno == ENOENT || errno == ENOTDIR
+                   ? fail_missing(path, err)
+                   : STK_FAIL(err, STK_ERR_STORAGE, "cannot read the folder %s: %s", path,
+                              strerror(errno));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is a file, not a folder; pass the folder that holds the data set with "
+                        "--data",
+                        path);
+    }
+    return STK_OK;
+}
+
+/* "jpg", ".jpg" or ".JPG" becomes ".jpg". */
+static stk_status set_ext(stk_listing *listing, stk_error *err) {
+    const char *ext = listing->options->image_ext;
+    if (ext == NULL || ext[0] == '\0') {
+        return STK_OK;
+    }
+    char name[STK_EXT_MAX + 8];
+    const char *letters = ext[0] == '.' ? ext + 1 : ext;
+    int length = snprintf(name, sizeof name, "x.%s", letters);
+    if (length < 0 || (size_t)length >= sizeof name || strchr(letters, '.') != NULL ||
+        !stk_dataset_is_image_name(name)) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--image-ext %s: no such kind of picture; use jpg, jpeg, png or webp", ext);
+    }
+    memcpy(listing->ext, name + 1, strlen(name + 1) + 1);
+    return STK_OK;
+}
+
+/* An empty data set whose root is the folder, and its top folder read. */
+static stk_status begin(stk_listing *listing, stk_error *err) {
+    const char *path = listing->options->data;
+    if (path == NULL || path[0] == '\0') {
+        return STK_FAIL(err, STK_ERR_USAGE, "no data set was named; pass its folder with --data");
+    }
+    stk_dataset *dataset = stk_mem_new(1, sizeof *dataset);
+    listing->dataset = dataset;
+    if (dataset == NULL || (dataset->store = stk_mem_new(1, sizeof *dataset->store)) == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    dataset->root = stk_listing_keep(listing, path, length);
+    if (dataset->root == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    dataset->id_name = "id";
+    dataset->label_name = "label";
+    stk_status status = set_ext(listing, err);
+    status = status == STK_OK ? check_folder(dataset->root, err) : status;
+    status = status == STK_OK ? stk_dir_read(dataset->root, &listing->top, err) : status;
+    if (status == STK_OK && listing->top.count == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "the folder %s is empty; put class folders with pictures into it, or "
+                          "check the path given with --data",
+                          dataset->root);
+    }
+    return status;
+}
+
+static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset) {
+    stk_map_free(&listing->class_places);
+    stk_dir_list_free(&listing->top);
+    if (status == STK_OK) {
+        *dataset = listing->dataset;
+    } else {
+        stk_dataset_free(listing->dataset);
+    }
+    return status;
+}
+
+static stk_status list_layout(stk_listing *listing, stk_error *err) {
+    const char *table = stk_kaggle_table(listing);
+    if (table != NULL) {
+        bool fits;
+        stk_status status = stk_kaggle_list(listing, &fits, err);
+        if (status != STK_OK || fits) {
+            listing->dataset->layout = STK_LAYOUT_KAGGLE;
+            return status;
+        }
+        char why[300];
+        snprintf(why, sizeof why, "no id in %s is the name of a picture", table);
+        stk_events_decision(listing->events, "labels from class folders", why);
+    }
+    listing->dataset->layout = STK_LAYOUT_FOLDERS;
+    return stk_folders_list(listing, err);
+}
+
+stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
+                            const stk_events *events, stk_error *err) {
+    stk_listing listing = {.options = options, .events = events};
+    *dataset = NULL;
+    stk_status status = begin(&listing, err);
+    status = status == STK_OK ? list_layout(&listing, err) : status;
+    status = status == STK_OK ? stk_listing_finish(&listing, err) : status;
+    return end(&listing, status, dataset);
+}
+
+/* Test rows, or all pictures where the folder is no data set. */
+static stk_status list_images(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_pictures pictures = {0};
+    char note[64];
+    stk_status status;
+    dataset->layout = stk_kaggle_table(listing) != NULL ? STK_LAYOUT_KAGGLE : STK_LAYOUT_FOLDERS;
+    if (stk_testset_exists(listing)) {
+        status = stk_testset_list(listing, NULL, false, NULL, err);
+    } else {
+        status = stk_pictures_scan(listing, "", NULL, &pictures, err);
+        status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+    }
+    stk_pictures_free(&pictures);
+    size_t found = 0;
+    for (size_t i = 0; i < dataset->test.count; i++) {
+        found += dataset->test.items[i].path != NULL;
+    }
+    if (status == STK_OK && found == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "no pictures to predict in %s: Stoker looks for .jpg, .jpeg, .png and "
+                          ".webp files in it and below it%s; check the path given with --data",
+                          dataset->root, stk_listing_ext_note(listing, note, sizeof note));
+    }
+    return status;
+}
+
+stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_options *options,
+                                   const stk_events *events, stk_error *err) {
+    stk_listing listing = {.options = options, .events = events};
+    *dataset = NULL;
+    stk_status status = begin(&listing, err);
+    status = status == STK_OK ? list_images(&listing, err) : status;
+    return end(&listing, status, dataset);
+}
+
+void stk_dataset_free(stk_dataset *dataset) {
+    if (dataset == NULL) {
+        return;
+    }
+    struct stk_dataset_store *store = dataset->store;
+    if (store != NULL) {
+        for (stk_text_block *block = store->blocks; block != NULL;) {
+            stk_text_block *next = block->next;
+            stk_mem_free(block);
+            block = next;
+        }
+        stk_mem_free(store->classes);
+        stk_mem_free(store->header);
+        stk_mem_free(store);
+    }
+    stk_mem_free(dataset->train.items);
+    stk_mem_free(dataset->val.items);
+    stk_mem_free(dataset->test.items);
+    stk_mem_free(dataset);
+}

@@ -1,0 +1,251 @@
+/*
+ * folders.c - class folders: DIR/train/<class>/ with DIR/val/<class>/ and DIR/test/, or
+ * DIR/<class>/ at once. The name of a folder is the name of its class; pictures may lie deeper in
+ * it.
+ */
+#include "dataset/listing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const train_names[] = {"train", NULL};
+static const char *const val_names[] = {"val", "valid", "validation", NULL};
+
+/* Names that tell what a folder is for, so that next to class folders they are no class. */
+static bool is_reserved(const char *name) {
+    static const char *const names[] = {"train", "val",         "valid",
+                                        "test",  "test_images", "validation"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (stk_str_equal_nocase(name, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
+    return entry->is_dir && !stk_listing_is_junk(entry->name) &&
+           !(at_top && is_reserved(entry->name));
+}
+
+static bool is_picture(const stk_listing *listing, const stk_dir_entry *entry) {
+    return !entry->is_dir && stk_dataset_is_image_name(entry->name) &&
+           (listing->ext[0] == '\0' || stk_str_ends_with_nocase(entry->name, listing->ext));
+}
+
+/* Adds all pictures below a class folder to a list; *count says how many. */
+static stk_status add_folder(stk_listing *listing, const char *folder, int label,
+                             stk_sample_list *list, size_t *capacity, size_t *count,
+                             stk_error *err) {
+    stk_pictures pictures;
+    stk_status status = stk_pictures_scan(listing, folder, NULL, &pictures, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    for (size_t i = 0; status == STK_OK && i < pictures.count; i++) {
+        stk_sample sample = {.path = pictures.paths[i], .id = pictures.paths[i], .label = label};
+        status = stk_listing_add(list, capacity, sample, err);
+    }
+    *count = pictures.count;
+    stk_pictures_free(&pictures);
+    return status;
+}
+
+/* Pictures beside the class folders belong to no class. */
+static stk_status check_loose(stk_listing *listing, const char *where, const stk_few *loose,
+                              size_t folders, stk_error *err) {
+    char names[300];
+    if (loose->count == 0) {
+        return STK_OK;
+    }
+    stk_few_text(loose, names, sizeof names);
+    if (folders == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s holds %zu picture%s but no class folders, so nothing says what they "
+                        "show; sort them into one folder per class, or put a labels.csv with the "
+                        "columns id,label into %s",
+                        where, loose->count, stk_plural(loose->count), listing->dataset->root);
+    }
+    if (listing->options->mismatch == STK_MISMATCH_SKIP) {
+        stk_events_warning(listing->events, "left out %zu picture%s of no class in %s: %s",
+                           loose->count, stk_plural(loose->count), where, names);
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%zu picture%s in %s %s beside the class folders and so %s no label (%s); move "
+                    "%s into a class folder, or pass --mismatch skip to leave %s out",
+                    loose->count, stk_plural(loose->count), where,
+                    loose->count == 1 ? "lies" : "lie", loose->count == 1 ? "has" : "have", names,
+                    loose->count == 1 ? "it" : "them", loose->count == 1 ? "it" : "them");
+}
+
+static stk_status check_empty(const stk_listing *listing, const char *where, const stk_few *empty,
+                              stk_error *err) {
+    char names[300];
+    char note[64];
+    stk_listing_ext_note(listing, note, sizeof note);
+    if (listing->dataset->train.count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "no pictures in %s: Stoker looks for .jpg, .jpeg, .png and .webp files in "
+                        "one folder per class%s; check the path given with --data",
+                        where, note);
+    }
+    if (empty->count > 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%zu class folder%s in %s %s no pictures: %s%s; add pictures or remove the "
+                        "folder%s",
+                        empty->count, stk_plural(empty->count), where,
+                        empty->count == 1 ? "has" : "have",
+                        stk_few_text(empty, names, sizeof names), note, stk_plural(empty->count));
+    }
+    return STK_OK;
+}
+
+/* A folder one level too high looks like a single class; the sentence says where to go. */
+static stk_status check_too_high(stk_listing *listing, const char *where, const char *only,
+                                 stk_error *err) {
+    stk_dir_list list = {0};
+    size_t folders = 0;
+    if (listing->dataset->class_count != 1 || only == NULL) {
+        return STK_OK;
+    }
+    char *full = stk_path_join(where, only);
+    stk_status status =
+        full != NULL ? stk_dir_read(full, &list, err) : STK_FAIL_MEMORY(err, "the list of classes");
+    for (size_t i = 0; i < list.count; i++) {
+        folders += list.entries[i].is_dir ? 1 : 0;
+    }
+    stk_dir_list_free(&list);
+    if (status == STK_OK && folders > 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s has one class only, '%s', with %zu folder%s in it; if the data set "
+                          "lies there, pass --data %s, otherwise add a second class",
+                          where, only, folders, stk_plural(folders), full);
+    }
+    stk_mem_free(full);
+    return status;
+}
+
+/* The entries of the folder that holds the class folders become classes and training samples. */
+static stk_status list_train(stk_listing *listing, const char *folder, const stk_dir_list *entries,
+                             stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_few loose = {0};
+    stk_few empty = {0};
+    size_t folders = 0;
+    const char *only = NULL;
+    char *where = stk_listing_full(listing, folder);
+    stk_status status = where != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of classes");
+    for (size_t i = 0; status == STK_OK && i < entries->count; i++) {
+        const stk_dir_entry *entry = &entries->entries[i];
+        if (is_picture(listing, entry)) {
+            stk_few_add(&loose, entry->name);
+        }
+        if (!is_class_folder(entry, folder[0] == '\0')) {
+            continue;
+        }
+        folders++;
+        only = entry->name;
+        int label;
+        size_t count = 0;
+        const char *below = stk_listing_join(listing, folder, entry->name);
+        status = below != NULL ? stk_listing_class(listing, entry->name, &label, err)
+                               : STK_FAIL_MEMORY(err, "the list of classes");
+        if (status == STK_OK) {
+            status = add_folder(listing, below, label, &dataset->train, &listing->train_capacity,
+                                &count, err);
+        }
+        if (status == STK_OK && count == 0) {
+            stk_few_add(&empty, entry->name);
+        }
+    }
+    status = status == STK_OK ? check_loose(listing, where, &loose, folders, err) : status;
+    status = status == STK_OK ? check_empty(listing, where, &empty, err) : status;
+    status = status == STK_OK ? check_too_high(listing, where, only, err) : status;
+    stk_mem_free(where);
+    return status;
+}
+
+static stk_status list_val_class(stk_listing *listing, const char *folder, const char *name,
+                                 stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    size_t label;
+    size_t count;
+    if (!stk_map_find(&listing->class_places, name, &label)) {
+        const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
+                        "remove it",
+                        dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
+                        near != NULL ? near : "", near != NULL ? "'?)" : "");
+    }
+    const char *below = stk_listing_join(listing, folder, name);
+    return below != NULL ? add_folder(listing, below, (int)label, &dataset->val,
+                                      &listing->val_capacity, &count, err)
+                         : STK_FAIL_MEMORY(err, "the validation set");
+}
+
+static stk_status list_val(stk_listing *listing, const char *folder, stk_error *err) {
+    stk_dir_list entries = {0};
+    stk_few loose = {0};
+    size_t folders = 0;
+    char *full = stk_listing_full(listing, folder);
+    stk_status status = full != NULL ? stk_dir_read(full, &entries, err)
+                                     : STK_FAIL_MEMORY(err, "the validation set");
+    for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
+        const stk_dir_entry *entry = &entries.entries[i];
+        if (is_class_folder(entry, false)) {
+            folders++;
+            status = list_val_class(listing, folder, entry->name, err);
+        } else if (is_picture(listing, entry)) {
+            stk_few_add(&loose, entry->name);
+        }
+    }
+    status = status == STK_OK ? check_loose(listing, full, &loose, folders, err) : status;
+    if (status == STK_OK && listing->dataset->val.count == 0) {
+        stk_events_warning(listing->events,
+                           "%s has no pictures; a part of the training set will validate instead",
+                           full);
+    }
+    stk_dir_list_free(&entries);
+    stk_mem_free(full);
+    return status;
+}
+
+static int compare_paths(const void *a, const void *b) {
+    return strcmp(((const stk_sample *)a)->path, ((const stk_sample *)b)->path);
+}
+
+/* Folder by folder is not quite by path: "a b/x" sorts before "a/x", but "a" before "a b". */
+static void sort_by_path(stk_sample_list *list) {
+    if (list->count > 1) {
+        qsort(list->items, list->count, sizeof *list->items, compare_paths);
+    }
+}
+
+stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
+    const char *train = stk_listing_entry(listing, train_names, true);
+    const char *val = stk_listing_entry(listing, val_names, true);
+    stk_status status;
+    if (train == NULL) {
+        status = list_train(listing, "", &listing->top, err);
+    } else {
+        stk_dir_list entries = {0};
+        char *full = stk_listing_full(listing, train);
+        status = full != NULL ? stk_dir_read(full, &entries, err)
+                              : STK_FAIL_MEMORY(err, "the list of classes");
+        status = status == STK_OK ? list_train(listing, train, &entries, err) : status;
+        stk_dir_list_free(&entries);
+        stk_mem_free(full);
+    }
+    if (status == STK_OK && val != NULL) {
+        status = list_val(listing, val, err);
+    }
+    sort_by_path(&listing->dataset->train);
+    sort_by_path(&listing->dataset->val);
+    return status == STK_OK ? stk_testset_list(listing, NULL, true, NULL, err) : status;
+}

@@ -1,0 +1,307 @@
+/*
+ * listing.c - the parts of a data set that every layout fills in the same way: texts, classes,
+ * samples, and the checks at the end.
+ */
+#include "dataset/listing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define BLOCK_BYTES ((size_t)64 * 1024)
+
+typedef struct class_order {
+    const char *name;
+    int64_t value; /* when all names are whole numbers */
+    int old;       /* label before sorting */
+} class_order;
+
+void stk_few_add(stk_few *few, const char *name) {
+    if (few->count < sizeof few->first / sizeof *few->first) {
+        few->first[few->count] = name;
+    }
+    few->count++;
+}
+
+const char *stk_few_text(const stk_few *few, char *buf, size_t size) {
+    size_t length = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < few->count && i < 3 && length < size; i++) {
+        length += (size_t)snprintf(buf + length, size - length, "%s%.80s", i > 0 ? ", " : "",
+                                   few->first[i]);
+    }
+    if (few->count > 3 && length < size) {
+        snprintf(buf + length, size - length, " ...");
+    }
+    return buf;
+}
+
+const char *stk_plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
+/* `length` bytes of the data set's memory, or NULL. */
+static char *cut_text(struct stk_dataset_store *store, size_t length) {
+    stk_text_block *block = store->blocks;
+    if (block == NULL || block->size - block->used < length) {
+        size_t size = length > BLOCK_BYTES ? length : BLOCK_BYTES;
+        block = stk_mem_raw(1, sizeof *block + size);
+        if (block == NULL) {
+            return NULL;
+        }
+        *block = (stk_text_block){.next = store->blocks, .size = size};
+        store->blocks = block;
+    }
+    char *text = block->text + block->used;
+    block->used += length;
+    return text;
+}
+
+char *stk_listing_keep(stk_listing *listing, const char *text, size_t length) {
+    char *copy = cut_text(listing->dataset->store, length + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+char *stk_listing_join(stk_listing *listing, const char *folder, const char *name) {
+    size_t n = strlen(folder);
+    size_t m = strlen(name);
+    if (n == 0) {
+        return stk_listing_keep(listing, name, m);
+    }
+    char *joined = cut_text(listing->dataset->store, n + m + 2);
+    if (joined != NULL) {
+        memcpy(joined, folder, n);
+        joined[n] = '/';
+        memcpy(joined + n + 1, name, m + 1);
+    }
+    return joined;
+}
+
+char *stk_listing_full(const stk_listing *listing, const char *below) {
+    return below[0] != '\0' ? stk_path_join(listing->dataset->root, below)
+                            : stk_mem_strdup(listing->dataset->root);
+}
+
+const char *stk_listing_entry(const stk_listing *listing, const char *const *names, bool is_dir) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (const char *const *name = names; *name != NULL; name++) {
+            for (size_t i = 0; i < listing->top.count; i++) {
+                const stk_dir_entry *entry = &listing->top.entries[i];
+                if (entry->is_dir == is_dir &&
+                    (pass == 0 ? stk_str_equal(entry->name, *name)
+                               : stk_str_equal_nocase(entry->name, *name))) {
+                    return entry->name;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+stk_status stk_listing_class(stk_listing *listing, const char *name, int *label, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    size_t place;
+    if (stk_map_find(&listing->class_places, name, &place)) {
+        *label = (int)place;
+        return STK_OK;
+    }
+    place = (size_t)dataset->class_count;
+    const char **grown =
+        stk_mem_grow(dataset->store->classes, &listing->class_capacity, place + 1, sizeof *grown);
+    if (grown == NULL) {
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    dataset->store->classes = grown;
+    dataset->classes = grown;
+    bool added;
+    grown[place] = stk_listing_keep(listing, name, strlen(name));
+    if (grown[place] == NULL || !stk_map_add(&listing->class_places, grown[place], place, &added)) {
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    dataset->class_count++;
+    *label = (int)place;
+    return STK_OK;
+}
+
+stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, stk_sample sample,
+                           stk_error *err) {
+    stk_sample *grown = stk_mem_grow(list->items, capacity, list->count + 1, sizeof *grown);
+    if (grown == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of samples");
+    }
+    list->items = grown;
+    grown[list->count++] = sample;
+    return STK_OK;
+}
+
+const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size) {
+    buf[0] = '\0';
+    if (listing->ext[0] != '\0') {
+        snprintf(buf, size, " (only %s files count, as --image-ext says)", listing->ext);
+    }
+    return buf;
+}
+
+bool stk_listing_is_junk(const char *name) {
+    static const char *const junk[] = {"__MACOSX", "lost+found", "__pycache__", "@eaDir"};
+    for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
+        if (stk_str_equal(name, junk[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(((const class_order *)a)->name, ((const class_order *)b)->name);
+}
+
+static int compare_values(const void *a, const void *b) {
+    const class_order *x = a;
+    const class_order *y = b;
+    return x->value != y->value ? (x->value < y->value ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void relabel(stk_sample_list *list, const int *new_labels) {
+    for (size_t i = 0; i < list->count; i++) {
+        int label = list->items[i].label;
+        list->items[i].label = label >= 0 ? new_labels[label] : -1;
+    }
+}
+
+/* Puts the classes in order; labels follow. */
+static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
+    size_t count = (size_t)dataset->class_count;
+    class_order *order = stk_mem_new(count, sizeof *order);
+    int *new_labels = stk_mem_new(count, sizeof *new_labels);
+    if (order == NULL || new_labels == NULL) {
+        stk_mem_free(order);
+        stk_mem_free(new_labels);
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    bool numbers = true;
+    for (size_t i = 0; i < count; i++) {
+        order[i] = (class_order){.name = dataset->classes[i], .old = (int)i};
+        numbers = numbers && stk_parse_int(order[i].name, &order[i].value);
+    }
+    qsort(order, count, sizeof *order, numbers ? compare_values : compare_names);
+    for (size_t i = 0; i < count; i++) {
+        dataset->store->classes[i] = order[i].name;
+        new_labels[order[i].old] = (int)i;
+    }
+    relabel(&dataset->train, new_labels);
+    relabel(&dataset->val, new_labels);
+    relabel(&dataset->test, new_labels);
+    stk_mem_free(order);
+    stk_mem_free(new_labels);
+    return STK_OK;
+}
+
+/* Takes out the classes with one picture. counts has one number per class. */
+static stk_status drop_rare(stk_dataset *dataset, const size_t *counts, stk_error *err) {
+    int *new_labels = stk_mem_new((size_t)dataset->class_count, sizeof *new_labels);
+    if (new_labels == NULL) {
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    int kept = 0;
+    for (int c = 0; c < dataset->class_count; c++) {
+        new_labels[c] = counts[c] == 1 ? -1 : kept;
+        if (counts[c] != 1) {
+            dataset->store->classes[kept++] = dataset->classes[c];
+        }
+    }
+    dataset->class_count = kept;
+    relabel(&dataset->train, new_labels);
+    relabel(&dataset->test, new_labels);
+    size_t left = 0;
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        if (dataset->train.items[i].label >= 0) {
+            dataset->train.items[left++] = dataset->train.items[i];
+        }
+    }
+    dataset->train.count = left;
+    stk_mem_free(new_labels);
+    return STK_OK;
+}
+
+/* A class with one picture cannot be both learned and validated. */
+static stk_status treat_rare(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    size_t *counts = stk_mem_new((size_t)dataset->class_count, sizeof *counts);
+    if (counts == NULL) {
+        return STK_FAIL_MEMORY(err, "the class names");
+    }
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        counts[dataset->train.items[i].label]++;
+    }
+    stk_few rare = {0};
+    for (int c = 0; c < dataset->class_count; c++) {
+        if (counts[c] == 1) {
+            stk_few_add(&rare, dataset->classes[c]);
+        }
+    }
+    char names[300];
+    stk_few_text(&rare, names, sizeof names);
+    stk_status status = STK_OK;
+    if (rare.count > 0 && listing->options->rare_class == STK_RARE_TRAIN) {
+        stk_events_warning(listing->events, "%zu class%s one image and will not be validated: %s",
+                           rare.count, rare.count == 1 ? " has" : "es have", names);
+    } else if (rare.count > 0 && listing->options->rare_class == STK_RARE_DROP) {
+        stk_events_warning(listing->events, "left out %zu class%s with one image: %s", rare.count,
+                           rare.count == 1 ? "" : "es", names);
+        status = drop_rare(dataset, counts, err);
+    } else if (rare.count == 1) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "class '%s' has one image, which cannot be both trained on and "
+                          "validated; add pictures, or pass --rare-class train to train on it "
+                          "without validating it, or --rare-class drop to leave it out",
+                          names);
+    } else if (rare.count > 1) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%zu classes have one image each (%s), which cannot be both trained on "
+                          "and validated; add pictures, or pass --rare-class train to train on "
+                          "them without validating them, or --rare-class drop to leave them out",
+                          rare.count, names);
+    }
+    stk_mem_free(counts);
+    return status;
+}
+
+static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
+    const stk_dataset *dataset = listing->dataset;
+    if (dataset->class_count >= 2) {
+        return STK_OK;
+    }
+    if (dataset->class_count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "no class of %s is left to train on; add pictures, or pass --rare-class "
+                        "train to keep the classes with one image",
+                        dataset->root);
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has one class only, '%s'; a classifier needs two or more, so add pictures "
+                    "of a second class%s",
+                    dataset->root, dataset->classes[0],
+                    dataset->layout == STK_LAYOUT_FOLDERS
+                        ? ", or pass the folder that holds the class folders with --data"
+                        : ", or name another column with --label-column");
+}
+
+stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
+    stk_status status = need_two_classes(listing, err);
+    status = status == STK_OK ? sort_classes(listing->dataset, err) : status;
+    if (status == STK_OK && listing->dataset->val.count == 0) {
+        status = treat_rare(listing, err);
+        status = status == STK_OK ? need_two_classes(listing, err) : status;
+    }
+    return status;
+}

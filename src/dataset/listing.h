@@ -1,0 +1,162 @@
+/*
+ * listing.h - what the files of this room share while a data set is being listed.
+ *
+ * A stk_listing lives as long as one stk_dataset_open() call. It fills the data set step by step;
+ * when a step fails, whoever made the listing frees the half-made data set. Labels are places in
+ * the order in which classes were first met until stk_listing_finish() sorts them.
+ */
+#ifndef STK_DATASET_LISTING_H
+#define STK_DATASET_LISTING_H
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "dataset/dataset.h"
+
+#define STK_EXT_MAX 8
+
+/* Texts are cut out of blocks: 100,000 paths cost some dozens of requests for memory. */
+typedef struct stk_text_block {
+    struct stk_text_block *next;
+    size_t used;
+    size_t size;
+    char text[];
+} stk_text_block;
+
+struct stk_dataset_store {
+    stk_text_block *blocks;
+    const char **classes; /* what stk_dataset.classes shows */
+    const char **header;  /* what stk_dataset.template_header shows */
+};
+
+typedef struct stk_listing {
+    const stk_dataset_options *options; /* borrowed */
+    const stk_events *events;           /* borrowed, may be NULL */
+    stk_dataset *dataset;               /* being made */
+    stk_dir_list top;                   /* what stands in the folder itself */
+    char ext[STK_EXT_MAX];              /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_places;               /* from class name to label */
+    size_t class_capacity;
+    size_t train_capacity;
+    size_t val_capacity;
+    size_t test_capacity;
+} stk_listing;
+
+/* A count and the first few names, for sentences about many things. */
+typedef struct stk_few {
+    size_t count;
+    const char *first[3]; /* borrowed */
+} stk_few;
+
+void stk_few_add(stk_few *few, const char *name);
+
+/* "a, b, c" or "a, b, c ..." into buf; returns buf. */
+const char *stk_few_text(const stk_few *few, char *buf, size_t size);
+
+/* "s" for all counts but one. */
+const char *stk_plural(size_t count);
+
+/* Copies a text into the data set; NULL without memory. */
+char *stk_listing_keep(stk_listing *listing, const char *text, size_t length);
+
+/* Keeps "folder/name", or the name alone when folder is "". */
+char *stk_listing_join(stk_listing *listing, const char *folder, const char *name);
+
+/* The full path of something below the root, for reading; NULL without memory; stk_mem_free. */
+char *stk_listing_full(const stk_listing *listing, const char *below);
+
+/*
+ * The entry of the top folder with one of the names (NULL ends them); exact spelling first, then
+ * case aside, the earlier name first. NULL when there is none.
+ */
+const char *stk_listing_entry(const stk_listing *listing, const char *const *names, bool is_dir);
+
+/* The label of a class; a new class is added. */
+STK_CHECKED stk_status stk_listing_class(stk_listing *listing, const char *name, int *label,
+                                         stk_error *err);
+
+STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, stk_sample sample,
+                                       stk_error *err);
+
+/* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
+const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
+
+/* Folders that unpacking and file systems leave behind; they are nobody's class. */
+bool stk_listing_is_junk(const char *name);
+
+/* Sorts the classes, applies --rare-class, checks that there are two classes at least. */
+STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
+
+/* The pictures in and below one folder. */
+typedef struct stk_pictures {
+    const char *folder; /* below the root; "": the root itself; belongs to the data set */
+    const char **paths; /* owned array of texts of the data set: below the root, sorted */
+    const char **stems; /* owned array: below the folder and without extension */
+    size_t *next;       /* owned: another picture with the same stem; SIZE_MAX ends */
+    size_t *next_base;  /* owned: another picture with the same last part of the stem */
+    bool *used;         /* owned: some row of a table means this picture */
+    size_t count;
+    size_t capacity;
+    stk_map by_stem; /* the first picture with a stem */
+    stk_map by_base; /* the first picture with a last part of a stem; empty without subfolders */
+} stk_pictures;
+
+typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
+
+/* Lists the pictures below `folder`; `skip` (or NULL) is a folder right in it that is left out. */
+STK_CHECKED stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,
+                                         stk_pictures *pictures, stk_error *err);
+
+/* Makes stems and maps, which stk_pictures_find() needs. */
+STK_CHECKED stk_status stk_pictures_index(stk_listing *listing, stk_pictures *pictures,
+                                          stk_error *err);
+void stk_pictures_free(stk_pictures *pictures);
+
+/*
+ * The picture that an id means: with or without extension and subfolder, with the folder's own name
+ * in front or not. When it means several, *file and *other are two of them.
+ */
+stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
+                            const char *id, size_t *file, size_t *other);
+
+/* Where the path goes on below the folder that was scanned. */
+const char *stk_pictures_below(const stk_pictures *pictures, size_t file);
+
+/* Cuts blanks off both ends of every header and cell. */
+void stk_table_trim(stk_csv *csv);
+
+/* The column that an option names; STK_ERR_USAGE with the nearest name when there is none. */
+STK_CHECKED stk_status stk_table_column(const stk_csv *csv, const char *file, const char *flag,
+                                        const char *name, size_t *column, stk_error *err);
+
+bool stk_table_is_id_name(const char *name);
+bool stk_table_is_label_name(const char *name);
+
+/* "id, label, ..." into buf; returns buf. */
+const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
+
+/*
+ * Lists the test rows: those of sample_submission.csv, else the files of the test folder, else
+ * none. Where there is no test folder, the rows' pictures are looked for in `shared` (or, when that
+ * is NULL, everywhere). With `by_class` a folder below the test folder that is called like a class
+ * tells the label. `id_name` is the id column of the labels' file, or NULL.
+ */
+STK_CHECKED stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
+                                        const char *id_name, stk_error *err);
+
+/* Whether there is anything that stk_testset_list() would look at. */
+bool stk_testset_exists(const stk_listing *listing);
+
+/* Gives the pictures as test rows, named as shortly as is unique. */
+STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,
+                                              bool by_class, stk_error *err);
+
+STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
+
+/* Which file of the folder holds labels; NULL when none has a usual name. */
+const char *stk_kaggle_table(const stk_listing *listing);
+
+/* Sets *fits to false, and lists nothing, when class folders are there and the table names none. */
+STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
+
+#endif

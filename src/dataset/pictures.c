@@ -1,0 +1,262 @@
+/*
+ * pictures.c - which pictures lie below a folder, and which of them a row of a table means.
+ *
+ * Tables name pictures loosely: "a17", "a17.jpg", "x/a17.JPG", "train/x/a17". So pictures are found
+ * by what is left of their path without folder and extension, and extensions are compared after.
+ */
+#include "dataset/listing.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
+
+/* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
+typedef struct walk {
+    const struct walk *parent;
+    dev_t device;
+    ino_t inode;
+} walk;
+
+/* Where the extension of an image file starts in a name; its end when it has none. */
+static const char *image_extension(const char *name) {
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        size_t m = strlen(extensions[i]);
+        if (n > m && name[n - m - 1] != '/' && strcasecmp(name + n - m, extensions[i]) == 0) {
+            return name + n - m;
+        }
+    }
+    return name + n;
+}
+
+bool stk_dataset_is_image_name(const char *name) {
+    return *image_extension(name) != '\0';
+}
+
+static bool counts_as_picture(const stk_listing *listing, const char *name) {
+    const char *ext = image_extension(name);
+    return *ext != '\0' && (listing->ext[0] == '\0' || strcasecmp(ext, listing->ext) == 0);
+}
+
+static stk_status add_picture(stk_pictures *pictures, const char *path, stk_error *err) {
+    const char **grown =
+        stk_mem_grow(pictures->paths, &pictures->capacity, pictures->count + 1, sizeof *grown);
+    if (grown == NULL || path == NULL) {
+        pictures->paths = grown != NULL ? grown : pictures->paths;
+        return STK_FAIL_MEMORY(err, "the list of pictures");
+    }
+    pictures->paths = grown;
+    grown[pictures->count++] = path;
+    return STK_OK;
+}
+
+/* True when the folder is one of those that it lies in; fills in what `here` needs for the next. */
+static bool leads_back(const char *full, walk *here) {
+    struct stat info;
+    if (stat(full, &info) != 0) {
+        return false; /* listing it will tell why */
+    }
+    here->device = info.st_dev;
+    here->inode = info.st_ino;
+    for (const walk *up = here->parent; up != NULL; up = up->parent) {
+        if (up->device == here->device && up->inode == here->inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static stk_status walk_folder(stk_listing *listing, const char *folder, const char *skip,
+                              const walk *parent, stk_pictures *pictures, stk_error *err) {
+    walk here = {.parent = parent};
+    stk_dir_list list = {0};
+    char *full = stk_listing_full(listing, folder);
+    if (full == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of pictures");
+    }
+    stk_status status = STK_OK;
+    if (!leads_back(full, &here)) {
+        status = stk_dir_read(full, &list, err);
+    }
+    stk_mem_free(full);
+    for (size_t i = 0; status == STK_OK && i < list.count; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        if (!entry->is_dir && counts_as_picture(listing, entry->name)) {
+            status = add_picture(pictures, stk_listing_join(listing, folder, entry->name), err);
+        } else if (entry->is_dir && !stk_listing_is_junk(entry->name) &&
+                   (skip == NULL || !stk_str_equal(skip, entry->name))) {
+            const char *below = stk_listing_join(listing, folder, entry->name);
+            status = below != NULL ? walk_folder(listing, below, NULL, &here, pictures, err)
+                                   : STK_FAIL_MEMORY(err, "the list of pictures");
+        }
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+static int compare_paths(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const char *skip,
+                             stk_pictures *pictures, stk_error *err) {
+    memset(pictures, 0, sizeof *pictures);
+    pictures->folder = stk_listing_keep(listing, folder, strlen(folder));
+    if (pictures->folder == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of pictures");
+    }
+    stk_status status = walk_folder(listing, pictures->folder, skip, NULL, pictures, err);
+    if (status != STK_OK) {
+        stk_pictures_free(pictures);
+        return status;
+    }
+    /* Each folder came sorted, but "a.jpg" sorts before "a/b.jpg" while "a" sorts before both. */
+    if (pictures->count > 1) {
+        qsort(pictures->paths, pictures->count, sizeof *pictures->paths, compare_paths);
+    }
+    return STK_OK;
+}
+
+const char *stk_pictures_below(const stk_pictures *pictures, size_t file) {
+    size_t n = strlen(pictures->folder);
+    return pictures->paths[file] + (n > 0 ? n + 1 : 0);
+}
+
+/* Adds picture i under a key, behind the first one that has it. */
+static bool chain(stk_map *map, size_t *next, const char *key, size_t i) {
+    bool added;
+    size_t first;
+    next[i] = SIZE_MAX;
+    if (!stk_map_add(map, key, i, &added)) {
+        return false;
+    }
+    if (!added && stk_map_find(map, key, &first)) {
+        next[i] = next[first];
+        next[first] = i;
+    }
+    return true;
+}
+
+stk_status stk_pictures_index(stk_listing *listing, stk_pictures *pictures, stk_error *err) {
+    size_t count = pictures->count;
+    bool deep = false;
+    pictures->stems = stk_mem_new(count, sizeof *pictures->stems);
+    pictures->next = stk_mem_new(count, sizeof *pictures->next);
+    pictures->next_base = stk_mem_new(count, sizeof *pictures->next_base);
+    pictures->used = stk_mem_new(count, sizeof *pictures->used);
+    bool ok = pictures->stems != NULL && pictures->next != NULL && pictures->next_base != NULL &&
+              pictures->used != NULL;
+    for (size_t i = 0; ok && i < count; i++) {
+        const char *below = stk_pictures_below(pictures, i);
+        const char *stem =
+            stk_listing_keep(listing, below, (size_t)(image_extension(below) - below));
+        pictures->stems[i] = stem;
+        ok = stem != NULL && chain(&pictures->by_stem, pictures->next, stem, i);
+        deep = deep || (ok && strchr(stem, '/') != NULL);
+    }
+    for (size_t i = 0; ok && deep && i < count; i++) {
+        ok = chain(&pictures->by_base, pictures->next_base, stk_path_base(pictures->stems[i]), i);
+    }
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the list of pictures");
+}
+
+void stk_pictures_free(stk_pictures *pictures) {
+    stk_mem_free(pictures->paths);
+    stk_mem_free(pictures->stems);
+    stk_mem_free(pictures->next);
+    stk_mem_free(pictures->next_base);
+    stk_mem_free(pictures->used);
+    stk_map_free(&pictures->by_stem);
+    stk_map_free(&pictures->by_base);
+    memset(pictures, 0, sizeof *pictures);
+}
+
+/* How well the extension of a picture fits that of an id: 0 not at all, 2 letter by letter. */
+static int fits_extension(const stk_listing *listing, const char *path, const char *ext) {
+    const char *own = image_extension(path);
+    if (*ext == '\0' || stk_str_equal(own, ext)) {
+        return 2;
+    }
+    /* With --image-ext it is that extension that counts, whatever the table says. */
+    return stk_str_equal_nocase(own, ext) || listing->ext[0] != '\0' ? 1 : 0;
+}
+
+/* The pictures under a key of one of the two maps whose extension fits. */
+static stk_found find_key(const stk_listing *listing, const stk_pictures *pictures, bool by_base,
+                          const char *key, const char *ext, size_t *file, size_t *other) {
+    const size_t *next = by_base ? pictures->next_base : pictures->next;
+    size_t first;
+    if (!stk_map_find(by_base ? &pictures->by_base : &pictures->by_stem, key, &first)) {
+        return STK_FOUND_NONE;
+    }
+    for (int wanted = 2; wanted >= 1; wanted--) {
+        stk_found found = STK_FOUND_NONE;
+        for (size_t i = first; i != SIZE_MAX && found != STK_FOUND_SEVERAL; i = next[i]) {
+            if (fits_extension(listing, pictures->paths[i], ext) == wanted) {
+                *(found == STK_FOUND_NONE ? file : other) = i;
+                found = found == STK_FOUND_NONE ? STK_FOUND_ONE : STK_FOUND_SEVERAL;
+            }
+        }
+        if (found != STK_FOUND_NONE) {
+            return found;
+        }
+    }
+    return STK_FOUND_NONE;
+}
+
+/* Looks an id up as written: its extension cut off first, then as a name without extension. */
+static stk_found find_name(const stk_listing *listing, const stk_pictures *pictures, bool by_base,
+                           char *name, size_t *file, size_t *other) {
+    char ext[STK_EXT_MAX] = "";
+    char *dot = name + (image_extension(name) - name);
+    stk_found found = STK_FOUND_NONE;
+    if (*dot != '\0') {
+        memcpy(ext, dot, strlen(dot) + 1);
+        *dot = '\0';
+        found = find_key(listing, pictures, by_base, name, ext, file, other);
+        *dot = '.';
+    }
+    return found != STK_FOUND_NONE ? found
+                                   : find_key(listing, pictures, by_base, name, "", file, other);
+}
+
+stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
+                            const char *id, size_t *file, size_t *other) {
+    char name[PATH_MAX];
+    static const char blanks[] = " \t\r\n";
+    id += strspn(id, blanks);
+    size_t length = strlen(id);
+    while (length > 0 && strchr(blanks, id[length - 1]) != NULL) {
+        length--;
+    }
+    if (length == 0 || length >= sizeof name) {
+        return STK_FOUND_NONE;
+    }
+    memcpy(name, id, length);
+    name[length] = '\0';
+    char *start = name;
+    while (strncmp(start, "./", 2) == 0) {
+        start += 2;
+    }
+    stk_found found = find_name(listing, pictures, false, start, file, other);
+    size_t n = strlen(pictures->folder);
+    if (found == STK_FOUND_NONE && n > 0 && strncmp(start, pictures->folder, n) == 0 &&
+        start[n] == '/') {
+        start += n + 1;
+        found = find_name(listing, pictures, false, start, file, other);
+    }
+    /* A bare name may lie in any subfolder, as long as only one has it. */
+    if (found == STK_FOUND_NONE && strchr(start, '/') == NULL) {
+        found = find_name(listing, pictures, true, start, file, other);
+    }
+    return found;
+}

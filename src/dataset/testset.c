@@ -1,0 +1,246 @@
+/*
+ * testset.c - the rows that a submission needs: those of sample_submission.csv in its order and
+ * spelling, else the files of the test folder.
+ */
+#include "dataset/listing.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const test_names[] = {"test", "test_images", NULL};
+static const char *const template_names[] = {"sample_submission.csv", "sampleSubmission.csv", NULL};
+
+/* How the id of a test picture is spelled when no table spells it. */
+typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
+
+bool stk_testset_exists(const stk_listing *listing) {
+    return stk_listing_entry(listing, test_names, true) != NULL ||
+           stk_listing_entry(listing, template_names, false) != NULL;
+}
+
+/* The class whose name the first folder of the path below the test folder has; -1: none. */
+static int label_by_folder(const stk_listing *listing, const char *below) {
+    char name[256]; /* a file name has at most 255 bytes */
+    size_t length = strcspn(below, "/");
+    size_t label;
+    if (below[length] == '\0' || length >= sizeof name) {
+        return -1;
+    }
+    memcpy(name, below, length);
+    name[length] = '\0';
+    return stk_map_find(&listing->class_places, name, &label) ? (int)label : -1;
+}
+
+static const char *styled_id(const stk_pictures *pictures, size_t i, id_style style) {
+    switch (style) {
+    case ID_BASE:
+        return stk_path_base(pictures->stems[i]);
+    case ID_STEM:
+        return pictures->stems[i];
+    default:
+        return stk_pictures_below(pictures, i);
+    }
+}
+
+/* Whether a style gives every picture an id of its own. */
+static stk_status is_unique(const stk_pictures *pictures, id_style style, bool *unique,
+                            stk_error *err) {
+    stk_map seen = {0};
+    stk_status status = STK_OK;
+    *unique = true;
+    for (size_t i = 0; status == STK_OK && *unique && i < pictures->count; i++) {
+        if (!stk_map_add(&seen, styled_id(pictures, i, style), i, unique)) {
+            status = STK_FAIL_MEMORY(err, "the test set");
+        }
+    }
+    stk_map_free(&seen);
+    return status;
+}
+
+stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures, bool by_class,
+                                  stk_error *err) {
+    bool unique = false;
+    id_style style = ID_BASE;
+    stk_status status = stk_pictures_index(listing, pictures, err);
+    while (status == STK_OK && style < ID_PATH) {
+        status = is_unique(pictures, style, &unique, err);
+        if (status != STK_OK || unique) {
+            break;
+        }
+        style++;
+    }
+    for (size_t i = 0; status == STK_OK && i < pictures->count; i++) {
+        stk_sample sample = {
+            .path = pictures->paths[i],
+            .id = styled_id(pictures, i, style),
+            .label = by_class ? label_by_folder(listing, stk_pictures_below(pictures, i)) : -1};
+        status = stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
+    }
+    return status;
+}
+
+/* Which column of the sample submission is the id. */
+static size_t template_id(const stk_listing *listing, const stk_csv *csv, const char *id_name) {
+    size_t column = SIZE_MAX;
+    if (listing->options->id_column != NULL) {
+        column = stk_csv_column(csv, listing->options->id_column);
+    }
+    if (column == SIZE_MAX && id_name != NULL) {
+        column = stk_csv_column(csv, id_name);
+    }
+    for (size_t i = 0; column == SIZE_MAX && i < csv->columns; i++) {
+        column = stk_table_is_id_name(csv->header[i]) ? i : SIZE_MAX;
+    }
+    return column != SIZE_MAX ? column : 0;
+}
+
+static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const char *file,
+                              size_t id_column, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_map seen = {0};
+    stk_status status = STK_OK;
+    if (csv->columns < 2) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s/%s has one column only, %s; it needs an id column and one for the "
+                        "label or one per class",
+                        dataset->root, file, csv->header[0]);
+    }
+    const char **header = stk_mem_new(csv->columns, sizeof *header);
+    if (header == NULL) {
+        return STK_FAIL_MEMORY(err, file);
+    }
+    dataset->store->header = header;
+    for (size_t i = 0; status == STK_OK && i < csv->columns; i++) {
+        bool added = true;
+        header[i] = stk_listing_keep(listing, csv->header[i], strlen(csv->header[i]));
+        if (header[i] == NULL || !stk_map_add(&seen, header[i], i, &added)) {
+            status = STK_FAIL_MEMORY(err, file);
+        } else if (!added) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "%s/%s has two columns called '%s'; rename or remove one",
+                              dataset->root, file, header[i]);
+        }
+    }
+    stk_map_free(&seen);
+    dataset->template_header = header;
+    dataset->template_columns = (int)csv->columns;
+    dataset->template_id = (int)id_column;
+    dataset->id_name = header[id_column];
+    return status;
+}
+
+/* Makes one row into a test sample; a picture that is missing goes into `missing`. */
+static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const char *file,
+                          const char *id, size_t line, bool by_class, stk_few *missing,
+                          stk_error *err) {
+    size_t picture = 0;
+    size_t other = 0;
+    stk_sample sample = {.id = stk_listing_keep(listing, id, strlen(id)), .label = -1};
+    if (sample.id == NULL) {
+        return STK_FAIL_MEMORY(err, file);
+    }
+    stk_found found = stk_pictures_find(listing, pictures, id, &picture, &other);
+    if (found == STK_FOUND_SEVERAL) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s/%s, line %zu: '%s' fits both %s and %s; remove one of them, or pass "
+                        "--image-ext to say which kind counts",
+                        listing->dataset->root, file, line, id, pictures->paths[picture],
+                        pictures->paths[other]);
+    }
+    if (found == STK_FOUND_ONE) {
+        sample.path = pictures->paths[picture];
+        pictures->used[picture] = true;
+        if (by_class) {
+            sample.label = label_by_folder(listing, stk_pictures_below(pictures, picture));
+        }
+    } else {
+        stk_few_add(missing, sample.id);
+    }
+    return stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
+}
+
+static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const stk_csv *csv,
+                           const char *file, bool by_class, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_few missing = {0};
+    stk_map seen = {0};
+    stk_status status = STK_OK;
+    for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
+        const char *id = stk_csv_cell(csv, row, (size_t)dataset->template_id);
+        size_t line = csv->lines[row + 1];
+        bool added = true;
+        size_t first = 0;
+        if (id[strspn(id, " \t")] == '\0') {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "%s/%s, line %zu: the id is empty; fill it in or remove the row",
+                              dataset->root, file, line);
+        } else if (!stk_map_add(&seen, id, row, &added)) {
+            status = STK_FAIL_MEMORY(err, file);
+        } else if (!added && stk_map_find(&seen, id, &first)) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "%s/%s has the id '%s' twice, on lines %zu and %zu; remove one row",
+                              dataset->root, file, id, csv->lines[first + 1], line);
+        } else {
+            status = add_row(listing, pictures, file, id, line, by_class, &missing, err);
+        }
+    }
+    stk_map_free(&seen);
+    if (status == STK_OK && missing.count > 0) {
+        stk_events_warning(listing->events,
+                           "%zu of %zu pictures that %s asks for are not in %s%s%s (first: %s); "
+                           "their rows get a guess",
+                           missing.count, csv->rows, file, dataset->root,
+                           pictures->folder[0] != '\0' ? "/" : "", pictures->folder,
+                           missing.first[0]);
+    }
+    return status;
+}
+
+static stk_status list_template(stk_listing *listing, stk_pictures *pictures, const char *file,
+                                bool by_class, const char *id_name, stk_error *err) {
+    stk_csv csv = {0};
+    char *full = stk_listing_full(listing, file);
+    stk_status status = full != NULL ? stk_csv_read(full, &csv, err) : STK_FAIL_MEMORY(err, file);
+    stk_mem_free(full);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = keep_header(listing, &csv, file, template_id(listing, &csv, id_name), err);
+    if (status == STK_OK && csv.rows == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s/%s has a header but no rows; a submission needs one row per picture, "
+                          "so fill it or remove the file",
+                          listing->dataset->root, file);
+    }
+    status = status == STK_OK ? add_rows(listing, pictures, &csv, file, by_class, err) : status;
+    stk_csv_free(&csv);
+    return status;
+}
+
+stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
+                            const char *id_name, stk_error *err) {
+    const char *folder = stk_listing_entry(listing, test_names, true);
+    const char *file = stk_listing_entry(listing, template_names, false);
+    stk_pictures own = {0};
+    if (folder == NULL && file == NULL) {
+        return STK_OK;
+    }
+    bool use_shared = folder == NULL && shared != NULL;
+    stk_status status =
+        use_shared ? STK_OK
+                   : stk_pictures_scan(listing, folder != NULL ? folder : "", NULL, &own, err);
+    if (status == STK_OK && file == NULL) {
+        status = stk_testset_from_files(listing, &own, by_class, err);
+    } else if (status == STK_OK) {
+        status = use_shared ? STK_OK : stk_pictures_index(listing, &own, err);
+        status = status == STK_OK ? list_template(listing, use_shared ? shared : &own, file,
+                                                  by_class && folder != NULL, id_name, err)
+                                  : status;
+    }
+    stk_pictures_free(&own);
+    return status;
+}

@@ -1,0 +1,88 @@
+/*
+ * exif.c - which way up a picture is, and turning it.
+ *
+ * EXIF is a TIFF file without pixels; the orientation is entry 0x0112 of its first directory. Any
+ * damage means "not told": a picture is worth more than its metadata.
+ */
+#include "image/decoders.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define TAG_ORIENTATION 0x0112
+#define TYPE_SHORT 3
+#define TYPE_LONG 4
+#define ENTRY_BYTES 12
+
+static uint32_t read_number(const uint8_t *bytes, size_t length, bool little) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < length; i++) {
+        value = value << 8 | bytes[little ? length - 1 - i : i];
+    }
+    return value;
+}
+
+int stk_image_orientation(const uint8_t *tiff, size_t size) {
+    if (size < 8 || (memcmp(tiff, "II*\0", 4) != 0 && memcmp(tiff, "MM\0*", 4) != 0)) {
+        return 1;
+    }
+    bool little = tiff[0] == 'I';
+    size_t directory = read_number(tiff + 4, 4, little);
+    if (directory > size - 2) {
+        return 1;
+    }
+    size_t count = read_number(tiff + directory, 2, little);
+    for (size_t i = 0; i < count; i++) {
+        size_t place = directory + 2 + i * ENTRY_BYTES;
+        if (place + ENTRY_BYTES > size) {
+            break;
+        }
+        const uint8_t *entry = tiff + place;
+        if (read_number(entry, 2, little) == TAG_ORIENTATION) {
+            uint32_t type = read_number(entry + 2, 2, little);
+            uint32_t value = type == TYPE_SHORT  ? read_number(entry + 8, 2, little)
+                             : type == TYPE_LONG ? read_number(entry + 8, 4, little)
+                                                 : 1;
+            return value >= 1 && value <= 8 ? (int)value : 1;
+        }
+    }
+    return 1;
+}
+
+/*
+ * Upright pixel (x, y) is stored pixel start + x * step_x + y * step_y. Orientations 5 to 8 swap
+ * the axes; the signs are those of the table in the EXIF standard (CIPA DC-008, 4.6.4).
+ */
+stk_status stk_image_orient(stk_image *image, int orientation, stk_error *err) {
+    if (orientation <= 1 || orientation > 8) {
+        return STK_OK;
+    }
+    static const bool from_right[9] = {[2] = true, [3] = true, [7] = true, [8] = true};
+    static const bool from_bottom[9] = {[3] = true, [4] = true, [6] = true, [7] = true};
+    bool swapped = orientation >= 5;
+    ptrdiff_t across = from_right[orientation] ? -3 : 3;
+    ptrdiff_t down = (ptrdiff_t)3 * image->width * (from_bottom[orientation] ? -1 : 1);
+    const uint8_t *start = image->pixels;
+    start += from_right[orientation] ? (ptrdiff_t)3 * (image->width - 1) : 0;
+    start += from_bottom[orientation] ? (ptrdiff_t)3 * image->width * (image->height - 1) : 0;
+
+    stk_image upright;
+    stk_status status = stk_image_new(&upright, swapped ? image->height : image->width,
+                                      swapped ? image->width : image->height, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    ptrdiff_t step_x = swapped ? down : across;
+    ptrdiff_t step_y = swapped ? across : down;
+    uint8_t *to = upright.pixels;
+    for (ptrdiff_t y = 0; y < upright.height; y++) {
+        for (ptrdiff_t x = 0; x < upright.width; x++, to += 3) {
+            memcpy(to, start + y * step_y + x * step_x, 3);
+        }
+    }
+    stk_image_free(image);
+    *image = upright;
+    return STK_OK;
+}

@@ -1,0 +1,358 @@
+/* submission.c - probabilities to rows of text. */
+#include "predict/submission.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* Text that is gathered before it is written. */
+#define FLUSH_BYTES ((size_t)256 * 1024)
+
+#define NO_CLASS (-1)
+
+/* What each column of the file holds. */
+typedef struct columns {
+    const char *const *names; /* borrowed: the header of the sample file; NULL without one */
+    int count;
+    int id;        /* which column is the id */
+    bool labels;   /* the one other column is the label */
+    int *classes;  /* owned: the class of each column, or NO_CLASS */
+    int matched;   /* columns that are a class */
+    int unmatched; /* columns that are neither a class nor the id */
+    const char *first_unmatched;
+} columns;
+
+static void free_columns(columns *c) {
+    stk_mem_free(c->classes);
+    memset(c, 0, sizeof *c);
+}
+
+/* Appends the name in small letters and without outer blanks, with its NUL. */
+static void append_folded(stk_str *out, const char *name) {
+    while (isspace((unsigned char)*name)) {
+        name++;
+    }
+    size_t length = strlen(name);
+    while (length > 0 && isspace((unsigned char)name[length - 1])) {
+        length--;
+    }
+    for (size_t i = 0; i < length; i++) {
+        char small = (char)tolower((unsigned char)name[i]);
+        stk_str_append_bytes(out, &small, 1);
+    }
+    stk_str_append_bytes(out, "", 1);
+}
+
+static void take_class(columns *c, int column, size_t class_index, bool *taken) {
+    if (!taken[class_index]) {
+        taken[class_index] = true;
+        c->classes[column] = (int)class_index;
+        c->matched++;
+    }
+}
+
+static bool match_exactly(columns *c, const char *const *classes, int class_count, bool *taken) {
+    stk_map map = {0};
+    bool ok = true;
+    for (int k = 0; ok && k < class_count; k++) {
+        bool added;
+        ok = stk_map_add(&map, classes[k], (size_t)k, &added);
+    }
+    for (int i = 0; ok && i < c->count; i++) {
+        size_t found;
+        if (i != c->id && stk_map_find(&map, c->names[i], &found)) {
+            take_class(c, i, found, taken);
+        }
+    }
+    stk_map_free(&map);
+    return ok;
+}
+
+/* The same for what is left over, case and outer blanks aside. */
+static bool match_loosely(columns *c, const char *const *classes, int class_count, bool *taken) {
+    stk_map map = {0};
+    stk_str folded = {0};
+    for (int k = 0; k < class_count; k++) {
+        append_folded(&folded, classes[k]);
+    }
+    for (int i = 0; i < c->count; i++) {
+        append_folded(&folded, c->names[i]);
+    }
+    bool ok = stk_str_ok(&folded);
+    const char *at = stk_str_text(&folded);
+    for (int k = 0; ok && k < class_count; k++) {
+        bool added;
+        ok = taken[k] || stk_map_add(&map, at, (size_t)k, &added);
+        at += strlen(at) + 1;
+    }
+    for (int i = 0; ok && i < c->count; i++) {
+        size_t found;
+        if (i != c->id && c->classes[i] == NO_CLASS && stk_map_find(&map, at, &found)) {
+            take_class(c, i, found, taken);
+        }
+        at += strlen(at) + 1;
+    }
+    stk_map_free(&map);
+    stk_str_free(&folded);
+    return ok;
+}
+
+/* Finds the class of every column of the sample file. */
+static stk_status match_columns(columns *c, const stk_dataset *dataset, const char *const *classes,
+                                int class_count, stk_error *err) {
+    *c = (columns){.names = dataset->template_header,
+                   .count = dataset->template_columns,
+                   .id = dataset->template_id,
+                   .labels = dataset->template_columns == 2};
+    if (c->names == NULL || c->labels) {
+        return STK_OK;
+    }
+    bool *taken = stk_mem_new((size_t)class_count, sizeof *taken);
+    c->classes = stk_mem_new((size_t)c->count, sizeof *c->classes);
+    bool ok = taken != NULL && c->classes != NULL;
+    for (int i = 0; ok && i < c->count; i++) {
+        c->classes[i] = NO_CLASS;
+    }
+    ok = ok && match_exactly(c, classes, class_count, taken);
+    if (ok && c->matched < c->count - 1) {
+        ok = match_loosely(c, classes, class_count, taken);
+    }
+    for (int i = 0; ok && i < c->count; i++) {
+        if (i != c->id && c->classes[i] == NO_CLASS) {
+            c->first_unmatched = c->unmatched++ == 0 ? c->names[i] : c->first_unmatched;
+        }
+    }
+    stk_mem_free(taken);
+    if (!ok) {
+        free_columns(c);
+        return STK_FAIL_MEMORY(err, "the columns of the submission");
+    }
+    return STK_OK;
+}
+
+/* "a, b, c ..." of the first names that are not number `except`. */
+static const char *some_names(const char *const *names, int count, int except, char *buf,
+                              size_t size) {
+    size_t length = 0;
+    int told = 0;
+    buf[0] = '\0';
+    for (int i = 0; i < count && told < 4 && length < size; i++) {
+        if (i != except) {
+            length += (size_t)snprintf(buf + length, size - length, "%s%.60s", told > 0 ? ", " : "",
+                                       told == 3 ? "..." : names[i]);
+            told++;
+        }
+    }
+    return buf;
+}
+
+static stk_status check_columns(const columns *c, const stk_dataset *dataset,
+                                const char *const *classes, int class_count, stk_error *err) {
+    char columns_text[300];
+    char classes_text[300];
+    if (c->names == NULL || c->labels || c->matched > 0) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "no column of the sample submission in %s is a class: its columns beside '%s' "
+                    "are %s, the classes are %s; name the id column with --id-column or the label "
+                    "column with --label-column, or mend the sample file",
+                    dataset->root, c->names[c->id],
+                    some_names(c->names, c->count, c->id, columns_text, sizeof columns_text),
+                    some_names(classes, class_count, -1, classes_text, sizeof classes_text));
+}
+
+stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
+                                stk_error *err) {
+    columns c;
+    if (dataset->template_header == NULL || dataset->class_count == 0) {
+        return STK_OK;
+    }
+    stk_status status = match_columns(&c, dataset, dataset->classes, dataset->class_count, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = check_columns(&c, dataset, dataset->classes, dataset->class_count, err);
+    if (status == STK_OK && !c.labels && c.matched < dataset->class_count) {
+        bool *taken = stk_mem_new((size_t)dataset->class_count, sizeof *taken);
+        int first = 0;
+        for (int i = 0; taken != NULL && i < c.count; i++) {
+            if (c.classes[i] != NO_CLASS) {
+                taken[c.classes[i]] = true;
+            }
+        }
+        while (taken != NULL && taken[first]) {
+            first++;
+        }
+        stk_mem_free(taken);
+        stk_events_warning(events,
+                           "the sample submission has no column for %d of %d classes (first: %s); "
+                           "their probability goes to the others",
+                           dataset->class_count - c.matched, dataset->class_count,
+                           dataset->classes[first]);
+    }
+    if (status == STK_OK && !c.labels && c.unmatched > 0) {
+        stk_events_warning(events,
+                           "%d column%s of the sample submission %s no class of the training data "
+                           "(first: %s) and will be 0",
+                           c.unmatched, c.unmatched == 1 ? "" : "s",
+                           c.unmatched == 1 ? "is" : "are", c.first_unmatched);
+    }
+    free_columns(&c);
+    return status;
+}
+
+/* Whether every number of a row can be a probability. */
+static bool is_sound(const double *row, int class_count) {
+    for (int k = 0; k < class_count; k++) {
+        if (!isfinite(row[k]) || row[k] < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *best_label(const double *row, const char *const *classes, int class_count) {
+    int best = 0;
+    for (int k = 1; is_sound(row, class_count) && k < class_count; k++) {
+        best = row[k] > row[best] ? k : best;
+    }
+    return classes[best];
+}
+
+/* Nine digits: each number is off by 5e-10 of itself at most, and so is the sum of a row. */
+static void append_number(stk_str *out, double value) {
+    char text[40];
+    int length = snprintf(text, sizeof text, "%.9g", value);
+    for (int i = 0; i < length; i++) {
+        /* A program that uses the library may have set a locale with a decimal comma. */
+        text[i] = text[i] == ',' ? '.' : text[i];
+    }
+    stk_str_append_bytes(out, text, (size_t)length);
+}
+
+/* One row as the sample file wants it. */
+static void append_template_row(stk_str *out, const columns *c, const char *id, const double *row,
+                                const char *const *classes, int class_count) {
+    double sum = 0;
+    bool sound = is_sound(row, class_count);
+    for (int i = 0; !c->labels && i < c->count; i++) {
+        sum += c->classes[i] != NO_CLASS ? row[c->classes[i]] : 0.0;
+    }
+    sound = sound && sum > 0 && isfinite(sum);
+    for (int i = 0; i < c->count; i++) {
+        stk_str_append(out, i > 0 ? "," : "");
+        if (i == c->id) {
+            stk_csv_append(out, id);
+        } else if (c->labels) {
+            stk_csv_append(out, best_label(row, classes, class_count));
+        } else if (c->classes[i] == NO_CLASS) {
+            stk_str_append(out, "0");
+        } else {
+            append_number(out, sound ? row[c->classes[i]] / sum : 1.0 / c->matched);
+        }
+    }
+}
+
+/* One row of the file that is made without a sample: id, label, every class. */
+static void append_plain_row(stk_str *out, const char *id, const double *row,
+                             const char *const *classes, int class_count) {
+    double sum = 0;
+    for (int k = 0; k < class_count; k++) {
+        sum += row[k];
+    }
+    bool sound = is_sound(row, class_count) && sum > 0 && isfinite(sum);
+    stk_csv_append(out, id);
+    stk_str_append(out, ",");
+    stk_csv_append(out, best_label(row, classes, class_count));
+    for (int k = 0; k < class_count; k++) {
+        stk_str_append(out, ",");
+        append_number(out, sound ? row[k] / sum : 1.0 / class_count);
+    }
+}
+
+static void append_header(stk_str *out, const columns *c, const stk_dataset *dataset,
+                          const char *const *classes, int class_count) {
+    bool clash = false;
+    for (int i = 0; i < c->count; i++) {
+        stk_str_append(out, i > 0 ? "," : "");
+        stk_csv_append(out, c->names[i]);
+    }
+    if (c->names != NULL) {
+        return;
+    }
+    for (int k = 0; k < class_count; k++) {
+        clash = clash || stk_str_equal_nocase(classes[k], dataset->id_name) ||
+                stk_str_equal_nocase(classes[k], dataset->label_name);
+    }
+    stk_csv_append(out, dataset->id_name);
+    stk_str_append(out, ",");
+    stk_csv_append(out, dataset->label_name);
+    for (int k = 0; k < class_count; k++) {
+        stk_str name = {0};
+        stk_str_append(&name, clash ? "p_" : "");
+        stk_str_append(&name, classes[k]);
+        stk_str_append(out, ",");
+        stk_csv_append(out, stk_str_text(&name));
+        out->failed = out->failed || !stk_str_ok(&name);
+        stk_str_free(&name);
+    }
+}
+
+/* Writes what has gathered and starts anew. */
+static stk_status flush(stk_file_writer *writer, stk_str *out, stk_error *err) {
+    if (!stk_str_ok(out)) {
+        return STK_FAIL_MEMORY(err, "the submission");
+    }
+    stk_status status = stk_file_append(writer, stk_str_text(out), out->length, err);
+    stk_str_clear(out);
+    return status;
+}
+
+stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
+                                const char *const *classes, int class_count, const double *probs,
+                                stk_error *err) {
+    columns c = {0};
+    stk_str out = {0};
+    stk_file_writer *writer = NULL;
+    if (class_count < 1) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "cannot write %s: there are no classes", path);
+    }
+    stk_status status = match_columns(&c, dataset, classes, class_count, err);
+    status = status == STK_OK ? check_columns(&c, dataset, classes, class_count, err) : status;
+    status = status == STK_OK ? stk_file_create(&writer, path, err) : status;
+    if (status == STK_OK) {
+        append_header(&out, &c, dataset, classes, class_count);
+        stk_str_append(&out, "\n");
+    }
+    for (size_t i = 0; status == STK_OK && i < dataset->test.count; i++) {
+        const double *row = probs + i * (size_t)class_count;
+        const char *id = dataset->test.items[i].id;
+        if (c.names != NULL) {
+            append_template_row(&out, &c, id, row, classes, class_count);
+        } else {
+            append_plain_row(&out, id, row, classes, class_count);
+        }
+        stk_str_append(&out, "\n");
+        if (out.length >= FLUSH_BYTES || !stk_str_ok(&out)) {
+            status = flush(writer, &out, err);
+        }
+    }
+    status = status == STK_OK ? flush(writer, &out, err) : status;
+    if (status == STK_OK) {
+        status = stk_file_commit(writer, err);
+    } else {
+        stk_file_discard(writer);
+    }
+    stk_str_free(&out);
+    free_columns(&c);
+    return status;
+}

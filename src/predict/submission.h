@@ -1,0 +1,35 @@
+/*
+ * submission.h - the file that a competition wants.
+ *
+ * With a sample_submission.csv its header, row order and id spelling are copied; one column per
+ * class is filled with probabilities, a single column with labels. Without one the file has both.
+ */
+#ifndef STK_PREDICT_SUBMISSION_H
+#define STK_PREDICT_SUBMISSION_H
+
+#include <stoker/status.h>
+
+#include "dataset/dataset.h"
+#include "events/events.h"
+
+/*
+ * Whether the columns of the sample file can be filled from the classes of the data set, to be
+ * asked before hours of training. Several columns of which none is a class are STK_ERR_DATA;
+ * classes without a column and columns without a class are warnings. A column is a class when they
+ * are spelled alike, case and outer blanks aside where no exact spelling exists.
+ */
+STK_CHECKED stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
+                                            stk_error *err);
+
+/*
+ * Writes one row per test sample, in one step: a kill leaves the old file or the new one. The
+ * classes are those of `probs` and may come from a checkpoint. Rows of probabilities sum to 1:
+ * columns unknown to the model get 0, classes without a column are left out and the others scaled.
+ * A row with a number that is no probability, or with nothing but zeros, is filled evenly.
+ */
+STK_CHECKED stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
+                                            const char *const *classes, int class_count,
+                                            const double *probs /* (test rows, class_count) */,
+                                            stk_error *err);
+
+#endif

@@ -1,0 +1,62 @@
+/* lines.c - appending lines with one write each. */
+#include "report/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+stk_status stk_lines_open(const char *path, int *fd, stk_error *err) {
+    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    return *fd >= 0 ? STK_OK
+                    : STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* Writes all of it unless an error comes; *done counts the bytes that went out. */
+static bool write_all(int fd, const char *text, size_t length, size_t *done) {
+    while (*done < length) {
+        ssize_t written = write(fd, text + *done, length - *done);
+        if (written >= 0) {
+            *done += (size_t)written;
+        } else if (errno == EAGAIN) {
+            /* Somebody made standard output non-blocking: wait, as a plain write would. */
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            if (poll(&wait, 1, -1) < 0 && errno != EINTR) {
+                return false;
+            }
+        } else if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Removes the last `bytes` of a regular file; false where that cannot be done. */
+static bool take_back(int fd, size_t bytes) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= (off_t)bytes &&
+           ftruncate(fd, info.st_size - (off_t)bytes) == 0;
+}
+
+stk_status stk_lines_write(stk_lines *lines, const char *text, size_t length, stk_error *err) {
+    size_t done = 0;
+    bool written = true;
+    if (lines->torn) {
+        written = write_all(lines->fd, "\n", 1, &done);
+        lines->torn = !written;
+        done = 0;
+    }
+    written = written && write_all(lines->fd, text, length, &done);
+    if (written) {
+        return STK_OK;
+    }
+    int reason = errno;
+    if (done > 0 && !take_back(lines->fd, done)) {
+        lines->torn = true;
+    }
+    return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", lines->name, strerror(reason));
+}

@@ -1,0 +1,430 @@
+/*
+ * plot.c - the results plot.
+ *
+ * Three panels side by side. A panel has one or two measures per axis; a measure is a field of
+ * stk_event_epoch, named by its offset, so that one loop draws them all.
+ */
+#include "report/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#define MAX_SERIES 3
+#define HEADER_PX 40.0     /* title */
+#define CAPTION_PX 30.0    /* a panel's name and legend */
+#define FOOTER_PX 44.0     /* epochs below the panels */
+#define OUTER_PX 16.0      /* the picture's margin, and between panels */
+#define DOTTED_EPOCHS 30   /* up to so many epochs each one gets a dot */
+#define INK 0x26282bu      /* titles */
+#define SOFT_INK 0x6b7076u /* tick labels and legends */
+#define RULE 0x9aa0a6u     /* axes */
+#define GRID 0xe6e8ebu
+
+static const uint32_t palette[] = {0x3b6fb6, 0xe07b39, 0x3f9d6c, 0xc64f4f, 0x8268ad,
+                                   0x8c6d4f, 0xd17fb1, 0x6f7680, 0xa39a2e, 0x35a2b4};
+
+/* One measure: which field, and how it looks. */
+typedef struct series {
+    const char *label;
+    size_t offset;       /* of a double in stk_event_epoch */
+    uint32_t color;      /* with one fold */
+    double dash_px;      /* with one fold */
+    double fold_dash_px; /* with several */
+    bool right;          /* belongs to the right axis */
+} series;
+
+typedef struct axis {
+    double low;
+    double high;
+    double step; /* between ticks */
+    double from_px;
+    double to_px;
+} axis;
+
+typedef struct panel {
+    const char *caption;
+    const series *series;
+    size_t count;
+    bool percent; /* values lie between 0 and 100 */
+    bool from_zero;
+    bool right_axis;
+    bool mark_best;
+} panel;
+
+/* What all panels share. */
+typedef struct drawing {
+    const stk_plot *plot;
+    stk_canvas *canvas;
+    stk_point *points; /* owned: room for all rows */
+    int folds;         /* 1 + the highest one */
+    int first_epoch;
+    int last_epoch;
+    const stk_event_epoch *best; /* with one fold: the best row; or NULL */
+} drawing;
+
+#define AT(field) offsetof(stk_event_epoch, field)
+
+static const series loss_series[] = {
+    {"train", AT(train_loss), 0x3b6fb6, 0, 5, false},
+    {"val", AT(val_loss), 0xe07b39, 0, 0, false},
+};
+static const series accuracy_series[] = {
+    {"train", AT(train_acc1), 0x3b6fb6, 0, 5, false},
+    {"val", AT(val_acc1), 0xe07b39, 0, 0, false},
+    {"val top-5", AT(val_acc5), 0xe07b39, 4, 2, false},
+};
+static const series speed_series[] = {
+    {"rate, left", AT(lr), 0x8268ad, 0, 5, false},
+    {"images/s, right", AT(images_per_second), 0x3f9d6c, 0, 0, true},
+};
+
+/* ---- numbers ---- */
+
+static double value_of(const stk_event_epoch *row, const series *s) {
+    double value;
+    memcpy(&value, (const char *)row + s->offset, sizeof value);
+    return value;
+}
+
+/* 1, 2 or 5 times a power of ten, the least that makes at most `ticks` steps of `span`. */
+static double nice_step(double span, int ticks) {
+    double power = pow(10, floor(log10(span / ticks)));
+    double ratio = span / ticks / power;
+    return power * (ratio <= 1.0001 ? 1 : ratio <= 2.0001 ? 2 : ratio <= 5.0001 ? 5 : 10);
+}
+
+/* An axis of round numbers around low..high, which may be empty (low > high) or one point. */
+static axis nice_axis(double low, double high, bool percent, bool from_zero) {
+    if (low > high) {
+        low = 0;
+        high = percent ? 100 : 1;
+    }
+    if (from_zero && low > 0) {
+        low = 0;
+    }
+    double least = fmax(fabs(high) * 1e-6, 1e-12);
+    if (high - low < least) {
+        double room = percent ? 5 : fmax(fabs(high) * 0.1, least);
+        low -= low > 0 || percent ? room : 0;
+        high += room;
+    }
+    double step = nice_step(high - low, 5);
+    axis a = {.step = step};
+    a.low = floor(low / step + 1e-9) * step;
+    a.high = ceil(high / step - 1e-9) * step;
+    if (percent) {
+        a.low = fmax(a.low, 0);
+        a.high = fmin(a.high, 100);
+    }
+    return a;
+}
+
+static double to_px(const axis *a, double value) {
+    return a->from_px + (value - a->low) / (a->high - a->low) * (a->to_px - a->from_px);
+}
+
+/* A tick's label with the decimals that its step needs. */
+static void format_tick(char *text, size_t size, double value, double step) {
+    int decimals = (int)fmax(0, ceil(-log10(step) - 1e-9));
+    if (fabs(value) < step / 2) {
+        snprintf(text, size, "0");
+    } else if (decimals > 4 || fabs(value) >= 1e6) {
+        snprintf(text, size, "%.4g", value);
+    } else {
+        snprintf(text, size, "%.*f", decimals, value);
+    }
+}
+
+static axis range_of(const drawing *d, const panel *p, bool right) {
+    double low = INFINITY;
+    double high = -INFINITY;
+    for (size_t i = 0; i < d->plot->count; i++) {
+        for (size_t s = 0; s < p->count; s++) {
+            double value = value_of(&d->plot->rows[i], &p->series[s]);
+            if (p->series[s].right == right && isfinite(value)) {
+                low = fmin(low, value);
+                high = fmax(high, value);
+            }
+        }
+    }
+    if (right && high > 0) {
+        high *= 1.2; /* head room, so that two level lines do not cover each other */
+    }
+    /* A lone epoch has no course to look at closely: show where it stands between 0 and itself. */
+    bool lone = d->first_epoch == d->last_epoch;
+    return nice_axis(low, high, p->percent, p->from_zero || lone);
+}
+
+/* Whole epochs; a lone one stands in the middle. */
+static axis epoch_axis(const drawing *d) {
+    double low = d->first_epoch;
+    double high = d->last_epoch;
+    axis a = {.low = low, .high = high, .step = 1};
+    if (high <= low) {
+        a.low = low - 1;
+        a.high = low + 1;
+    } else {
+        a.step = fmax(1, nice_step(high - low, 8));
+        a.low -= 0.02 * (high - low); /* dots at the ends stand clear of the axes */
+        a.high += 0.02 * (high - low);
+    }
+    return a;
+}
+
+/* ---- pieces of a panel ---- */
+
+static void draw_x_axis(const drawing *d, const axis *x, double y) {
+    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_CENTER};
+    const stk_pen rule = {RULE, 1, 1, 0};
+    stk_canvas_line(d->canvas, x->from_px, y, x->to_px, y, &rule);
+    double first = ceil((double)d->first_epoch / x->step) * x->step;
+    for (double tick = first; tick <= d->last_epoch; tick += x->step) {
+        char text[32];
+        double at = to_px(x, tick);
+        snprintf(text, sizeof text, "%.0f", tick);
+        stk_canvas_line(d->canvas, at, y, at, y + 4, &rule);
+        stk_canvas_text(d->canvas, at, y + 17, text, &font);
+    }
+    stk_canvas_text(d->canvas, (x->from_px + x->to_px) / 2, y + 34, "epoch", &font);
+}
+
+/* The widest label of an axis. */
+static double label_width(const drawing *d, const axis *y) {
+    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
+    double widest = 0;
+    for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
+        char text[32];
+        format_tick(text, sizeof text, y->low + i * y->step, y->step);
+        widest = fmax(widest, stk_canvas_text_width(d->canvas, text, &font));
+    }
+    return widest;
+}
+
+static void draw_y_axis(const drawing *d, const axis *x, const axis *y, bool right) {
+    const stk_font font = {11, SOFT_INK, false, right ? STK_ALIGN_LEFT : STK_ALIGN_RIGHT};
+    const stk_pen grid = {GRID, 1, 1, 0};
+    for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
+        char text[32];
+        double tick = y->low + i * y->step;
+        /* Half pixels, so that a thin line covers one row and not two halves. */
+        double at = floor(to_px(y, tick)) + 0.5;
+        format_tick(text, sizeof text, tick, y->step);
+        if (!right) {
+            stk_canvas_line(d->canvas, x->from_px, at, x->to_px, at, &grid);
+        }
+        stk_canvas_text(d->canvas, right ? x->to_px + 8 : x->from_px - 8, at + 4, text, &font);
+    }
+}
+
+/* A run of neighbouring points: a line, and dots where a line alone would not show them. */
+static void draw_run(const drawing *d, size_t count, const stk_pen *pen) {
+    stk_canvas_polyline(d->canvas, d->points, count, pen);
+    bool dots = d->last_epoch - d->first_epoch < DOTTED_EPOCHS && pen->dash_px <= 0;
+    for (size_t i = 0; i < count && (dots || count == 1); i++) {
+        stk_canvas_dot(d->canvas, d->points[i].x, d->points[i].y, count == 1 ? 3.5 : 2.4,
+                       pen->color);
+    }
+}
+
+static void draw_series(const drawing *d, const series *s, const axis *x, const axis *y, int fold) {
+    bool many = d->folds > 1;
+    stk_pen pen = {.color = s->color, .opacity = 1, .width_px = 2, .dash_px = s->dash_px};
+    if (many) {
+        pen.color = palette[(size_t)fold % (sizeof palette / sizeof *palette)];
+        pen.dash_px = s->fold_dash_px;
+        pen.width_px = pen.dash_px > 0 ? 1.2 : 1.8;
+    }
+    size_t run = 0;
+    for (size_t i = 0; i < d->plot->count; i++) {
+        const stk_event_epoch *row = &d->plot->rows[i];
+        double value = value_of(row, s);
+        if (row->fold != fold) {
+            continue;
+        }
+        if (!isfinite(value)) {
+            draw_run(d, run, &pen);
+            run = 0;
+            continue;
+        }
+        d->points[run++] = (stk_point){to_px(x, row->epoch), to_px(y, value)};
+    }
+    draw_run(d, run, &pen);
+}
+
+/* From right to left at the end of the caption's line, so that it never meets the caption. */
+static void draw_legend(const drawing *d, const panel *p, double right_px, double y) {
+    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
+    double x = right_px;
+    for (size_t i = p->count; i-- > 0;) {
+        const series *s = &p->series[i];
+        stk_pen pen = {s->color, 1, 2.5, s->dash_px};
+        if (d->folds > 1) {
+            pen = (stk_pen){SOFT_INK, 1, s->fold_dash_px > 0 ? 1.2 : 2, s->fold_dash_px};
+        }
+        stk_canvas_text(d->canvas, x, y, s->label, &font);
+        x -= stk_canvas_text_width(d->canvas, s->label, &font) + 6;
+        stk_canvas_line(d->canvas, x - 18, y - 4, x, y - 4, &pen);
+        x -= 18 + 14;
+    }
+}
+
+static void draw_best(const drawing *d, const panel *p, const axis *x, const axis *y) {
+    const stk_event_epoch *best = d->best;
+    if (!p->mark_best || best == NULL || !isfinite(best->val_acc1)) {
+        return;
+    }
+    char text[32];
+    double at_x = to_px(x, best->epoch);
+    double at_y = to_px(y, best->val_acc1);
+    stk_font font = {12, 0xb85a1c, true, STK_ALIGN_CENTER};
+    snprintf(text, sizeof text, "%.1f%%", best->val_acc1);
+    double half = stk_canvas_text_width(d->canvas, text, &font) / 2;
+    at_x = fmin(fmax(at_x, x->from_px + half), x->to_px - half);
+    bool below = at_y + 22 < y->from_px - 4; /* there the curve leaves room: it rose to here */
+    stk_canvas_dot(d->canvas, to_px(x, best->epoch), at_y, 5.5, 0xe07b39);
+    stk_canvas_dot(d->canvas, to_px(x, best->epoch), at_y, 2.8, 0xffffff);
+    stk_canvas_text(d->canvas, at_x, below ? at_y + 22 : at_y - 10, text, &font);
+}
+
+static void draw_panel(const drawing *d, const panel *p, double left_px, double right_px) {
+    const stk_font caption = {13, INK, true, STK_ALIGN_LEFT};
+    double bottom = d->canvas->height_px - FOOTER_PX;
+    double top = HEADER_PX + CAPTION_PX;
+    axis y = range_of(d, p, false);
+    axis y_right = range_of(d, p, true);
+    axis x = epoch_axis(d);
+    y.from_px = y_right.from_px = bottom;
+    y.to_px = y_right.to_px = top;
+    x.from_px = left_px + label_width(d, &y) + 10;
+    x.to_px = right_px - (p->right_axis ? label_width(d, &y_right) + 10 : 0);
+    stk_canvas_text(d->canvas, left_px, HEADER_PX + 14, p->caption, &caption);
+    draw_legend(d, p, right_px, HEADER_PX + 14);
+    draw_y_axis(d, &x, &y, false);
+    if (p->right_axis) {
+        draw_y_axis(d, &x, &y_right, true);
+    }
+    draw_x_axis(d, &x, floor(bottom) + 0.5);
+    for (int fold = 0; fold < d->folds; fold++) {
+        for (size_t i = 0; i < p->count; i++) {
+            draw_series(d, &p->series[i], &x, p->series[i].right ? &y_right : &y, fold);
+        }
+    }
+    draw_best(d, p, &x, &y);
+}
+
+/* ---- the picture ---- */
+
+/* Which colour is which fold, right to left. */
+static void draw_fold_legend(const drawing *d, double right_px, double y) {
+    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
+    double x = right_px;
+    size_t colors = sizeof palette / sizeof *palette;
+    int shown = d->folds < (int)colors ? d->folds : (int)colors;
+    for (int fold = shown; fold-- > 0;) {
+        char text[32];
+        snprintf(text, sizeof text, "fold %d", fold + 1);
+        stk_canvas_text(d->canvas, x, y, text, &font);
+        x -= stk_canvas_text_width(d->canvas, text, &font) + 6;
+        stk_canvas_rectangle(d->canvas, x - 10, y - 9, 10, 10, palette[fold]);
+        x -= 10 + 14;
+    }
+}
+
+static void draw_header(const drawing *d) {
+    const stk_font title = {16, INK, true, STK_ALIGN_LEFT};
+    const stk_font note = {12, SOFT_INK, false, STK_ALIGN_RIGHT};
+    double right = d->canvas->width_px - OUTER_PX;
+    if (d->plot->title != NULL) {
+        stk_canvas_text(d->canvas, OUTER_PX, 27, d->plot->title, &title);
+    }
+    if (d->folds > 1) {
+        draw_fold_legend(d, right, 26);
+    } else if (d->best != NULL && isfinite(d->best->val_acc1)) {
+        char text[128];
+        snprintf(text, sizeof text, "best validation accuracy %.1f%% at epoch %d of %d",
+                 d->best->val_acc1, d->best->epoch, d->last_epoch);
+        stk_canvas_text(d->canvas, right, 26, text, &note);
+    }
+}
+
+static void survey(drawing *d) {
+    const stk_plot *plot = d->plot;
+    d->folds = 1;
+    d->first_epoch = plot->count > 0 ? plot->rows[0].epoch : 1;
+    d->last_epoch = d->first_epoch;
+    for (size_t i = 0; i < plot->count; i++) {
+        const stk_event_epoch *row = &plot->rows[i];
+        d->folds = row->fold >= d->folds ? row->fold + 1 : d->folds;
+        d->first_epoch = row->epoch < d->first_epoch ? row->epoch : d->first_epoch;
+        d->last_epoch = row->epoch > d->last_epoch ? row->epoch : d->last_epoch;
+        d->best = row->best ? row : d->best;
+    }
+    d->best = d->folds > 1 ? NULL : d->best;
+}
+
+/* Top-5 accuracy says nothing where it is unknown or always 100. */
+static bool top5_is_telling(const stk_plot *plot) {
+    for (size_t i = 0; i < plot->count; i++) {
+        if (plot->rows[i].val_acc5 < 99.95) {
+            return true;
+        }
+    }
+    return false;
+}
+
+stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *err) {
+    const panel panels[] = {
+        {.caption = "Loss", .series = loss_series, .count = 2},
+        {.caption = "Accuracy, %",
+         .series = accuracy_series,
+         .count = top5_is_telling(plot) ? 3 : 2,
+         .percent = true,
+         .mark_best = true},
+        {.caption = "Learning rate, speed",
+         .series = speed_series,
+         .count = 2,
+         .from_zero = true,
+         .right_axis = true},
+    };
+    size_t count = sizeof panels / sizeof *panels;
+    drawing d = {.plot = plot, .canvas = canvas};
+    d.points = stk_mem_new(plot->count, sizeof *d.points);
+    if (d.points == NULL) {
+        return STK_FAIL_MEMORY(err, "a plot");
+    }
+    survey(&d);
+    draw_header(&d);
+    double width =
+        (canvas->width_px - OUTER_PX * 2 - OUTER_PX * 2 * (double)(count - 1)) / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        double left = OUTER_PX + (double)i * (width + OUTER_PX * 2);
+        draw_panel(&d, &panels[i], left, left + width);
+    }
+    stk_mem_free(d.points);
+    return STK_OK;
+}
+
+stk_status stk_plot_write(const stk_plot *plot, const char *path, stk_error *err) {
+    stk_canvas *canvas = NULL;
+    stk_str bytes = {0};
+    stk_canvas_format format =
+        stk_str_ends_with_nocase(path, ".svg") ? STK_CANVAS_SVG : STK_CANVAS_PNG;
+    stk_status status = stk_canvas_new(&canvas, format, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, err);
+    if (status == STK_OK) {
+        status = stk_plot_draw(plot, canvas, err);
+    }
+    if (status == STK_OK) {
+        status = stk_canvas_finish(canvas, &bytes, err);
+    }
+    if (status == STK_OK) {
+        status = stk_file_write(path, bytes.text, bytes.length, err);
+    }
+    stk_canvas_free(canvas);
+    stk_str_free(&bytes);
+    return status;
+}

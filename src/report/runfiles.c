@@ -1,0 +1,291 @@
+/*
+ * runfiles.c - the observer that writes a run folder.
+ *
+ * Epochs are kept in memory: results.csv and the plot are made from all of them each time, which
+ * costs little and never leaves half a row. Every event goes to events.jsonl first.
+ */
+#include "report/runfiles.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/csv.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "report/jsonl.h"
+#include "report/lines.h"
+#include "report/plot.h"
+
+/* Between two drawings of the plot while epochs are short. */
+#define PLOT_GAP_S 5.0
+
+static const char results_header[] =
+    "fold,epoch,train/loss,train/acc1,val/loss,val/acc1,val/acc5,lr,images_per_second,"
+    "wait_fraction,seconds\n";
+static const char bad_images_header[] = "path,split,reason\n";
+
+struct stk_runfiles {
+    stk_observer observer;
+    char *results_path; /* owned, as the next four */
+    char *bad_path;
+    char *events_path;
+    char *summary_path;
+    char *plot_path;
+    char *title;           /* owned; of the plot, NULL before the start */
+    int events_fd;         /* owned */
+    int bad_fd;            /* owned */
+    stk_lines bad_lines;   /* on bad_fd */
+    stk_jsonl *jsonl;      /* owned; on events_fd */
+    stk_event_epoch *rows; /* owned; they hold no pointers */
+    size_t row_count;
+    size_t row_capacity;
+    int64_t plotted_ns; /* when the last drawing ended */
+    bool plotted;       /* there was one */
+    stk_error error;    /* the first */
+};
+
+/* ---- files ---- */
+
+/* A call's result lives on in files->error; a callback can do nothing else with it. */
+static void note(stk_status status) {
+    (void)status;
+}
+
+/* A comma and the number: significant digits for 'g', decimals for 'f'. Unknown: an empty cell. */
+static void append_cell(stk_str *out, char form, int digits, double value) {
+    if (isfinite(value)) {
+        stk_str_appendf(out, form == 'g' ? ",%.*g" : ",%.*f", digits, value);
+    } else {
+        stk_str_append(out, ",");
+    }
+}
+
+static void append_row(stk_str *out, const stk_event_epoch *row) {
+    stk_str_appendf(out, "%d,%d", row->fold, row->epoch);
+    append_cell(out, 'g', 6, row->train_loss);
+    append_cell(out, 'f', 3, row->train_acc1);
+    append_cell(out, 'g', 6, row->val_loss);
+    append_cell(out, 'f', 3, row->val_acc1);
+    append_cell(out, 'f', 3, row->val_acc5);
+    append_cell(out, 'g', 6, row->lr);
+    append_cell(out, 'f', 1, row->images_per_second);
+    append_cell(out, 'f', 4, row->wait_fraction);
+    append_cell(out, 'f', 3, row->seconds);
+    stk_str_append(out, "\n");
+}
+
+static stk_status write_text(const char *path, const stk_str *text, stk_error *err) {
+    return stk_str_ok(text) ? stk_file_write(path, stk_str_text(text), text->length, err)
+                            : STK_FAIL_MEMORY(err, path);
+}
+
+static stk_status write_results(const stk_runfiles *files, stk_error *err) {
+    stk_str text = {0};
+    stk_str_append(&text, results_header);
+    for (size_t i = 0; i < files->row_count; i++) {
+        append_row(&text, &files->rows[i]);
+    }
+    stk_status status = write_text(files->results_path, &text, err);
+    stk_str_free(&text);
+    return status;
+}
+
+static stk_status write_summary(const stk_runfiles *files, const stk_summary *summary,
+                                stk_error *err) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 2);
+    stk_json_begin_object(&writer);
+    stk_jsonl_put_summary(&writer, summary);
+    stk_json_end_object(&writer);
+    stk_str_append(&text, "\n");
+    stk_status status = write_text(files->summary_path, &text, err);
+    stk_str_free(&text);
+    return status;
+}
+
+static void draw_plot(stk_runfiles *files) {
+    stk_plot plot = {.title = files->title, .rows = files->rows, .count = files->row_count};
+    note(stk_plot_write(&plot, files->plot_path, &files->error));
+    files->plotted = true;
+    files->plotted_ns = stk_clock_ns();
+}
+
+/* ---- callbacks ---- */
+
+/* Hands an event to events.jsonl and takes over an error of it. */
+#define PASS_ON(files, callback, event)                                          \
+    do {                                                                         \
+        const stk_observer *jsonl_observer = stk_jsonl_observer((files)->jsonl); \
+        jsonl_observer->callback(jsonl_observer->user, (event));                 \
+        note(stk_jsonl_error((files)->jsonl, &(files)->error));                  \
+    } while (0)
+
+static void on_start(void *user, const stk_event_start *event) {
+    stk_runfiles *files = user;
+    PASS_ON(files, start, event);
+    stk_mem_free(files->title);
+    files->title = stk_str_format("%s", event->model != NULL ? event->model : "Results");
+    if (event->model != NULL && event->data != NULL && stk_path_base(event->data)[0] != '\0') {
+        stk_mem_free(files->title);
+        files->title = stk_str_format("%s on %s", event->model, stk_path_base(event->data));
+    }
+}
+
+static void on_plan(void *user, const stk_event_plan *event) {
+    PASS_ON((stk_runfiles *)user, plan, event);
+}
+
+static void on_decision(void *user, const stk_event_decision *event) {
+    PASS_ON((stk_runfiles *)user, decision, event);
+}
+
+static void on_step(void *user, const stk_event_step *event) {
+    PASS_ON((stk_runfiles *)user, step, event);
+}
+
+static void on_epoch(void *user, const stk_event_epoch *event) {
+    stk_runfiles *files = user;
+    PASS_ON(files, epoch, event);
+    stk_event_epoch *grown =
+        stk_mem_grow(files->rows, &files->row_capacity, files->row_count + 1, sizeof *files->rows);
+    if (grown == NULL) {
+        note(STK_FAIL_MEMORY(&files->error, files->results_path));
+        return;
+    }
+    files->rows = grown;
+    files->rows[files->row_count++] = *event;
+    note(write_results(files, &files->error));
+    if (!files->plotted || stk_clock_since_s(files->plotted_ns) > PLOT_GAP_S) {
+        draw_plot(files);
+    }
+}
+
+static void on_checkpoint(void *user, const stk_event_checkpoint *event) {
+    PASS_ON((stk_runfiles *)user, checkpoint, event);
+}
+
+static void on_bad_image(void *user, const stk_event_bad_image *event) {
+    stk_runfiles *files = user;
+    PASS_ON(files, bad_image, event);
+    const char *const cells[] = {event->path, event->split, event->reason};
+    stk_str row = {0};
+    for (size_t i = 0; i < 3; i++) {
+        stk_csv_append(&row, cells[i] != NULL ? cells[i] : "");
+        stk_str_append(&row, i < 2 ? "," : "\n");
+    }
+    note(stk_str_ok(&row) ? stk_lines_write(&files->bad_lines, row.text, row.length, &files->error)
+                          : STK_FAIL_MEMORY(&files->error, files->bad_path));
+    stk_str_free(&row);
+}
+
+static void on_submission(void *user, const stk_event_submission *event) {
+    PASS_ON((stk_runfiles *)user, submission, event);
+}
+
+static void on_warning(void *user, const char *text) {
+    PASS_ON((stk_runfiles *)user, warning, text);
+}
+
+static void on_stop(void *user, const stk_summary *summary) {
+    stk_runfiles *files = user;
+    PASS_ON(files, stop, summary);
+    note(write_results(files, &files->error)); /* a disk that was full may have room again */
+    note(write_summary(files, summary, &files->error));
+    if (files->row_count > 0) {
+        draw_plot(files);
+    }
+}
+
+/* ---- the header's functions ---- */
+
+/* Makes the files that exist from the start, so that a folder that cannot be written shows now. */
+static stk_status open_files(stk_runfiles *files, stk_error *err) {
+    stk_status status = write_results(files, err);
+    if (status == STK_OK) {
+        status =
+            stk_file_write(files->bad_path, bad_images_header, sizeof bad_images_header - 1, err);
+    }
+    if (status == STK_OK) {
+        status = stk_lines_open(files->bad_path, &files->bad_fd, err);
+    }
+    if (status == STK_OK) {
+        files->bad_lines = (stk_lines){.fd = files->bad_fd, .name = files->bad_path};
+        status = stk_lines_open(files->events_path, &files->events_fd, err);
+    }
+    if (status == STK_OK) {
+        stk_jsonl_config config = {.fd = files->events_fd, .name = files->events_path};
+        status = stk_jsonl_new(&files->jsonl, &config, err);
+    }
+    return status;
+}
+
+stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *err) {
+    stk_runfiles *files = stk_mem_new(1, sizeof *files);
+    if (files == NULL) {
+        return STK_FAIL_MEMORY(err, run_dir);
+    }
+    files->events_fd = -1;
+    files->bad_fd = -1;
+    files->observer = (stk_observer){
+        .user = files,
+        .start = on_start,
+        .plan = on_plan,
+        .decision = on_decision,
+        .step = on_step,
+        .epoch = on_epoch,
+        .checkpoint = on_checkpoint,
+        .bad_image = on_bad_image,
+        .submission = on_submission,
+        .warning = on_warning,
+        .stop = on_stop,
+    };
+    files->results_path = stk_path_join(run_dir, "results.csv");
+    files->bad_path = stk_path_join(run_dir, "bad_images.csv");
+    files->events_path = stk_path_join(run_dir, "events.jsonl");
+    files->summary_path = stk_path_join(run_dir, "summary.json");
+    files->plot_path = stk_path_join(run_dir, stk_canvas_has_png() ? "results.png" : "results.svg");
+    bool named = files->results_path != NULL && files->bad_path != NULL &&
+                 files->events_path != NULL && files->summary_path != NULL &&
+                 files->plot_path != NULL;
+    stk_status status = named ? open_files(files, err) : STK_FAIL_MEMORY(err, run_dir);
+    if (status != STK_OK) {
+        stk_runfiles_free(files);
+        return status;
+    }
+    *out = files;
+    return STK_OK;
+}
+
+void stk_runfiles_free(stk_runfiles *files) {
+    if (files == NULL) {
+        return;
+    }
+    stk_jsonl_free(files->jsonl);
+    if (files->events_fd >= 0) {
+        close(files->events_fd);
+    }
+    if (files->bad_fd >= 0) {
+        close(files->bad_fd);
+    }
+    stk_mem_free(files->results_path);
+    stk_mem_free(files->bad_path);
+    stk_mem_free(files->events_path);
+    stk_mem_free(files->summary_path);
+    stk_mem_free(files->plot_path);
+    stk_mem_free(files->title);
+    stk_mem_free(files->rows);
+    stk_mem_free(files);
+}
+
+const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
+    return &files->observer;
+}
+
+stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err) {
+    if (err != NULL && err->status == STK_OK) {
+        *err = files->error;
+    }
+    return files->error.status;
+}

@@ -1,0 +1,27 @@
+/*
+ * runfiles.h - keeps the files of a run folder that tell how the run goes.
+ *
+ * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json and results.png (or
+ * results.svg in a build without cairo). Whole files are replaced in one step and lines are
+ * appended with one write, so that a kill at any moment leaves readable files. Callbacks have
+ * nobody to tell of a full disk: the first error is kept, and later events are tried all the same.
+ * Threads: that of the events.
+ */
+#ifndef STK_REPORT_RUNFILES_H
+#define STK_REPORT_RUNFILES_H
+
+#include <stoker/events.h>
+
+typedef struct stk_runfiles stk_runfiles;
+
+/* The folder must exist. results.csv and bad_images.csv start anew; events.jsonl is continued. */
+STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_dir, stk_error *err);
+void stk_runfiles_free(stk_runfiles *files);
+
+/* Valid until stk_runfiles_free. */
+const stk_observer *stk_runfiles_observer(stk_runfiles *files);
+
+/* The first failure since the start, STK_OK when all was written. */
+STK_CHECKED stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err);
+
+#endif
