@@ -454,13 +454,13 @@ static void inference_uses_running_statistics(void) {
         reference_run(&b.ref, &in);
         CHECK(cpu->infer(b.infer, b.images, 4, logits, &b.err) == STK_OK);
         for (size_t i = 0; i < 4 * CLASSES; i++) {
-            CHECK_NEAR(logits[i], b.ref.values[b.graph->logits][i], 1e-4);
+            CHECK_NEAR(logits[i], b.ref.values[b.graph->logits][i], 1e-3);
         }
         /* Fewer samples than the batch it was compiled for give the same rows. */
         float fewer[2 * CLASSES];
         CHECK(cpu->infer(b.infer, b.images, 2, fewer, &b.err) == STK_OK);
         for (size_t i = 0; i < 2 * CLASSES; i++) {
-            CHECK_NEAR(fewer[i], logits[i], 1e-5);
+            CHECK_NEAR(fewer[i], logits[i], 1e-3);
         }
     }
     bench_close(&b);

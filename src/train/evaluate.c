@@ -1,0 +1,90 @@
+/* evaluate.c - one pass over samples, and what is counted in it. */
+#include "train/evaluate.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
+    stk_loader_config data = e->data;
+    stk_loader *loader = NULL;
+    *done = false;
+    data.shuffle = false;
+    data.drop_last = false;
+    data.replace_bad = false;
+    data.epochs = 1;
+    float *logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *logits);
+    stk_status status = logits != NULL ? stk_loader_open(&loader, &data, err)
+                                       : STK_FAIL_MEMORY(err, "predictions");
+    while (status == STK_OK && !*done) {
+        const stk_batch *batch = NULL;
+        if (e->halt.asked != NULL && e->halt.asked(e->halt.user)) {
+            break;
+        }
+        status = stk_loader_next(loader, &batch, err);
+        if (status != STK_OK || batch == NULL) {
+            *done = status == STK_OK;
+            break;
+        }
+        status = e->backend->infer(e->exec, batch->images, batch->count, logits, err);
+        if (status == STK_OK) {
+            e->batch(e->user, batch, logits);
+        }
+        stk_loader_release(loader, batch);
+    }
+    if (loader != NULL && e->bad != NULL) {
+        stk_loader_take_bad(loader, e->bad, e->user);
+    }
+    stk_loader_close(loader);
+    stk_mem_free(logits);
+    return status;
+}
+
+void stk_metrics_add(stk_metrics *metrics, const float *logits, int classes, int label) {
+    int above = 0; /* classes that are thought likelier; ties count against the label */
+    double largest = logits[0];
+    for (int c = 0; c < classes; c++) {
+        above += c != label && !(logits[c] < logits[label]);
+        largest = logits[c] > largest ? logits[c] : largest;
+    }
+    double sum = 0;
+    for (int c = 0; c < classes; c++) {
+        sum += exp(logits[c] - largest);
+    }
+    metrics->loss_sum += log(sum) + largest - logits[label];
+    metrics->correct1 += above < 1;
+    metrics->correct5 += above < 5;
+    metrics->count++;
+}
+
+static double per_sample(const stk_metrics *metrics, double sum) {
+    return metrics->count > 0 ? sum / (double)metrics->count : NAN;
+}
+
+double stk_metrics_loss(const stk_metrics *metrics) {
+    return per_sample(metrics, metrics->loss_sum);
+}
+
+double stk_metrics_acc1(const stk_metrics *metrics) {
+    return per_sample(metrics, 100.0 * (double)metrics->correct1);
+}
+
+double stk_metrics_acc5(const stk_metrics *metrics) {
+    return per_sample(metrics, 100.0 * (double)metrics->correct5);
+}
+
+void stk_softmax(const float *logits, int classes, double *probs) {
+    double largest = logits[0];
+    double sum = 0;
+    for (int c = 1; c < classes; c++) {
+        largest = logits[c] > largest ? logits[c] : largest;
+    }
+    for (int c = 0; c < classes; c++) {
+        probs[c] = exp(logits[c] - largest);
+        sum += probs[c];
+    }
+    for (int c = 0; c < classes; c++) {
+        probs[c] /= sum;
+    }
+}

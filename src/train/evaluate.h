@@ -1,0 +1,50 @@
+/*
+ * evaluate.h - running a compiled network over samples in order: for validation and prediction.
+ */
+#ifndef STK_TRAIN_EVALUATE_H
+#define STK_TRAIN_EVALUATE_H
+
+#include "engine/backend.h"
+#include "loader/loader.h"
+
+/* Asked between batches; true ends the work early. A NULL function never does. */
+typedef struct stk_halt {
+    bool (*asked)(void *user);
+    void *user;
+} stk_halt;
+
+typedef struct stk_evaluation {
+    const stk_backend *backend;
+    stk_exec *exec; /* compiled for inference and at least data.batch samples */
+    int classes;
+    stk_loader_config data; /* one pass in order; bad samples are marked, not replaced */
+    stk_halt halt;
+    /* Each batch with its logits (count, classes); batch->bad marks rows without meaning. */
+    void (*batch)(void *user, const stk_batch *batch, const float *logits);
+    void (*bad)(void *user, const char *path, const char *reason); /* may be NULL */
+    void *user;
+} stk_evaluation;
+
+/* *done says whether every batch was evaluated. */
+STK_CHECKED stk_status stk_evaluate(const stk_evaluation *evaluation, bool *done, stk_error *err);
+
+/* Sums for the usual figures over labelled samples; starts zeroed. */
+typedef struct stk_metrics {
+    double loss_sum; /* cross-entropy */
+    size_t correct1;
+    size_t correct5;
+    size_t count;
+} stk_metrics;
+
+/* Adds one row of logits with its label. */
+void stk_metrics_add(stk_metrics *metrics, const float *logits, int classes, int label);
+
+/* NaN when nothing was added. */
+double stk_metrics_loss(const stk_metrics *metrics);
+double stk_metrics_acc1(const stk_metrics *metrics); /* percent */
+double stk_metrics_acc5(const stk_metrics *metrics); /* percent */
+
+/* Probabilities of one row. */
+void stk_softmax(const float *logits, int classes, double *probs);
+
+#endif

@@ -1,0 +1,295 @@
+/* fold.c - the training loop of one fold. */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* How much one step moves the estimate of the seconds per step. */
+#define STEP_WEIGHT 0.1
+
+typedef struct trainer {
+    const stk_train_config *config;
+    stk_train_result *result;
+    stk_exec *train_exec;
+    stk_exec *infer_exec; /* NULL without validation */
+    stk_loader *loader;
+    stk_train_progress progress;
+    stk_train_pace pace;
+    double schedule; /* 0 to 1 */
+    double lr;       /* of the last step */
+    int64_t micro_steps;        /* batches since the weights last moved */
+    int since_best;             /* epochs */
+    stk_metrics val;            /* of the running validation */
+    /* sums of the running epoch */
+    double loss_sum;
+    double correct;
+    double images;
+    int64_t epoch_start_ns;
+    double epoch_train_s;
+    uint64_t wait_before_ns; /* the loader's counter when the epoch began */
+} trainer;
+
+static double metric_of(const stk_train_config *config, const stk_event_epoch *epoch) {
+    return config->options->metric == STK_METRIC_LOGLOSS ? -epoch->val_loss : epoch->val_acc1;
+}
+
+/* Equal accuracy is decided by the loss: small validation sets have few different accuracies. */
+static bool is_better(const trainer *t, const stk_event_epoch *epoch) {
+    const stk_event_epoch *best = &t->result->best;
+    if (!t->result->has_best || isnan(epoch->val_loss)) {
+        return true;
+    }
+    double now = metric_of(t->config, epoch);
+    double before = metric_of(t->config, best);
+    return now > before || (now == before && epoch->val_loss < best->val_loss);
+}
+
+static void tell_bad(void *user, const char *path, const char *reason) {
+    const trainer *t = user;
+    stk_events_bad_image(t->config->events, path, "train", reason);
+}
+
+static void tell_bad_val(void *user, const char *path, const char *reason) {
+    const trainer *t = user;
+    stk_events_bad_image(t->config->events, path, "val", reason);
+}
+
+static void count_validation(void *user, const stk_batch *batch, const float *logits) {
+    trainer *t = user;
+    int classes = t->config->graph->classes;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!batch->bad[i]) {
+            stk_metrics_add(&t->val, logits + i * (size_t)classes, classes, batch->labels[i]);
+        }
+    }
+}
+
+static double wait_fraction(const trainer *t) {
+    uint64_t waited = stk_loader_count(t->loader).wait_ns - t->wait_before_ns;
+    double total = stk_clock_since_s(t->epoch_start_ns);
+    return total > 0 ? fmin((double)waited * 1e-9 / total, 1) : 0;
+}
+
+static void begin_epoch(trainer *t) {
+    t->loss_sum = 0;
+    t->correct = 0;
+    t->images = 0;
+    t->epoch_train_s = 0;
+    t->epoch_start_ns = stk_clock_ns();
+    t->wait_before_ns = stk_loader_count(t->loader).wait_ns;
+}
+
+static void tell_step(const trainer *t) {
+    const stk_train_progress *p = &t->progress;
+    double elapsed = stk_clock_since_s(t->epoch_start_ns);
+    double rate = elapsed > 0 ? (double)p->step / elapsed : NAN;
+    double left = (double)(t->pace.total_steps - p->steps_done) * p->step_s;
+    double validations = (double)(t->pace.epochs - p->epoch + 1) * p->val_s;
+    stk_event_step event = {.fold = t->config->fold,
+                            .epoch = p->epoch,
+                            .epochs = t->pace.epochs,
+                            .step = p->step,
+                            .steps = p->steps_per_epoch,
+                            .loss = t->loss_sum / t->images,
+                            .acc1 = 100.0 * t->correct / t->images,
+                            .lr = t->lr,
+                            .steps_per_second = rate,
+                            .images_per_second = t->images / elapsed,
+                            .wait_fraction = wait_fraction(t),
+                            .left_s = left + (isnan(validations) ? 0 : validations)};
+    stk_events_step(t->config->events, &event);
+}
+
+/* Asks how far to go, and moves the schedule by one of the steps that are left. */
+static void ask_pace(trainer *t) {
+    t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
+    int64_t left = t->pace.total_steps - t->progress.steps_done;
+    t->lr = stk_schedule_lr(t->config->lr, t->config->options->warmup, t->schedule);
+    t->schedule += left > 0 ? (1 - t->schedule) / (double)left : 0;
+}
+
+static void note_step_time(trainer *t, double seconds) {
+    stk_train_progress *p = &t->progress;
+    if (p->steps_done > 1) { /* the first step touches memory for the first time */
+        p->step_s = isnan(p->step_s) ? seconds : p->step_s + STEP_WEIGHT * (seconds - p->step_s);
+    }
+    t->epoch_train_s += seconds;
+    t->result->train_s += seconds;
+}
+
+/* One batch. The weights move when enough batches were added up, or the epoch ends. */
+static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
+    const stk_train_options *o = t->config->options;
+    stk_train_progress *p = &t->progress;
+    const stk_batch *batch = NULL;
+    int64_t start = stk_clock_ns();
+    stk_status status = stk_loader_next(t->loader, &batch, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    bool keep = t->micro_steps > 0;
+    bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
+    stk_update sgd = {.lr = (float)t->lr,
+                      .momentum = (float)o->momentum,
+                      .weight_decay = (float)o->weight_decay,
+                      .nesterov = true,
+                      .grad_scale = 1.0f / (float)t->micro_steps};
+    stk_step_input input = {.images = batch->images,
+                            .labels = batch->labels,
+                            .count = batch->count,
+                            .mix = stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
+                                                (uint64_t)p->steps_done, t->config->graph->img_size),
+                            .label_smoothing = (float)o->label_smoothing,
+                            .keep_gradients = keep,
+                            .update = update ? &sgd : NULL};
+    stk_step_output output = {0};
+    status = t->config->backend->step(t->train_exec, &input, &output, err);
+    size_t count = batch->count;
+    stk_loader_release(t->loader, batch);
+    if (status != STK_OK) {
+        return status;
+    }
+    t->micro_steps = update ? 0 : t->micro_steps;
+    t->loss_sum += output.loss_sum;
+    t->correct += (double)output.correct;
+    t->images += (double)count;
+    t->result->images += (double)count;
+    p->step++;
+    p->steps_done++;
+    t->result->diverged = !isfinite(output.loss_sum);
+    note_step_time(t, stk_clock_since_s(start));
+    return STK_OK;
+}
+
+static stk_status validate(trainer *t, bool *done, stk_error *err) {
+    const stk_train_config *c = t->config;
+    memset(&t->val, 0, sizeof t->val);
+    *done = true;
+    if (t->infer_exec == NULL) {
+        return STK_OK;
+    }
+    int64_t start = stk_clock_ns();
+    stk_evaluation evaluation = {.backend = c->backend,
+                                 .exec = t->infer_exec,
+                                 .classes = c->graph->classes,
+                                 .data = c->val,
+                                 .halt = c->hooks.validation_halt,
+                                 .batch = count_validation,
+                                 .bad = tell_bad_val,
+                                 .user = t};
+    stk_status status = stk_evaluate(&evaluation, done, err);
+    if (*done) {
+        t->progress.val_s = stk_clock_since_s(start);
+    }
+    return status;
+}
+
+/* Validation, the epoch's figures, and the checkpoint. */
+static stk_status end_epoch(trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
+    bool done;
+    stk_loader_take_bad(t->loader, tell_bad, t);
+    t->result->wait_s += waited;
+    stk_status status = validate(t, &done, err);
+    if (status != STK_OK || !done) {
+        return status;
+    }
+    double seconds = stk_clock_since_s(t->epoch_start_ns);
+    stk_event_epoch epoch = {.fold = c->fold,
+                             .epoch = t->progress.epoch,
+                             .epochs = t->pace.epochs,
+                             .train_loss = t->loss_sum / t->images,
+                             .train_acc1 = 100.0 * t->correct / t->images,
+                             .val_loss = stk_metrics_loss(&t->val),
+                             .val_acc1 = stk_metrics_acc1(&t->val),
+                             .val_acc5 = stk_metrics_acc5(&t->val),
+                             .lr = t->lr,
+                             .images_per_second = t->images / t->epoch_train_s,
+                             .wait_fraction = waited / t->epoch_train_s,
+                             .seconds = seconds};
+    epoch.best = is_better(t, &epoch);
+    t->since_best = epoch.best ? 0 : t->since_best + 1;
+    if (epoch.best) {
+        t->result->has_best = true;
+        t->result->best = epoch;
+    }
+    t->result->epochs_done++;
+    stk_events_epoch(c->events, &epoch);
+    return c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
+}
+
+static bool is_finished(const trainer *t) {
+    return t->pace.stop || t->result->diverged || t->result->ran_out_of_patience ||
+           t->progress.steps_done >= t->pace.total_steps;
+}
+
+static stk_status run_epoch(trainer *t, stk_error *err) {
+    stk_train_progress *p = &t->progress;
+    stk_status status = STK_OK;
+    p->epoch++;
+    p->step = 0;
+    begin_epoch(t);
+    ask_pace(t);
+    while (status == STK_OK && p->step < p->steps_per_epoch && !is_finished(t)) {
+        bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->pace.total_steps;
+        status = train_step(t, last, err);
+        if (status == STK_OK && !t->result->diverged) {
+            tell_step(t);
+            if (p->step < p->steps_per_epoch) {
+                ask_pace(t);
+            }
+        }
+    }
+    if (status != STK_OK || p->step == 0 || t->result->diverged) {
+        return status;
+    }
+    status = end_epoch(t, err);
+    int64_t patience = t->config->options->patience;
+    t->result->ran_out_of_patience = patience > 0 && t->since_best >= patience;
+    return status;
+}
+
+static stk_status open_trainer(trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    stk_compile_config train = {.batch = c->batch, .train = true};
+    stk_compile_config infer = {.batch = c->val.batch, .train = false};
+    stk_status status = c->backend->compile(&t->train_exec, c->state, &train, err);
+    if (status == STK_OK && c->val.count > 0) {
+        status = c->backend->compile(&t->infer_exec, c->state, &infer, err);
+    }
+    if (status == STK_OK) {
+        stk_loader_config data = c->train;
+        data.batch = c->batch;
+        data.shuffle = true;
+        data.drop_last = true;
+        data.replace_bad = true;
+        data.epochs = 0;
+        status = stk_loader_open(&t->loader, &data, err);
+    }
+    return status;
+}
+
+stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
+                          stk_error *err) {
+    trainer t = {.config = config, .result = result};
+    memset(result, 0, sizeof *result);
+    stk_status status = open_trainer(&t, err);
+    if (status == STK_OK) {
+        t.progress.steps_per_epoch = (int64_t)stk_loader_batches_per_epoch(t.loader);
+        t.progress.step_s = NAN;
+        t.progress.val_s = NAN;
+        do {
+            status = run_epoch(&t, err);
+        } while (status == STK_OK && !is_finished(&t));
+        stk_loader_take_bad(t.loader, tell_bad, &t);
+    }
+    stk_loader_close(t.loader);
+    config->backend->exec_free(t.infer_exec);
+    config->backend->exec_free(t.train_exec);
+    return status;
+}

@@ -1,0 +1,96 @@
+/*
+ * train.h - one fold: steps, schedule, validation, best weights.
+ *
+ * stk_train_fold() trains the state that it is handed and returns when the pace says so. It knows
+ * neither deadlines nor folds nor files: how many steps there will be comes from the `pace` hook,
+ * which is asked before every step and may change its mind; saving is the `checkpoint` hook's. The
+ * learning rate follows progress from 0 to 1 over whatever steps are left, so it ends low however
+ * often the total changes.
+ */
+#ifndef STK_TRAIN_TRAIN_H
+#define STK_TRAIN_TRAIN_H
+
+#include "engine/backend.h"
+#include "events/events.h"
+#include "loader/loader.h"
+#include "train/evaluate.h"
+
+typedef enum stk_metric { STK_METRIC_ACC1, STK_METRIC_LOGLOSS } stk_metric;
+
+typedef struct stk_train_options {
+    int64_t epochs; /* STK_AUTO_INT */
+    int64_t batch;  /* STK_AUTO_INT */
+    double lr;      /* STK_AUTO_DOUBLE */
+    double momentum;
+    double weight_decay;
+    double warmup; /* share of the training during which the rate rises */
+    double label_smoothing;
+    int64_t accumulate;
+    int64_t patience; /* epochs without a better one; 0: never stop early */
+    double mixup;
+    double cutmix;
+    int metric; /* stk_metric */
+} stk_train_options;
+
+extern const stk_option_table stk_train_option_table;
+
+/* Where training stands, for whoever paces it. */
+typedef struct stk_train_progress {
+    int epoch;               /* from 1: the one that is being trained */
+    int64_t step;            /* steps done of this epoch */
+    int64_t steps_per_epoch;
+    int64_t steps_done;      /* of all epochs */
+    double step_s;           /* recent seconds per step; NaN before the second one */
+    double val_s;            /* seconds of the last validation; NaN before the first */
+} stk_train_progress;
+
+typedef struct stk_train_pace {
+    int epochs;          /* for people: of how many this epoch is one */
+    int64_t total_steps; /* of this fold; steps_done reaching it ends the training */
+    bool stop;           /* end now */
+} stk_train_pace;
+
+typedef struct stk_train_hooks {
+    void *user;
+    stk_train_pace (*pace)(void *user, const stk_train_progress *progress);
+    /* After an epoch was validated; best: it is the best so far. */
+    stk_status (*checkpoint)(void *user, const stk_event_epoch *epoch, bool best, stk_error *err);
+    stk_halt validation_halt; /* ends a validation that is no longer wanted */
+} stk_train_hooks;
+
+typedef struct stk_train_config {
+    const stk_backend *backend;
+    stk_state *state; /* initialised */
+    const stk_graph *graph;
+    const stk_train_options *options; /* its autos resolved: see lr and batch */
+    double lr;
+    size_t batch;
+    stk_loader_config train; /* samples, transform, workers, slots */
+    stk_loader_config val;   /* count 0: no validation, and the last weights are the best */
+    uint64_t seed;
+    int fold;
+    const stk_events *events;
+    stk_train_hooks hooks;
+} stk_train_config;
+
+typedef struct stk_train_result {
+    int epochs_done;          /* whole ones and a last part */
+    bool ran_out_of_patience;
+    bool diverged;            /* the loss was not finite; nothing after the best is kept */
+    bool has_best;
+    stk_event_epoch best;
+    double images;            /* trained on */
+    double train_s;           /* in steps, waiting included */
+    double wait_s;            /* waiting for batches */
+} stk_train_result;
+
+STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
+                                      stk_error *err);
+
+/* The learning rate at progress 0 to 1: a linear warm-up, then half a cosine down to 0. */
+double stk_schedule_lr(double base, double warmup, double progress);
+
+/* How one batch is mixed, from (seed, step): mixup, CutMix or neither. */
+stk_mix stk_mix_draw(double mixup, double cutmix, uint64_t seed, uint64_t step, int img_size);
+
+#endif

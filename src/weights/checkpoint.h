@@ -1,0 +1,38 @@
+/*
+ * checkpoint.h - a model's parameters as a safetensors file with timm's names and layouts.
+ *
+ * A checkpoint carries in its metadata what is needed to use it alone: the model's name, the
+ * classes, the image size, mean and std.
+ */
+#ifndef STK_WEIGHTS_CHECKPOINT_H
+#define STK_WEIGHTS_CHECKPOINT_H
+
+#include "engine/backend.h"
+
+typedef struct stk_checkpoint_info {
+    char *model;    /* owned when read */
+    char **classes; /* owned when read */
+    int class_count;
+    int img_size;
+    double crop_fraction;
+    float mean[3];
+    float std[3];
+    double acc1; /* percent on the validation set; NaN when not known */
+    int epoch;   /* from 1; 0 when not known */
+} stk_checkpoint_info;
+
+STK_CHECKED stk_status stk_checkpoint_save(const char *path, const stk_backend *backend,
+                                           stk_state *state, const stk_graph *graph,
+                                           const stk_checkpoint_info *info, stk_error *err);
+
+/* What the file says of itself. */
+STK_CHECKED stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
+                                                stk_error *err);
+void stk_checkpoint_info_free(stk_checkpoint_info *info);
+
+/* Every parameter of the graph from the file; the error names the tensors that do not fit. */
+STK_CHECKED stk_status stk_checkpoint_load(const char *path, const stk_backend *backend,
+                                           stk_state *state, const stk_graph *graph,
+                                           stk_error *err);
+
+#endif
