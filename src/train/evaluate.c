@@ -1,4 +1,4 @@
-/* evaluate.c - one pass over samples, and what is counted in it. */
+/* evaluate.c - one pass over samples, in order. */
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -39,39 +39,6 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     stk_loader_close(loader);
     stk_mem_free(logits);
     return status;
-}
-
-void stk_metrics_add(stk_metrics *metrics, const float *logits, int classes, int label) {
-    int above = 0; /* classes that are thought likelier; ties count against the label */
-    double largest = logits[0];
-    for (int c = 0; c < classes; c++) {
-        above += c != label && !(logits[c] < logits[label]);
-        largest = logits[c] > largest ? logits[c] : largest;
-    }
-    double sum = 0;
-    for (int c = 0; c < classes; c++) {
-        sum += exp(logits[c] - largest);
-    }
-    metrics->loss_sum += log(sum) + largest - logits[label];
-    metrics->correct1 += above < 1;
-    metrics->correct5 += above < 5;
-    metrics->count++;
-}
-
-static double per_sample(const stk_metrics *metrics, double sum) {
-    return metrics->count > 0 ? sum / (double)metrics->count : NAN;
-}
-
-double stk_metrics_loss(const stk_metrics *metrics) {
-    return per_sample(metrics, metrics->loss_sum);
-}
-
-double stk_metrics_acc1(const stk_metrics *metrics) {
-    return per_sample(metrics, 100.0 * (double)metrics->correct1);
-}
-
-double stk_metrics_acc5(const stk_metrics *metrics) {
-    return per_sample(metrics, 100.0 * (double)metrics->correct5);
 }
 
 void stk_softmax(const float *logits, int classes, double *probs) {

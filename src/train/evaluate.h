@@ -28,23 +28,7 @@ typedef struct stk_evaluation {
 /* *done says whether every batch was evaluated. */
 STK_CHECKED stk_status stk_evaluate(const stk_evaluation *evaluation, bool *done, stk_error *err);
 
-/* Sums for the usual figures over labelled samples; starts zeroed. */
-typedef struct stk_metrics {
-    double loss_sum; /* cross-entropy */
-    size_t correct1;
-    size_t correct5;
-    size_t count;
-} stk_metrics;
-
-/* Adds one row of logits with its label. */
-void stk_metrics_add(stk_metrics *metrics, const float *logits, int classes, int label);
-
-/* NaN when nothing was added. */
-double stk_metrics_loss(const stk_metrics *metrics);
-double stk_metrics_acc1(const stk_metrics *metrics); /* percent */
-double stk_metrics_acc5(const stk_metrics *metrics); /* percent */
-
-/* Probabilities of one row. */
+/* Probabilities of one row of logits. */
 void stk_softmax(const float *logits, int classes, double *probs);
 
 #endif

@@ -33,19 +33,15 @@ typedef struct trainer {
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
 } trainer;
 
-static double metric_of(const stk_train_config *config, const stk_event_epoch *epoch) {
-    return config->options->metric == STK_METRIC_LOGLOSS ? -epoch->val_loss : epoch->val_acc1;
-}
-
-/* Equal accuracy is decided by the loss: small validation sets have few different accuracies. */
-static bool is_better(const trainer *t, const stk_event_epoch *epoch) {
-    const stk_event_epoch *best = &t->result->best;
-    if (!t->result->has_best || isnan(epoch->val_loss)) {
+/* Equal figures are decided by the loss: small validation sets have few different accuracies. */
+static bool is_better(const trainer *t, const stk_event_epoch *epoch, double metric) {
+    const stk_train_result *r = t->result;
+    if (!r->has_best || isnan(epoch->val_loss) || isnan(r->best_metric)) {
         return true;
     }
-    double now = metric_of(t->config, epoch);
-    double before = metric_of(t->config, best);
-    return now > before || (now == before && epoch->val_loss < best->val_loss);
+    double gain = metric - r->best_metric;
+    gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
+    return gain > 0 || (gain == 0 && epoch->val_loss < r->best.val_loss);
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
@@ -63,7 +59,7 @@ static void count_validation(void *user, const stk_batch *batch, const float *lo
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
         if (!batch->bad[i]) {
-            stk_metrics_add(&t->val, logits + i * (size_t)classes, classes, batch->labels[i]);
+            stk_metrics_add(&t->val, logits + i * (size_t)classes, batch->labels[i]);
         }
     }
 }
@@ -167,7 +163,7 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
 
 static stk_status validate(trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
-    memset(&t->val, 0, sizeof t->val);
+    stk_metrics_reset(&t->val);
     *done = true;
     if (t->infer_exec == NULL) {
         return STK_OK;
@@ -205,18 +201,20 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
                              .epochs = t->pace.epochs,
                              .train_loss = t->loss_sum / t->images,
                              .train_acc1 = 100.0 * t->correct / t->images,
-                             .val_loss = stk_metrics_loss(&t->val),
-                             .val_acc1 = stk_metrics_acc1(&t->val),
+                             .val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS),
+                             .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
                              .val_acc5 = stk_metrics_acc5(&t->val),
                              .lr = t->lr,
                              .images_per_second = t->images / t->epoch_train_s,
                              .wait_fraction = waited / t->epoch_train_s,
                              .seconds = seconds};
-    epoch.best = is_better(t, &epoch);
+    double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
+    epoch.best = is_better(t, &epoch, metric);
     t->since_best = epoch.best ? 0 : t->since_best + 1;
     if (epoch.best) {
         t->result->has_best = true;
         t->result->best = epoch;
+        t->result->best_metric = metric;
     }
     t->result->epochs_done++;
     stk_events_epoch(c->events, &epoch);
@@ -258,7 +256,11 @@ static stk_status open_trainer(trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_compile_config train = {.batch = c->batch, .train = true};
     stk_compile_config infer = {.batch = c->val.batch, .train = false};
-    stk_status status = c->backend->compile(&t->train_exec, c->state, &train, err);
+    stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
+                                         (stk_metric)c->options->metric, err);
+    if (status == STK_OK) {
+        status = c->backend->compile(&t->train_exec, c->state, &train, err);
+    }
     if (status == STK_OK && c->val.count > 0) {
         status = c->backend->compile(&t->infer_exec, c->state, &infer, err);
     }
@@ -278,6 +280,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
                           stk_error *err) {
     trainer t = {.config = config, .result = result};
     memset(result, 0, sizeof *result);
+    result->best_metric = NAN;
     stk_status status = open_trainer(&t, err);
     if (status == STK_OK) {
         t.progress.steps_per_epoch = (int64_t)stk_loader_batches_per_epoch(t.loader);
@@ -289,6 +292,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         stk_loader_take_bad(t.loader, tell_bad, &t);
     }
     stk_loader_close(t.loader);
+    stk_metrics_free(&t.val);
     config->backend->exec_free(t.infer_exec);
     config->backend->exec_free(t.train_exec);
     return status;

@@ -14,8 +14,7 @@
 #include "events/events.h"
 #include "loader/loader.h"
 #include "train/evaluate.h"
-
-typedef enum stk_metric { STK_METRIC_ACC1, STK_METRIC_LOGLOSS } stk_metric;
+#include "train/metrics.h"
 
 typedef struct stk_train_options {
     int64_t epochs; /* STK_AUTO_INT */
@@ -79,6 +78,7 @@ typedef struct stk_train_result {
     bool diverged;            /* the loss was not finite; nothing after the best is kept */
     bool has_best;
     stk_event_epoch best;
+    double best_metric;       /* of the best epoch, by options->metric; NaN without validation */
     double images;            /* trained on */
     double train_s;           /* in steps, waiting included */
     double wait_s;            /* waiting for batches */

@@ -106,7 +106,7 @@ static const stk_option options[] = {
      .type = STK_OPTION_CHOICE,
      .offset = FIELD(metric),
      .fallback = "acc1",
-     .choices = "acc1 logloss",
+     .choices = "acc1 logloss macro_f1 auc qwk",
      .help = "what picks the best weights"},
 };
 

@@ -1,0 +1,89 @@
+/*
+ * budget.c - how many steps there is time for.
+ *
+ * Whole epochs are preferred, because each ends with a validation that can pick the best weights;
+ * only when not even the running epoch fits is it cut in the middle, so that the schedule still
+ * comes to its end.
+ */
+#include "budget/budget.h"
+
+#include <math.h>
+
+#define RESERVE_SHARE 0.15
+#define PREDICT_MARGIN 1.5
+#define PREDICT_EXTRA_S 0.5 /* reading and writing files around it */
+
+/* Before anything was measured a validation is taken to last this many training steps. */
+#define VALIDATION_GUESS_STEPS 2.0
+
+static const stk_option options[] = {
+    {.name = "budget",
+     .aliases = "time_limit",
+     .type = STK_OPTION_DURATION,
+     .offset = offsetof(stk_budget_options, budget_s),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 1,
+     .max = 1e9,
+     .metavar = "T",
+     .help = "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"},
+};
+
+const stk_option_table stk_budget_option_table =
+    STK_OPTION_TABLE("Time", options, stk_budget_options);
+
+double stk_budget_reserve(double budget_s, double predict_s) {
+    double measured = isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
+    return fmax(RESERVE_SHARE * budget_s, measured);
+}
+
+/* Without a budget: what was asked for. */
+static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
+    stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .epoch_s = epoch_s};
+    plan.epochs = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_DEFAULT_EPOCHS;
+    plan.steps_left = (plan.epochs - f->epoch + 1) * f->steps_per_epoch - f->step;
+    double validations = (plan.epochs - f->epoch + 1) * f->val_s;
+    plan.total_s = (double)plan.steps_left * f->step_s + (isnan(validations) ? 0 : validations);
+    return plan;
+}
+
+stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
+    double val_s = isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s;
+    double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
+    if (isnan(f->budget_s)) {
+        return free_plan(f, epoch_s);
+    }
+    stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
+    plan.reserve_s = stk_budget_reserve(f->budget_s, f->predict_s);
+    int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
+    double time = (plan.left_s - plan.reserve_s) * f->share;
+    int64_t rest = f->steps_per_epoch - f->step; /* of the running epoch */
+    if (time <= 0) {
+        plan.epochs = f->epoch;
+        plan.cut = true;
+        return plan;
+    }
+    if (isnan(f->step_s)) { /* nothing measured: begin, as if all were possible */
+        plan.epochs = most;
+        plan.steps_left = (most - f->epoch) * f->steps_per_epoch + rest;
+        plan.total_s = NAN;
+        return plan;
+    }
+    double this_epoch_s = (double)rest * f->step_s + val_s;
+    if (time < this_epoch_s) {
+        double steps = floor((time - val_s) / f->step_s);
+        plan.epochs = f->epoch;
+        plan.cut = true;
+        plan.steps_left = steps > 0 ? (int64_t)steps : 0;
+        plan.total_s = (double)plan.steps_left * f->step_s + val_s;
+        return plan;
+    }
+    double more = floor((time - this_epoch_s) / epoch_s);
+    double wanted = most - f->epoch;
+    double epochs = fmin(more, wanted);
+    plan.cut = more < wanted && f->epochs_wanted > 0;
+    plan.epochs = f->epoch + (int)epochs;
+    plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
+    plan.total_s = this_epoch_s + epochs * epoch_s;
+    return plan;
+}

@@ -1,0 +1,48 @@
+/* metrics.h - the figures by which a validation is judged. One thread at a time. */
+#ifndef STK_TRAIN_METRICS_H
+#define STK_TRAIN_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+/* In the order of the option's choices. */
+typedef enum stk_metric {
+    STK_METRIC_ACC1,     /* percent of samples whose likeliest class is right */
+    STK_METRIC_LOGLOSS,  /* mean cross-entropy; less is better */
+    STK_METRIC_MACRO_F1, /* mean over the classes of the harmonic mean of precision and recall */
+    STK_METRIC_AUC,      /* area under the ROC curve; more than two classes: mean of one against all */
+    STK_METRIC_QWK       /* quadratic weighted kappa, the classes taken as steps of a scale */
+} stk_metric;
+
+typedef struct stk_metrics {
+    int classes;
+    size_t count;
+    size_t capacity;
+    double loss_sum;
+    size_t correct1;
+    size_t correct5;
+    int *labels;    /* capacity; owned */
+    int *predicted; /* capacity; owned: the likeliest class */
+    float *logits;  /* (capacity, classes), owned; only for AUC, else NULL */
+} stk_metrics;
+
+/* Room for up to `capacity` samples; `metric` says what will be asked for beside the usual. */
+STK_CHECKED stk_status stk_metrics_open(stk_metrics *metrics, int classes, size_t capacity,
+                                        stk_metric metric, stk_error *err);
+void stk_metrics_free(stk_metrics *metrics);
+
+/* Forgets what was added. */
+void stk_metrics_reset(stk_metrics *metrics);
+
+void stk_metrics_add(stk_metrics *metrics, const float *logits /* (classes) */, int label);
+
+/* NaN when nothing was added. */
+double stk_metrics_value(const stk_metrics *metrics, stk_metric metric);
+double stk_metrics_acc5(const stk_metrics *metrics); /* percent */
+
+/* True for figures that are better when smaller. */
+bool stk_metric_is_loss(stk_metric metric);
+
+#endif
