@@ -10,7 +10,7 @@ CMAKE_FLAGS ?=
 
 build: ## build the library and the command in build/
 	@tools/install-deps.sh build
-	@tools/build.sh $(BUILD) $(CMAKE_FLAGS)
+	@tools/build.sh $(BUILD) -DSTK_TESTS=OFF $(CMAKE_FLAGS)
 
 demo: build ## make sample data, train on it within 60 s, show the result
 	@tools/demo.sh $(BUILD)
@@ -20,7 +20,9 @@ test: ## build with warnings as errors and run every test
 	@tools/build.sh $(BUILD) -DSTK_WERROR=ON -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) all $(FILTER)
 
-soak: build ## trials that take too long for every change
+soak: ## trials that take too long for every change
+	@tools/install-deps.sh test
+	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak $(FILTER)
 
 bench: build ## run what is in bench/
@@ -40,7 +42,7 @@ format-check: ## fail when the source is not formatted
 	@tools/install-deps.sh lint
 	@tools/format.sh --check
 
-lint: ## clang-tidy, cppcheck and the direction of dependencies
+lint: ## clang-tidy, cppcheck and, where it is installed, shellcheck
 	@tools/install-deps.sh lint
 	@tools/build.sh $(BUILD) $(CMAKE_FLAGS)
 	@tools/lint.sh $(BUILD)

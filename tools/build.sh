@@ -7,12 +7,18 @@ build=$1
 shift
 
 mkdir -p "$build"
+fresh=1
+if [ -e "$build/build.ninja" ]; then
+    fresh=0
+fi
 if ! cmake -G Ninja -B "$build" "$@" >"$build/configure.log" 2>&1; then
     cat "$build/configure.log" >&2
     printf 'build: CMake failed; its output stands above. After a change of compiler or generator, make clean helps.\n' >&2
     exit 1
 fi
-grep '^-- CBLAS' "$build/configure.log" | sed 's/^-- /build: /' || true
+if [ "$fresh" = 1 ]; then
+    sed -n 's/^-- \(CBLAS.*\)/build: \1/p' "$build/configure.log"
+fi
 if [ -t 1 ]; then
     ninja -C "$build"
 else
