@@ -1,13 +1,32 @@
-# What Stoker links with. STK_LIBRARIES and STK_DEFINITIONS come out of it; one line says what was
-# found, so that an optional part that is missing is no surprise.
+# What Stoker links with. Out of it come STK_LIBRARIES, STK_DEFINITIONS, STK_CBLAS_INCLUDE and, for
+# stoker.pc, STK_PC_REQUIRES and STK_PC_LIBS. One line says what was found, so that an optional part
+# that is missing is no surprise.
 find_package(PkgConfig QUIET)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 set(STK_LIBRARIES Threads::Threads JPEG::JPEG PNG::PNG m)
 set(STK_DEFINITIONS "")
+set(STK_PC_REQUIRES "")
+set(STK_PC_LIBS "-lm -pthread")
 
-# CBLAS: OpenBLAS by preference, else anything that has cblas.h. BLAS_ROOT or STK_CBLAS_* override.
+# stk_static_need(module library): what a program that links the static library needs, by pkg-config
+# where it knows the module and by the library's path where it does not.
+function(stk_static_need module library)
+  set(known 1)
+  if(PKG_CONFIG_EXECUTABLE)
+    execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --exists ${module} RESULT_VARIABLE known)
+  endif()
+  if(known EQUAL 0)
+    set(STK_PC_REQUIRES "${STK_PC_REQUIRES} ${module}" PARENT_SCOPE)
+  else()
+    set(STK_PC_LIBS "${library} ${STK_PC_LIBS}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# CBLAS: OpenBLAS by preference, else anything that has cblas.h. STK_CBLAS_INCLUDE and
+# STK_CBLAS_LIBRARY override.
 find_path(STK_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas openblas-pthread
           PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread)
 find_library(STK_CBLAS_LIBRARY NAMES openblas cblas blis mkl_rt)
@@ -15,21 +34,30 @@ if(NOT STK_CBLAS_INCLUDE OR NOT STK_CBLAS_LIBRARY)
   message(FATAL_ERROR "No CBLAS found. Install libopenblas-dev, or set STK_CBLAS_INCLUDE and "
                       "STK_CBLAS_LIBRARY.")
 endif()
-include_directories(SYSTEM ${STK_CBLAS_INCLUDE})
 list(APPEND STK_LIBRARIES ${STK_CBLAS_LIBRARY})
+get_filename_component(STK_CBLAS_NAME ${STK_CBLAS_LIBRARY} NAME_WE)
+string(REGEX REPLACE "^lib" "" STK_CBLAS_NAME ${STK_CBLAS_NAME})
+stk_static_need(libjpeg -ljpeg)
+stk_static_need(libpng -lpng)
+stk_static_need(${STK_CBLAS_NAME} ${STK_CBLAS_LIBRARY})
 
 # stk_optional(PART pkg-config-name): defines STK_HAVE_PART when the library is there and wanted.
 function(stk_optional part module)
   set(have OFF)
-  if(NOT STK_${part} STREQUAL "OFF" AND PkgConfig_FOUND)
+  string(TOUPPER "${STK_${part}}" wish)
+  if(NOT wish MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "STK_${part} is ${STK_${part}}; it can be AUTO, ON or OFF.")
+  endif()
+  if(NOT wish STREQUAL "OFF" AND PkgConfig_FOUND)
     pkg_check_modules(STK_DEP_${part} QUIET IMPORTED_TARGET ${module})
     set(have ${STK_DEP_${part}_FOUND})
   endif()
   if(have)
     set(STK_LIBRARIES ${STK_LIBRARIES} PkgConfig::STK_DEP_${part} PARENT_SCOPE)
     set(STK_DEFINITIONS ${STK_DEFINITIONS} STK_HAVE_${part}=1 PARENT_SCOPE)
+    set(STK_PC_REQUIRES "${STK_PC_REQUIRES} ${module}" PARENT_SCOPE)
     set(STK_FOUND "${STK_FOUND} ${module}" PARENT_SCOPE)
-  elseif(STK_${part} STREQUAL "ON")
+  elseif(wish STREQUAL "ON")
     message(FATAL_ERROR "STK_${part}=ON, but pkg-config does not know ${module}.")
   else()
     set(STK_MISSING "${STK_MISSING} ${module}" PARENT_SCOPE)
@@ -41,4 +69,10 @@ set(STK_MISSING "")
 stk_optional(WEBP libwebp)
 stk_optional(YAML yaml-0.1)
 stk_optional(CAIRO cairo)
+string(STRIP "${STK_PC_REQUIRES}" STK_PC_REQUIRES)
+foreach(list STK_FOUND STK_MISSING)
+  if(${list} STREQUAL "")
+    set(${list} " none")
+  endif()
+endforeach()
 message(STATUS "CBLAS ${STK_CBLAS_LIBRARY}; optional parts found:${STK_FOUND}; left out:${STK_MISSING}")

@@ -42,6 +42,15 @@ static stk_status quoted_field(reader *r, stk_error *err) {
     }
 }
 
+/* Passes one line break: LF, CRLF, or the lone CR of old files. */
+static void skip_break(reader *r) {
+    bool cr = *r->at++ == '\r';
+    if (cr && r->at < r->end && *r->at == '\n') {
+        r->at++;
+    }
+    r->line++;
+}
+
 /* One field up to and with its delimiter; *last says that the row ends with it. */
 static stk_status read_field(reader *r, const char **field, bool *last, stk_error *err) {
     *field = r->out;
@@ -56,10 +65,9 @@ static stk_status read_field(reader *r, const char **field, bool *last, stk_erro
     }
     *last = r->at >= r->end || *r->at != ',';
     if (r->at < r->end) {
-        bool cr = *r->at == '\r';
-        r->line += *last ? 1 : 0;
-        r->at++;
-        if (cr && r->at < r->end && *r->at == '\n') {
+        if (*last) {
+            skip_break(r);
+        } else {
             r->at++;
         }
     }
@@ -106,18 +114,26 @@ static stk_status read_row(stk_csv *csv, reader *r, size_t row, stk_error *err) 
     return STK_OK;
 }
 
+static size_t line_of(const char *text, const char *place) {
+    size_t line = 1;
+    for (const char *p = text; p < place; p++) {
+        line += *p == '\n';
+    }
+    return line;
+}
+
 /* Takes over buffer, which has a NUL behind its size bytes. */
 static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
-    memset(csv, 0, sizeof *csv);
     csv->buffer = buffer;
     reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
     const char *nul = memchr(buffer, '\0', size);
     if (nul != NULL) {
+        size_t line = line_of(buffer, nul);
         stk_csv_free(csv);
         return STK_FAIL(err, STK_ERR_DATA,
-                        "%s is not a CSV file: it holds a zero byte (is it UTF-16? save it as "
-                        "UTF-8)",
-                        name);
+                        "%s, line %zu: not a CSV file, for it holds a zero byte (is it UTF-16? "
+                        "save it as UTF-8)",
+                        name, line);
     }
     if (size >= 3 && memcmp(buffer, "\xEF\xBB\xBF", 3) == 0) {
         r.at += 3;
@@ -126,8 +142,7 @@ static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *cs
     stk_status status = STK_OK;
     while (status == STK_OK && r.at < r.end) {
         if (*r.at == '\n' || *r.at == '\r') {
-            r.line += *r.at == '\n';
-            r.at++;
+            skip_break(&r);
             continue;
         }
         status = read_row(csv, &r, rows++, err);
@@ -147,12 +162,14 @@ static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *cs
 stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err) {
     char *buffer;
     size_t size;
+    memset(csv, 0, sizeof *csv);
     stk_status status = stk_file_read(path, 0, &buffer, &size, err);
     return status == STK_OK ? parse(path, buffer, size, csv, err) : status;
 }
 
 stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
                          stk_error *err) {
+    memset(csv, 0, sizeof *csv);
     char *buffer = stk_mem_strndup(text, size);
     return buffer != NULL ? parse(name, buffer, size, csv, err) : STK_FAIL_MEMORY(err, name);
 }

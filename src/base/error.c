@@ -9,10 +9,14 @@ static const struct {
     const char *name;
     int exit_code;
 } statuses[] = {
-    [STK_OK] = {"ok", 0},          [STK_ERR_INTERNAL] = {"internal", 1},
-    [STK_ERR_USAGE] = {"usage", 2}, [STK_ERR_DATA] = {"data", 3},
-    [STK_ERR_DEVICE] = {"device", 4}, [STK_ERR_MEMORY] = {"memory", 4},
-    [STK_ERR_STORAGE] = {"storage", 5}, [STK_ERR_STOPPED] = {"stopped", 130},
+    [STK_OK] = {"ok", 0},
+    [STK_ERR_INTERNAL] = {"internal", 1},
+    [STK_ERR_USAGE] = {"usage", 2},
+    [STK_ERR_DATA] = {"data", 3},
+    [STK_ERR_DEVICE] = {"device", 4},
+    [STK_ERR_MEMORY] = {"memory", 4},
+    [STK_ERR_STORAGE] = {"storage", 5},
+    [STK_ERR_STOPPED] = {"stopped", 130},
 };
 
 static size_t status_index(stk_status status) {

@@ -8,7 +8,8 @@
  * Fills err, if it is not NULL and not set yet, and returns the status, so that a failing function
  * ends with `return STK_FAIL(err, STK_ERR_DATA, "cannot read %s: %s", path, why);`.
  */
-#define STK_FAIL(err, status, ...) stk_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__)
+#define STK_FAIL(err, status, ...) \
+    stk_error_same(stk_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__), (status))
 
 /* The same for memory that could not be had; `what` says what it was for. */
 #define STK_FAIL_MEMORY(err, what) \
@@ -16,6 +17,12 @@
 
 stk_status stk_error_set(stk_error *err, stk_status status, const char *file, int line,
                          const char *format, ...) STK_PRINTF(5, 6);
+
+/* Shows compilers and analysers, which do not look into error.c, that a failure is never STK_OK. */
+static inline stk_status stk_error_same(stk_status set, stk_status status) {
+    (void)set;
+    return status;
+}
 
 /* Makes err usable for another attempt. */
 void stk_error_clear(stk_error *err);

@@ -24,6 +24,11 @@ struct stk_file_writer {
     char *hidden; /* owned: where it grows */
 };
 
+static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is larger than %zu bytes", path,
+                    max_bytes);
+}
+
 static stk_status read_open_file(int fd, const char *path, size_t max_bytes, char **data,
                                  size_t *size, stk_error *err) {
     struct stat info;
@@ -33,14 +38,17 @@ static stk_status read_open_file(int fd, const char *path, size_t max_bytes, cha
     if (S_ISDIR(info.st_mode)) {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is a folder", path);
     }
-    size_t capacity = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 1;
+    if (max_bytes > 0 && info.st_size > 0 && (uint64_t)info.st_size > max_bytes) {
+        return too_large(path, max_bytes, err);
+    }
+    /* One byte for the NUL and one more, so that the read that meets the end needs no growing. */
+    size_t capacity = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 2;
     size_t length = 0;
     char *buffer = NULL;
     for (;;) {
         if (max_bytes > 0 && length > max_bytes) {
             stk_mem_free(buffer);
-            return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is larger than %zu bytes",
-                            path, max_bytes);
+            return too_large(path, max_bytes, err);
         }
         if (buffer == NULL || length + 1 >= capacity) {
             capacity = buffer == NULL ? capacity : capacity * 2;
@@ -97,8 +105,9 @@ stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *e
     }
     const char *base = stk_path_base(path);
     writer->path = stk_mem_strdup(path);
-    writer->hidden = stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base,
-                                    (long)getpid());
+    /* The thread's number keeps writers of one path apart, in this process and in others. */
+    writer->hidden =
+        stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
     writer->fd = -1;
     if (writer->path == NULL || writer->hidden == NULL) {
         free_writer(writer);
@@ -114,8 +123,7 @@ stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *e
     return STK_OK;
 }
 
-stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size,
-                           stk_error *err) {
+stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size, stk_error *err) {
     const char *bytes = data;
     while (size > 0) {
         ssize_t written = write(writer->fd, bytes, size);
@@ -195,6 +203,9 @@ stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {
 }
 
 stk_status stk_dir_make(const char *path, stk_error *err) {
+    if (path[0] == '\0') {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot make a folder without a name");
+    }
     char *copy = stk_mem_strdup(path);
     if (copy == NULL) {
         return STK_FAIL_MEMORY(err, path);
@@ -310,6 +321,7 @@ const char *stk_path_base(const char *path) {
 
 stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err) {
     *taken = false;
+    *fd = -1;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (opened < 0) {
         return FAIL_SYSTEM(err, "open the lock", path);

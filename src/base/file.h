@@ -41,8 +41,8 @@ STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);
 STK_CHECKED stk_status stk_dir_claim(const char *path, bool *made, stk_error *err);
 
 typedef struct stk_dir_entry {
-    char *name;   /* owned by the list */
-    bool is_dir;  /* links are followed */
+    char *name;  /* owned by the list */
+    bool is_dir; /* links are followed */
 } stk_dir_entry;
 
 typedef struct stk_dir_list {
@@ -64,7 +64,8 @@ const char *stk_path_base(const char *path);
 
 /*
  * Takes an exclusive lock on a file, which is created: *fd holds it until stk_file_unlock or the
- * end of the process. *taken is false when another process (or this one) holds it.
+ * end of the process. *taken is false, and *fd -1, when another process (or this one)
+ * holds it.
  */
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
 void stk_file_unlock(int fd);

@@ -99,18 +99,54 @@ void stk_json_end_array(stk_json_writer *writer) {
     close_container(writer, "]");
 }
 
+/*
+ * The length of the UTF-8 sequence at p, which has `left` bytes before its end; 0 when it is none.
+ * Overlong forms, surrogates and codes above U+10FFFF are none (Unicode, table 3-7).
+ */
+static size_t utf8_length(const unsigned char *p, size_t left) {
+    if (p[0] < 0x80) {
+        return 1;
+    }
+    size_t length = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
+                    : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
+                    : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
+                                                   : 0;
+    if (length == 0 || length > left) {
+        return 0;
+    }
+    unsigned lowest = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned highest = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < lowest || p[1] > highest) {
+        return 0;
+    }
+    for (size_t i = 2; i < length; i++) {
+        if (p[i] < 0x80 || p[i] > 0xBF) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+/* Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. */
 static void append_quoted(stk_str *out, const char *text) {
+    size_t left = strlen(text);
+    size_t length;
     stk_str_append(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\') {
+    for (const unsigned char *p = (const unsigned char *)text; left > 0; p += length) {
+        length = utf8_length(p, left);
+        if (length == 0) {
+            stk_str_append(out, "\\ufffd");
+            length = 1;
+        } else if (*p == '"' || *p == '\\') {
             stk_str_appendf(out, "\\%c", *p);
         } else if (*p == '\n') {
             stk_str_append(out, "\\n");
         } else if (*p < 0x20 || *p == 0x7f) {
             stk_str_appendf(out, "\\u%04x", *p);
         } else {
-            stk_str_append_bytes(out, p, 1);
+            stk_str_append_bytes(out, p, length);
         }
+        left -= length;
     }
     stk_str_append(out, "\"");
 }
@@ -272,19 +308,28 @@ static stk_status read_string(tree *t, const char **out, stk_error *err) {
         if (c < 0x20) {
             return fail_at(t, "a control character in a string", err);
         }
-        t->at++;
         if (c == '"') {
+            t->at++;
             put_byte(t, 0);
             return STK_OK;
         }
-        if (c != '\\') {
-            put_byte(t, (unsigned)c);
+        if (c == '\\') {
+            t->at++;
+            stk_status status = read_escape(t, err);
+            if (status != STK_OK) {
+                return status;
+            }
             continue;
         }
-        stk_status status = read_escape(t, err);
-        if (status != STK_OK) {
-            return status;
+        const unsigned char *bytes = (const unsigned char *)t->text + t->at;
+        size_t length = utf8_length(bytes, t->size - t->at);
+        if (length == 0) {
+            return fail_at(t, "a string that is not UTF-8", err);
         }
+        for (size_t i = 0; i < length; i++) {
+            put_byte(t, bytes[i]);
+        }
+        t->at += length;
     }
 }
 
@@ -414,9 +459,6 @@ static stk_status read_members(tree *t, size_t index, int depth, stk_error *err)
 }
 
 static stk_status read_value(tree *t, const char *key, int depth, stk_error *err) {
-    if (depth > MAX_DEPTH) {
-        return fail_at(t, "nested too deeply", err);
-    }
     skip_blanks(t);
     size_t index = 0;
     int c = peek(t);
@@ -430,6 +472,9 @@ static stk_status read_value(tree *t, const char *key, int depth, stk_error *err
     }
     t->values[index].key = key;
     if (kind == STK_JSON_OBJECT || kind == STK_JSON_ARRAY) {
+        if (depth >= MAX_DEPTH) {
+            return fail_at(t, "nested too deeply", err);
+        }
         return read_members(t, index, depth, err);
     }
     if (kind == STK_JSON_STRING) {

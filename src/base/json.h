@@ -2,8 +2,9 @@
  * json.h - a small JSON writer and reader.
  *
  * The writer appends to a stk_str and takes care of commas, escapes and numbers (a number that is
- * not finite becomes null). The reader makes a tree out of one text; it refuses what RFC 8259
- * refuses, repeated keys and nesting over 64 levels. Threads: a tree may be read by many.
+ * not finite becomes null, bytes that are not UTF-8 become U+FFFD). The reader makes a tree out of
+ * one text; it refuses what RFC 8259 refuses, repeated keys and nesting over 64 levels. Threads: a
+ * tree may be read by many.
  */
 #ifndef STK_BASE_JSON_H
 #define STK_BASE_JSON_H

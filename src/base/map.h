@@ -1,4 +1,5 @@
-/* map.h - from text to a number. Keys are borrowed and must outlive the map. One writer at a time. */
+/* map.h - from text to a number. Keys are borrowed and must outlive the map. One writer at a time.
+ */
 #ifndef STK_BASE_MAP_H
 #define STK_BASE_MAP_H
 

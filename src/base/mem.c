@@ -10,14 +10,14 @@
 static atomic_llong requests_left = -1;
 
 static bool must_fail(void) {
-    if (atomic_load_explicit(&requests_left, memory_order_relaxed) < 0) {
-        return false;
+    long long left = atomic_load_explicit(&requests_left, memory_order_relaxed);
+    while (left > 0) {
+        if (atomic_compare_exchange_weak_explicit(&requests_left, &left, left - 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            return false;
+        }
     }
-    if (atomic_fetch_sub_explicit(&requests_left, 1, memory_order_relaxed) > 0) {
-        return false;
-    }
-    atomic_store_explicit(&requests_left, 0, memory_order_relaxed);
-    return true;
+    return left == 0;
 }
 
 static bool product(size_t count, size_t size, size_t *bytes) {
@@ -52,9 +52,11 @@ void *stk_mem_resize(void *old, size_t count, size_t size) {
 }
 
 char *stk_mem_strndup(const char *text, size_t length) {
-    char *copy = stk_mem_raw(length + 1, 1);
+    char *copy = length < SIZE_MAX ? stk_mem_raw(length + 1, 1) : NULL;
     if (copy != NULL) {
-        memcpy(copy, text, length);
+        if (length > 0) {
+            memcpy(copy, text, length);
+        }
         copy[length] = '\0';
     }
     return copy;

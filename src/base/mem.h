@@ -23,7 +23,7 @@ void *stk_mem_aligned(size_t bytes);
 void *stk_mem_resize(void *old, size_t count, size_t size);
 
 char *stk_mem_strdup(const char *text);
-char *stk_mem_strndup(const char *text, size_t length);
+char *stk_mem_strndup(const char *text, size_t length); /* text may be NULL when length is 0 */
 
 void stk_mem_free(void *block);
 

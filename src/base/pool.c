@@ -31,11 +31,11 @@ struct stk_pool {
     int started;     /* workers whose threads exist */
     worker *workers; /* owned; threads-1 of them */
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* generation changed or quit */
-    pthread_cond_t done; /* busy became 0 */
+    pthread_cond_t wake;    /* generation changed or quit */
+    pthread_cond_t done;    /* busy became 0 */
     atomic_uint generation; /* counts runs; written under lock */
     atomic_bool quit;
-    atomic_int busy;  /* workers that have not finished this run */
+    atomic_int busy;    /* workers that have not finished this run */
     atomic_size_t next; /* next task to take */
     size_t tasks;
     stk_pool_task *task;

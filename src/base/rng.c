@@ -85,7 +85,8 @@ uint64_t stk_rng_permute(uint64_t key, uint64_t n, uint64_t i) {
         uint64_t left = i >> half_bits;
         uint64_t right = i & mask;
         for (uint64_t round = 0; round < FEISTEL_ROUNDS; round++) {
-            uint64_t next = left ^ (mix(key + right * GOLDEN + round * 0xA0761D6478BD642Full) & mask);
+            uint64_t next =
+                left ^ (mix(key + right * GOLDEN + round * 0xA0761D6478BD642Full) & mask);
             left = right;
             right = next;
         }

@@ -15,6 +15,9 @@
 /* Longer words than this are not compared letter by letter; no option or model name is longer. */
 #define NEAREST_MAX 64
 
+/* The longest duration that is shown: 9999 hours. An estimate without a rate may be infinite. */
+#define LONGEST_S (9999.0 * 3600)
+
 static bool reserve(stk_str *str, size_t extra) {
     if (str->failed) {
         return false;
@@ -152,6 +155,9 @@ const char *stk_str_nearest(const char *word, const char *const *candidates, siz
             continue;
         }
         size_t distance = edit_distance(word, n, candidates[i], m);
+        if (distance > 0 && distance >= (n > m ? n : m)) {
+            continue; /* no letter in common */
+        }
         /* A word that continues what was typed is meant more often than a random neighbour. */
         if (n >= 3 && m > n && strncasecmp(word, candidates[i], n) == 0) {
             distance = distance > 1 ? 1 : distance;
@@ -237,7 +243,7 @@ bool stk_parse_bytes(const char *text, uint64_t *bytes) {
             factor *= 1024;
         }
         end++;
-        end += *end == 'i' ? 1 : 0;
+        end += *end == 'i' || *end == 'I' ? 1 : 0;
     }
     end += *end == 'b' || *end == 'B' ? 1 : 0;
     double product = number * factor;
@@ -264,8 +270,12 @@ static bool parse_clock(const char *text, double *seconds) {
         }
         total = total * 60 + field;
         if (*end != ':') {
-            *seconds = total;
-            return fields >= 2 && only_blanks(end);
+            bool good = fields >= 2 && only_blanks(end);
+            *seconds = good ? total : *seconds;
+            return good;
+        }
+        if (p + strspn(p, "0123456789") != end) {
+            return false;
         }
         p = end + 1;
     }
@@ -294,7 +304,7 @@ bool stk_parse_duration(const char *text, double *seconds) {
     while (!only_blanks(p)) {
         double number;
         const char *end;
-        if (*p == '-' || !scan_double(p, &number, &end)) {
+        if (!scan_double(p, &number, &end) || number < 0) {
             return false;
         }
         size_t unit = smallest;
@@ -308,14 +318,21 @@ bool stk_parse_duration(const char *text, double *seconds) {
         smallest = unit + 1;
         p = end + 1;
     }
+    if (!isfinite(total)) {
+        return false;
+    }
     *seconds = total;
     return true;
 }
 
 bool stk_parse_bool(const char *text, bool *value) {
     static const char *const words[] = {"yes", "true", "on", "1", "no", "false", "off", "0"};
+    while (isspace((unsigned char)*text)) {
+        text++;
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (stk_str_equal_nocase(text, words[i])) {
+        size_t length = strlen(words[i]);
+        if (strncasecmp(text, words[i], length) == 0 && only_blanks(text + length)) {
             *value = i < 4;
             return true;
         }
@@ -324,7 +341,9 @@ bool stk_parse_bool(const char *text, bool *value) {
 }
 
 const char *stk_format_duration(char *buf, size_t size, double seconds) {
-    long long whole = seconds > 0 ? (long long)(seconds + 0.5) : 0;
+    /* NaN and negative numbers are shown as nothing left. */
+    double bounded = seconds > 0 ? fmin(seconds, LONGEST_S) : 0;
+    long long whole = (long long)(bounded + 0.5);
     if (whole >= 3600) {
         snprintf(buf, size, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
     } else {
@@ -337,10 +356,10 @@ const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     double value = (double)bytes;
     size_t unit = 0;
-    while (value >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+    while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
         value /= 1000;
         unit++;
     }
-    snprintf(buf, size, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    snprintf(buf, size, value < 9.95 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
     return buf;
 }

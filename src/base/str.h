@@ -44,7 +44,7 @@ bool stk_str_ends_with_nocase(const char *text, const char *tail);
 
 /*
  * The candidate nearest to `word` by edit distance, case aside, or NULL when none is near enough
- * to be meant (more than a third of the letters differ).
+ * to be meant (more than a third of the letters and one differ, or all of them).
  */
 const char *stk_str_nearest(const char *word, const char *const *candidates, size_t count);
 

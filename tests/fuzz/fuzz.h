@@ -1,0 +1,42 @@
+/*
+ * fuzz.h - what a fuzz target and its driver share.
+ *
+ * A target fuzz_NAME.c defines LLVMFuzzerTestOneInput(), which aborts when something is wrong, and
+ * a list of seeds. With fuzz_main.c it becomes build/tests/test_fuzz_NAME, a test like any other.
+ * With clang it can be fuzzed for as long as one likes, guided by coverage:
+ *
+ *     clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DSTK_VERSION='"0"' -Iinclude \
+ *         -Isrc tests/fuzz/fuzz_json.c src/base/[a-z]*.c -lm -pthread -o fuzz_json && ./fuzz_json
+ */
+#ifndef STK_TESTS_FUZZ_H
+#define STK_TESTS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct fuzz_seed {
+    const char *bytes;
+    size_t size;
+} fuzz_seed;
+
+/* One seed from a string literal, which may hold NUL bytes. */
+#define FUZZ_SEED(literal) \
+    { (literal), sizeof(literal) - 1 }
+
+extern const fuzz_seed fuzz_seeds[];
+extern const size_t fuzz_seed_count;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Stops the program with a sentence: the input that did it is the one being tried. */
+#define FUZZ_REQUIRE(condition)                                                            \
+    do {                                                                                   \
+        if (!(condition)) {                                                                \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                       \
+        }                                                                                  \
+    } while (0)
+
+#endif

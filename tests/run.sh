@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# Runs the tests and adds up.
+#
+#     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
+#
+# unit: every BUILD_DIR/tests/test_* program, two at a time. cli: every tests/cli/test_*.sh, one after
+# another, since they measure time. all: both. soak: every tests/soak/test_*.sh and long fuzzing. A
+# filter, a regular expression, picks by name. Each program prints `N passed, N failed, N skipped` at
+# its end; one that crashes, prints no such line or takes over TEST_TIMEOUT seconds (300) is one
+# failure. The last line is the total; the exit code is 1 when anything failed.
+set -u
+
+if [ $# -lt 1 ] || [ ! -d "$1" ]; then
+    echo "usage: tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]" >&2
+    exit 2
+fi
+build=$(cd "$1" && pwd)
+kind=${2:-all}
+filter=${3:-}
+limit=${TEST_TIMEOUT:-300}
+cd "$(dirname "$0")/.." || exit 2
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-tests-XXXXXX") || exit 2
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+export STOKER=$build/stoker LC_ALL=C.UTF-8
+passed=0
+failed=0
+skipped=0
+
+# run_one NAME COMMAND...: output, exit code and seconds go to files named NAME in the scratch folder.
+run_one() {
+    local name=$1 started=$EPOCHREALTIME code=0
+    shift
+    mkdir -p "$scratch/$name.tmp"
+    TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 </dev/null ||
+        code=$?
+    printf '%s %s\n' "$code" "$(awk -v a="$started" -v b="$EPOCHREALTIME" \
+        'BEGIN { printf "%.1f", b - a }')" >"$scratch/$name.end"
+    chmod -R u+rwX "$scratch/$name.tmp" 2>/dev/null
+    rm -rf "$scratch/$name.tmp"
+}
+
+# count_one NAME: adds one program's results and shows its output when something is wrong.
+count_one() {
+    local name=$1 code seconds line trouble='' p=0 f=0 s=0
+    local pattern='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
+    read -r code seconds <"$scratch/$name.end"
+    line=$(grep -E "$pattern" "$scratch/$name.out" | tail -n 1)
+    if [[ $line =~ $pattern ]]; then
+        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
+    fi
+    if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        trouble="took over $limit s or was killed"
+    elif [ -z "$line" ]; then
+        trouble="ended with exit code $code and no totals"
+    elif [ "$code" != 0 ] && [ "$f" = 0 ]; then
+        trouble="ended with exit code $code though no test failed"
+    elif [ "$code" = 0 ] && [ "$f" != 0 ]; then
+        trouble="ended with exit code 0 though a test failed"
+    elif [ $((p + f + s)) = 0 ]; then
+        trouble="ran no test"
+    fi
+    if [ -n "$trouble" ] && [ "$f" = 0 ]; then
+        f=1
+    fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" = 0 ]; then
+        printf 'ok    %-32s %4d passed%s  %s s\n' "$name" "$p" \
+            "$([ "$s" = 0 ] || printf ', %d skipped' "$s")" "$seconds"
+        grep '^skip ' "$scratch/$name.out" | sed 's/^/      /'
+    else
+        printf 'FAIL  %-32s %4d failed  %s s%s\n' "$name" "$f" "$seconds" "${trouble:+: it $trouble}"
+        tail -n 80 "$scratch/$name.out" | grep -v '^ok ' | sed 's/^/      /'
+    fi
+}
+
+# Two at a time; results are counted in the order of the names once all are done.
+run_programs() {
+    local program name names=() line_buffered=()
+    # A program that crashes must not take along what it had printed.
+    command -v stdbuf >/dev/null 2>&1 && line_buffered=(stdbuf -oL)
+    # The sanitizers do not like a library preloaded before their own.
+    if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
+        line_buffered=()
+    fi
+    for program in "$build"/tests/test_*; do
+        name=${program##*/}
+        # A program whose source is gone is left over from an earlier state of the tree.
+        if [ ! -f "tests/unit/$name.c" ] && [ ! -f "tests/fuzz/${name#test_}.c" ] ||
+            ! [[ $name =~ $filter ]]; then
+            continue
+        fi
+        while [ "$(jobs -pr | wc -l)" -ge 2 ]; do
+            wait -n
+        done
+        run_one "$name" "${line_buffered[@]}" "$program" "$@" &
+        names+=("$name")
+    done
+    wait
+    for name in "${names[@]}"; do
+        count_one "$name"
+    done
+}
+
+run_scripts() {
+    local script name
+    for script in "tests/$1"/test_*.sh; do
+        name=$1_${script##*/test_}
+        name=${name%.sh}
+        if [ ! -f "$script" ] || ! [[ $name =~ $filter ]]; then
+            continue
+        fi
+        if [ ! -x "$STOKER" ]; then
+            printf 'FAIL  %s: %s was not built\n' "$name" "$STOKER"
+            failed=$((failed + 1))
+            continue
+        fi
+        run_one "$name" bash "$script"
+        count_one "$name"
+    done
+}
+
+case $kind in
+unit) run_programs ;;
+cli) run_scripts cli ;;
+all)
+    run_programs
+    run_scripts cli
+    ;;
+soak)
+    limit=${TEST_TIMEOUT:-3600}
+    run_scripts soak
+    filter=test_fuzz_
+    run_programs 1000000 2000000
+    ;;
+*)
+    echo "tests/run.sh: there is no kind '$kind'; it can be unit, cli, all or soak" >&2
+    exit 2
+    ;;
+esac
+
+if [ $((passed + failed + skipped)) = 0 ]; then
+    echo "tests/run.sh: no test matches '$filter'" >&2
+    failed=1
+fi
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" = 0 ]

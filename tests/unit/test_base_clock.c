@@ -1,0 +1,54 @@
+/* test_base_clock.c - time goes forward and the process began before now. */
+#include "check.h"
+
+#include <stdint.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+static void time_goes_forward(void) {
+    int64_t before = stk_clock_ns();
+    for (int i = 0; i < 10000; i++) {
+        int64_t now = stk_clock_ns();
+        REQUIRE(now >= before);
+        before = now;
+    }
+    int64_t start = stk_clock_ns();
+    usleep(20000);
+    double waited = stk_clock_since_s(start);
+    CHECK(waited >= 0.019 && waited < 10);
+}
+
+static void the_process_began_before_now(void) {
+    int64_t first = stk_clock_process_start_ns();
+    int64_t now = stk_clock_ns();
+    CHECK(first <= now);
+    CHECK((double)(now - first) * 1e-9 < 60);
+    usleep(30000);
+    int64_t second = stk_clock_process_start_ns();
+    /* The kernel counts the start in ticks of 10 ms; a sandbox that shows none gives now. */
+    CHECK_NEAR((double)(second - first) * 1e-9, 0, 0.2);
+}
+
+static void wall_time_reads_well(void) {
+    char buf[64];
+    setenv("TZ", "XYZ-05:30", 1);
+    tzset();
+    const char *text = stk_clock_wall(buf, sizeof buf);
+    CHECK(text == buf);
+    CHECK_INT(strlen(text), 25);
+    CHECK_STR(text + 19, "+05:30");
+    struct tm parsed = {0};
+    CHECK(strptime(text, "%Y-%m-%dT%H:%M:%S", &parsed) == text + 19);
+    char small[8] = "";
+    stk_clock_wall(small, sizeof small);
+    CHECK(memchr(small, '\0', sizeof small) != NULL);
+}
+
+static const check_test tests[] = {
+    TEST(time_goes_forward),
+    TEST(the_process_began_before_now),
+    TEST(wall_time_reads_well),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,175 @@
+/* test_base_csv.c - tables as they come from spreadsheets, editors and accidents. */
+#include "check.h"
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+static stk_status parse(const char *text, stk_csv *csv, stk_error *err) {
+    memset(err, 0, sizeof *err);
+    return stk_csv_parse("t.csv", text, strlen(text), csv, err);
+}
+
+static void reads_a_plain_table(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse("id,label\n1,cat\n2,dog", &csv, &err), &err);
+    CHECK_INT(csv.rows, 2);
+    CHECK_INT(csv.columns, 2);
+    CHECK_STR(csv.header[0], "id");
+    CHECK_STR(stk_csv_cell(&csv, 0, 1), "cat");
+    CHECK_STR(stk_csv_cell(&csv, 1, 1), "dog");
+    CHECK_INT(csv.lines[1], 2);
+    CHECK_INT(csv.lines[2], 3);
+    stk_csv_free(&csv);
+    stk_csv_free(&csv);
+}
+
+static void reads_quotes_crlf_and_bom(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(
+        parse("\xEF\xBB\xBFid,label\r\n\"a,b\",\"say \"\"hi\"\"\"\r\n\r\n\"two\nlines\",\r\nz,\"\"",
+              &csv, &err),
+        &err);
+    CHECK_STR(csv.header[0], "id");
+    CHECK_INT(csv.rows, 3);
+    CHECK_STR(stk_csv_cell(&csv, 0, 0), "a,b");
+    CHECK_STR(stk_csv_cell(&csv, 0, 1), "say \"hi\"");
+    CHECK_STR(stk_csv_cell(&csv, 1, 0), "two\nlines");
+    CHECK_STR(stk_csv_cell(&csv, 1, 1), "");
+    CHECK_STR(stk_csv_cell(&csv, 2, 1), "");
+    CHECK_INT(csv.lines[2], 4);
+    CHECK_INT(csv.lines[3], 6);
+    stk_csv_free(&csv);
+}
+
+static void reads_lone_cr_and_blank_lines(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse("\n\nid,label\r\r1,cat\r2,dog\r\n\n\n", &csv, &err), &err);
+    CHECK_INT(csv.rows, 2);
+    CHECK_STR(stk_csv_cell(&csv, 1, 0), "2");
+    CHECK_INT(csv.lines[0], 3);
+    CHECK_INT(csv.lines[1], 5);
+    CHECK_INT(csv.lines[2], 6);
+    stk_csv_free(&csv);
+}
+
+static void a_header_alone_has_no_rows(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse("a,b,", &csv, &err), &err);
+    CHECK_INT(csv.rows, 0);
+    CHECK_INT(csv.columns, 3);
+    CHECK_STR(csv.header[2], "");
+    stk_csv_free(&csv);
+}
+
+static void finds_columns(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse("Label,label,ID\nx,y,z\n", &csv, &err), &err);
+    CHECK_INT(stk_csv_column(&csv, "label"), 1);
+    CHECK_INT(stk_csv_column(&csv, "LABEL"), 0);
+    CHECK_INT(stk_csv_column(&csv, "id"), 2);
+    CHECK(stk_csv_column(&csv, "nothing") == SIZE_MAX);
+    stk_csv_free(&csv);
+}
+
+static void errors_name_the_line(void) {
+    static const struct {
+        const char *text;
+        const char *part;
+    } cases[] = {{"a,b\n1,2\n1,2,3\n", "line 3"},
+                 {"a,b\r\n\r\n1\r\n", "line 3"},
+                 {"a,b\n1,2\n1\n", "has 1 field,"},
+                 {"a,b\n\"x\ny\",1\nz\n", "line 4"},
+                 {"a,b\n1,\"never\n\nclosed", "line 2"},
+                 {"a,\"", "line 1"},
+                 {"a,\"b\"\"", "line 1"},
+                 {"", "empty"},
+                 {"\r\n\n", "empty"},
+                 {"\xEF\xBB\xBF", "empty"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err;
+        stk_csv csv;
+        CHECK_INT(parse(cases[i].text, &csv, &err), STK_ERR_DATA);
+        CHECK_CONTAINS(err.message, cases[i].part);
+        CHECK_CONTAINS(err.message, "t.csv");
+        CHECK(csv.buffer == NULL && csv.cells == NULL);
+    }
+    stk_error err = {0};
+    stk_csv csv;
+    CHECK_INT(stk_csv_parse("t.csv", "a\nb\0c\n", 6, &csv, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "line 2");
+    CHECK_INT(stk_csv_parse("t.csv", NULL, 0, &csv, NULL), STK_ERR_DATA);
+}
+
+static void reads_files(void) {
+    stk_error err = {0};
+    stk_csv csv;
+    char *path = stk_path_join(check_folder(), "x.csv");
+    REQUIRE(path != NULL);
+    CHECK_INT(stk_csv_read(path, &csv, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "x.csv");
+    CHECK(csv.buffer == NULL);
+    memset(&err, 0, sizeof err);
+    REQUIRE_OK(stk_file_write(path, "a\n1\n", 4, &err), &err);
+    REQUIRE_OK(stk_csv_read(path, &csv, &err), &err);
+    CHECK_STR(stk_csv_cell(&csv, 0, 0), "1");
+    stk_csv_free(&csv);
+    stk_mem_free(path);
+}
+
+static void what_is_written_reads_back(void) {
+    static const char *const fields[] = {"plain", "a,b", "say \"hi\"", "two\nlines", "cr\rlf\r\n",
+                                         "",      "\"",  " blanks ",   "\xC3\xA9"};
+    size_t count = sizeof fields / sizeof *fields;
+    stk_str out = {0};
+    for (int row = 0; row < 2; row++) {
+        for (size_t i = 0; i < count; i++) {
+            stk_str_append(&out, i > 0 ? "," : "");
+            stk_csv_append(&out, fields[i]);
+        }
+        stk_str_append(&out, "\n");
+    }
+    CHECK_CONTAINS(stk_str_text(&out), "plain,\"a,b\",\"say \"\"hi\"\"\",");
+    stk_error err = {0};
+    stk_csv csv;
+    REQUIRE_OK(stk_csv_parse("t", stk_str_text(&out), out.length, &csv, &err), &err);
+    REQUIRE(csv.columns == count && csv.rows == 1);
+    for (size_t i = 0; i < count; i++) {
+        CHECK_STR(stk_csv_cell(&csv, 0, i), fields[i]);
+    }
+    stk_csv_free(&csv);
+    stk_str_free(&out);
+}
+
+static void lack_of_memory_is_told(void) {
+    stk_status status = STK_ERR_MEMORY;
+    for (int i = 0; i < 50 && status != STK_OK; i++) {
+        stk_error err;
+        stk_csv csv;
+        stk_mem_fail_after(i);
+        status = parse("a,b\n1,2\n3,4\n", &csv, &err);
+        stk_mem_fail_after(-1);
+        CHECK(status == STK_OK || status == STK_ERR_MEMORY);
+        stk_csv_free(&csv);
+    }
+    CHECK_INT(status, STK_OK);
+}
+
+static const check_test tests[] = {
+    TEST(reads_a_plain_table),
+    TEST(reads_quotes_crlf_and_bom),
+    TEST(reads_lone_cr_and_blank_lines),
+    TEST(a_header_alone_has_no_rows),
+    TEST(finds_columns),
+    TEST(errors_name_the_line),
+    TEST(reads_files),
+    TEST(what_is_written_reads_back),
+    TEST(lack_of_memory_is_told),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,318 @@
+/* test_base_file.c - atomic writing, reading, folders and locks. */
+#include "check.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define SIZE_LIMIT 65536
+
+/* A path in the test's folder; each of a few calls has its own buffer. */
+static const char *in(const char *folder, const char *name) {
+    static char paths[8][512];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static bool holds(const char *path, const char *text) {
+    char *data = NULL;
+    size_t size = 0;
+    bool same = stk_file_read(path, 0, &data, &size, NULL) == STK_OK && size == strlen(text) &&
+                strcmp(data, text) == 0;
+    if (!same) {
+        printf("  %s holds \"%.100s\"\n", path, data != NULL ? data : "(nothing)");
+    }
+    stk_mem_free(data);
+    return same;
+}
+
+/* Entries of a folder, hidden ones too. */
+static int entries(const char *folder) {
+    char command[600];
+    int count = -1;
+    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
+    FILE *pipe = popen(command, "r");
+    if (pipe != NULL) {
+        if (fscanf(pipe, "%d", &count) != 1) {
+            count = -1;
+        }
+        pclose(pipe);
+    }
+    return count;
+}
+
+static void writes_and_reads(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    const char *path = in(folder, "a.txt");
+    REQUIRE_OK(stk_file_write(path, "first", 5, &err), &err);
+    CHECK(holds(path, "first"));
+    REQUIRE_OK(stk_file_write(path, "second, longer", 14, &err), &err);
+    CHECK(holds(path, "second, longer"));
+    REQUIRE_OK(stk_file_write(path, NULL, 0, &err), &err);
+    CHECK(holds(path, ""));
+    CHECK_INT(entries(folder), 1);
+    CHECK(stk_path_is_file(path) && !stk_path_is_dir(path));
+    CHECK(stk_path_is_dir(folder) && !stk_path_is_file(folder));
+    CHECK(!stk_path_is_file(in(folder, "b")) && !stk_path_is_dir(in(folder, "b")));
+}
+
+static void reading_has_limits(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    char *data = NULL;
+    size_t size = 0;
+    stk_error err = {0};
+    REQUIRE_OK(stk_file_write(path, "12345", 5, &err), &err);
+    REQUIRE_OK(stk_file_read(path, 5, &data, &size, &err), &err);
+    CHECK_INT(size, 5);
+    CHECK_INT(data[5], 0);
+    stk_mem_free(data);
+    CHECK_INT(stk_file_read(path, 4, &data, &size, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "larger than 4 bytes");
+    memset(&err, 0, sizeof err);
+    CHECK_INT(stk_file_read(folder, 0, &data, &size, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "folder");
+    memset(&err, 0, sizeof err);
+    CHECK_INT(stk_file_read(in(folder, "none"), 0, &data, &size, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "No such file");
+    /* Files whose size the system tells as 0 are read to their end too. */
+    REQUIRE_OK(stk_file_read("/proc/self/status", 0, &data, &size, &err), &err);
+    CHECK(size > 100 && strlen(data) == size);
+    stk_mem_free(data);
+    CHECK_INT(stk_file_read("/proc/self/status", 10, &data, &size, NULL), STK_ERR_STORAGE);
+}
+
+static void pieces_appear_at_commit(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    stk_file_writer *writer = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_file_write(path, "old", 3, &err), &err);
+    REQUIRE_OK(stk_file_create(&writer, path, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, "ne", 2, &err), &err);
+    CHECK(holds(path, "old"));
+    REQUIRE_OK(stk_file_append(writer, "w", 1, &err), &err);
+    REQUIRE_OK(stk_file_commit(writer, &err), &err);
+    CHECK(holds(path, "new"));
+    REQUIRE_OK(stk_file_create(&writer, path, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, "lost", 4, &err), &err);
+    CHECK_INT(entries(folder), 2);
+    stk_file_discard(writer);
+    CHECK(holds(path, "new"));
+    CHECK_INT(entries(folder), 1);
+    stk_file_discard(NULL);
+}
+
+static void relative_names_work(void) {
+    const char *folder = check_folder();
+    char before[512];
+    stk_error err = {0};
+    REQUIRE(getcwd(before, sizeof before) != NULL && chdir(folder) == 0);
+    stk_status status = stk_file_write("plain", "x", 1, &err);
+    CHECK(status == STK_OK && holds("plain", "x"));
+    CHECK(chdir(before) == 0);
+}
+
+/* In a child, since a limit on file sizes concerns the whole process. */
+static int write_over_limit(const char *path) {
+    struct rlimit limit = {SIZE_LIMIT, SIZE_LIMIT};
+    signal(SIGXFSZ, SIG_IGN);
+    char *big = stk_mem_new(2 * SIZE_LIMIT, 1);
+    stk_error err = {0};
+    if (big == NULL || setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+        return 2;
+    }
+    stk_status status = stk_file_write(path, big, 2 * SIZE_LIMIT, &err);
+    bool told = strstr(err.message, path) != NULL && strstr(err.message, "too large") != NULL;
+    stk_mem_free(big);
+    return status == STK_ERR_STORAGE && told ? 0 : 1;
+}
+
+static void a_failed_write_keeps_the_old_file(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "kept");
+    stk_error err = {0};
+    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
+    fflush(stdout);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        _exit(write_over_limit(path));
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WEXITSTATUS(status), 0);
+    CHECK(holds(path, "good"));
+    CHECK_INT(entries(folder), 1);
+}
+
+static void writing_where_nothing_can_be_written(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    CHECK_INT(stk_file_write(in(folder, "no/such/a"), "x", 1, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "no/such/a");
+    memset(&err, 0, sizeof err);
+    REQUIRE_OK(stk_dir_make(in(folder, "d/e"), &err), &err);
+    CHECK_INT(stk_file_write(in(folder, "d"), "x", 1, &err), STK_ERR_STORAGE);
+    CHECK(stk_path_is_dir(in(folder, "d/e")));
+    CHECK_INT(entries(folder), 1);
+    for (int i = 0; i < 3; i++) {
+        stk_mem_fail_after(i);
+        CHECK_INT(stk_file_write(in(folder, "m"), "x", 1, NULL), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+    }
+    CHECK_INT(entries(folder), 1);
+}
+
+static void *write_often(void *argument) {
+    char text[2001];
+    const char *path = argument;
+    static atomic_int writers;
+    memset(text, 'a' + atomic_fetch_add(&writers, 1), sizeof text - 1);
+    for (int i = 0; i < 50; i++) {
+        if (stk_file_write(path, text, sizeof text - 1, NULL) != STK_OK) {
+            return argument;
+        }
+    }
+    return NULL;
+}
+
+/* Whoever comes last wins, and nobody ever sees a mixture. */
+static void threads_may_write_one_file(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "shared");
+    pthread_t threads[3];
+    char *data = NULL;
+    size_t size = 0;
+    stk_error err = {0};
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, write_often, (void *)(uintptr_t)path) == 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        CHECK(failed == NULL);
+    }
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &err), &err);
+    CHECK_INT(size, 2000);
+    CHECK_INT(strspn(data, (char[]){data[0], '\0'}), 2000);
+    CHECK_INT(entries(folder), 1);
+    stk_mem_free(data);
+}
+
+static void makes_folders(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    bool made = false;
+    REQUIRE_OK(stk_dir_make(in(folder, "a/b//c/"), &err), &err);
+    CHECK(stk_path_is_dir(in(folder, "a/b/c")));
+    REQUIRE_OK(stk_dir_make(in(folder, "a/b/c"), &err), &err);
+    REQUIRE_OK(stk_dir_make("/", &err), &err);
+    CHECK_INT(stk_dir_make("", &err), STK_ERR_STORAGE);
+    memset(&err, 0, sizeof err);
+    REQUIRE_OK(stk_dir_claim(in(folder, "run"), &made, &err), &err);
+    CHECK(made);
+    REQUIRE_OK(stk_dir_claim(in(folder, "run"), &made, &err), &err);
+    CHECK(!made);
+    CHECK_INT(stk_dir_claim(in(folder, "x/y"), &made, &err), STK_ERR_STORAGE);
+    memset(&err, 0, sizeof err);
+    REQUIRE_OK(stk_file_write(in(folder, "f"), "x", 1, &err), &err);
+    CHECK_INT(stk_dir_make(in(folder, "f/g"), &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "is a file");
+}
+
+static void lists_are_sorted(void) {
+    static const char *const names[] = {"b", "a10", "a2", "B", ".hidden", "\xC3\xA9", "z"};
+    const char *folder = check_folder();
+    stk_error err = {0};
+    stk_dir_list list;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        REQUIRE_OK(stk_file_write(in(folder, names[i]), "", 0, &err), &err);
+    }
+    REQUIRE_OK(stk_dir_make(in(folder, "dir"), &err), &err);
+    REQUIRE(symlink("dir", in(folder, "link")) == 0 && symlink("none", in(folder, "lost")) == 0);
+    REQUIRE_OK(stk_dir_read(folder, &list, &err), &err);
+    static const char *const sorted[] = {"B",    "a10",  "a2", "b",       "dir",
+                                         "link", "lost", "z",  "\xC3\xA9"};
+    REQUIRE(list.count == sizeof sorted / sizeof *sorted);
+    for (size_t i = 0; i < list.count; i++) {
+        CHECK_STR(list.entries[i].name, sorted[i]);
+        CHECK(list.entries[i].is_dir == (i == 4 || i == 5));
+    }
+    stk_dir_list_free(&list);
+    CHECK_INT(stk_dir_read(in(folder, "none"), &list, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "none");
+    CHECK(list.count == 0);
+    stk_status status = STK_ERR_MEMORY;
+    for (int i = 0; i < 50 && status != STK_OK; i++) {
+        stk_mem_fail_after(i);
+        status = stk_dir_read(folder, &list, NULL);
+        stk_mem_fail_after(-1);
+        CHECK(status == STK_OK || status == STK_ERR_MEMORY);
+    }
+    CHECK_INT(status, STK_OK);
+    stk_dir_list_free(&list);
+    stk_dir_list_free(&list);
+}
+
+static void joins_paths(void) {
+    static const char *const cases[][3] = {
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"a", "/b", "/b"}, {"/", "b", "/b"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *joined = stk_path_join(cases[i][0], cases[i][1]);
+        CHECK_STR(joined, cases[i][2]);
+        stk_mem_free(joined);
+    }
+    CHECK_STR(stk_path_base("a/b.c"), "b.c");
+    CHECK_STR(stk_path_base("b"), "b");
+    CHECK_STR(stk_path_base("a/"), "");
+}
+
+static void a_lock_has_one_holder(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "lock");
+    stk_error err = {0};
+    int first = -1;
+    int second = 7;
+    bool taken = false;
+    REQUIRE_OK(stk_file_lock(path, &first, &taken, &err), &err);
+    CHECK(taken && first >= 0);
+    REQUIRE_OK(stk_file_lock(path, &second, &taken, &err), &err);
+    CHECK(!taken && second == -1);
+    stk_file_unlock(first);
+    REQUIRE_OK(stk_file_lock(path, &second, &taken, &err), &err);
+    CHECK(taken);
+    stk_file_unlock(second);
+    stk_file_unlock(-1);
+    CHECK_INT(stk_file_lock(in(folder, "no/lock"), &first, &taken, &err), STK_ERR_STORAGE);
+    CHECK(!taken);
+}
+
+static const check_test tests[] = {
+    TEST(writes_and_reads),
+    TEST(reading_has_limits),
+    TEST(pieces_appear_at_commit),
+    TEST(relative_names_work),
+    TEST(a_failed_write_keeps_the_old_file),
+    TEST(writing_where_nothing_can_be_written),
+    TEST(threads_may_write_one_file),
+    TEST(makes_folders),
+    TEST(lists_are_sorted),
+    TEST(joins_paths),
+    TEST(a_lock_has_one_holder),
+};
+
+CHECK_MAIN(tests)

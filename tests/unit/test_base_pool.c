@@ -1,0 +1,137 @@
+/* test_base_pool.c - every task once, whatever the number of threads. */
+#include "check.h"
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+
+#define MAX_TASKS 1000
+#define MAX_THREADS 8
+
+typedef struct tally {
+    atomic_int done[MAX_TASKS];     /* how often each task ran */
+    atomic_int inside[MAX_THREADS]; /* tasks running with this thread's number */
+    atomic_int faults;
+    int threads;
+    int plain[MAX_TASKS]; /* written without atomics: the end of a run must make it visible */
+} tally;
+
+static void count_task(void *context, size_t task, int thread) {
+    tally *t = context;
+    if (thread < 0 || thread >= t->threads || atomic_fetch_add(&t->inside[thread], 1) != 0) {
+        atomic_fetch_add(&t->faults, 1);
+        return;
+    }
+    atomic_fetch_add(&t->done[task], 1);
+    t->plain[task]++;
+    atomic_fetch_sub(&t->inside[thread], 1);
+}
+
+static void run_and_check(stk_pool *pool, tally *t, size_t tasks, int runs) {
+    memset(t, 0, sizeof *t);
+    t->threads = stk_pool_threads(pool);
+    for (int i = 0; i < runs; i++) {
+        stk_pool_run(pool, tasks, count_task, t);
+    }
+    CHECK_INT(atomic_load(&t->faults), 0);
+    for (size_t i = 0; i < MAX_TASKS; i++) {
+        int expected = i < tasks ? runs : 0;
+        if (atomic_load(&t->done[i]) != expected || t->plain[i] != expected) {
+            CHECK_FAIL("task %zu of %zu ran %d times, expected %d", i, tasks,
+                       atomic_load(&t->done[i]), expected);
+            return;
+        }
+    }
+}
+
+static void every_task_runs_once(void) {
+    static tally t;
+    static const size_t counts[] = {0, 1, 2, 3, 7, 64, MAX_TASKS};
+    for (int threads = 1; threads <= MAX_THREADS; threads++) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_pool_new(&pool, threads, &err), &err);
+        CHECK_INT(stk_pool_threads(pool), threads);
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            run_and_check(pool, &t, counts[i], 1);
+        }
+        stk_pool_free(pool);
+    }
+}
+
+static void many_short_runs(void) {
+    static tally t;
+    for (int threads = 2; threads <= 4; threads += 2) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_pool_new(&pool, threads, &err), &err);
+        run_and_check(pool, &t, 3, 2000);
+        stk_pool_free(pool);
+    }
+}
+
+/* Threads that have gone to sleep must wake for the next run. */
+static void runs_after_a_pause(void) {
+    static tally t;
+    stk_pool *pool = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_pool_new(&pool, 3, &err), &err);
+    for (int i = 0; i < 5; i++) {
+        usleep(5000);
+        run_and_check(pool, &t, 50, 1);
+    }
+    usleep(5000);
+    stk_pool_free(pool);
+}
+
+static void two_pools_do_not_mix(void) {
+    static tally first;
+    static tally second;
+    stk_pool *a = NULL;
+    stk_pool *b = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_pool_new(&a, 2, &err), &err);
+    REQUIRE_OK(stk_pool_new(&b, 3, &err), &err);
+    for (int i = 0; i < 20; i++) {
+        run_and_check(a, &first, 10, 1);
+        run_and_check(b, &second, 20, 1);
+    }
+    stk_pool_free(a);
+    stk_pool_free(b);
+    stk_pool_free(NULL);
+}
+
+static void pools_come_and_go(void) {
+    for (int i = 0; i < 100; i++) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_pool_new(&pool, 4, &err), &err);
+        stk_pool_free(pool);
+    }
+}
+
+static void lack_of_memory_is_told(void) {
+    for (int i = 0; i < 2; i++) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        stk_mem_fail_after(i);
+        CHECK_INT(stk_pool_new(&pool, 2, &err), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+        CHECK(pool == NULL);
+        CHECK_CONTAINS(err.message, "memory");
+    }
+}
+
+static void the_machine_has_something(void) {
+    CHECK(stk_machine_cores() >= 1 && stk_machine_cores() <= 4096);
+    CHECK(stk_machine_memory() > (uint64_t)1 << 24);
+}
+
+static const check_test tests[] = {
+    TEST(every_task_runs_once),      TEST(many_short_runs),   TEST(runs_after_a_pause),
+    TEST(two_pools_do_not_mix),      TEST(pools_come_and_go), TEST(lack_of_memory_is_told),
+    TEST(the_machine_has_something),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# Checks the direction of dependencies, which is law (ARCHITECTURE.md has the table of rooms):
+#
+#   - a file in src/ROOM (or cli) includes headers of its own room and of rooms above it in the list,
+#   - include/stoker includes nothing but stoker/* and system headers,
+#   - names of .c, .h and .cu files under src and cli are unique,
+#   - every folder under src is a known room and has a README.md.
+#
+# Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
+# with and without faults; `--root DIR` checks another tree.
+set -eu
+
+rooms='base options events storage dataset image stage loader engine backend/cpu backend/cuda backend'
+rooms="$rooms models weights train predict budget monitor report probe job supervise cli"
+
+# Includes of every file, judged by awk: one pass over the tree.
+check_includes() {
+    local files
+    files=$(find include/stoker src cli -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
+        2>/dev/null | LC_ALL=C sort)
+    [ -n "$files" ] || return 0
+    # shellcheck disable=SC2016  # the dollars are awk's
+    tr '\n' '\0' <<<"$files" | xargs -0 awk -v rooms="$rooms" '
+        BEGIN { count = split(rooms, names, " "); for (i = 1; i <= count; i++) place[names[i]] = i }
+        # The room of a path such as backend/cpu/conv.c: its longest beginning that is a room.
+        function room_of(path) {
+            while (sub(/\/[^\/]*$/, "", path)) if (path in place) return path
+            return ""
+        }
+        FNR == 1 {
+            public = FILENAME ~ /^include\//
+            own = FILENAME
+            sub(/^src\//, "", own)
+            own = room_of(own)
+        }
+        /^[ \t]*#[ \t]*include[ \t]*["<]/ {
+            quoted = $0 ~ /include[ \t]*"/
+            target = $0
+            sub(/^[^"<]*["<]/, "", target)
+            sub(/[">].*$/, "", target)
+            if (target ~ /^stoker\//) next
+            room = room_of(target)
+            where = FILENAME ":" FNR ": "
+            if (public && (quoted || room != "")) {
+                print where "an installed header may include only <stoker/...> and system headers, not " target
+            } else if (!public && own != "" && room != "" && place[room] > place[own]) {
+                print where own " may not include " target ": " room " lies below it"
+            } else if (quoted && room == "" && target ~ /\//) {
+                print where target " is in no room"
+            }
+        }'
+}
+
+check_names() {
+    find src cli -type f \( -name '*.[ch]' -o -name '*.cu' \) 2>/dev/null | LC_ALL=C sort |
+        awk -F / '{ if ($NF in seen) print $0 ":1: the name is taken by " seen[$NF] "; names are unique"
+                    else seen[$NF] = $0 }'
+}
+
+check_folders() {
+    local folder room
+    for folder in src/*/ src/backend/*/; do
+        [ -d "$folder" ] || continue
+        room=${folder#src/}
+        room=${room%/}
+        case " $rooms " in
+        *" $room "*) ;;
+        *) echo "$folder:1: $room is no room; add it to the table and to tools/check-direction.sh" ;;
+        esac
+        [ -s "${folder}README.md" ] || echo "${folder}README.md:1: every room has a README.md"
+    done
+}
+
+check_tree() {
+    local found
+    found=$(check_includes && check_names && check_folders)
+    if [ -n "$found" ]; then
+        printf '%s\n' "$found"
+        return 1
+    fi
+}
+
+# expect_tree SENTENCE|'' : the tree in the current folder has this violation, or none.
+expect_tree() {
+    local found
+    found=$(check_tree || true)
+    if [ -z "$1" ] && [ -n "$found" ]; then
+        echo "self-test: a good tree was refused: $found"
+        return 1
+    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
+        echo "self-test: expected '$1', got '$found'"
+        return 1
+    fi
+}
+
+# with_fault FILE TEXT SENTENCE: puts the text into the file, expects the sentence, and mends it.
+with_fault() {
+    mkdir -p "$(dirname "$1")"
+    [ -e "$1" ] && cp "$1" saved
+    printf '%s\n' "$2" >>"$1"
+    expect_tree "$3" || bad=1
+    rm "$1"
+    if [ -e saved ]; then
+        mv saved "$1"
+    else
+        rmdir -p --ignore-fail-on-non-empty "$(dirname "$1")"
+    fi
+}
+
+self_test() {
+    local folder bad=0 room
+    folder=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
+    trap "rm -rf '$folder'" EXIT
+    cd "$folder"
+    mkdir -p include/stoker src/{base,image,backend/cpu,models,job} cli
+    for room in base image backend backend/cpu models job; do
+        echo "# $room" >"src/$room/README.md"
+    done
+    printf '#include <stdio.h>\n#include <stoker/b.h>\n' >include/stoker/a.h
+    printf '#include "base/mem.h"\n' >src/base/mem.c
+    printf '#include "image/jpeg.h"\n#include "base/mem.h"\n#include <jpeglib.h>\n' >src/image/jpeg.c
+    printf '#include "backend/cpu/conv.h"\n' >src/backend/list.c
+    printf '#include "job/job.h"\n#include "verbs.h"\n' >cli/main.c
+    expect_tree '' || bad=1
+    with_fault src/base/mem.c '#include "image/jpeg.h"' 'src/base/mem.c:2: base may not include image/jpeg.h'
+    with_fault src/image/jpeg.c '  #  include <job/job.h>' 'src/image/jpeg.c:4: image may not include'
+    with_fault src/backend/cpu/conv.c '#include "models/resnet.h"' 'backend/cpu may not include models/resnet.h'
+    with_fault src/backend/cpu/conv.c '#include "backend/list.h"' 'backend/cpu may not include backend/list.h'
+    with_fault src/job/job.c '#include "cli/verbs.h"' 'job may not include cli/verbs.h'
+    with_fault src/job/job.c '#include "nowhere/x.h"' 'nowhere/x.h is in no room'
+    with_fault include/stoker/a.h '#include "base/mem.h"' 'include/stoker/a.h:3: an installed header'
+    with_fault include/stoker/a.h '#include <base/mem.h>' 'include/stoker/a.h:3: an installed header'
+    with_fault src/models/mem.c '' 'src/models/mem.c:1: the name is taken by src/base/mem.c'
+    with_fault cli/jpeg.c '' 'the name is taken by'
+    with_fault src/attic/README.md 'old' 'attic is no room'
+    mv src/base/README.md saved-readme
+    expect_tree 'src/base/README.md:1: every room has a README.md' || bad=1
+    mv saved-readme src/base/README.md
+    expect_tree '' || bad=1
+    return $bad
+}
+
+root=$(dirname "$0")/..
+case ${1:-} in
+--self-test) self_test ;;
+--root) cd "$2" && check_tree ;;
+'') cd "$root" && check_tree ;;
+*)
+    echo "usage: tools/check-direction.sh [--self-test | --root DIR]" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The demo: tools/demo.sh BUILD_DIR. Makes sample data in demo/data unless it is there, trains on it
+# for at most a minute, and says where everything is and how good the submission turned out.
+set -eu
+
+cd "$(dirname "$0")/.."
+stoker=${1:-build}/stoker
+data=demo/data
+run=demo/run
+
+if [ ! -x "$stoker" ]; then
+    echo "demo: $stoker does not exist; run make build first" >&2
+    exit 1
+fi
+if [ ! -d "$data" ]; then
+    # Made beside its place and moved there whole, so that an interrupted demo leaves no half of it.
+    rm -rf demo/data.part
+    mkdir -p demo
+    "$stoker" sample demo/data.part --layout kaggle
+    mv demo/data.part "$data"
+fi
+
+"$stoker" train --data "$data" --budget 60s --name demo --out "$run"
+
+plot=
+for file in "$run"/results.png "$run"/results.svg; do
+    if [ -e "$file" ]; then
+        plot=$file
+        break
+    fi
+done
+echo
+echo "run folder   $run"
+echo "submission   $run/submission.csv"
+echo "plot         ${plot:-none was written}"
+echo "agreement    $(tools/score.sh "$run/submission.csv" "$data/solution.csv")"

@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# Installs the system packages that Stoker needs and that are not there yet.
+#
+#     tools/install-deps.sh [build|test|lint]
+#
+# "test" is "build" and what the tests want; "lint" is "build" and the tools that read the source.
+# On Debian and Ubuntu what is missing comes from apt, with sudo when not root. Elsewhere, and
+# without the right to install, it is enough that the tools and libraries are there: then this says
+# nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo)
+# that cannot be had are one line; they are tried again after `make clean`.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+goal=${1:-build}
+
+# One line per need: package, other packages that do as well (divided by |, or -), how to see that
+# it is there without dpkg (a command, or a header with .h), and what people call it.
+needs_build='gcc clang cc C_compiler
+libc6-dev - stdio.h C_library_headers
+make - make make
+cmake - cmake CMake
+ninja-build - ninja Ninja
+pkg-config pkgconf pkg-config pkg-config
+libjpeg-dev libjpeg62-turbo-dev|libjpeg-turbo8-dev jpeglib.h libjpeg-turbo
+libpng-dev - png.h libpng
+libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-serial-dev cblas.h OpenBLAS'
+optional_build='libyaml-dev - yaml.h libyaml
+libwebp-dev - webp/decode.h libwebp
+libcairo2-dev - cairo/cairo.h cairo'
+needs_lint='clang - clang clang
+clang-format - clang-format clang-format
+clang-tidy - clang-tidy clang-tidy
+cppcheck - cppcheck cppcheck'
+
+say() {
+    printf 'install-deps: %s\n' "$*" >&2
+}
+
+case $goal in
+build | test) needs=$needs_build ;;
+lint) needs=$needs_build$'\n'$needs_lint ;;
+*)
+    say "unknown goal '$goal'; it can be build, test or lint"
+    exit 2
+    ;;
+esac
+
+# The names of all packages above that dpkg has installed, each between blanks; dpkg is asked once.
+installed_packages() {
+    local names
+    command -v dpkg-query >/dev/null 2>&1 || return 0
+    names=$(awk '{ print $1; if ($2 != "-") print $2 }' <<<"$needs"$'\n'"$optional_build" | tr '|' '\n')
+    # shellcheck disable=SC2086,SC2016  # the names are words, and dpkg expands the braces
+    dpkg-query -W -f='${Package} ${db:Status-Status}\n' $names 2>/dev/null |
+        awk '$2 == "installed" { printf " %s ", $1 }' || true
+}
+
+# True when the command or header is there, whoever put it there.
+is_there() {
+    local file
+    case $1 in
+    *.h)
+        command -v cc >/dev/null 2>&1 || return 1
+        if printf '#include <stdio.h>\n#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1; then
+            return 0
+        fi
+        for file in /usr/include/openblas*/"$1" /usr/include/*/openblas*/"$1" \
+            /usr/local/include/"$1" /usr/local/include/*/"$1" /opt/*/include/"$1"; do
+            [ -e "$file" ] && return 0
+        done
+        return 1
+        ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+# Of the table in $1: the lines whose package is not there in any way.
+missing_of() {
+    local package others probe name other
+    while read -r package others probe name; do
+        case $have in *" $package "*) continue ;; esac
+        for other in ${others//|/ }; do
+            case $have in *" $other "*) continue 2 ;; esac
+        done
+        is_there "$probe" || printf '%s %s\n' "$package" "$name"
+    done <<<"$1"
+}
+
+first_words() {
+    awk '{ printf "%s%s", (NR > 1 ? " " : ""), $1 }' <<<"$1"
+}
+
+have=$(installed_packages)
+missing=$(missing_of "$needs")
+missing_optional=$(missing_of "$optional_build")
+packages=$(first_words "$missing")
+optional=$(first_words "$missing_optional")
+
+tried=$root/build/.optional-packages-tried
+if [ -n "$optional" ] && [ -e "$tried" ] && [ "$(cat "$tried")" = "$optional" ]; then
+    optional=
+fi
+if [ -z "$packages$optional" ]; then
+    exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    as_root=(sudo)
+fi
+if ! command -v apt-get >/dev/null 2>&1 ||
+    { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; }; then
+    [ -n "$packages" ] || exit 0
+    say "these are missing and cannot be installed from here:" \
+        "$(awk '{ gsub("_", " ", $2); printf "%s%s", (NR > 1 ? ", " : ""), $2 }' <<<"$missing")."
+    if command -v apt-get >/dev/null 2>&1; then
+        say "neither root nor sudo; ask an administrator for: apt-get install $packages"
+    else
+        say "there is no apt-get; install them with this system's package manager, headers included."
+    fi
+    exit 1
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -q "$@" \
+        >>"$log" 2>&1 </dev/null
+}
+
+install() {
+    apt install -y --no-install-recommends "$@"
+}
+
+# Optional packages alone are not worth a password: those who want them can type it.
+if [ -z "$packages" ] && [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+    exit 0
+fi
+say "installing ${packages:+$packages }$optional"
+# A broken entry among the sources must not matter when the packages can be had all the same.
+apt update || true
+# shellcheck disable=SC2086  # names of packages are words
+if install $packages $optional; then
+    exit 0
+fi
+# shellcheck disable=SC2086
+if [ -n "$packages" ] && ! install $packages; then
+    cat "$log" >&2
+    say "apt-get could not install: $packages (its output stands above)"
+    exit 1
+fi
+failed=
+for package in $optional; do
+    install "$package" || failed="$failed $package"
+done
+if [ -n "$failed" ]; then
+    say "without$failed, which could not be installed; what needs them is left out"
+    mkdir -p "$root/build"
+    printf '%s\n' "${failed# }" >"$tried"
+fi
