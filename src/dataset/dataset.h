@@ -67,8 +67,7 @@ typedef struct stk_dataset {
     struct stk_dataset_store *store; /* owns every text and array above */
 } stk_dataset;
 
-/* Errors are STK_ERR_DATA (or USAGE for options that do not fit) with what, where and what to do.
- */
+/* Errors are STK_ERR_DATA, or STK_ERR_USAGE for an option, and say what, where and what to do. */
 STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
                                         const stk_events *events, stk_error *err);
 

@@ -28,6 +28,7 @@ typedef struct columns {
     int matched;   /* columns that are a class */
     int unmatched; /* columns that are neither a class nor the id */
     const char *first_unmatched;
+    const char *first_missing; /* the first class without a column; NULL: all have one */
 } columns;
 
 static void free_columns(columns *c) {
@@ -130,6 +131,9 @@ static stk_status match_columns(columns *c, const stk_dataset *dataset, const ch
             c->first_unmatched = c->unmatched++ == 0 ? c->names[i] : c->first_unmatched;
         }
     }
+    for (int k = 0; ok && c->first_missing == NULL && k < class_count; k++) {
+        c->first_missing = taken[k] ? NULL : classes[k];
+    }
     stk_mem_free(taken);
     if (!ok) {
         free_columns(c);
@@ -181,23 +185,11 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
         return status;
     }
     status = check_columns(&c, dataset, dataset->classes, dataset->class_count, err);
-    if (status == STK_OK && !c.labels && c.matched < dataset->class_count) {
-        bool *taken = stk_mem_new((size_t)dataset->class_count, sizeof *taken);
-        int first = 0;
-        for (int i = 0; taken != NULL && i < c.count; i++) {
-            if (c.classes[i] != NO_CLASS) {
-                taken[c.classes[i]] = true;
-            }
-        }
-        while (taken != NULL && taken[first]) {
-            first++;
-        }
-        stk_mem_free(taken);
+    if (status == STK_OK && !c.labels && c.first_missing != NULL) {
         stk_events_warning(events,
                            "the sample submission has no column for %d of %d classes (first: %s); "
                            "their probability goes to the others",
-                           dataset->class_count - c.matched, dataset->class_count,
-                           dataset->classes[first]);
+                           dataset->class_count - c.matched, dataset->class_count, c.first_missing);
     }
     if (status == STK_OK && !c.labels && c.unmatched > 0) {
         stk_events_warning(events,

@@ -1,0 +1,228 @@
+/* test_submission.c - submissions with and without a sample file; the data sets are made by hand.
+ */
+#include "check.h"
+
+#include "base/csv.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "predict/submission.h"
+
+static stk_error error;
+static char warnings[2048];
+static char path[300];
+
+static const char *const pets[] = {"cat", "dog", "owl"};
+static stk_sample rows[] = {{"test/b.jpg", "b", -1}, {NULL, "a,1", -1}};
+static const double even_probs[] = {0.5, 0.25, 0.25, 0.125, 0.125, 0.75};
+
+static void note_warning(void *user, const char *text) {
+    (void)user;
+    size_t length = strlen(warnings);
+    snprintf(warnings + length, sizeof warnings - length, "%s\n", text);
+}
+
+static const stk_observer listener = {.warning = note_warning};
+static const stk_events events = {.observers = {&listener}, .count = 1};
+
+/* A data set of two test rows and three classes. */
+static stk_dataset make(const char *const *header, int columns, int id) {
+    warnings[0] = '\0';
+    stk_error_clear(&error);
+    snprintf(path, sizeof path, "%s/submission.csv", check_folder());
+    return (stk_dataset){.root = "made",
+                         .classes = pets,
+                         .class_count = 3,
+                         .test = {rows, 2},
+                         .template_header = header,
+                         .template_columns = columns,
+                         .template_id = id,
+                         .id_name = "id",
+                         .label_name = "label"};
+}
+
+/* Writes and expects exactly this text. */
+static void expect_text(const stk_dataset *d, const char *const *classes, int class_count,
+                        const double *probs, const char *expected) {
+    char *data = NULL;
+    size_t size;
+    REQUIRE_OK(stk_submission_write(path, d, classes, class_count, probs, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+    CHECK_STR(data, expected);
+    stk_mem_free(data);
+}
+
+static void without_a_sample_file(void) {
+    stk_dataset d = make(NULL, 0, 0);
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_STR(warnings, "");
+    expect_text(&d, pets, 3, even_probs,
+                "id,label,cat,dog,owl\nb,cat,0.5,0.25,0.25\n\"a,1\",owl,0.125,0.125,0.75\n");
+    /* Again, over the first file, and with numbers that are no shares yet. */
+    static const double counts[] = {2, 1, 1, 0, 0, 3};
+    expect_text(&d, pets, 3, counts,
+                "id,label,cat,dog,owl\nb,cat,0.5,0.25,0.25\n\"a,1\",owl,0,0,1\n");
+}
+
+static void class_called_like_a_column(void) {
+    static const char *const classes[] = {"x,y", "Label"};
+    static const double probs[] = {0.25, 0.75, 1, 0};
+    stk_dataset d = make(NULL, 0, 0);
+    expect_text(&d, classes, 2, probs,
+                "id,label,\"p_x,y\",p_Label\nb,Label,0.25,0.75\n\"a,1\",\"x,y\",1,0\n");
+}
+
+static void one_column_means_labels(void) {
+    static const char *const header[] = {"Species", "File"};
+    stk_dataset d = make(header, 2, 1);
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_STR(warnings, "");
+    expect_text(&d, pets, 3, even_probs, "Species,File\ncat,b\nowl,\"a,1\"\n");
+    static const double bad[] = {0, NAN, 1, 0, 0, 0};
+    expect_text(&d, pets, 3, bad, "Species,File\ncat,b\ncat,\"a,1\"\n");
+}
+
+static void columns_keep_their_order_and_spelling(void) {
+    static const char *const header[] = {"owl", "ID", " Dog", "cat"};
+    stk_dataset d = make(header, 4, 1);
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_STR(warnings, "");
+    expect_text(&d, pets, 3, even_probs,
+                "owl,ID, Dog,cat\n0.25,b,0.25,0.5\n0.75,\"a,1\",0.125,0.125\n");
+}
+
+static void an_exact_name_goes_first(void) {
+    static const char *const header[] = {"id", "CAT", "cat", "dog", "owl"};
+    stk_dataset d = make(header, 5, 0);
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_CONTAINS(warnings, "1 column of the sample submission is no class");
+    CHECK_CONTAINS(warnings, "CAT");
+    expect_text(&d, pets, 3, even_probs,
+                "id,CAT,cat,dog,owl\nb,0,0.5,0.25,0.25\n\"a,1\",0,0.125,0.125,0.75\n");
+}
+
+static void classes_and_columns_that_differ(void) {
+    static const char *const header[] = {"id", "cow", "owl", "cat", "emu"};
+    static const double probs[] = {0.25, 0.5, 0.25, 0, 1, 0};
+    stk_dataset d = make(header, 5, 0);
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_CONTAINS(warnings, "no column for 1 of 3 classes (first: dog)");
+    CHECK_CONTAINS(warnings, "2 columns of the sample submission are no class");
+    CHECK_CONTAINS(warnings, "first: cow");
+    expect_text(&d, pets, 3, probs, "id,cow,owl,cat,emu\nb,0,0.5,0.5,0\n\"a,1\",0,0.5,0.5,0\n");
+}
+
+static void columns_that_match_nothing(void) {
+    static const char *const header[] = {"id", "red", "green", "blue", "pink", "grey"};
+    stk_dataset d = make(header, 6, 0);
+    CHECK_INT(stk_submission_check(&d, &events, &error), STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "red, green, blue, ...");
+    CHECK_CONTAINS(error.message, "cat, dog, owl;");
+    stk_error_clear(&error);
+    CHECK_INT(stk_submission_write(path, &d, pets, 3, even_probs, &error), STK_ERR_DATA);
+    CHECK(!stk_path_is_file(path));
+    /* A folder that was opened for prediction has no classes to compare with. */
+    d.class_count = 0;
+    CHECK_INT(stk_submission_check(&d, &events, NULL), STK_OK);
+}
+
+static void rows_that_are_no_probabilities(void) {
+    static const char *const header[] = {"id", "cat", "dog"};
+    static const double bad[][6] = {
+        {NAN, 0.5, 0.5, 0, 0, 0}, {INFINITY, 0, 0, -1, 2, 0}, {0, 0, 1, 1.7e308, 1.7e308, 0}};
+    for (int i = 0; i < 3; i++) {
+        stk_dataset d = make(header, 3, 0);
+        expect_text(&d, pets, 3, bad[i], "id,cat,dog\nb,0.5,0.5\n\"a,1\",0.5,0.5\n");
+    }
+    stk_dataset plain = make(NULL, 0, 0);
+    expect_text(&plain, pets, 3, bad[0],
+                "id,label,cat,dog,owl\nb,cat,0.333333333,0.333333333,0.333333333\n"
+                "\"a,1\",cat,0.333333333,0.333333333,0.333333333\n");
+}
+
+static void printed_rows_sum_to_one(void) {
+    enum { CLASSES = 1000, ROWS = 300 };
+    static char names[CLASSES][8];
+    static const char *classes[CLASSES];
+    static const char *header[CLASSES + 1];
+    static stk_sample many[ROWS];
+    double *probs = stk_mem_new((size_t)CLASSES * ROWS, sizeof *probs);
+    REQUIRE(probs != NULL);
+    header[CLASSES] = "id";
+    for (int k = 0; k < CLASSES; k++) {
+        snprintf(names[k], sizeof names[k], "c%d", k);
+        classes[k] = names[k];
+        header[CLASSES - 1 - k] = names[k];
+    }
+    for (int i = 0; i < ROWS * CLASSES; i++) {
+        probs[i] = 1.0 / (1 + (double)((i * 7919LL) % 10007));
+    }
+    for (int i = 0; i < ROWS; i++) {
+        many[i].id = "x";
+    }
+    stk_dataset d = make(header, CLASSES + 1, CLASSES);
+    d.test = (stk_sample_list){many, ROWS};
+    stk_status status = stk_submission_write(path, &d, classes, CLASSES, probs, &error);
+    stk_mem_free(probs);
+    REQUIRE_OK(status, &error);
+    stk_csv csv;
+    REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
+    CHECK_INT(csv.rows, ROWS);
+    CHECK_STR(csv.header[0], "c999");
+    for (size_t row = 0; row < csv.rows; row++) {
+        double sum = 0;
+        for (size_t k = 0; k < CLASSES; k++) {
+            double value = -1;
+            CHECK(stk_parse_double(stk_csv_cell(&csv, row, k), &value) && value >= 0);
+            sum += value;
+        }
+        CHECK_NEAR(sum, 1.0, 1e-6);
+    }
+    stk_csv_free(&csv);
+}
+
+static void what_cannot_be_written(void) {
+    stk_dataset d = make(NULL, 0, 0);
+    CHECK_INT(stk_submission_write("/no/such/folder/s.csv", &d, pets, 3, even_probs, &error),
+              STK_ERR_STORAGE);
+    CHECK_CONTAINS(error.message, "/no/such/folder/s.csv");
+    stk_error_clear(&error);
+    CHECK_INT(stk_submission_write(path, &d, pets, 0, even_probs, &error), STK_ERR_INTERNAL);
+    CHECK(!stk_path_is_file(path));
+}
+
+static void memory_runs_out(void) {
+    static const char *const header[] = {"id", "Cat", "dog", "cow"};
+    for (int plain = 0; plain < 2; plain++) {
+        stk_dataset d = plain ? make(NULL, 0, 0) : make(header, 4, 0);
+        stk_status status = STK_ERR_MEMORY;
+        for (int n = 0; n < 100 && status != STK_OK; n++) {
+            stk_mem_fail_after(n);
+            status = stk_submission_check(&d, NULL, NULL);
+            if (status == STK_OK) {
+                status = stk_submission_write(path, &d, pets, 3, even_probs, NULL);
+            }
+            stk_mem_fail_after(-1);
+            CHECK(status == STK_OK || status == STK_ERR_MEMORY);
+            CHECK(stk_path_is_file(path) == (status == STK_OK));
+        }
+        CHECK_INT(status, STK_OK);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(without_a_sample_file),
+    TEST(class_called_like_a_column),
+    TEST(one_column_means_labels),
+    TEST(columns_keep_their_order_and_spelling),
+    TEST(an_exact_name_goes_first),
+    TEST(classes_and_columns_that_differ),
+    TEST(columns_that_match_nothing),
+    TEST(rows_that_are_no_probabilities),
+    TEST(printed_rows_sum_to_one),
+    TEST(what_cannot_be_written),
+    TEST(memory_runs_out),
+};
+
+CHECK_MAIN(tests)
