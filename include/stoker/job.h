@@ -1,0 +1,76 @@
+/*
+ * stoker/job.h - whole runs: train a classifier, predict with it, make a sample data set.
+ *
+ * The simplest use:
+ *
+ *     stk_error err = {0};
+ *     stk_options *options = NULL;
+ *     stk_outcome outcome;
+ *     if (stk_options_for_train(&options, &err) == STK_OK &&
+ *         stk_options_set(options, "data", "pictures", &err) == STK_OK &&
+ *         stk_options_set(options, "budget", "10m", &err) == STK_OK &&
+ *         stk_train(options, NULL, &outcome, &err) == STK_OK) {
+ *         printf("%s\n", outcome.submission);
+ *     }
+ *     stk_options_free(options);
+ *
+ * Calls run until they are done or asked to stop; two may run at a time in one process, each on a
+ * thread of its own. Nothing is printed: give an observer (stoker/events.h) to see what happens.
+ */
+#ifndef STOKER_JOB_H
+#define STOKER_JOB_H
+
+#include <stdint.h>
+
+#include <stoker/events.h>
+#include <stoker/options.h>
+#include <stoker/status.h>
+#include <stoker/stop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The surroundings of a run; every field may be left zero. */
+typedef struct stk_run {
+    const stk_observer *observer; /* borrowed; NULL: nobody listens */
+    stk_stop *stop;               /* borrowed; NULL: it cannot be stopped */
+    int64_t start_ns;             /* CLOCK_MONOTONIC: when the budget began; 0: with the call */
+} stk_run;
+
+/* What a run left behind. */
+typedef struct stk_outcome {
+    char run_dir[1024];    /* the run folder; "" when it was not made */
+    char submission[1024]; /* the predictions; "" when there are none */
+    char status[16];       /* "complete", "partial", "prior" or "failed" */
+    double best_acc1;      /* percent on the validation set; NaN when not known */
+    int models;            /* that the predictions are made from */
+    int64_t rows;          /* of the predictions */
+} stk_outcome;
+
+/* Options of each verb at their defaults; freed with stk_options_free. */
+STK_API STK_CHECKED stk_status stk_options_for_train(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_predict(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_sample(stk_options **options, stk_error *err);
+
+/*
+ * Trains as the options say and writes a run folder. Success means that what was asked for exists:
+ * the submission (perhaps from class priors only: see outcome.status) or, for data without test
+ * images, trained weights. `run` may be NULL; so may `outcome`.
+ */
+STK_API STK_CHECKED stk_status stk_train(stk_options *options, const stk_run *run,
+                                         stk_outcome *outcome, stk_error *err);
+
+/* Writes predictions from the models of a run folder (option "run"). */
+STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *run,
+                                           stk_outcome *outcome, stk_error *err);
+
+/* Makes a data set of drawn pictures in the folder `dir`. */
+STK_API STK_CHECKED stk_status stk_sample(const char *dir, stk_options *options, const stk_run *run,
+                                          stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

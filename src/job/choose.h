@@ -1,0 +1,36 @@
+/* choose.h - what is left to Stoker becomes numbers, from the data set and the machine. */
+#ifndef STK_JOB_CHOOSE_H
+#define STK_JOB_CHOOSE_H
+
+#include "engine/backend.h"
+#include "events/events.h"
+#include "loader/loader.h"
+#include "models/models.h"
+#include "options/options.h"
+
+typedef struct stk_choice {
+    const stk_model *model;
+    int img_size;
+    size_t batch;
+    double lr;
+    int epochs_wanted; /* 0: as many as the budget allows */
+    int threads;
+    stk_loader_plan loader;
+    const stk_backend *backend;
+    const char *precision; /* "fp32" */
+    stk_str line;          /* all of it, for people; owned */
+} stk_choice;
+
+/*
+ * Resolves every auto of the options of `train` and says so in them. `train_count` is how many
+ * images one fold trains on.
+ */
+STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
+                                  stk_error *err);
+void stk_choice_free(stk_choice *choice);
+
+/* Tells the choices that need a reason of their own. */
+void stk_choice_tell(const stk_choice *choice, const stk_options *options,
+                     const stk_events *events, size_t train_count);
+
+#endif

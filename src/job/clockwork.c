@@ -1,0 +1,45 @@
+/* clockwork.c - deadlines on the monotonic clock. */
+#include "job/clockwork.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+
+/* Kept for writing the last files: a part of the budget within these seconds. */
+#define WRITE_SHARE 0.02
+#define WRITE_LEAST_S 0.2
+#define WRITE_MOST_S 2.0
+
+double stk_clockwork_elapsed(const stk_clockwork *clock) {
+    return stk_clock_since_s(clock->start_ns);
+}
+
+bool stk_clockwork_stopping(stk_clockwork *clock) {
+    bool asked = stk_stop_asked(clock->stop) != STK_STOP_NONE;
+    if (asked && clock->stop_seen_ns == 0) {
+        clock->stop_seen_ns = stk_clock_ns();
+    }
+    return asked;
+}
+
+double stk_clockwork_left(stk_clockwork *clock) {
+    double left = isnan(clock->budget_s) ? INFINITY
+                                         : clock->budget_s - stk_clockwork_elapsed(clock);
+    if (stk_clockwork_stopping(clock)) {
+        int allowed = atomic_load(&clock->stop->deadline_s);
+        if (allowed > 0) {
+            left = fmin(left, allowed - stk_clock_since_s(clock->stop_seen_ns));
+        }
+        if (stk_stop_asked(clock->stop) == STK_STOP_NOW) {
+            left = 0;
+        }
+    }
+    return left;
+}
+
+bool stk_clockwork_must_write(void *user) {
+    stk_clockwork *clock = user;
+    double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
+    return stk_clockwork_left(clock) < fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S);
+}

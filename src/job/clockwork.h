@@ -1,0 +1,30 @@
+/*
+ * clockwork.h - how much time is left: the budget, and the seconds that a request to stop allows.
+ */
+#ifndef STK_JOB_CLOCKWORK_H
+#define STK_JOB_CLOCKWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <stoker/stop.h>
+
+typedef struct stk_clockwork {
+    int64_t start_ns;
+    double budget_s; /* NaN: none */
+    stk_stop *stop;  /* borrowed, may be NULL */
+    int64_t stop_seen_ns; /* when the request was first noticed; 0: not yet */
+} stk_clockwork;
+
+double stk_clockwork_elapsed(const stk_clockwork *clock);
+
+/* Seconds until the budget or the stop's own deadline ends; INFINITY without either. */
+double stk_clockwork_left(stk_clockwork *clock);
+
+/* A request to stop is there. */
+bool stk_clockwork_stopping(stk_clockwork *clock);
+
+/* For stk_halt: prediction ends when only the time for writing files is left. */
+bool stk_clockwork_must_write(void *clock);
+
+#endif

@@ -1,0 +1,293 @@
+/* fold_run.c - one fold of a run: weights, pace, checkpoints, predictions. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "job/job_state.h"
+#include "predict/predict.h"
+#include "weights/checkpoint.h"
+
+typedef struct fold_run {
+    stk_job *job;
+    stk_split split;
+    const stk_sample *val_samples; /* what split.val refers to */
+    char *best_path;               /* owned */
+    char *last_path;               /* owned */
+    stk_train_result result;
+} fold_run;
+
+stk_loader_config stk_job_loader(const stk_job *job, bool train) {
+    return (stk_loader_config){
+        .root = job->dataset->root,
+        .transform = {.size = job->choice.img_size,
+                      .train = train,
+                      .min_scale = job->loader_options->crop_scale,
+                      .flip = job->loader_options->flip,
+                      .crop_fraction = job->choice.model->crop_fraction},
+        .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+        .workers = job->choice.loader.workers,
+        .slots = train ? job->choice.loader.slots : 2,
+        .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
+}
+
+/* First weights; each fold starts from its own. */
+static stk_status init_weights(stk_job *job, stk_error *err) {
+    stk_status status = STK_OK;
+    for (int p = 0; p < job->graph->param_count && status == STK_OK; p++) {
+        size_t count = job->graph->params[p].count;
+        float *values = stk_mem_new(count, sizeof *values);
+        if (values == NULL) {
+            return STK_FAIL_MEMORY(err, "the parameters");
+        }
+        status = job->choice.backend->state_write(job->state, STK_TENSOR_MOMENTUM, p, values, err);
+        stk_graph_init_param(job->graph, p,
+                             (uint64_t)job->job_options->seed + (uint64_t)job->fold, values);
+        if (status == STK_OK) {
+            status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
+        }
+        stk_mem_free(values);
+    }
+    return status;
+}
+
+/* Seconds that predicting will take, from what a validation took; NaN before the first. */
+static double predict_seconds(const fold_run *fold, double val_s) {
+    const stk_job *job = fold->job;
+    double images = (double)job->ballot.rows;
+    return images > 0 ? val_s * images / (double)fold->split.val_count : 0;
+}
+
+static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
+    const stk_budget_plan *plan = &job->plan;
+    stk_event_plan event = {.fold = job->fold,
+                            .epochs = plan->epochs,
+                            .steps_per_epoch = progress->steps_per_epoch,
+                            .seconds_per_epoch = plan->epoch_s,
+                            .total_s = plan->total_s,
+                            .left_s = plan->left_s,
+                            .reserve_s = plan->reserve_s};
+    stk_events_plan(&job->events, &event);
+}
+
+/*
+ * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
+ * when the running epoch cannot be finished any more; in between noise in the timing would only
+ * make it flutter.
+ */
+static stk_train_pace pace(void *user, const stk_train_progress *progress) {
+    fold_run *fold = user;
+    stk_job *job = fold->job;
+    stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                              .budget_s = job->clock.budget_s,
+                              .share = 1.0 / (job->folds - job->fold),
+                              .epochs_wanted = job->choice.epochs_wanted,
+                              .epoch = progress->epoch,
+                              .step = progress->step,
+                              .steps_per_epoch = progress->steps_per_epoch,
+                              .step_s = progress->step_s,
+                              .val_s = progress->val_s,
+                              .predict_s = predict_seconds(fold, progress->val_s)};
+    stk_budget_plan plan = stk_budget_make(&facts);
+    int64_t total = progress->steps_done + plan.steps_left;
+    int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
+    bool measured = !isnan(progress->step_s);
+    bool first = measured && !job->planned_by_measure;
+    if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
+        job->plan = plan;
+        job->planned_total = total;
+        job->planned_by_measure = measured;
+        if (measured && (progress->step == 0 || first)) {
+            tell_plan(job, progress);
+        }
+    }
+    return (stk_train_pace){.epochs = job->plan.epochs,
+                            .total_steps = job->planned_total,
+                            .stop = stk_clockwork_stopping(&job->clock)};
+}
+
+static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
+                       stk_error *err) {
+    const stk_model *model = job->choice.model;
+    stk_checkpoint_info info = {.model = (char *)(uintptr_t)model->name,
+                                .classes = (char **)(uintptr_t)job->dataset->classes,
+                                .class_count = job->dataset->class_count,
+                                .img_size = job->choice.img_size,
+                                .crop_fraction = model->crop_fraction,
+                                .acc1 = epoch->val_acc1,
+                                .epoch = epoch->epoch};
+    memcpy(info.mean, job->graph->mean, sizeof info.mean);
+    memcpy(info.std, job->graph->std, sizeof info.std);
+    return stk_checkpoint_save(path, job->choice.backend, job->state, job->graph, &info, err);
+}
+
+static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best, stk_error *err) {
+    fold_run *fold = user;
+    stk_status status = STK_OK;
+    if (best) {
+        status = save(fold->job, fold->best_path, epoch, err);
+        if (status == STK_OK) {
+            stk_events_checkpoint(&fold->job->events, fold->best_path, true);
+        }
+    }
+    return status == STK_OK ? save(fold->job, fold->last_path, epoch, err) : status;
+}
+
+static stk_status train(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_train_config config = {
+        .backend = job->choice.backend,
+        .state = job->state,
+        .graph = job->graph,
+        .options = job->train_options,
+        .lr = job->choice.lr,
+        .batch = job->choice.batch,
+        .train = stk_job_loader(job, true),
+        .val = stk_job_loader(job, false),
+        .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
+        .fold = job->fold,
+        .events = &job->events,
+        .hooks = {.user = fold,
+                  .pace = pace,
+                  .checkpoint = checkpoint,
+                  .validation_halt = {stk_clockwork_must_write, &job->clock}}};
+    config.train.samples = job->dataset->train.items;
+    config.train.indices = fold->split.train;
+    config.train.count = fold->split.train_count;
+    config.val.samples = fold->val_samples;
+    config.val.indices = fold->split.val;
+    config.val.count = fold->split.val_count;
+    return stk_train_fold(&config, &fold->result, err);
+}
+
+static stk_prediction prediction_of(const stk_job *job, const char *split) {
+    return (stk_prediction){.backend = job->choice.backend,
+                            .state = job->state,
+                            .graph = job->graph,
+                            .data = stk_job_loader(job, false),
+                            .split = split,
+                            .events = &job->events};
+}
+
+/* What the best weights say of the test set joins the ballot. */
+static stk_status predict_test(stk_job *job, stk_error *err) {
+    stk_ballot *ballot = &job->ballot;
+    double *probs = stk_mem_new(ballot->rows, ballot->classes * sizeof *probs);
+    bool *have = stk_mem_new(ballot->rows, sizeof *have);
+    stk_prediction prediction = prediction_of(job, "test");
+    prediction.data.samples = job->dataset->test.items;
+    prediction.data.count = ballot->rows;
+    prediction.halt = (stk_halt){stk_clockwork_must_write, &job->clock};
+    stk_status status = probs != NULL && have != NULL
+                            ? stk_predict_samples(&prediction, probs, have, err)
+                            : STK_FAIL_MEMORY(err, "predictions");
+    if (status == STK_OK) {
+        stk_ballot_add(ballot, probs, have);
+    }
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    return status;
+}
+
+static void add_to_summary(fold_run *fold) {
+    stk_job *job = fold->job;
+    stk_summary *s = &job->summary;
+    const stk_train_result *r = &fold->result;
+    s->epochs_done += r->epochs_done;
+    job->images += r->images;
+    job->train_s += r->train_s;
+    job->wait_s += r->wait_s;
+    if (r->has_best) {
+        /* Over folds the mean of the best: what a reader of one number expects. */
+        double n = job->folds_done;
+        s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
+        s->best_metric = n > 0 ? (s->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
+        job->folds_done++;
+    }
+    bool stopped = stk_clockwork_stopping(&job->clock);
+    bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
+                     (job->choice.epochs_wanted == 0 || job->plan.cut);
+    s->stop_reason = stopped                 ? "signal"
+                     : r->diverged           ? "error"
+                     : r->ran_out_of_patience ? "patience"
+                     : by_budget             ? "budget"
+                                             : "epochs";
+    job->cut = job->cut || stopped || r->diverged || job->plan.cut;
+    if (r->diverged) {
+        stk_events_warning(&job->events,
+                           "the loss is no longer a number: training stopped; a lower --lr than "
+                           "%.3g would help",
+                           job->choice.lr);
+    }
+}
+
+/* Paths of this fold's weights; weights/best.safetensors, with folds weights/fold0/... */
+static stk_status make_paths(fold_run *fold, stk_error *err) {
+    const stk_job *job = fold->job;
+    char name[48];
+    snprintf(name, sizeof name, job->folds > 1 ? "weights/fold%d" : "weights", job->fold);
+    char *dir = stk_run_folder_file(&job->folder, name);
+    stk_status status = dir != NULL ? stk_dir_make(dir, err) : STK_FAIL_MEMORY(err, "a path");
+    if (status == STK_OK) {
+        fold->best_path = stk_path_join(dir, "best.safetensors");
+        fold->last_path = stk_path_join(dir, "last.safetensors");
+        status = fold->best_path != NULL && fold->last_path != NULL ? STK_OK
+                                                                    : STK_FAIL_MEMORY(err, "a path");
+    }
+    stk_mem_free(dir);
+    return status;
+}
+
+/* A given validation set is the same for everybody; otherwise a part of the training set is. */
+static stk_status make_split(fold_run *fold, stk_error *err) {
+    const stk_job *job = fold->job;
+    const stk_dataset *d = job->dataset;
+    stk_status status =
+        stk_dataset_split(d, job->dataset_options->val_fraction, job->folds, job->fold,
+                          (uint64_t)job->job_options->seed, &fold->split, err);
+    fold->val_samples = d->train.items;
+    if (status == STK_OK && job->folds <= 1 && d->val.count > 0) {
+        stk_mem_free(fold->split.val);
+        fold->split.val = NULL; /* no indices: all of them */
+        fold->split.val_count = d->val.count;
+        fold->val_samples = d->val.items;
+    }
+    return status;
+}
+
+stk_status stk_job_fold(stk_job *job, stk_error *err) {
+    fold_run fold = {.job = job};
+    job->planned_total = -1;
+    job->planned_by_measure = false;
+    stk_status status = make_split(&fold, err);
+    if (status == STK_OK) {
+        status = make_paths(&fold, err);
+    }
+    if (status == STK_OK) {
+        status = init_weights(job, err);
+    }
+    if (status == STK_OK) {
+        status = train(&fold, err);
+    }
+    if (status == STK_OK) {
+        add_to_summary(&fold);
+    }
+    if (status == STK_OK && fold.result.has_best && job->ballot.rows > 0 &&
+        !stk_clockwork_must_write(&job->clock)) {
+        status = stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph,
+                                     err);
+        if (status == STK_OK) {
+            status = predict_test(job, err);
+        }
+        if (status == STK_OK) {
+            bool whole = !job->cut && job->fold + 1 == job->folds;
+            status = stk_job_submit(job, whole ? "complete" : "partial", err);
+        }
+    }
+    stk_split_free(&fold.split);
+    stk_mem_free(fold.best_path);
+    stk_mem_free(fold.last_path);
+    return status;
+}

@@ -1,0 +1,179 @@
+/* job_options.c - options of whole runs, and which tables each verb has. */
+#include "job/job_options.h"
+
+#include "budget/budget.h"
+#include "dataset/dataset.h"
+#include "loader/loader.h"
+#include "stage/sample.h"
+#include "train/train.h"
+
+#define FIELD(name) offsetof(stk_job_options, name)
+
+static const stk_option job_options[] = {
+    {.name = "model",
+     .aliases = "model_name",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(model),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "NAME",
+     .help = "network: convnet_s or resnet18; timm's tags are accepted"},
+    {.name = "img-size",
+     .aliases = "image_size",
+     .type = STK_OPTION_INT,
+     .offset = FIELD(img_size),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 8,
+     .max = 2048,
+     .metavar = "PX",
+     .help = "side of the square that the network sees"},
+    {.name = "folds",
+     .aliases = "cv_folds n_folds",
+     .type = STK_OPTION_INT,
+     .offset = FIELD(folds),
+     .fallback = "1",
+     .min = 1,
+     .max = 100,
+     .metavar = "N",
+     .help = "cross-validation: train N models on stratified folds and average them"},
+    {.name = "device",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(device),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "cpu|cuda[:N]",
+     .help = "where to compute"},
+    {.name = "precision",
+     .aliases = "amp",
+     .type = STK_OPTION_CHOICE,
+     .offset = FIELD(precision),
+     .fallback = "auto",
+     .choices = "auto=true=yes=on fp16=16=16-mixed bf16=bf16-mixed fp32=32=32-true=false=no=off "
+                "fp32-strict",
+     .help = "number format of the computation"},
+    {.name = "compile",
+     .aliases = "compile_model",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(compile),
+     .fallback = "true",
+     .help = "use fused kernels where the device has them"},
+    {.name = "seed",
+     .type = STK_OPTION_INT,
+     .offset = FIELD(seed),
+     .fallback = "0",
+     .min = 0,
+     .max = 9e15,
+     .metavar = "N",
+     .help = "what every random choice derives from"},
+    {.name = "out",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(out),
+     .metavar = "DIR",
+     .help = "the run folder itself; an earlier run in it is moved aside"},
+    {.name = "name",
+     .aliases = "wandb_name",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(name),
+     .metavar = "NAME",
+     .help = "the run folder is runs/NAME, numbered when taken (train)"},
+    {.name = "no-wandb",
+     .type = STK_OPTION_BOOL,
+     .noted = true,
+     .help = "accepted, without effect"},
+    {.name = "wandb-project",
+     .type = STK_OPTION_TEXT,
+     .noted = true,
+     .metavar = "NAME",
+     .help = "accepted, without effect"},
+    {.name = "pin-memory",
+     .type = STK_OPTION_BOOL,
+     .noted = true,
+     .help = "accepted, without effect: memory is pinned where a device needs it"},
+    {.name = "persistent-workers",
+     .type = STK_OPTION_BOOL,
+     .noted = true,
+     .help = "accepted, without effect: workers always persist"},
+    {.name = "subset-seed",
+     .type = STK_OPTION_INT,
+     .noted = true,
+     .metavar = "N",
+     .help = "accepted, without effect: the whole data set is used"},
+};
+
+const stk_option_table stk_job_option_table = STK_OPTION_TABLE("Run", job_options, stk_job_options);
+
+static const stk_option predict_options[] = {
+    {.name = "run",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_predict_options, run),
+     .metavar = "DIR",
+     .help = "run folder whose models predict"},
+    {.name = "out",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_predict_options, out),
+     .metavar = "FILE",
+     .help = "file to write; otherwise submission.csv in the run folder, or predictions.csv there "
+             "when --data names other images"},
+    {.name = "device",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_predict_options, device),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "cpu|cuda[:N]",
+     .help = "where to compute"},
+};
+
+const stk_option_table stk_predict_option_table =
+    STK_OPTION_TABLE("Prediction", predict_options, stk_predict_options);
+
+static const stk_option output_options[] = {
+    {.name = "config",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_output_options, config),
+     .metavar = "FILE",
+     .help = "YAML file with options as `name: value` lines; flags win over it"},
+    {.name = "quiet",
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_output_options, quiet),
+     .fallback = "false",
+     .help = "print warnings and errors only"},
+    {.name = "json",
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_output_options, json),
+     .fallback = "false",
+     .help = "print events as JSON, one a line"},
+};
+
+const stk_option_table stk_output_option_table =
+    STK_OPTION_TABLE("Output", output_options, stk_output_options);
+
+static const stk_option_table *const train_tables[] = {
+    &stk_dataset_option_table, &stk_job_option_table,    &stk_train_option_table,
+    &stk_loader_option_table,  &stk_budget_option_table, &stk_output_option_table,
+};
+
+static const stk_option_table *const predict_tables[] = {
+    &stk_predict_option_table,
+    &stk_dataset_option_table,
+    &stk_output_option_table,
+};
+
+static const stk_option_table *const sample_tables[] = {
+    &stk_sample_option_table,
+    &stk_output_option_table,
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+stk_status stk_options_for_train(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "train", train_tables, COUNT(train_tables), err);
+}
+
+stk_status stk_options_for_predict(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "predict", predict_tables, COUNT(predict_tables), err);
+}
+
+stk_status stk_options_for_sample(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "sample", sample_tables, COUNT(sample_tables), err);
+}

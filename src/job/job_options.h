@@ -1,0 +1,47 @@
+/* job_options.h - the options that belong to a whole run rather than to one room. */
+#ifndef STK_JOB_JOB_OPTIONS_H
+#define STK_JOB_JOB_OPTIONS_H
+
+#include <stdint.h>
+
+#include <stoker/job.h>
+
+#include "options/options.h"
+
+typedef enum stk_precision {
+    STK_PRECISION_AUTO,
+    STK_PRECISION_FP16,
+    STK_PRECISION_BF16,
+    STK_PRECISION_FP32,
+    STK_PRECISION_FP32_STRICT
+} stk_precision;
+
+typedef struct stk_job_options {
+    const char *model; /* NULL: auto */
+    int64_t img_size;  /* STK_AUTO_INT */
+    int64_t folds;
+    const char *device; /* NULL: auto */
+    int precision;      /* stk_precision */
+    bool compile;
+    int64_t seed;
+    const char *out;  /* NULL: below runs/ */
+    const char *name; /* NULL: "train" */
+} stk_job_options;
+
+typedef struct stk_predict_options {
+    const char *run; /* a run folder */
+    const char *out; /* file; NULL: in the run folder */
+    const char *device;
+} stk_predict_options;
+
+typedef struct stk_output_options {
+    const char *config;
+    bool quiet;
+    bool json;
+} stk_output_options;
+
+extern const stk_option_table stk_job_option_table;
+extern const stk_option_table stk_predict_option_table;
+extern const stk_option_table stk_output_option_table;
+
+#endif

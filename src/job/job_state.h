@@ -1,0 +1,76 @@
+/* job_state.h - inside the job room: one training run. */
+#ifndef STK_JOB_JOB_STATE_H
+#define STK_JOB_JOB_STATE_H
+
+#include <stoker/job.h>
+
+#include "budget/budget.h"
+#include "dataset/dataset.h"
+#include "events/events.h"
+#include "job/choose.h"
+#include "job/clockwork.h"
+#include "job/job_options.h"
+#include "job/run_folder.h"
+#include "report/runfiles.h"
+#include "train/train.h"
+
+/* Predictions of the test rows: what each model said, added up. */
+typedef struct stk_ballot {
+    double *sum;    /* (rows, classes) */
+    int *votes;     /* rows: models that predicted the row */
+    double *priors; /* classes */
+    double *probs;  /* (rows, classes): the average, priors where nobody voted */
+    size_t rows;
+    size_t classes;
+    int models;
+} stk_ballot;
+
+typedef struct stk_job {
+    stk_options *options; /* borrowed, as are its structs below */
+    const stk_dataset_options *dataset_options;
+    const stk_loader_options *loader_options;
+    const stk_train_options *train_options;
+    const stk_job_options *job_options;
+    stk_events events;
+    stk_clockwork clock;
+    stk_dataset *dataset;
+    stk_choice choice;
+    stk_run_folder folder; /* path NULL until it is opened */
+    stk_runfiles *files;
+    stk_observer counter; /* counts bad images */
+    int64_t bad_images;
+    stk_device *device;
+    stk_graph *graph;
+    stk_state *state;
+    stk_ballot ballot;
+    char *submission; /* owned path; NULL without test rows */
+    bool submitted;   /* the file exists */
+    int folds;
+    int fold;         /* the one in work, from 0 */
+    int folds_done;   /* whose weights are saved */
+    bool cut;         /* some fold ended before what was asked for */
+    stk_budget_plan plan;  /* held: see pace in fold_run.c */
+    int64_t planned_total; /* steps of the running fold; -1: not planned yet */
+    bool planned_by_measure;
+    stk_summary summary;
+    double images, train_s, wait_s; /* over all folds */
+} stk_job;
+
+/* Trains and predicts one fold. */
+STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
+
+/* Room for the test rows; the priors are what they start with. */
+STK_CHECKED stk_status stk_ballot_open(stk_ballot *ballot, const stk_dataset *dataset,
+                                       stk_error *err);
+void stk_ballot_free(stk_ballot *ballot);
+
+/* Adds one model's word: probs (rows, classes) where have[row]. */
+void stk_ballot_add(stk_ballot *ballot, const double *probs, const bool *have);
+
+/* Writes the submission from what the ballot holds now. */
+STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/* The loader configuration for one split; what training and prediction have in common. */
+stk_loader_config stk_job_loader(const stk_job *job, bool train);
+
+#endif

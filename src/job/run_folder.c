@@ -1,0 +1,170 @@
+/*
+ * run_folder.c - a run's folder belongs to one process at a time: the lock in state/ says so, and it
+ * ends with the process however that ends.
+ */
+#include "job/run_folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#define MOST_NUMBERS 100000
+#define DEFAULT_NAME "train"
+
+static bool has_file(const char *folder, const char *name) {
+    char *path = stk_path_join(folder, name);
+    bool there = path != NULL && stk_path_is_file(path);
+    stk_mem_free(path);
+    return there;
+}
+
+static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
+    char *state = stk_path_join(folder->path, "state");
+    char *lock = state != NULL ? stk_path_join(state, "lock") : NULL;
+    stk_status status = lock != NULL ? stk_dir_make(state, err) : STK_FAIL_MEMORY(err, "a path");
+    if (status == STK_OK) {
+        status = stk_file_lock(lock, &folder->lock_fd, taken, err);
+    }
+    stk_mem_free(state);
+    stk_mem_free(lock);
+    return status;
+}
+
+/* Moves a finished run out of the way, to the first number that is free. */
+static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
+    for (int i = 1; i < MOST_NUMBERS; i++) {
+        char *aside = stk_str_format("%s.%d", folder->path, i);
+        bool made = false;
+        if (aside == NULL) {
+            return STK_FAIL_MEMORY(err, "a path");
+        }
+        /* Claiming the name first keeps two runs from moving to the same place. */
+        stk_status status = stk_dir_claim(aside, &made, err);
+        if (status == STK_OK && made && rename(folder->path, aside) != 0) {
+            status = STK_FAIL(err, STK_ERR_STORAGE, "cannot move the earlier run %s to %s: %s",
+                              folder->path, aside, strerror(errno));
+        }
+        if (status == STK_OK && !made) {
+            stk_mem_free(aside);
+            continue;
+        }
+        folder->moved = aside;
+        return status;
+    }
+    return STK_FAIL(err, STK_ERR_STORAGE, "there are too many earlier runs beside %s",
+                    folder->path);
+}
+
+/* An existing folder given by --out: empty, an earlier run, or something to keep hands off. */
+static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
+    stk_dir_list list;
+    bool taken = false;
+    stk_status status = stk_dir_read(folder->path, &list, err);
+    if (status != STK_OK || list.count == 0) {
+        return status;
+    }
+    stk_dir_list_free(&list);
+    if (!has_file(folder->path, "args.json")) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--out %s: the folder is not empty and holds no run; give an empty or a new "
+                        "folder",
+                        folder->path);
+    }
+    status = lock_folder(folder, &taken, err);
+    if (status == STK_OK && !taken) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--out %s: another run is writing there right now; give another folder",
+                        folder->path);
+    }
+    if (status == STK_OK) {
+        status = move_aside(folder, err);
+    }
+    stk_file_unlock(folder->lock_fd);
+    folder->lock_fd = -1;
+    return status;
+}
+
+/* runs/NAME, runs/NAME-2 ...: whoever makes the folder has it. */
+static stk_status claim_name(stk_run_folder *folder, const char *name, stk_error *err) {
+    if (name[0] == '\0' || strchr(name, '/') != NULL || name[0] == '.') {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--name %s: a name may not be empty, start with a point or hold a slash",
+                        name);
+    }
+    stk_status status = stk_dir_make("runs", err);
+    for (int i = 1; i < MOST_NUMBERS && status == STK_OK; i++) {
+        bool made = false;
+        stk_mem_free(folder->path);
+        folder->path = i == 1 ? stk_str_format("runs/%s", name) : stk_str_format("runs/%s-%d", name, i);
+        status = folder->path != NULL ? stk_dir_claim(folder->path, &made, err)
+                                      : STK_FAIL_MEMORY(err, "a path");
+        if (made) {
+            return STK_OK;
+        }
+    }
+    return status != STK_OK
+               ? status
+               : STK_FAIL(err, STK_ERR_STORAGE, "there are too many runs called %s", name);
+}
+
+stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const char *name,
+                               stk_error *err) {
+    memset(folder, 0, sizeof *folder);
+    folder->lock_fd = -1;
+    stk_status status = STK_OK;
+    if (out != NULL) {
+        size_t length = strlen(out);
+        while (length > 1 && out[length - 1] == '/') {
+            length--; /* so that numbers can be put behind the name */
+        }
+        folder->path = stk_mem_strndup(out, length);
+        status = folder->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+        if (status == STK_OK && stk_path_is_dir(folder->path)) {
+            status = clear_out(folder, err);
+        }
+        if (status == STK_OK) {
+            status = stk_dir_make(folder->path, err);
+        }
+    } else {
+        status = claim_name(folder, name != NULL ? name : DEFAULT_NAME, err);
+    }
+    bool taken = false;
+    if (status == STK_OK) {
+        status = lock_folder(folder, &taken, err);
+    }
+    if (status == STK_OK && !taken) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s: another run has just begun to write there",
+                          folder->path);
+    }
+    if (status != STK_OK) {
+        stk_run_folder_close(folder);
+    }
+    return status;
+}
+
+void stk_run_folder_close(stk_run_folder *folder) {
+    stk_file_unlock(folder->lock_fd);
+    stk_mem_free(folder->path);
+    stk_mem_free(folder->moved);
+    memset(folder, 0, sizeof *folder);
+    folder->lock_fd = -1;
+}
+
+char *stk_run_folder_file(const stk_run_folder *folder, const char *name) {
+    return stk_path_join(folder->path, name);
+}
+
+stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name, stk_str *text,
+                                stk_error *err) {
+    char *path = stk_run_folder_file(folder, name);
+    stk_status status = path != NULL && stk_str_ok(text)
+                            ? stk_file_write(path, stk_str_text(text), text->length, err)
+                            : STK_FAIL_MEMORY(err, name);
+    stk_mem_free(path);
+    stk_str_free(text);
+    return status;
+}

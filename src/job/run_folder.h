@@ -1,0 +1,31 @@
+/* run_folder.h - the folder that a run writes: found, claimed and locked. */
+#ifndef STK_JOB_RUN_FOLDER_H
+#define STK_JOB_RUN_FOLDER_H
+
+#include <stoker/status.h>
+
+#include "base/str.h"
+
+typedef struct stk_run_folder {
+    char *path;  /* owned */
+    int lock_fd; /* held while the run lives; -1: none */
+    char *moved; /* owned: where an earlier run of this name went, or NULL */
+} stk_run_folder;
+
+/*
+ * With `out`: that folder; an earlier finished run in it is moved to out.1, out.2 ... so that
+ * nothing is lost. A folder that another process is writing a run into, or that holds something
+ * else than a run, is STK_ERR_USAGE. Without `out`: runs/NAME, or runs/NAME-2 ... when taken.
+ */
+STK_CHECKED stk_status stk_run_folder_open(stk_run_folder *folder, const char *out,
+                                           const char *name, stk_error *err);
+void stk_run_folder_close(stk_run_folder *folder);
+
+/* A path inside the folder; NULL without memory; freed with stk_mem_free. */
+char *stk_run_folder_file(const stk_run_folder *folder, const char *name);
+
+/* Writes a file of the folder in one step. Takes the text over and empties it. */
+STK_CHECKED stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name,
+                                            stk_str *text, stk_error *err);
+
+#endif

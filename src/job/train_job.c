@@ -1,0 +1,355 @@
+/* train_job.c - a training run from options to submission. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "job/job_state.h"
+#include "predict/submission.h"
+
+/* Warnings that come before the run's first line are kept until it was told. */
+typedef struct early_words {
+    stk_observer observer;
+    stk_str text; /* each word ends with a NUL */
+} early_words;
+
+static void keep_warning(void *user, const char *text) {
+    early_words *words = user;
+    stk_str_append_bytes(&words->text, text, strlen(text) + 1);
+}
+
+static void keep_decision(void *user, const stk_event_decision *event) {
+    early_words *words = user;
+    stk_str_appendf(&words->text, "%s: %s", event->what, event->why);
+    stk_str_append_bytes(&words->text, "", 1);
+}
+
+static void tell_early_words(early_words *words, const stk_events *events) {
+    for (size_t at = 0; at < words->text.length; at += strlen(words->text.text + at) + 1) {
+        stk_events_warning(events, "%s", words->text.text + at);
+    }
+    stk_str_free(&words->text);
+}
+
+static void count_bad(void *user, const stk_event_bad_image *event) {
+    (void)event;
+    stk_job *job = user;
+    job->bad_images++;
+}
+
+/* How many images one fold trains on. */
+static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
+    stk_split split;
+    stk_status status = stk_dataset_split(job->dataset, job->dataset_options->val_fraction,
+                                          job->folds, 0, (uint64_t)job->job_options->seed, &split,
+                                          err);
+    if (status == STK_OK) {
+        *train = split.train_count;
+        *val = job->folds <= 1 && job->dataset->val.count > 0 ? job->dataset->val.count
+                                                              : split.val_count;
+        stk_split_free(&split);
+    }
+    return status;
+}
+
+/* The data set's path in a form that works from any folder. */
+static stk_status remember_data_path(stk_job *job, stk_error *err) {
+    char *absolute = realpath(job->dataset_options->data, NULL);
+    stk_status status = STK_OK;
+    if (absolute != NULL && strcmp(absolute, job->dataset_options->data) != 0) {
+        status = stk_options_resolve(job->options, "data", absolute, "made absolute", err);
+    }
+    free(absolute);
+    return status;
+}
+
+static stk_status write_args(stk_job *job, stk_error *err) {
+    stk_str yaml = {0};
+    stk_str json = {0};
+    stk_status status = remember_data_path(job, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_options_yaml(job->options, &yaml);
+    stk_options_json(job->options, &json);
+    status = stk_run_folder_write(&job->folder, "args.json", &json, err);
+    if (status != STK_OK) {
+        stk_str_free(&yaml);
+        return status;
+    }
+    return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
+}
+
+static stk_status open_device(stk_job *job, stk_error *err) {
+    const stk_backend *backend = job->choice.backend;
+    stk_device_config config = {.threads = job->choice.threads};
+    stk_status status = stk_model_build(job->choice.model, job->choice.img_size,
+                                        job->dataset->class_count, &job->graph, err);
+    if (status == STK_OK) {
+        status = backend->device_open(&job->device, &config, err);
+    }
+    if (status == STK_OK) {
+        status = backend->state_new(&job->state, job->device, job->graph, err);
+    }
+    return status;
+}
+
+/* Says now, rather than by the kernel's killer later, when a batch cannot fit. */
+static stk_status check_memory(const stk_job *job, stk_error *err) {
+    stk_compile_config config = {.batch = job->choice.batch, .train = true};
+    uint64_t bytes = 0;
+    uint64_t memory = stk_machine_memory();
+    stk_status status =
+        job->choice.backend->plan_bytes(job->device, job->graph, &config, &bytes, err);
+    if (status == STK_OK && bytes > memory / 10 * 9) {
+        char need[32];
+        char have[32];
+        status = STK_FAIL(err, STK_ERR_DEVICE,
+                          "batch %zu of %s at %d px needs %s of memory, this machine has %s; use a "
+                          "smaller --batch (with --accumulate) or --img-size",
+                          job->choice.batch, job->choice.model->name, job->choice.img_size,
+                          stk_format_bytes(need, sizeof need, bytes),
+                          stk_format_bytes(have, sizeof have, memory));
+    }
+    return status;
+}
+
+static void tell_start(stk_job *job, size_t train, size_t val) {
+    stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
+                             .run_dir = job->folder.path,
+                             .data = job->dataset_options->data,
+                             .model = job->choice.model->name,
+                             .device = job->choice.backend->name,
+                             .precision = job->choice.precision,
+                             .start_ns = job->clock.start_ns,
+                             .img_size = job->choice.img_size,
+                             .batch = (int)job->choice.batch,
+                             .workers = job->choice.loader.workers,
+                             .prefetch = job->choice.loader.prefetch,
+                             .classes = job->dataset->class_count,
+                             .folds = job->folds,
+                             .train_images = (int64_t)train,
+                             .val_images = (int64_t)val,
+                             .test_images = (int64_t)job->dataset->test.count,
+                             .budget_s = job->clock.budget_s};
+    stk_events_start(&job->events, &event);
+}
+
+/* Everything up to the first line: nothing is written while the input may still be refused. */
+static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_t *val,
+                          stk_error *err) {
+    stk_events early = {0};
+    stk_events_add(&early, &words->observer);
+    if (job->dataset_options->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
+                        "makes one to try");
+    }
+    stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &early, err);
+    if (status == STK_OK) {
+        status = stk_submission_check(job->dataset, &early, err);
+    }
+    if (status == STK_OK) {
+        status = count_training(job, train, val, err);
+    }
+    if (status == STK_OK) {
+        status = stk_choose(&job->choice, job->options, *train, err);
+    }
+    if (status == STK_OK) {
+        status = open_device(job, err);
+    }
+    if (status == STK_OK) {
+        status = check_memory(job, err);
+    }
+    if (status == STK_OK) {
+        status = stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name,
+                                     err);
+    }
+    return status;
+}
+
+/* The run folder's first files, and a valid submission before anything is learnt. */
+static stk_status begin(stk_job *job, early_words *words, size_t train, size_t val,
+                        stk_error *err) {
+    stk_status status = write_args(job, err);
+    if (status == STK_OK) {
+        status = stk_runfiles_new(&job->files, job->folder.path, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    /* In front of the caller's observer, which may look at the files. */
+    stk_events all = {0};
+    stk_events_add(&all, stk_runfiles_observer(job->files));
+    for (int i = 0; i < job->events.count; i++) {
+        stk_events_add(&all, job->events.observers[i]);
+    }
+    stk_events_add(&all, &job->counter);
+    job->events = all;
+    tell_start(job, train, val);
+    stk_choice_tell(&job->choice, job->options, &job->events, train);
+    if (job->folder.moved != NULL) {
+        stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
+    }
+    if (job->folds > 1 && job->dataset->val.count > 0) {
+        stk_events_warning(&job->events, "the %zu images of the validation folder are not used: "
+                           "--folds validates on parts of the training set",
+                           job->dataset->val.count);
+    }
+    tell_early_words(words, &job->events);
+    status = stk_ballot_open(&job->ballot, job->dataset, err);
+    if (status == STK_OK && job->ballot.rows > 0) {
+        job->submission = stk_run_folder_file(&job->folder, "submission.csv");
+        status = job->submission != NULL ? stk_job_submit(job, "prior", err)
+                                         : STK_FAIL_MEMORY(err, "a path");
+    }
+    return status;
+}
+
+static stk_status run_folds(stk_job *job, stk_error *err) {
+    stk_status status = STK_OK;
+    for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
+        if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
+            job->cut = true;
+            break;
+        }
+        status = stk_job_fold(job, err);
+    }
+    return status;
+}
+
+static void finish_summary(stk_job *job, stk_status status) {
+    stk_summary *s = &job->summary;
+    bool trained = job->folds_done > 0;
+    bool delivered = trained || job->submitted;
+    bool whole = trained && !job->cut && job->folds_done == job->folds;
+    s->status = status != STK_OK || !delivered             ? "failed"
+                : !trained || (job->ballot.rows > 0 && job->ballot.models == 0) ? "prior"
+                : whole                                    ? "complete"
+                                                           : "partial";
+    if (status != STK_OK) {
+        s->stop_reason = "error";
+    } else if (s->stop_reason == NULL) {
+        s->stop_reason = stk_clockwork_stopping(&job->clock) ? "signal" : "budget";
+    }
+    s->folds_done = job->folds_done;
+    s->folds_planned = job->folds;
+    s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
+    s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
+    s->budget_s = job->clock.budget_s;
+    s->reserve_s = isnan(s->budget_s)          ? NAN
+                   : job->planned_total >= 0   ? job->plan.reserve_s
+                                               : stk_budget_reserve(s->budget_s, NAN);
+    s->batch = (int)job->choice.batch;
+    s->workers = job->choice.loader.workers;
+    s->prefetch = job->choice.loader.prefetch;
+    s->device = job->choice.backend->name;
+    s->precision = job->choice.precision;
+    s->bad_images = job->bad_images;
+    s->metric = stk_options_get(job->options, "metric");
+    s->submission = job->submitted ? "submission.csv" : NULL;
+    s->used_s = stk_clockwork_elapsed(&job->clock);
+}
+
+static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
+    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
+             job->folder.path != NULL ? job->folder.path : "");
+    snprintf(outcome->submission, sizeof outcome->submission, "%s",
+             job->submitted ? job->submission : "");
+    snprintf(outcome->status, sizeof outcome->status, "%s", job->summary.status);
+    outcome->best_acc1 = job->summary.best_acc1;
+    outcome->models = job->ballot.models;
+    outcome->rows = job->submitted ? (int64_t)job->ballot.rows : 0;
+}
+
+/* What was asked for must exist, or the run has failed whatever the reason was. */
+static stk_status judge(const stk_job *job, stk_error *err) {
+    if (job->folds_done > 0 || job->submitted) {
+        return stk_runfiles_error(job->files, err);
+    }
+    if (strcmp(job->summary.stop_reason, "signal") == 0) {
+        return STK_FAIL(err, STK_ERR_STOPPED,
+                        "stopped before the first epoch was done: no weights were saved");
+    }
+    if (strcmp(job->summary.stop_reason, "error") == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "training diverged in the first epoch; use a lower --lr than %.3g",
+                        job->choice.lr);
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "the budget of %.3g s was too short for a single epoch, and there are no test "
+                    "images to predict from class priors; give a larger --budget",
+                    job->clock.budget_s);
+}
+
+static void free_job(stk_job *job) {
+    if (job->choice.backend != NULL) {
+        job->choice.backend->state_free(job->state);
+        job->choice.backend->device_close(job->device);
+    }
+    stk_graph_free(job->graph);
+    stk_ballot_free(&job->ballot);
+    stk_runfiles_free(job->files);
+    stk_choice_free(&job->choice);
+    stk_run_folder_close(&job->folder);
+    stk_dataset_free(job->dataset);
+    stk_mem_free(job->submission);
+}
+
+static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    job->options = options;
+    job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
+    job->loader_options = stk_options_values(options, &stk_loader_option_table);
+    job->train_options = stk_options_values(options, &stk_train_option_table);
+    job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
+    job->counter = (stk_observer){.user = job, .bad_image = count_bad};
+    job->folds = (int)job->job_options->folds;
+    job->folder.lock_fd = -1;
+    job->planned_total = -1;
+    job->summary.best_acc1 = NAN;
+    job->summary.best_metric = NAN;
+    job->summary.status = "failed";
+    if (run != NULL) {
+        job->clock.stop = run->stop;
+        job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
+        stk_events_add(&job->events, run->observer);
+    }
+}
+
+stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outcome,
+                     stk_error *err) {
+    stk_error own = {0};
+    err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
+    stk_job job = {0};
+    early_words words = {.observer = {.warning = keep_warning, .decision = keep_decision}};
+    words.observer.user = &words;
+    size_t train = 0;
+    size_t val = 0;
+    open_job(&job, options, run);
+    stk_status status = prepare(&job, &words, &train, &val, err);
+    if (status == STK_OK) {
+        status = begin(&job, &words, train, val, err);
+        if (status == STK_OK) {
+            status = run_folds(&job, err);
+        }
+        finish_summary(&job, status);
+        if (job.files != NULL) {
+            stk_events_stop(&job.events, &job.summary);
+        }
+        if (status == STK_OK) {
+            status = judge(&job, err);
+        }
+    }
+    if (outcome != NULL) {
+        fill_outcome(&job, outcome);
+    }
+    stk_str_free(&words.text);
+    free_job(&job);
+    return status;
+}
