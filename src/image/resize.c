@@ -3,12 +3,14 @@
  *
  * Each output value is a weighted mean over a triangle as wide as the scale (never narrower than
  * two pixels), first down the columns, then along the row, so that only one row of the middle
- * result exists at a time. Everything behind the rounding of the crop to 1/65536 px is integer
- * arithmetic and every set of weights adds up to exactly one, so all machines agree, a constant
- * picture stays as it is and a scale of one copies. The inner loops have fixed lengths: that is
- * what makes compilers turn them into vector instructions at -O2.
+ * result exists at a time. Everything behind the rounding of the crop to 1/65536 px is arithmetic
+ * on whole numbers, in floats too, and every set of weights adds up to exactly one, so all machines
+ * agree, a constant picture stays as it is and a scale of one copies. The inner loops have fixed
+ * lengths: that is what makes compilers turn them into vector instructions at -O2.
  */
 #include "image/image.h"
+
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,15 +21,15 @@
 #define MIDDLE_BITS 3  /* fraction that the middle result keeps */
 #define SUM_BITS (WEIGHT_BITS + MIDDLE_BITS)
 #define HALF_SUM (1 << (SUM_BITS - 1))
-#define BLOCK 16       /* values of a row that are summed together */
+#define BLOCK 64       /* values of a row that are summed together */
 #define MAX_SIZE 32768 /* px; keeps positions within 64 bits */
 #define SUM_LIMIT ((int64_t)1 << 48)
 
 /* Which pixels make output pixel i along one axis, and how much each counts. */
 typedef struct axis {
-    int *first;       /* owned: the first pixel */
-    int *count;       /* owned: how many; 1 .. taps */
-    int16_t *weights; /* owned: (size, taps); row i adds up to one, behind count[i] come zeros */
+    int *first;     /* owned: the first pixel */
+    int *count;     /* owned: how many; 1 .. taps */
+    float *weights; /* owned: (size, taps), whole numbers; behind count[i] come zeros */
     size_t taps;
     int widest; /* the largest count */
 } axis;
@@ -76,13 +78,13 @@ static void weigh(axis *a, int i, int64_t centre, int64_t support, int pixels) {
     for (int64_t p = from; p < to; p++) {
         total += height_at(p, centre, support, shift);
     }
-    int16_t *weights = a->weights + (size_t)i * a->taps;
+    float *weights = a->weights + (size_t)i * a->taps;
     int64_t sum = 0;
     int64_t before = 0;
     for (int64_t p = from; p < to; p++) {
         sum += height_at(p, centre, support, shift);
         int64_t rounded = ((sum << WEIGHT_BITS) + total / 2) / total;
-        weights[p - from] = (int16_t)(rounded - before);
+        weights[p - from] = (float)(rounded - before);
         before = rounded;
     }
     a->first[i] = (int)from;
@@ -110,7 +112,7 @@ static stk_status make_axis(axis *a, double start, double length, int pixels, in
 }
 
 /* Sums BLOCK values of `count` rows that lie `stride` bytes apart. */
-static void blend_block(const uint8_t *from, size_t stride, const int16_t *weights, int count,
+static void blend_block(const uint8_t *from, size_t stride, const float *weights, int count,
                         float *restrict to) {
     int32_t sums[BLOCK];
     for (int j = 0; j < BLOCK; j++) {
@@ -118,7 +120,7 @@ static void blend_block(const uint8_t *from, size_t stride, const int16_t *weigh
     }
     for (int k = 0; k < count; k++) {
         const uint8_t *row = from + (size_t)k * stride;
-        int16_t weight = weights[k];
+        int16_t weight = (int16_t)weights[k];
         for (int j = 0; j < BLOCK; j++) {
             sums[j] += (int16_t)row[j] * weight;
         }
@@ -129,7 +131,7 @@ static void blend_block(const uint8_t *from, size_t stride, const int16_t *weigh
 }
 
 /* The middle result's row out of picture rows; a last block that would stick out overlaps. */
-static void blend_rows(const uint8_t *from, size_t stride, const int16_t *weights, int count,
+static void blend_rows(const uint8_t *from, size_t stride, const float *weights, int count,
                        size_t values, float *to) {
     if (values >= BLOCK) {
         for (size_t i = 0; i < values; i += BLOCK) {
@@ -141,7 +143,7 @@ static void blend_rows(const uint8_t *from, size_t stride, const int16_t *weight
     for (size_t i = 0; i < values; i++) {
         int32_t sum = 1 << (WEIGHT_BITS - MIDDLE_BITS - 1);
         for (int k = 0; k < count; k++) {
-            sum += from[(size_t)k * stride + i] * weights[k];
+            sum += from[(size_t)k * stride + i] * (int32_t)weights[k];
         }
         to[i] = (float)(sum >> (WEIGHT_BITS - MIDDLE_BITS));
     }
@@ -150,25 +152,27 @@ static void blend_rows(const uint8_t *from, size_t stride, const int16_t *weight
 /*
  * One output row; `middle` begins with pixel `offset` of the picture. Floats because they have the
  * fastest products where vectors are short; every sum is a whole number of at most 24 bits, hence
- * exact. The fourth lane holds a neighbour's value and is dropped.
+ * exact. The fourth lane holds a neighbour's value and is dropped. The sums go through `sums`,
+ * (size, 4), because reading them back at once would wait for the store.
  */
 static void blend_columns(const float *middle, int offset, const axis *across, int size, bool flip,
-                          uint8_t *out) {
+                          float *restrict sums, uint8_t *restrict out) {
     int taps = across->widest; /* the same for all: a loop of one length is predicted well */
     for (int i = 0; i < size; i++) {
         const float *from = middle + 3 * (size_t)(across->first[i] - offset);
-        const int16_t *weights = across->weights + (size_t)i * across->taps;
-        float sums[4] = {0, 0, 0, 0};
+        const float *weights = across->weights + (size_t)i * across->taps;
+        float sum[4] = {0, 0, 0, 0};
         for (int k = 0; k < taps; k++) {
-            float weight = weights[k];
             for (int c = 0; c < 4; c++) {
-                sums[c] += weight * from[3 * k + c];
+                sum[c] += weights[k] * from[3 * k + c];
             }
         }
-        uint8_t *to = out + 3 * (size_t)(flip ? size - 1 - i : i);
-        for (int c = 0; c < 3; c++) {
-            to[c] = (uint8_t)(((int32_t)sums[c] + HALF_SUM) >> SUM_BITS);
-        }
+        memcpy(sums + 4 * (size_t)(flip ? size - 1 - i : i), sum, sizeof sum);
+    }
+    for (int i = 0; i < size; i++) {
+        out[3 * i] = (uint8_t)(((int32_t)sums[4 * i] + HALF_SUM) >> SUM_BITS);
+        out[3 * i + 1] = (uint8_t)(((int32_t)sums[4 * i + 1] + HALF_SUM) >> SUM_BITS);
+        out[3 * i + 2] = (uint8_t)(((int32_t)sums[4 * i + 2] + HALF_SUM) >> SUM_BITS);
     }
 }
 
@@ -191,7 +195,8 @@ stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, boo
     int left = across.first[0];
     size_t values = 3 * (size_t)(across.first[size - 1] + across.count[size - 1] - left);
     /* What the last pixels read behind the row has the weight 0, but must be a number. */
-    middle = stk_mem_new(values + 3 * (size_t)across.widest + 1, sizeof *middle);
+    size_t middle_values = values + 3 * (size_t)across.widest + 1;
+    middle = stk_mem_new(middle_values + 4 * (size_t)size, sizeof *middle);
     if (middle == NULL) {
         status = STK_FAIL_MEMORY(err, "scaling a picture");
         goto done;
@@ -201,7 +206,8 @@ stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, boo
         const uint8_t *from = image->pixels + (size_t)down.first[y] * stride + 3 * (size_t)left;
         blend_rows(from, stride, down.weights + (size_t)y * down.taps, down.count[y], values,
                    middle);
-        blend_columns(middle, left, &across, size, flip, out + 3 * (size_t)y * (size_t)size);
+        blend_columns(middle, left, &across, size, flip, middle + middle_values,
+                      out + 3 * (size_t)y * (size_t)size);
     }
 done:
     stk_mem_free(middle);
