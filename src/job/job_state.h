@@ -11,19 +11,9 @@
 #include "job/clockwork.h"
 #include "job/job_options.h"
 #include "job/run_folder.h"
+#include "predict/ballot.h"
 #include "report/runfiles.h"
 #include "train/train.h"
-
-/* Predictions of the test rows: what each model said, added up. */
-typedef struct stk_ballot {
-    double *sum;    /* (rows, classes) */
-    int *votes;     /* rows: models that predicted the row */
-    double *priors; /* classes */
-    double *probs;  /* (rows, classes): the average, priors where nobody voted */
-    size_t rows;
-    size_t classes;
-    int models;
-} stk_ballot;
 
 typedef struct stk_job {
     stk_options *options; /* borrowed, as are its structs below */
@@ -59,15 +49,7 @@ typedef struct stk_job {
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
 
-/* Room for the test rows; the priors are what they start with. */
-STK_CHECKED stk_status stk_ballot_open(stk_ballot *ballot, const stk_dataset *dataset,
-                                       stk_error *err);
-void stk_ballot_free(stk_ballot *ballot);
-
-/* Adds one model's word: probs (rows, classes) where have[row]. */
-void stk_ballot_add(stk_ballot *ballot, const double *probs, const bool *have);
-
-/* Writes the submission from what the ballot holds now. */
+/* Writes the submission from what the ballot holds now; "prior", "partial" or "complete". */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
 
 /* The loader configuration for one split; what training and prediction have in common. */

@@ -11,28 +11,39 @@
 #include "job/job_state.h"
 #include "predict/submission.h"
 
-/* Warnings that come before the run's first line are kept until it was told. */
+/* What is said before the run's first line is kept until that was told. */
 typedef struct early_words {
     stk_observer observer;
-    stk_str text; /* each word ends with a NUL */
+    stk_str text; /* per word: 'w' or 'd', a text, NUL; a decision's reason follows with its NUL */
 } early_words;
 
 static void keep_warning(void *user, const char *text) {
     early_words *words = user;
+    stk_str_append(&words->text, "w");
     stk_str_append_bytes(&words->text, text, strlen(text) + 1);
 }
 
 static void keep_decision(void *user, const stk_event_decision *event) {
     early_words *words = user;
-    stk_str_appendf(&words->text, "%s: %s", event->what, event->why);
-    stk_str_append_bytes(&words->text, "", 1);
+    stk_str_append(&words->text, "d");
+    stk_str_append_bytes(&words->text, event->what, strlen(event->what) + 1);
+    stk_str_append_bytes(&words->text, event->why, strlen(event->why) + 1);
 }
 
 static void tell_early_words(early_words *words, const stk_events *events) {
-    for (size_t at = 0; at < words->text.length; at += strlen(words->text.text + at) + 1) {
-        stk_events_warning(events, "%s", words->text.text + at);
+    const char *p = words->text.text;
+    const char *end = p != NULL ? p + words->text.length : NULL;
+    while (p < end) {
+        const char *what = p + 1;
+        const char *why = what + strlen(what) + 1;
+        if (*p == 'w') {
+            stk_events_warning(events, "%s", what);
+            p = why;
+        } else {
+            stk_events_decision(events, what, why);
+            p = why + strlen(why) + 1;
+        }
     }
-    stk_str_free(&words->text);
 }
 
 static void count_bad(void *user, const stk_event_bad_image *event) {
@@ -201,13 +212,32 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
                            job->dataset->val.count);
     }
     tell_early_words(words, &job->events);
-    status = stk_ballot_open(&job->ballot, job->dataset, err);
+    status = stk_ballot_open(&job->ballot, job->dataset->test.count,
+                             (size_t)job->dataset->class_count, err);
     if (status == STK_OK && job->ballot.rows > 0) {
+        stk_dataset_priors(job->dataset, job->ballot.priors);
         job->submission = stk_run_folder_file(&job->folder, "submission.csv");
         status = job->submission != NULL ? stk_job_submit(job, "prior", err)
                                          : STK_FAIL_MEMORY(err, "a path");
     }
     return status;
+}
+
+stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
+    const stk_dataset *dataset = job->dataset;
+    stk_status written =
+        stk_submission_write(job->submission, dataset, dataset->classes, dataset->class_count,
+                             stk_ballot_count(&job->ballot), err);
+    if (written != STK_OK) {
+        return written;
+    }
+    job->submitted = true;
+    stk_event_submission event = {.path = job->submission,
+                                  .status = status,
+                                  .rows = (int64_t)job->ballot.rows,
+                                  .models = job->ballot.models};
+    stk_events_submission(&job->events, &event);
+    return STK_OK;
 }
 
 static stk_status run_folds(stk_job *job, stk_error *err) {
