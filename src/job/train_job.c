@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/pool.h"
 #include "job/job_state.h"
 #include "predict/submission.h"
 

@@ -1,0 +1,57 @@
+/* cli.h - what the verbs share. A verb is one short file: parse, call, print. */
+#ifndef STK_CLI_CLI_H
+#define STK_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include <stoker/job.h>
+
+/* A verb of the command line; `run` gets the words behind it and returns the exit code. */
+typedef struct cli_verb {
+    const char *name;
+    const char *summary; /* one line for `stoker --help` */
+    const char *usage;   /* what stands behind `stoker NAME` */
+    stk_status (*options)(stk_options **options, stk_error *err);
+    int (*run)(const struct cli_verb *verb, int argc, char **argv);
+} cli_verb;
+
+extern const cli_verb cli_sample;
+extern const cli_verb cli_train;
+extern const cli_verb cli_predict;
+extern const cli_verb cli_completion;
+extern const cli_verb cli_help;
+
+/* All of them, ended by NULL, in the order of the help. */
+extern const cli_verb *const cli_verbs[];
+
+/* A command line that was read: options, words, and who is told what happens. */
+typedef struct cli_session {
+    stk_options *options;
+    const char *words[1];
+    size_t word_count;
+    bool json;
+    bool quiet;
+    stk_run run; /* observer, stop and start for the job */
+    struct stk_screen *screen;
+    struct stk_jsonl *jsonl;
+} cli_session;
+
+/*
+ * Reads the command line of a verb and sets up the screen or the JSON lines. Returns true when the
+ * verb is to go on; otherwise *exit_code says how to end (help was shown, or an error was told).
+ */
+bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv, int *exit_code);
+
+/* Tells the error if status is one, frees everything, and gives the exit code. */
+int cli_close(cli_session *session, stk_status status, const stk_error *err);
+
+/* From here on SIGINT and SIGTERM ask session.run.stop to end; a second SIGINT ends at once. */
+void cli_catch_signals(void);
+
+/* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
+int cli_print_help(const cli_verb *verb);
+
+/* "stoker: sentence" on standard error. */
+void cli_complain(const char *sentence);
+
+#endif

@@ -1,0 +1,45 @@
+/* main.c - `stoker VERB ...`: finds the verb and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict,
+                                     &cli_completion, &cli_help,  NULL};
+
+#define MOST_VERBS 32
+
+static int unknown_verb(const char *word) {
+    const char *names[MOST_VERBS];
+    size_t count = 0;
+    while (cli_verbs[count] != NULL && count < MOST_VERBS) {
+        names[count] = cli_verbs[count]->name;
+        count++;
+    }
+    const char *nearest = stk_str_nearest(word, names, count);
+    fprintf(stderr, "stoker: there is no verb '%s'%s%s; stoker --help lists them\n", word,
+            nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "");
+    return stk_status_exit_code(STK_ERR_USAGE);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        cli_help.run(&cli_help, 0, argv);
+        return stk_status_exit_code(STK_ERR_USAGE);
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
+        printf("stoker %s\n", stk_version());
+        return 0;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        word = cli_help.name;
+    }
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        if (strcmp(cli_verbs[i]->name, word) == 0) {
+            return cli_verbs[i]->run(cli_verbs[i], argc - 2, argv + 2);
+        }
+    }
+    return unknown_verb(word);
+}

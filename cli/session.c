@@ -1,0 +1,124 @@
+/* session.c - reading a verb's command line, signals, and ending with the right exit code. */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "options/options.h"
+#include "report/jsonl.h"
+#include "report/screen.h"
+
+/* A handler can reach nothing else; the library itself has no such state. */
+static stk_stop stop_request;
+
+/* After SIGTERM a process has about this long before SIGKILL follows. */
+#define TERM_DEADLINE_S 10
+
+static void on_signal(int number) {
+    bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
+    if (number == SIGINT && again) {
+        static const char words[] = "\nstoker: stopped at once\n";
+        ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
+        (void)written;
+        _exit(stk_status_exit_code(STK_ERR_STOPPED));
+    }
+    stk_stop_request(&stop_request, STK_STOP_SOON, number == SIGTERM ? TERM_DEADLINE_S : 0);
+}
+
+void cli_catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* A pipe that closes or a file limit that is hit becomes an error of the write. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+void cli_complain(const char *sentence) {
+    fprintf(stderr, "stoker: %s\n", sentence);
+}
+
+int cli_print_help(const cli_verb *verb) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    stk_str text = {0};
+    printf("usage: stoker %s %s\n\n%s\n", verb->name, verb->usage, verb->summary);
+    if (verb->options == NULL) {
+        return 0;
+    }
+    if (verb->options(&options, &err) != STK_OK) {
+        cli_complain(err.message);
+        return stk_status_exit_code(err.status);
+    }
+    stk_options_help(options, &text);
+    fputs(stk_str_text(&text), stdout);
+    stk_str_free(&text);
+    stk_options_free(options);
+    return 0;
+}
+
+static bool is_true(const stk_options *options, const char *name) {
+    const char *text = stk_options_get(options, name);
+    bool truth = false;
+    return text != NULL && stk_parse_bool(text, &truth) && truth;
+}
+
+static stk_status open_reports(cli_session *session, stk_error *err) {
+    stk_status status = STK_OK;
+    if (session->json) {
+        stk_jsonl_config config = {.fd = STDOUT_FILENO, .name = "standard output"};
+        status = stk_jsonl_new(&session->jsonl, &config, err);
+        session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
+    } else {
+        stk_screen_config config = {
+            .out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .quiet = session->quiet};
+        status = stk_screen_new(&session->screen, &config, err);
+        session->run.observer = status == STK_OK ? stk_screen_observer(session->screen) : NULL;
+    }
+    return status;
+}
+
+bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv, int *exit_code) {
+    stk_error err = {0};
+    bool help = false;
+    memset(session, 0, sizeof *session);
+    session->run.start_ns = stk_clock_process_start_ns();
+    session->run.stop = &stop_request;
+    stk_status status = verb->options(&session->options, &err);
+    if (status == STK_OK) {
+        status = stk_options_parse(session->options, argc, argv, session->words, 1,
+                                   &session->word_count, &help, &err);
+    }
+    if (status == STK_OK && help) {
+        *exit_code = cli_print_help(verb);
+        stk_options_free(session->options);
+        return false;
+    }
+    if (status == STK_OK) {
+        session->json = is_true(session->options, "json");
+        session->quiet = is_true(session->options, "quiet");
+        status = open_reports(session, &err);
+    }
+    if (status != STK_OK) {
+        *exit_code = cli_close(session, status, &err);
+        return false;
+    }
+    cli_catch_signals();
+    return true;
+}
+
+int cli_close(cli_session *session, stk_status status, const stk_error *err) {
+    stk_screen_free(session->screen);
+    stk_jsonl_free(session->jsonl);
+    stk_options_free(session->options);
+    if (status != STK_OK) {
+        cli_complain(err->message);
+    }
+    /* A reader that went away early (head, less) is no failure: the run folder has everything. */
+    return stk_status_exit_code(status);
+}

@@ -1,0 +1,135 @@
+/* verb_completion.c - `stoker completion SHELL`: completion scripts made from the option tables. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "options/options.h"
+
+/* Calls visit for every flag of a verb. */
+static void each_flag(const cli_verb *verb,
+                      void (*visit)(void *user, const char *flag, const stk_option *option),
+                      void *user) {
+    stk_options *options = NULL;
+    if (verb->options != NULL && verb->options(&options, NULL) == STK_OK) {
+        stk_options_each_flag(options, visit, user);
+        stk_options_free(options);
+    }
+}
+
+/* The choices without their other spellings, divided by blanks. */
+static void print_choices(const char *choices) {
+    for (const char *p = choices; *p != '\0';) {
+        size_t word = strcspn(p, " ");
+        size_t shown = strcspn(p, "= ");
+        printf("%.*s%s", (int)shown, p, p[word] != '\0' ? " " : "");
+        p += word;
+        p += strspn(p, " ");
+    }
+}
+
+static void print_word(void *user, const char *flag, const stk_option *option) {
+    (void)user;
+    (void)option;
+    printf(" %s", flag);
+}
+
+static void print_bash_choice(void *user, const char *flag, const stk_option *option) {
+    const char *verb = user;
+    if (option->choices != NULL) {
+        printf("        %s:%s) words='", verb, flag);
+        print_choices(option->choices);
+        printf("' ;;\n");
+    }
+}
+
+/* Zsh reads bash's completions once bashcompinit has run. */
+static void print_bash(void) {
+    printf("_stoker() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+           "        words='");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        printf("%s ", cli_verbs[i]->name);
+    }
+    printf("--help --version'\n"
+           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "        return\n"
+           "    fi\n"
+           "    case ${COMP_WORDS[1]}:$before in\n");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        each_flag(cli_verbs[i], print_bash_choice, (void *)(size_t)cli_verbs[i]->name);
+    }
+    printf("    esac\n"
+           "    if [ -z \"$words\" ] && [ \"${word#-}\" != \"$word\" ]; then\n"
+           "        case ${COMP_WORDS[1]} in\n");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        printf("            %s) words='--help", cli_verbs[i]->name);
+        each_flag(cli_verbs[i], print_word, NULL);
+        printf("' ;;\n");
+    }
+    printf("        esac\n"
+           "    fi\n"
+           "    if [ -n \"$words\" ]; then\n"
+           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "    else\n"
+           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+           "    fi\n"
+           "}\n"
+           "complete -o filenames -F _stoker stoker\n");
+}
+
+static void print_zsh(void) {
+    printf("#compdef stoker\nautoload -U +X bashcompinit && bashcompinit\n");
+    print_bash();
+}
+
+static void print_fish_flag(void *user, const char *flag, const stk_option *option) {
+    const char *verb = user;
+    printf("complete -c stoker -n '__fish_seen_subcommand_from %s' -l %s", verb, flag + 2);
+    if (option->choices != NULL) {
+        printf(" -x -a '");
+        print_choices(option->choices);
+        printf("'");
+    } else if (option->type != STK_OPTION_BOOL) {
+        printf(" -r");
+    }
+    printf(" -d '");
+    for (const char *p = option->help; *p != '\0'; p++) {
+        printf(*p == '\'' ? "\\%c" : "%c", *p);
+    }
+    printf("'\n");
+}
+
+static void print_fish(void) {
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        printf("complete -c stoker -n __fish_use_subcommand -f -a %s -d '%s'\n", cli_verbs[i]->name,
+               cli_verbs[i]->summary);
+        each_flag(cli_verbs[i], print_fish_flag, (void *)(size_t)cli_verbs[i]->name);
+    }
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    static const struct {
+        const char *shell;
+        void (*print)(void);
+    } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    for (size_t i = 0; argc == 1 && i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(argv[0], shells[i].shell) == 0) {
+            shells[i].print();
+            return 0;
+        }
+    }
+    if (argc == 1 && strcmp(argv[0], "--help") == 0) {
+        return cli_print_help(verb);
+    }
+    cli_complain("completion takes one of bash, zsh and fish");
+    return stk_status_exit_code(STK_ERR_USAGE);
+}
+
+const cli_verb cli_completion = {
+    .name = "completion",
+    .summary = "Prints a completion script for bash, zsh or fish.",
+    .usage = "bash|zsh|fish",
+    .run = run,
+};

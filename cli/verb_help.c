@@ -1,0 +1,69 @@
+/* verb_help.c - `stoker help [VERB]`, and docs/options.md with --markdown. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "options/options.h"
+
+static void print_overview(void) {
+    printf("usage: stoker VERB [options]\n\n"
+           "Trains image classifiers, keeps the hardware busy and delivers in time.\n\nVerbs:\n");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        printf("  %-12s %s\n", cli_verbs[i]->name, cli_verbs[i]->summary);
+    }
+    printf("\nStart with:\n"
+           "  stoker sample pictures --layout kaggle\n"
+           "  stoker train --data pictures --budget 60s\n\n"
+           "stoker VERB --help shows a verb's options. Exit codes: 0 what was asked for exists,\n"
+           "2 wrong usage or configuration, 3 data, 4 device or memory, 5 storage or writing,\n"
+           "130 interrupted before anything could be delivered.\n");
+}
+
+static int print_markdown(void) {
+    printf("# Options\n\nThis page is made from the option tables by `make docs`. Dashes and\n"
+           "underscores are the same; every name and alias is a flag (`--name`) and a key of the\n"
+           "YAML file that `--config` reads. A flag wins over the file.\n");
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        stk_options *options = NULL;
+        stk_error err = {0};
+        stk_str text = {0};
+        if (cli_verbs[i]->options == NULL) {
+            continue;
+        }
+        if (cli_verbs[i]->options(&options, &err) != STK_OK) {
+            cli_complain(err.message);
+            return stk_status_exit_code(err.status);
+        }
+        stk_options_markdown(options, &text);
+        printf("\n## stoker %s\n\n`stoker %s %s`\n\n%s\n%s", cli_verbs[i]->name, cli_verbs[i]->name,
+               cli_verbs[i]->usage, cli_verbs[i]->summary, stk_str_text(&text));
+        stk_str_free(&text);
+        stk_options_free(options);
+    }
+    return 0;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    if (argc < 1 || strcmp(argv[0], "--help") == 0) {
+        print_overview();
+        return 0;
+    }
+    if (strcmp(argv[0], "--markdown") == 0) {
+        return print_markdown();
+    }
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        if (strcmp(cli_verbs[i]->name, argv[0]) == 0 && cli_verbs[i] != verb) {
+            return cli_print_help(cli_verbs[i]);
+        }
+    }
+    print_overview();
+    return strcmp(argv[0], verb->name) == 0 ? 0 : stk_status_exit_code(STK_ERR_USAGE);
+}
+
+const cli_verb cli_help = {
+    .name = "help",
+    .summary = "Shows this, or the options of a verb.",
+    .usage = "[VERB]",
+    .run = run,
+};
