@@ -1,7 +1,10 @@
 /* main.c - `stoker VERB ...`: finds the verb and runs it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "backend/cpu/cpu_blas.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -9,6 +12,7 @@ const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict,
                                      &cli_completion, &cli_help,  NULL};
 
 #define MOST_VERBS 32
+#define RESTARTED "STOKER_RESTARTED" /* in the environment: do not restart again */
 
 static int unknown_verb(const char *word) {
     const char *names[MOST_VERBS];
@@ -23,7 +27,21 @@ static int unknown_verb(const char *word) {
     return stk_status_exit_code(STK_ERR_USAGE);
 }
 
+/*
+ * Some libraries can only be told at their loading how to be fast: start again with the hint in the
+ * environment. Where that fails, all works as before, only slower.
+ */
+static void restart_with_fast_blas(char **argv) {
+    const char *core = stk_cpu_blas_core_type();
+    if (core != NULL && setenv("OPENBLAS_CORETYPE", core, 0) == 0 &&
+        strcmp(getenv("OPENBLAS_CORETYPE"), core) == 0 && getenv(RESTARTED) == NULL &&
+        setenv(RESTARTED, "1", 1) == 0) {
+        execv("/proc/self/exe", argv);
+    }
+}
+
 int main(int argc, char **argv) {
+    restart_with_fast_blas(argv);
     if (argc < 2) {
         cli_help.run(&cli_help, 0, argv);
         return stk_status_exit_code(STK_ERR_USAGE);

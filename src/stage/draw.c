@@ -44,7 +44,7 @@ typedef struct scene {
 const char *const stk_draw_shape_names[STK_DRAW_SHAPES] = {
     "disc", "square", "triangle", "cross", "ring", "star", "bar", "crescent"};
 const char *const stk_draw_texture_names[STK_DRAW_TEXTURES] = {"stripes", "checker", "dots",
-                                                               "solid",   "grain",   "rings"};
+                                                               "solid",   "grain",   "halves"};
 
 /* Whether a point lies in the shape, which fits the unit circle. */
 static bool inside_shape(int shape, double u, double v) {
@@ -108,10 +108,8 @@ static bool second_colour(const scene *s, int texture, double u, double v) {
     case 4: /* grain: small cells, each by a coin of its own */
         return (hash_cell(s->grain, (int64_t)floor(along * 4), (int64_t)floor(across * 4)) & 1) !=
                0;
-    default: { /* rings around the shape's middle */
-        double r = sqrt(u * u + v * v) / s->period + s->phase;
-        return r - floor(r) < 0.5;
-    }
+    default: /* halves: divided by a line through the shape's middle */
+        return u * s->tilt_x + v * s->tilt_y < 0;
     }
 }
 
@@ -144,7 +142,7 @@ static void choose_colours(scene *s) {
 
 static void choose_shape_place(scene *s) {
     stk_rng *rng = &s->rng;
-    s->radius = s->short_side * stk_rng_range(rng, 0.21, 0.38);
+    s->radius = s->short_side * stk_rng_range(rng, 0.28, 0.42);
     double room = 0.47 * s->short_side - s->radius;
     s->centre_x = s->image->width / 2.0 + stk_rng_range(rng, -room, room);
     s->centre_y = s->image->height / 2.0 + stk_rng_range(rng, -room, room);

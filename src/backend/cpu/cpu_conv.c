@@ -20,6 +20,7 @@
 /* Weight gradients are summed in parts of the batch, at most this much memory for all parts. */
 #define PARTS_BYTES ((size_t)32 << 20)
 #define PARTS_MAX ((size_t)16)
+#define PART_MIN_ROWS ((size_t)512) /* patches: fewer are not worth adding up one more part */
 
 typedef struct conv_shape {
     stk_shape in;
@@ -59,8 +60,8 @@ static conv_shape shape_of(const stk_graph *graph, const stk_node *node) {
 
 static size_t part_count(const conv_shape *s, size_t batch) {
     size_t parts = PARTS_BYTES / (s->filters * s->depth * sizeof(float));
-    parts = parts < 2 ? 2 : cpu_min(parts, PARTS_MAX);
-    return cpu_min(parts, batch);
+    parts = cpu_min(cpu_min(parts, PARTS_MAX), batch * s->pixels / PART_MIN_ROWS);
+    return cpu_min(parts < 2 ? 2 : parts, batch);
 }
 
 static stk_node_needs conv_needs(const stk_graph *graph, const stk_node *node, size_t batch,
@@ -113,9 +114,11 @@ static void lay_out(const conv_shape *s, const float *x, size_t first, size_t co
             }
             const float *row = image + (size_t)(y0 + ky) * row_floats +
                                (ptrdiff_t)(x0 + from) * (ptrdiff_t)channels;
-            memset(col, 0, before * sizeof *col);
             memcpy(col + before, row, inside * sizeof *col);
-            memset(col + before + inside, 0, (run - before - inside) * sizeof *col);
+            if (inside < run) { /* at the picture's edge */
+                memset(col, 0, before * sizeof *col);
+                memset(col + before + inside, 0, (run - before - inside) * sizeof *col);
+            }
         }
     }
 }

@@ -6,9 +6,9 @@
  */
 #include "backend/cpu/cpu_device.h"
 
-#include <cblas.h>
 #include <string.h>
 
+#include "backend/cpu/cpu_blas.h"
 #include "backend/cpu/cpu_kernels.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -39,9 +39,6 @@ struct stk_exec {
     char *arena; /* plan.arena_bytes */
 };
 
-/* OpenBLAS's own threads would fight with the pool's. Other CBLAS libraries lack this symbol. */
-extern void openblas_set_num_threads(int threads) __attribute__((weak));
-
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
                                   stk_error *err) {
     stk_device *device = stk_mem_new(1, sizeof *device);
@@ -53,9 +50,7 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         stk_mem_free(device);
         return status;
     }
-    if (openblas_set_num_threads != NULL) {
-        openblas_set_num_threads(1);
-    }
+    stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
 }
