@@ -1,9 +1,9 @@
 /*
  * check.h - the test harness: one header, no dependencies.
  *
- * A test file defines `static void name(void)` functions with CHECK lines, lists them in an array of
- * TEST(name) and ends with CHECK_MAIN(array). The program prints one line per test and, last,
- * `N passed, N failed, N skipped`. `program NAME` runs the tests whose names contain NAME.
+ * A test file defines `static void name(void)` functions with CHECK lines, lists them in an array
+ * of TEST(name) and ends with CHECK_MAIN(array). The program prints one line per test and, last, `N
+ * passed, N failed, N skipped`. `program NAME` runs the tests whose names contain NAME.
  */
 #ifndef STK_TESTS_CHECK_H
 #define STK_TESTS_CHECK_H
@@ -22,79 +22,80 @@ typedef struct check_test {
     void (*run)(void);
 } check_test;
 
-#define TEST(function) {#function, function}
+#define TEST(function) \
+    { #function, function }
 
-static int check_failures;           /* of the running test */
+static int check_failures;            /* of the running test */
 static const char *check_skip_reason; /* set by CHECK_SKIP */
 
-#define CHECK_FAIL(...)                                     \
-    do {                                                    \
-        printf("  %s:%d: ", __FILE__, __LINE__);            \
-        printf(__VA_ARGS__);                                \
-        printf("\n");                                       \
-        check_failures++;                                   \
+#define CHECK_FAIL(...)                          \
+    do {                                         \
+        printf("  %s:%d: ", __FILE__, __LINE__); \
+        printf(__VA_ARGS__);                     \
+        printf("\n");                            \
+        check_failures++;                        \
     } while (0)
 
-#define CHECK(condition)                                    \
-    do {                                                    \
-        if (!(condition)) {                                 \
-            CHECK_FAIL("is false: %s", #condition);         \
-        }                                                   \
+#define CHECK(condition)                            \
+    do {                                            \
+        if (!(condition)) {                         \
+            CHECK_FAIL("is false: %s", #condition); \
+        }                                           \
     } while (0)
 
 /* Ends the test function when the condition does not hold: what follows would crash. */
-#define REQUIRE(condition)                                  \
-    do {                                                    \
-        if (!(condition)) {                                 \
-            CHECK_FAIL("is false: %s", #condition);         \
-            return;                                         \
-        }                                                   \
+#define REQUIRE(condition)                          \
+    do {                                            \
+        if (!(condition)) {                         \
+            CHECK_FAIL("is false: %s", #condition); \
+            return;                                 \
+        }                                           \
     } while (0)
 
-#define CHECK_INT(actual, expected)                                                        \
-    do {                                                                                   \
-        long long check_a = (long long)(actual);                                           \
-        long long check_e = (long long)(expected);                                         \
-        if (check_a != check_e) {                                                          \
-            CHECK_FAIL("%s is %lld, expected %lld", #actual, check_a, check_e);            \
-        }                                                                                  \
+#define CHECK_INT(actual, expected)                                             \
+    do {                                                                        \
+        long long check_a = (long long)(actual);                                \
+        long long check_e = (long long)(expected);                              \
+        if (check_a != check_e) {                                               \
+            CHECK_FAIL("%s is %lld, expected %lld", #actual, check_a, check_e); \
+        }                                                                       \
     } while (0)
 
-#define CHECK_NEAR(actual, expected, tolerance)                                            \
-    do {                                                                                   \
-        double check_a = (double)(actual);                                                 \
-        double check_e = (double)(expected);                                               \
-        if (!(fabs(check_a - check_e) <= (tolerance))) {                                   \
-            CHECK_FAIL("%s is %.9g, expected %.9g", #actual, check_a, check_e);            \
-        }                                                                                  \
+#define CHECK_NEAR(actual, expected, tolerance)                                 \
+    do {                                                                        \
+        double check_a = (double)(actual);                                      \
+        double check_e = (double)(expected);                                    \
+        if (!(fabs(check_a - check_e) <= (tolerance))) {                        \
+            CHECK_FAIL("%s is %.9g, expected %.9g", #actual, check_a, check_e); \
+        }                                                                       \
     } while (0)
 
-#define CHECK_STR(actual, expected)                                                        \
-    do {                                                                                   \
-        const char *check_a = (actual);                                                    \
-        const char *check_e = (expected);                                                  \
-        if (check_a == NULL || strcmp(check_a, check_e) != 0) {                            \
-            CHECK_FAIL("%s is \"%s\", expected \"%s\"", #actual,                           \
-                       check_a != NULL ? check_a : "(null)", check_e);                     \
-        }                                                                                  \
+#define CHECK_STR(actual, expected)                                    \
+    do {                                                               \
+        const char *check_a = (actual);                                \
+        const char *check_e = (expected);                              \
+        if (check_a == NULL || strcmp(check_a, check_e) != 0) {        \
+            CHECK_FAIL("%s is \"%s\", expected \"%s\"", #actual,       \
+                       check_a != NULL ? check_a : "(null)", check_e); \
+        }                                                              \
     } while (0)
 
-#define CHECK_CONTAINS(actual, part)                                                       \
-    do {                                                                                   \
-        const char *check_a = (actual);                                                    \
-        if (check_a == NULL || strstr(check_a, (part)) == NULL) {                          \
-            CHECK_FAIL("%s is \"%s\", which lacks \"%s\"", #actual,                        \
-                       check_a != NULL ? check_a : "(null)", (part));                      \
-        }                                                                                  \
+#define CHECK_CONTAINS(actual, part)                                  \
+    do {                                                              \
+        const char *check_a = (actual);                               \
+        if (check_a == NULL || strstr(check_a, (part)) == NULL) {     \
+            CHECK_FAIL("%s is \"%s\", which lacks \"%s\"", #actual,   \
+                       check_a != NULL ? check_a : "(null)", (part)); \
+        }                                                             \
     } while (0)
 
 /* A call that must succeed; prints the error's sentence when it does not, and ends the test. */
-#define REQUIRE_OK(call, err)                                                              \
-    do {                                                                                   \
-        if ((call) != STK_OK) {                                                            \
-            CHECK_FAIL("%s failed: %s", #call, (err)->message);                            \
-            return;                                                                        \
-        }                                                                                  \
+#define REQUIRE_OK(call, err)                                   \
+    do {                                                        \
+        if ((call) != STK_OK) {                                 \
+            CHECK_FAIL("%s failed: %s", #call, (err)->message); \
+            return;                                             \
+        }                                                       \
     } while (0)
 
 #define CHECK_SKIP(reason)            \
@@ -142,8 +143,8 @@ static inline int check_run(const check_test *tests, size_t count, int argc, cha
     return failed > 0 ? 1 : 0;
 }
 
-#define CHECK_MAIN(tests)                                                     \
-    int main(int argc, char **argv) {                                         \
+#define CHECK_MAIN(tests)                                                       \
+    int main(int argc, char **argv) {                                           \
         return check_run((tests), sizeof(tests) / sizeof *(tests), argc, argv); \
     }
 

@@ -22,9 +22,9 @@ extern "C" {
 #endif
 
 typedef struct stk_event_start {
-    const char *chosen;    /* what was chosen and why, one line for people */
-    const char *run_dir;   /* the run folder */
-    const char *data;      /* as given */
+    const char *chosen;  /* what was chosen and why, one line for people */
+    const char *run_dir; /* the run folder */
+    const char *data;    /* as given */
     const char *model;
     const char *device;    /* "cpu" */
     const char *precision; /* "fp32" */
@@ -32,19 +32,19 @@ typedef struct stk_event_start {
     int img_size;          /* px */
     int batch;
     int workers;
-    int prefetch;          /* batches per worker */
+    int prefetch; /* batches per worker */
     int classes;
-    int folds;             /* planned */
+    int folds; /* planned */
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
-    double budget_s;       /* NaN without a budget */
+    double budget_s; /* NaN without a budget */
 } stk_event_start;
 
 /* What is going to be done, re-made when the measured rates say so. */
 typedef struct stk_event_plan {
     int fold;
-    int epochs;              /* of this fold; 0 when time allows only a part of the first */
+    int epochs; /* of this fold; 0 when time allows only a part of the first */
     int64_t steps_per_epoch;
     double seconds_per_epoch; /* validation included; NaN before anything was measured */
     double total_s;           /* estimated, from now to the written submission */
@@ -59,18 +59,18 @@ typedef struct stk_event_decision {
 } stk_event_decision;
 
 typedef struct stk_event_step {
-    int fold;              /* from 0 */
-    int epoch;             /* from 1 */
-    int epochs;            /* planned */
-    int64_t step;          /* steps of this epoch that are done */
-    int64_t steps;         /* steps of this epoch */
-    double loss;           /* mean of this epoch so far */
-    double acc1;           /* percent, of this epoch so far */
+    int fold;      /* from 0 */
+    int epoch;     /* from 1 */
+    int epochs;    /* planned */
+    int64_t step;  /* steps of this epoch that are done */
+    int64_t steps; /* steps of this epoch */
+    double loss;   /* mean of this epoch so far */
+    double acc1;   /* percent, of this epoch so far */
     double lr;
     double steps_per_second;
     double images_per_second;
-    double wait_fraction;  /* of this epoch's time, spent waiting for data; 0 to 1 */
-    double left_s;         /* estimated seconds to the end of training */
+    double wait_fraction; /* of this epoch's time, spent waiting for data; 0 to 1 */
+    double left_s;        /* estimated seconds to the end of training */
 } stk_event_step;
 
 typedef struct stk_event_epoch {
@@ -96,7 +96,7 @@ typedef struct stk_event_checkpoint {
 
 typedef struct stk_event_bad_image {
     const char *path;
-    const char *split;  /* "train", "val" or "test" */
+    const char *split; /* "train", "val" or "test" */
     const char *reason;
 } stk_event_bad_image;
 
@@ -104,7 +104,7 @@ typedef struct stk_event_submission {
     const char *path;
     const char *status; /* "prior", "partial" or "complete" */
     int64_t rows;
-    int models;         /* that were averaged; 0 for priors */
+    int models; /* that were averaged; 0 for priors */
 } stk_event_submission;
 
 /* How a run ended; the keys of summary.json. */

@@ -66,8 +66,8 @@ STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *
                                            stk_outcome *outcome, stk_error *err);
 
 /* Makes a data set of drawn pictures in the folder `dir`. */
-STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run,
-                                          stk_error *err);
+STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options,
+                                               const stk_run *run, stk_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /*
  * stoker/stop.h - asking work in progress to end.
  *
- * The owner zero-initialises a stk_stop, hands it to a call that takes long, and may then ask for an
- * end from another thread or from a signal handler: stk_stop_request() is async-signal-safe. Work
- * looks at it between steps.
+ * The owner zero-initialises a stk_stop, hands it to a call that takes long, and may then ask for
+ * an end from another thread or from a signal handler: stk_stop_request() is async-signal-safe.
+ * Work looks at it between steps.
  */
 #ifndef STOKER_STOP_H
 #define STOKER_STOP_H
@@ -27,7 +27,8 @@ typedef struct stk_stop {
     atomic_int deadline_s; /* seconds allowed for ending once the level left NONE; 0: no limit */
 } stk_stop;
 
-/* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end. */
+/* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end.
+ */
 STK_API void stk_stop_request(stk_stop *stop, stk_stop_level level, int deadline_s);
 
 /* The level now; STK_STOP_NONE when stop is NULL. */

@@ -19,9 +19,9 @@ stk_status stk_backend_find(const char *device, const stk_backend **backend, con
         return STK_OK;
     }
     if (strncmp(device, "cuda", 4) == 0 && (device[4] == '\0' || device[4] == ':')) {
-        return STK_FAIL(err, STK_ERR_DEVICE,
-                        "--device %s: this version trains on the CPU only; use --device cpu or auto",
-                        device);
+        return STK_FAIL(
+            err, STK_ERR_DEVICE,
+            "--device %s: this version trains on the CPU only; use --device cpu or auto", device);
     }
     return STK_FAIL(err, STK_ERR_USAGE, "--device %s: give auto, cpu or cuda[:N]", device);
 }

@@ -26,7 +26,8 @@ static const stk_option options[] = {
      .min = 1,
      .max = 1e9,
      .metavar = "T",
-     .help = "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"},
+     .help =
+         "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"},
 };
 
 const stk_option_table stk_budget_option_table =

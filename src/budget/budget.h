@@ -18,26 +18,26 @@ extern const stk_option_table stk_budget_option_table;
 
 /* What is known at the moment of planning; a time that was not measured yet is NaN. */
 typedef struct stk_budget_facts {
-    double elapsed_s;        /* since the start of the process */
-    double budget_s;         /* NaN: none */
-    double share;            /* of the time that is left, for this fold: 1 for the last one */
-    int epochs_wanted;       /* 0: as many as fit */
-    int epoch;               /* from 1: the one that is being trained */
-    int64_t step;            /* steps done of it */
+    double elapsed_s;  /* since the start of the process */
+    double budget_s;   /* NaN: none */
+    double share;      /* of the time that is left, for this fold: 1 for the last one */
+    int epochs_wanted; /* 0: as many as fit */
+    int epoch;         /* from 1: the one that is being trained */
+    int64_t step;      /* steps done of it */
     int64_t steps_per_epoch;
-    double step_s;           /* seconds per training step */
-    double val_s;            /* seconds per validation */
-    double predict_s;        /* seconds for predicting the test set once */
+    double step_s;    /* seconds per training step */
+    double val_s;     /* seconds per validation */
+    double predict_s; /* seconds for predicting the test set once */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {
-    int epochs;          /* of this fold, the running one included; a part of one counts */
-    int64_t steps_left;  /* from now on; 0: stop */
-    bool cut;            /* the budget allows less than was wanted */
-    double reserve_s;    /* kept back at the end of the budget */
-    double epoch_s;      /* seconds of one epoch with its validation; NaN when not known */
-    double total_s;      /* from now to the end of this fold's training; NaN when not known */
-    double left_s;       /* from now to the end of the budget; NaN without one */
+    int epochs;         /* of this fold, the running one included; a part of one counts */
+    int64_t steps_left; /* from now on; 0: stop */
+    bool cut;           /* the budget allows less than was wanted */
+    double reserve_s;   /* kept back at the end of the budget */
+    double epoch_s;     /* seconds of one epoch with its validation; NaN when not known */
+    double total_s;     /* from now to the end of this fold's training; NaN when not known */
+    double left_s;      /* from now to the end of the budget; NaN without one */
 } stk_budget_plan;
 
 /* Epochs without a budget when none were asked for, and the most that a budget is filled with. */
@@ -46,7 +46,8 @@ typedef struct stk_budget_plan {
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
-/* The part of the budget that training must leave: 15 %, or what prediction was measured to need. */
+/* The part of the budget that training must leave: 15 %, or what prediction was measured to need.
+ */
 double stk_budget_reserve(double budget_s, double predict_s);
 
 #endif

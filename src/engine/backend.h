@@ -1,9 +1,9 @@
 /*
  * backend.h - the interface that every device implements.
  *
- * A backend compiles a whole graph: for one batch size it returns an executable that knows its exact
- * memory need and runs a training step or an inference. How it fuses, orders or autotunes is its
- * own business. Life cycle: open a device; make the state (the parameters of one model on that
+ * A backend compiles a whole graph: for one batch size it returns an executable that knows its
+ * exact memory need and runs a training step or an inference. How it fuses, orders or autotunes is
+ * its own business. Life cycle: open a device; make the state (the parameters of one model on that
  * device); compile one executable for training and one for inference on the same state; run; close
  * in the opposite order. A device and what was made from it belong to one thread at a time.
  */
@@ -59,8 +59,11 @@ typedef struct stk_step_output {
 } stk_step_output;
 
 /* Which of a parameter's tensors is read or written. */
-typedef enum stk_tensor_kind { STK_TENSOR_VALUE, STK_TENSOR_GRADIENT, STK_TENSOR_MOMENTUM }
-    stk_tensor_kind;
+typedef enum stk_tensor_kind {
+    STK_TENSOR_VALUE,
+    STK_TENSOR_GRADIENT,
+    STK_TENSOR_MOMENTUM
+} stk_tensor_kind;
 
 typedef struct stk_backend {
     const char *name; /* "cpu" */

@@ -48,10 +48,8 @@ static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
     }
     node.output = output;
     nodes[index] = node;
-    values[output] = (stk_value){.shape = shape,
-                                 .producer = index,
-                                 .last_consumer = -1,
-                                 .needs_grad = needs_grad};
+    values[output] = (stk_value){
+        .shape = shape, .producer = index, .last_consumer = -1, .needs_grad = needs_grad};
     return output;
 }
 
@@ -228,8 +226,8 @@ int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
                         .decay = true,
                         .init = STK_INIT_LINEAR,
                         .fan = inputs};
-    stk_param bias = {.rank = 1, .shape = {channels}, .trainable = true, .init = STK_INIT_LINEAR,
-                      .fan = inputs};
+    stk_param bias = {
+        .rank = 1, .shape = {channels}, .trainable = true, .init = STK_INIT_LINEAR, .fan = inputs};
     add_param(graph, &node, name, "weight", weight);
     add_param(graph, &node, name, "bias", bias);
     return failed(graph) ? STK_NO_VALUE : add_node(graph, node, (stk_shape){1, 1, channels});

@@ -24,10 +24,10 @@ typedef stk_node_needs stk_plan_needs(void *context, const stk_graph *graph, int
 typedef struct stk_plan {
     size_t batch;
     bool train;
-    size_t *values; /* offset of each value's activation; SIZE_MAX: it has none */
-    size_t *grads;  /* offset of each value's gradient; SIZE_MAX: none */
-    size_t *saved;  /* offset of each node's saved memory; SIZE_MAX: none */
-    size_t workspace;       /* offset of the one workspace that all nodes share */
+    size_t *values;   /* offset of each value's activation; SIZE_MAX: it has none */
+    size_t *grads;    /* offset of each value's gradient; SIZE_MAX: none */
+    size_t *saved;    /* offset of each node's saved memory; SIZE_MAX: none */
+    size_t workspace; /* offset of the one workspace that all nodes share */
     size_t workspace_bytes;
     size_t arena_bytes; /* all of it */
     bool *aliased;      /* per value: lies on its producer's input (in place) */

@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define TELL(events, callback, ...)                                         \
-    for (int i = 0; (events) != NULL && i < (events)->count; i++) {         \
-        const stk_observer *observer = (events)->observers[i];              \
-        if (observer->callback != NULL) {                                   \
-            observer->callback(observer->user, __VA_ARGS__);                \
-        }                                                                   \
+#define TELL(events, callback, ...)                                 \
+    for (int i = 0; (events) != NULL && i < (events)->count; i++) { \
+        const stk_observer *observer = (events)->observers[i];      \
+        if (observer->callback != NULL) {                           \
+            observer->callback(observer->user, __VA_ARGS__);        \
+        }                                                           \
     }
 
 void stk_events_add(stk_events *events, const stk_observer *observer) {

@@ -27,8 +27,8 @@ typedef struct stk_image {
 } stk_image;
 
 typedef struct stk_image_decoder {
-    const char *name;                                       /* "JPEG" */
-    bool (*recognises)(const uint8_t *bytes, size_t size);  /* by the first bytes */
+    const char *name;                                      /* "JPEG" */
+    bool (*recognises)(const uint8_t *bytes, size_t size); /* by the first bytes */
     /* Fills image (zeroed before); on failure leaves nothing to free. NULL: not built in. */
     stk_status (*decode)(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err);
 } stk_image_decoder;

@@ -38,8 +38,8 @@ static stk_status resolve_number(stk_options *options, const char *name, double 
     return stk_options_resolve(options, name, text, why, err);
 }
 
-static stk_status choose_model(stk_choice *choice, stk_options *options,
-                               const stk_job_options *job, stk_error *err) {
+static stk_status choose_model(stk_choice *choice, stk_options *options, const stk_job_options *job,
+                               stk_error *err) {
     const char *name = job->model != NULL ? job->model : AUTO_MODEL;
     stk_status status = stk_model_find(name, &choice->model, err);
     if (status != STK_OK) {
@@ -96,8 +96,8 @@ static stk_status choose_steps(stk_choice *choice, stk_options *options,
         }
     }
     if (status == STK_OK && stk_is_auto_double(train->lr)) {
-        choice->lr = AUTO_LR * sqrt((double)choice->batch * (double)train->accumulate /
-                                    AUTO_LR_BATCH);
+        choice->lr =
+            AUTO_LR * sqrt((double)choice->batch * (double)train->accumulate / AUTO_LR_BATCH);
         status = resolve_number(options, "lr", choice->lr, "auto", err);
     } else if (status == STK_OK) {
         choice->lr = train->lr * scale;
@@ -134,8 +134,9 @@ static stk_status choose_loader(stk_choice *choice, stk_options *options,
 
 /* "model convnet_s (auto), img-size 64 (auto), ..." */
 static void write_line(stk_choice *choice, const stk_options *options) {
-    static const char *const shown[] = {"model",  "img-size",  "batch",   "epochs",   "lr",   "folds",
-                                        "device", "precision", "workers", "prefetch", "seed", "budget"};
+    static const char *const shown[] = {"model",   "img-size", "batch",  "epochs",
+                                        "lr",      "folds",    "device", "precision",
+                                        "workers", "prefetch", "seed",   "budget"};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         char value[160];
         const char *text = stk_options_get(options, shown[i]);
@@ -186,8 +187,8 @@ void stk_choice_free(stk_choice *choice) {
     stk_str_free(&choice->line);
 }
 
-void stk_choice_tell(const stk_choice *choice, const stk_options *options,
-                     const stk_events *events, size_t train_count) {
+void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
+                     size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     char what[96];

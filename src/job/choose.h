@@ -30,7 +30,7 @@ STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size
 void stk_choice_free(stk_choice *choice);
 
 /* Tells the choices that need a reason of their own. */
-void stk_choice_tell(const stk_choice *choice, const stk_options *options,
-                     const stk_events *events, size_t train_count);
+void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
+                     size_t train_count);
 
 #endif

@@ -24,8 +24,8 @@ bool stk_clockwork_stopping(stk_clockwork *clock) {
 }
 
 double stk_clockwork_left(stk_clockwork *clock) {
-    double left = isnan(clock->budget_s) ? INFINITY
-                                         : clock->budget_s - stk_clockwork_elapsed(clock);
+    double left =
+        isnan(clock->budget_s) ? INFINITY : clock->budget_s - stk_clockwork_elapsed(clock);
     if (stk_clockwork_stopping(clock)) {
         int allowed = atomic_load(&clock->stop->deadline_s);
         if (allowed > 0) {

@@ -11,8 +11,8 @@
 
 typedef struct stk_clockwork {
     int64_t start_ns;
-    double budget_s; /* NaN: none */
-    stk_stop *stop;  /* borrowed, may be NULL */
+    double budget_s;      /* NaN: none */
+    stk_stop *stop;       /* borrowed, may be NULL */
     int64_t stop_seen_ns; /* when the request was first noticed; 0: not yet */
 } stk_clockwork;
 

@@ -20,17 +20,16 @@ typedef struct fold_run {
 } fold_run;
 
 stk_loader_config stk_job_loader(const stk_job *job, bool train) {
-    return (stk_loader_config){
-        .root = job->dataset->root,
-        .transform = {.size = job->choice.img_size,
-                      .train = train,
-                      .min_scale = job->loader_options->crop_scale,
-                      .flip = job->loader_options->flip,
-                      .crop_fraction = job->choice.model->crop_fraction},
-        .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
-        .workers = job->choice.loader.workers,
-        .slots = train ? job->choice.loader.slots : 2,
-        .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
+    return (stk_loader_config){.root = job->dataset->root,
+                               .transform = {.size = job->choice.img_size,
+                                             .train = train,
+                                             .min_scale = job->loader_options->crop_scale,
+                                             .flip = job->loader_options->flip,
+                                             .crop_fraction = job->choice.model->crop_fraction},
+                               .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+                               .workers = job->choice.loader.workers,
+                               .slots = train ? job->choice.loader.slots : 2,
+                               .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
 }
 
 /* First weights; each fold starts from its own. */
@@ -43,8 +42,8 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
             return STK_FAIL_MEMORY(err, "the parameters");
         }
         status = job->choice.backend->state_write(job->state, STK_TENSOR_MOMENTUM, p, values, err);
-        stk_graph_init_param(job->graph, p,
-                             (uint64_t)job->job_options->seed + (uint64_t)job->fold, values);
+        stk_graph_init_param(job->graph, p, (uint64_t)job->job_options->seed + (uint64_t)job->fold,
+                             values);
         if (status == STK_OK) {
             status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
         }
@@ -209,11 +208,11 @@ static void add_to_summary(fold_run *fold) {
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
                      (job->choice.epochs_wanted == 0 || job->plan.cut);
-    s->stop_reason = stopped                 ? "signal"
-                     : r->diverged           ? "error"
+    s->stop_reason = stopped                  ? "signal"
+                     : r->diverged            ? "error"
                      : r->ran_out_of_patience ? "patience"
-                     : by_budget             ? "budget"
-                                             : "epochs";
+                     : by_budget              ? "budget"
+                                              : "epochs";
     job->cut = job->cut || stopped || r->diverged || job->plan.cut;
     if (r->diverged) {
         stk_events_warning(&job->events,
@@ -233,8 +232,9 @@ static stk_status make_paths(fold_run *fold, stk_error *err) {
     if (status == STK_OK) {
         fold->best_path = stk_path_join(dir, "best.safetensors");
         fold->last_path = stk_path_join(dir, "last.safetensors");
-        status = fold->best_path != NULL && fold->last_path != NULL ? STK_OK
-                                                                    : STK_FAIL_MEMORY(err, "a path");
+        status = fold->best_path != NULL && fold->last_path != NULL
+                     ? STK_OK
+                     : STK_FAIL_MEMORY(err, "a path");
     }
     stk_mem_free(dir);
     return status;
@@ -276,8 +276,8 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK && fold.result.has_best && job->ballot.rows > 0 &&
         !stk_clockwork_must_write(&job->clock)) {
-        status = stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph,
-                                     err);
+        status =
+            stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph, err);
         if (status == STK_OK) {
             status = predict_test(job, err);
         }

@@ -36,9 +36,9 @@ typedef struct stk_job {
     char *submission; /* owned path; NULL without test rows */
     bool submitted;   /* the file exists */
     int folds;
-    int fold;         /* the one in work, from 0 */
-    int folds_done;   /* whose weights are saved */
-    bool cut;         /* some fold ended before what was asked for */
+    int fold;              /* the one in work, from 0 */
+    int folds_done;        /* whose weights are saved */
+    bool cut;              /* some fold ended before what was asked for */
     stk_budget_plan plan;  /* held: see pace in fold_run.c */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool planned_by_measure;

@@ -57,8 +57,8 @@ static stk_status read_args(predict_job *job, stk_error *err) {
         status = stk_json_parse(text, size, &job->args, &cause);
     }
     if (status != STK_OK) {
-        status = STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run,
-                          cause.message);
+        status =
+            STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
     }
     stk_mem_free(text);
     stk_mem_free(path);
@@ -107,8 +107,8 @@ static stk_dataset_options run_data(const predict_job *job) {
     options.label_column =
         options.label_column != NULL ? options.label_column : arg_text(job, "label_column");
     options.image_ext = options.image_ext != NULL ? options.image_ext : arg_text(job, "image_ext");
-    options.mismatch = mismatch != NULL && strcmp(mismatch, "skip") == 0 ? STK_MISMATCH_SKIP
-                                                                         : STK_MISMATCH_ERROR;
+    options.mismatch =
+        mismatch != NULL && strcmp(mismatch, "skip") == 0 ? STK_MISMATCH_SKIP : STK_MISMATCH_ERROR;
     options.rare_class = rare == NULL || strcmp(rare, "error") == 0 ? STK_RARE_ERROR
                          : strcmp(rare, "train") == 0               ? STK_RARE_TRAIN
                                                                     : STK_RARE_DROP;
@@ -238,16 +238,15 @@ static stk_status open_ballot(predict_job *job, stk_error *err) {
 }
 
 static stk_status write_predictions(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    const char *const *classes = job->model_count > 0 ? (const char *const *)job->info.classes
-                                                      : job->dataset->classes;
+    const char *const *classes =
+        job->model_count > 0 ? (const char *const *)job->info.classes : job->dataset->classes;
     const char *name = job->given->data != NULL ? "predictions.csv" : "submission.csv";
     char *path = job->options->out != NULL ? stk_mem_strdup(job->options->out)
                                            : stk_path_join(job->options->run, name);
-    stk_status status = path != NULL
-                            ? stk_submission_write(path, job->dataset, classes,
-                                                   (int)job->ballot.classes,
-                                                   stk_ballot_count(&job->ballot), err)
-                            : STK_FAIL_MEMORY(err, "a path");
+    stk_status status =
+        path != NULL ? stk_submission_write(path, job->dataset, classes, (int)job->ballot.classes,
+                                            stk_ballot_count(&job->ballot), err)
+                     : STK_FAIL_MEMORY(err, "a path");
     if (status == STK_OK) {
         stk_event_submission event = {.path = path,
                                       .status = job->model_count > 0 ? "complete" : "prior",

@@ -1,6 +1,6 @@
 /*
- * run_folder.c - a run's folder belongs to one process at a time: the lock in state/ says so, and it
- * ends with the process however that ends.
+ * run_folder.c - a run's folder belongs to one process at a time: the lock in state/ says so, and
+ * it ends with the process however that ends.
  */
 #include "job/run_folder.h"
 
@@ -69,10 +69,11 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     }
     stk_dir_list_free(&list);
     if (!has_file(folder->path, "args.json")) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--out %s: the folder is not empty and holds no run; give an empty or a new "
-                        "folder",
-                        folder->path);
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "--out %s: the folder is not empty and holds no run; give an empty or a new "
+            "folder",
+            folder->path);
     }
     status = lock_folder(folder, &taken, err);
     if (status == STK_OK && !taken) {
@@ -99,7 +100,8 @@ static stk_status claim_name(stk_run_folder *folder, const char *name, stk_error
     for (int i = 1; i < MOST_NUMBERS && status == STK_OK; i++) {
         bool made = false;
         stk_mem_free(folder->path);
-        folder->path = i == 1 ? stk_str_format("runs/%s", name) : stk_str_format("runs/%s-%d", name, i);
+        folder->path =
+            i == 1 ? stk_str_format("runs/%s", name) : stk_str_format("runs/%s-%d", name, i);
         status = folder->path != NULL ? stk_dir_claim(folder->path, &made, err)
                                       : STK_FAIL_MEMORY(err, "a path");
         if (made) {

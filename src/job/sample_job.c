@@ -5,7 +5,8 @@
 #include "base/pool.h"
 #include "stage/sample.h"
 
-stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run, stk_error *err) {
+stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run,
+                           stk_error *err) {
     const stk_sample_options *given = stk_options_values(options, &stk_sample_option_table);
     stk_sample_options sample = *given;
     stk_events events = {0};

@@ -56,9 +56,9 @@ static void count_bad(void *user, const stk_event_bad_image *event) {
 /* How many images one fold trains on. */
 static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
     stk_split split;
-    stk_status status = stk_dataset_split(job->dataset, job->dataset_options->val_fraction,
-                                          job->folds, 0, (uint64_t)job->job_options->seed, &split,
-                                          err);
+    stk_status status =
+        stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds, 0,
+                          (uint64_t)job->job_options->seed, &split, err);
     if (status == STK_OK) {
         *train = split.train_count;
         *val = job->folds <= 1 && job->dataset->val.count > 0 ? job->dataset->val.count
@@ -178,8 +178,8 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
         status = check_memory(job, err);
     }
     if (status == STK_OK) {
-        status = stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name,
-                                     err);
+        status =
+            stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name, err);
     }
     return status;
 }
@@ -208,7 +208,8 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
         stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
     }
     if (job->folds > 1 && job->dataset->val.count > 0) {
-        stk_events_warning(&job->events, "the %zu images of the validation folder are not used: "
+        stk_events_warning(&job->events,
+                           "the %zu images of the validation folder are not used: "
                            "--folds validates on parts of the training set",
                            job->dataset->val.count);
     }
@@ -258,10 +259,10 @@ static void finish_summary(stk_job *job, stk_status status) {
     bool trained = job->folds_done > 0;
     bool delivered = trained || job->submitted;
     bool whole = trained && !job->cut && job->folds_done == job->folds;
-    s->status = status != STK_OK || !delivered             ? "failed"
+    s->status = status != STK_OK || !delivered                                  ? "failed"
                 : !trained || (job->ballot.rows > 0 && job->ballot.models == 0) ? "prior"
-                : whole                                    ? "complete"
-                                                           : "partial";
+                : whole                                                         ? "complete"
+                                                                                : "partial";
     if (status != STK_OK) {
         s->stop_reason = "error";
     } else if (s->stop_reason == NULL) {
@@ -272,9 +273,9 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
     s->budget_s = job->clock.budget_s;
-    s->reserve_s = isnan(s->budget_s)          ? NAN
-                   : job->planned_total >= 0   ? job->plan.reserve_s
-                                               : stk_budget_reserve(s->budget_s, NAN);
+    s->reserve_s = isnan(s->budget_s)        ? NAN
+                   : job->planned_total >= 0 ? job->plan.reserve_s
+                                             : stk_budget_reserve(s->budget_s, NAN);
     s->batch = (int)job->choice.batch;
     s->workers = job->choice.loader.workers;
     s->prefetch = job->choice.loader.prefetch;

@@ -153,8 +153,8 @@ static stk_status fill(stk_loader *l, slot *s, uint64_t batch, size_t i, stk_err
     memset(out, 0, l->image_bytes);
     if (l->config.replace_bad) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "none of the %zu training images can be read; the first is %s", l->config.count,
-                        sample_at(l, 0)->path);
+                        "none of the %zu training images can be read; the first is %s",
+                        l->config.count, sample_at(l, 0)->path);
     }
     return STK_OK;
 }

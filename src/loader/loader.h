@@ -38,8 +38,8 @@ extern const stk_option_table stk_loader_option_table;
 typedef struct stk_loader_plan {
     int workers;
     int prefetch;
-    int slots;  /* workers x prefetch, cut to the memory; at least 2 */
-    bool cut;   /* the memory allowed fewer slots than were asked for */
+    int slots; /* workers x prefetch, cut to the memory; at least 2 */
+    bool cut;  /* the memory allowed fewer slots than were asked for */
 } stk_loader_plan;
 
 stk_loader_plan stk_loader_plan_make(const stk_loader_options *options, size_t batch, int img_size,
@@ -72,12 +72,12 @@ typedef struct stk_batch {
 } stk_batch;
 
 typedef struct stk_loader_counters {
-    uint64_t images;      /* decoded and transformed */
-    uint64_t bytes;       /* read */
-    uint64_t read_ns;     /* summed over workers */
-    uint64_t decode_ns;   /* summed over workers; decode and transform */
-    uint64_t wait_ns;     /* the consumer waited for a batch */
-    uint64_t bad;         /* samples that could not be used */
+    uint64_t images;    /* decoded and transformed */
+    uint64_t bytes;     /* read */
+    uint64_t read_ns;   /* summed over workers */
+    uint64_t decode_ns; /* summed over workers; decode and transform */
+    uint64_t wait_ns;   /* the consumer waited for a batch */
+    uint64_t bad;       /* samples that could not be used */
 } stk_loader_counters;
 
 typedef struct stk_loader stk_loader;
@@ -87,8 +87,7 @@ STK_CHECKED stk_status stk_loader_open(stk_loader **loader, const stk_loader_con
 void stk_loader_close(stk_loader *loader);
 
 /* The next batch, or NULL in *batch after the last one. Each must be released before two more. */
-STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch,
-                                       stk_error *err);
+STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch, stk_error *err);
 void stk_loader_release(stk_loader *loader, const stk_batch *batch);
 
 size_t stk_loader_batches_per_epoch(const stk_loader *loader);

@@ -11,8 +11,8 @@
 
 typedef struct stk_model {
     const char *name;
-    const char *about; /* a few words */
-    int img_size;      /* px, what it is usually trained at */
+    const char *about;    /* a few words */
+    int img_size;         /* px, what it is usually trained at */
     double crop_fraction; /* of the short side, in evaluation */
     float mean[3];
     float std[3];
@@ -29,8 +29,10 @@ typedef struct stk_model_family {
 extern const stk_model_family stk_resnet_family;
 extern const stk_model_family stk_convnet_family;
 
-#define STK_IMAGENET_MEAN {0.485f, 0.456f, 0.406f}
-#define STK_IMAGENET_STD {0.229f, 0.224f, 0.225f}
+#define STK_IMAGENET_MEAN \
+    { 0.485f, 0.456f, 0.406f }
+#define STK_IMAGENET_STD \
+    { 0.229f, 0.224f, 0.225f }
 
 /* By name; a timm tag behind a point ("resnet18.a1_in1k") is passed over. The error names the
  * nearest models. */
@@ -39,6 +41,5 @@ STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model,
 /* A model's graph for pictures of img_size px and that many classes. */
 STK_CHECKED stk_status stk_model_build(const stk_model *model, int img_size, int classes,
                                        stk_graph **graph, stk_error *err);
-
 
 #endif

@@ -69,10 +69,11 @@ stk_status stk_options_unknown(const stk_options *options, const char *where, co
         names[count++] = options->entries[i].option->name;
     }
     const char *nearest = stk_str_nearest(given, names, count);
-    return STK_FAIL(err, STK_ERR_USAGE, "%s%s: there is no such option of '%s'%s%s%s; stoker %s "
-                    "--help lists them", where, name, options->verb,
-                    nearest != NULL ? "; did you mean " : "", nearest != NULL ? prefix : "",
-                    nearest != NULL ? nearest : "", options->verb);
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "%s%s: there is no such option of '%s'%s%s%s; stoker %s "
+                    "--help lists them",
+                    where, name, options->verb, nearest != NULL ? "; did you mean " : "",
+                    nearest != NULL ? prefix : "", nearest != NULL ? nearest : "", options->verb);
 }
 
 /* The place of a value among the choices, other spellings included; -1 when it is none of them. */
@@ -94,12 +95,14 @@ static int find_choice(const char *choices, const char *text) {
 }
 
 void stk_options_expected(const stk_option *option, stk_str *out) {
-    static const char *const kinds[] = {
-        [STK_OPTION_TEXT] = "text",          [STK_OPTION_INT] = "a whole number",
-        [STK_OPTION_DOUBLE] = "a number",    [STK_OPTION_BOOL] = "true or false",
-        [STK_OPTION_BYTES] = "a size such as 512M or 50G",
-        [STK_OPTION_DURATION] = "a time such as 90s, 11m, 2h30m or 00:11:00",
-        [STK_OPTION_CHOICE] = ""};
+    static const char *const kinds[] = {[STK_OPTION_TEXT] = "text",
+                                        [STK_OPTION_INT] = "a whole number",
+                                        [STK_OPTION_DOUBLE] = "a number",
+                                        [STK_OPTION_BOOL] = "true or false",
+                                        [STK_OPTION_BYTES] = "a size such as 512M or 50G",
+                                        [STK_OPTION_DURATION] =
+                                            "a time such as 90s, 11m, 2h30m or 00:11:00",
+                                        [STK_OPTION_CHOICE] = ""};
     if (option->may_be_auto) {
         stk_str_append(out, "auto or ");
     }
@@ -229,9 +232,9 @@ static stk_status add_table(stk_options *options, size_t index, stk_error *err) 
         entry->option = option;
         entry->table = table;
         entry->field = option->noted ? NULL : (char *)options->values[index] + option->offset;
-        const char *fallback = option->fallback != NULL             ? option->fallback
-                               : option->type == STK_OPTION_BOOL    ? "false"
-                                                                    : "";
+        const char *fallback = option->fallback != NULL          ? option->fallback
+                               : option->type == STK_OPTION_BOOL ? "false"
+                                                                 : "";
         if (option->noted) {
             entry->text = stk_mem_strdup("");
             if (entry->text == NULL) {

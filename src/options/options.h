@@ -44,8 +44,8 @@ typedef enum stk_option_type {
 } stk_option_type;
 
 typedef struct stk_option {
-    const char *name;     /* with dashes; the flag is --name */
-    const char *aliases;  /* more names, divided by blanks; or NULL */
+    const char *name;    /* with dashes; the flag is --name */
+    const char *aliases; /* more names, divided by blanks; or NULL */
     stk_option_type type;
     size_t offset;        /* of the field in the table's struct; unused when noted */
     const char *fallback; /* the default as text; NULL: empty text */
@@ -55,20 +55,22 @@ typedef struct stk_option {
     double max;
     /* Values divided by blanks; other spellings of one are added with '=': "auto=true fp32=32". */
     const char *choices;
-    const char *metavar;  /* what stands for the value in help: "N" */
-    const char *help;     /* one line, no full stop */
+    const char *metavar; /* what stands for the value in help: "N" */
+    const char *help;    /* one line, no full stop */
 } stk_option;
 
 typedef struct stk_option_table {
-    const char *group;         /* heading in help */
+    const char *group; /* heading in help */
     const stk_option *options;
     size_t count;
-    size_t size;               /* of the struct that offsets refer to */
+    size_t size; /* of the struct that offsets refer to */
 } stk_option_table;
 
-#define STK_OPTION_TABLE(heading, array, type) \
-    { .group = (heading), .options = (array), .count = sizeof(array) / sizeof *(array), \
-      .size = sizeof(type) }
+#define STK_OPTION_TABLE(heading, array, type)                                            \
+    {                                                                                     \
+        .group = (heading), .options = (array), .count = sizeof(array) / sizeof *(array), \
+        .size = sizeof(type)                                                              \
+    }
 
 typedef enum stk_option_source {
     STK_FROM_DEFAULT,

@@ -94,8 +94,9 @@ void stk_options_markdown(const stk_options *options, stk_str *out) {
         const stk_option *option = entry->option;
         if (entry->table != group) {
             group = entry->table;
-            stk_str_appendf(out, "\n### %s\n\n| flag | also | default | meaning | values |\n"
-                                 "| --- | --- | --- | --- | --- |\n",
+            stk_str_appendf(out,
+                            "\n### %s\n\n| flag | also | default | meaning | values |\n"
+                            "| --- | --- | --- | --- | --- |\n",
                             group->group);
         }
         stk_str flag = {0};

@@ -20,8 +20,8 @@ typedef struct reader {
     stk_options *options;
     const char *path;
     yaml_parser_t parser;
-    char key[128];   /* "" between pairs */
-    int depth;       /* open mappings */
+    char key[128]; /* "" between pairs */
+    int depth;     /* open mappings */
     bool done;
 } reader;
 

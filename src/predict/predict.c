@@ -24,8 +24,7 @@ static void tell_bad(void *user, const char *path, const char *reason) {
     stk_events_bad_image(c->prediction->events, path, c->prediction->split, reason);
 }
 
-stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
-                               stk_error *err) {
+stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have, stk_error *err) {
     collector c = {.prediction = p, .probs = probs, .have = have};
     stk_compile_config config = {.batch = STK_PREDICT_BATCH, .train = false};
     stk_exec *exec = NULL;

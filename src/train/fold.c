@@ -19,11 +19,11 @@ typedef struct trainer {
     stk_loader *loader;
     stk_train_progress progress;
     stk_train_pace pace;
-    double schedule; /* 0 to 1 */
-    double lr;       /* of the last step */
-    int64_t micro_steps;        /* batches since the weights last moved */
-    int since_best;             /* epochs */
-    stk_metrics val;            /* of the running validation */
+    double schedule;     /* 0 to 1 */
+    double lr;           /* of the last step */
+    int64_t micro_steps; /* batches since the weights last moved */
+    int since_best;      /* epochs */
+    stk_metrics val;     /* of the running validation */
     /* sums of the running epoch */
     double loss_sum;
     double correct;
@@ -137,8 +137,9 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
                             .count = batch->count,
-                            .mix = stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
-                                                (uint64_t)p->steps_done, t->config->graph->img_size),
+                            .mix =
+                                stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
+                                             (uint64_t)p->steps_done, t->config->graph->img_size),
                             .label_smoothing = (float)o->label_smoothing,
                             .keep_gradients = keep,
                             .update = update ? &sgd : NULL};

@@ -12,8 +12,8 @@ typedef enum stk_metric {
     STK_METRIC_ACC1,     /* percent of samples whose likeliest class is right */
     STK_METRIC_LOGLOSS,  /* mean cross-entropy; less is better */
     STK_METRIC_MACRO_F1, /* mean over the classes of the harmonic mean of precision and recall */
-    STK_METRIC_AUC,      /* area under the ROC curve; more than two classes: mean of one against all */
-    STK_METRIC_QWK       /* quadratic weighted kappa, the classes taken as steps of a scale */
+    STK_METRIC_AUC, /* area under the ROC curve; more than two classes: mean of one against all */
+    STK_METRIC_QWK  /* quadratic weighted kappa, the classes taken as steps of a scale */
 } stk_metric;
 
 typedef struct stk_metrics {

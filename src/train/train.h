@@ -35,12 +35,12 @@ extern const stk_option_table stk_train_option_table;
 
 /* Where training stands, for whoever paces it. */
 typedef struct stk_train_progress {
-    int epoch;               /* from 1: the one that is being trained */
-    int64_t step;            /* steps done of this epoch */
+    int epoch;    /* from 1: the one that is being trained */
+    int64_t step; /* steps done of this epoch */
     int64_t steps_per_epoch;
-    int64_t steps_done;      /* of all epochs */
-    double step_s;           /* recent seconds per step; NaN before the second one */
-    double val_s;            /* seconds of the last validation; NaN before the first */
+    int64_t steps_done; /* of all epochs */
+    double step_s;      /* recent seconds per step; NaN before the second one */
+    double val_s;       /* seconds of the last validation; NaN before the first */
 } stk_train_progress;
 
 typedef struct stk_train_pace {
@@ -73,15 +73,15 @@ typedef struct stk_train_config {
 } stk_train_config;
 
 typedef struct stk_train_result {
-    int epochs_done;          /* whole ones and a last part */
+    int epochs_done; /* whole ones and a last part */
     bool ran_out_of_patience;
-    bool diverged;            /* the loss was not finite; nothing after the best is kept */
+    bool diverged; /* the loss was not finite; nothing after the best is kept */
     bool has_best;
     stk_event_epoch best;
-    double best_metric;       /* of the best epoch, by options->metric; NaN without validation */
-    double images;            /* trained on */
-    double train_s;           /* in steps, waiting included */
-    double wait_s;            /* waiting for batches */
+    double best_metric; /* of the best epoch, by options->metric; NaN without validation */
+    double images;      /* trained on */
+    double train_s;     /* in steps, waiting included */
+    double wait_s;      /* waiting for batches */
 } stk_train_result;
 
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,

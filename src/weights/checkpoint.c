@@ -83,17 +83,17 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
 stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk_state *state,
                                const stk_graph *graph, const stk_checkpoint_info *info,
                                stk_error *err) {
-    static const char *const keys[] = {"model", "classes", "img_size", "mean",
-                                       "std",   "crop_fraction", "epoch", "val/acc1"};
+    static const char *const keys[] = {"model", "classes",       "img_size", "mean",
+                                       "std",   "crop_fraction", "epoch",    "val/acc1"};
     stk_str texts[8] = {{0}};
     stk_tensor_note notes[8];
     stk_tensor *tensors = stk_mem_new((size_t)graph->param_count, sizeof *tensors);
     float *numbers = stk_mem_raw(graph->param_elements, sizeof *numbers);
     float *scratch = stk_mem_raw(graph->param_elements, sizeof *scratch);
-    stk_status status = tensors != NULL && numbers != NULL && scratch != NULL &&
-                                describe(info, texts)
-                            ? STK_OK
-                            : STK_FAIL_MEMORY(err, path);
+    stk_status status =
+        tensors != NULL && numbers != NULL && scratch != NULL && describe(info, texts)
+            ? STK_OK
+            : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         status = collect(backend, state, graph, tensors, numbers, scratch, err);
     }
@@ -235,8 +235,8 @@ stk_status stk_checkpoint_load(const char *path, const stk_backend *backend, stk
     }
     float *from = stk_mem_raw(graph->param_elements, sizeof *from);
     float *to = stk_mem_raw(graph->param_elements, sizeof *to);
-    status = from != NULL && to != NULL ? compare(path, &file, graph, err)
-                                        : STK_FAIL_MEMORY(err, path);
+    status =
+        from != NULL && to != NULL ? compare(path, &file, graph, err) : STK_FAIL_MEMORY(err, path);
     for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
         const stk_param *param = &graph->params[p];
         /* The file's numbers need not be aligned for floats. */

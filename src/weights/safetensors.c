@@ -15,8 +15,9 @@ static size_t dtype_bytes(const char *dtype) {
     static const struct {
         const char *name;
         size_t bytes;
-    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4},
-                 {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1}, {"U8", 1}, {"BOOL", 1}};
+    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
+                 {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2},
+                 {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(types[i].name, dtype) == 0) {
             return types[i].bytes;

@@ -45,10 +45,13 @@ static void reference_conv(const reference *r, const stk_node *node, const doubl
                                 continue;
                             }
                             for (int c = 0; c < in.channels; c++)
-                                sum += x[((n * (size_t)in.height + (size_t)iy) * (size_t)in.width +
-                                          (size_t)ix) * (size_t)in.channels + (size_t)c] *
-                                       w[((o * node->kernel + ky) * node->kernel + kx) *
-                                             in.channels + c];
+                                sum +=
+                                    x[((n * (size_t)in.height + (size_t)iy) * (size_t)in.width +
+                                       (size_t)ix) *
+                                          (size_t)in.channels +
+                                      (size_t)c] *
+                                    w[((o * node->kernel + ky) * node->kernel + kx) * in.channels +
+                                      c];
                         }
                     *y++ = sum;
                 }
@@ -73,8 +76,9 @@ static void reference_norm(const reference *r, const stk_node *node, const doubl
             var = param_of(r, node, 3)[c];
         }
         for (size_t i = 0; i < rows; i++) {
-            y[i * channels + c] = (x[i * channels + c] - mean) / sqrt(var + 1e-5) *
-                                      param_of(r, node, 0)[c] + param_of(r, node, 1)[c];
+            y[i * channels + c] =
+                (x[i * channels + c] - mean) / sqrt(var + 1e-5) * param_of(r, node, 0)[c] +
+                param_of(r, node, 1)[c];
         }
     }
 }
@@ -91,9 +95,11 @@ static void reference_max(const reference *r, const stk_node *node, const double
                         int iy = oy * node->stride + k / node->kernel - node->pad;
                         int ix = ox * node->stride + k % node->kernel - node->pad;
                         if (iy >= 0 && iy < in.height && ix >= 0 && ix < in.width) {
-                            best = fmax(best, x[((n * (size_t)in.height + (size_t)iy) *
-                                                     (size_t)in.width + (size_t)ix) *
-                                                    (size_t)in.channels + (size_t)c]);
+                            best = fmax(best,
+                                        x[((n * (size_t)in.height + (size_t)iy) * (size_t)in.width +
+                                           (size_t)ix) *
+                                              (size_t)in.channels +
+                                          (size_t)c]);
                         }
                     }
                     *y++ = best;
@@ -102,8 +108,8 @@ static void reference_max(const reference *r, const stk_node *node, const double
 
 static double reference_target(const stk_step_input *in, size_t i, int c) {
     double keep = in->mix.kind == STK_MIX_NONE ? 1 : in->mix.keep;
-    double hard = (c == in->labels[i] ? keep : 0) +
-                  (c == in->labels[in->count - 1 - i] ? 1 - keep : 0);
+    double hard =
+        (c == in->labels[i] ? keep : 0) + (c == in->labels[in->count - 1 - i] ? 1 - keep : 0);
     return in->label_smoothing / CLASSES + (1 - in->label_smoothing) * hard;
 }
 
@@ -111,8 +117,7 @@ static double reference_pixel(const stk_graph *g, const stk_step_input *in, size
     size_t floats = (size_t)g->img_size * (size_t)g->img_size * 3;
     size_t c = at % 3;
     double own = (in->images[i * floats + at] / 255.0 - g->mean[c]) / g->std[c];
-    double other =
-        (in->images[(in->count - 1 - i) * floats + at] / 255.0 - g->mean[c]) / g->std[c];
+    double other = (in->images[(in->count - 1 - i) * floats + at] / 255.0 - g->mean[c]) / g->std[c];
     int y = (int)(at / 3 / (size_t)g->img_size);
     int x = (int)(at / 3 % (size_t)g->img_size);
     switch (in->mix.kind) {
@@ -397,8 +402,7 @@ static int build_max_pool(stk_graph *g) {
 static int build_residual(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
     x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
-    int a = stk_graph_batch_norm(g, stk_graph_conv(g, x, "conv2", 4, 3, 1, 1), "bn2",
-                                 STK_INIT_ONE);
+    int a = stk_graph_batch_norm(g, stk_graph_conv(g, x, "conv2", 4, 3, 1, 1), "bn2", STK_INIT_ONE);
     int b = stk_graph_conv(g, x, "conv3", 4, 1, 1, 0);
     int y = stk_graph_relu(g, stk_graph_add(g, a, b));
     y = stk_graph_add(g, y, x);
@@ -439,10 +443,11 @@ static void residual_gradients(void) {
 
 static void loss_with_smoothing_and_mixing(void) {
     check_gradients(build_relu, 8, 5, (stk_mix){.kind = STK_MIX_MIXUP, .keep = 0.3f}, 0.1f);
-    check_gradients(build_relu, 8, 4,
-                    (stk_mix){.kind = STK_MIX_CUTMIX, .keep = 0.75f, .left = 2, .top = 1,
-                              .right = 6, .bottom = 5},
-                    0);
+    check_gradients(
+        build_relu, 8, 4,
+        (stk_mix){
+            .kind = STK_MIX_CUTMIX, .keep = 0.75f, .left = 2, .top = 1, .right = 6, .bottom = 5},
+        0);
 }
 
 static void inference_uses_running_statistics(void) {
@@ -476,7 +481,8 @@ static void running_statistics_follow_the_batch(void) {
         const stk_node *norm = &b.graph->nodes[2];
         REQUIRE(norm->op == STK_OP_BATCH_NORM);
         for (int k = 0; k < 2; k++) {
-            CHECK(!cpu->state_read(b.state, STK_TENSOR_VALUE, norm->params[2 + k], before[k], NULL));
+            CHECK(
+                !cpu->state_read(b.state, STK_TENSOR_VALUE, norm->params[2 + k], before[k], NULL));
         }
         CHECK(cpu->step(b.train, &in, &out, &b.err) == STK_OK);
         for (int k = 0; k < 2; k++) {
@@ -539,8 +545,11 @@ static void sgd_follows_its_formula(void) {
         REQUIRE(bench_open(&b, build_relu, 8, 4, 1));
         stk_step_input in = input_of(&b);
         stk_step_output out;
-        stk_update update = {.lr = 0.05f, .momentum = 0.8f, .weight_decay = 0.1f,
-                             .nesterov = nesterov == 1, .grad_scale = 0.5f};
+        stk_update update = {.lr = 0.05f,
+                             .momentum = 0.8f,
+                             .weight_decay = 0.1f,
+                             .nesterov = nesterov == 1,
+                             .grad_scale = 0.5f};
         in.update = &update;
         for (int p = 0; p < b.graph->param_count; p++) {
             const stk_param *param = &b.graph->params[p];

@@ -26,19 +26,19 @@ typedef struct conv_shape {
     stk_shape in;
     stk_shape out;
     int kernel, stride, pad;
-    size_t depth;    /* floats in a patch: kernel * kernel * input channels */
-    size_t filters;  /* output channels */
-    size_t pixels;   /* output pixels of one image */
-    bool direct;     /* patches are the pixels themselves */
-    size_t group;    /* images that one task takes */
-    size_t strip;    /* patches laid out at a time */
+    size_t depth;   /* floats in a patch: kernel * kernel * input channels */
+    size_t filters; /* output channels */
+    size_t pixels;  /* output pixels of one image */
+    bool direct;    /* patches are the pixels themselves */
+    size_t group;   /* images that one task takes */
+    size_t strip;   /* patches laid out at a time */
 } conv_shape;
 
 typedef struct conv_job {
     const cpu_call *call;
     conv_shape s;
-    float *scratch;    /* one strip per thread */
-    float *parts;      /* (part_count, filters, depth) */
+    float *scratch; /* one strip per thread */
+    float *parts;   /* (part_count, filters, depth) */
     size_t part_count;
 } conv_job;
 
@@ -80,8 +80,8 @@ static stk_node_needs conv_needs(const stk_graph *graph, const stk_node *node, s
 static conv_job job_of(const cpu_call *call) {
     conv_job job = {.call = call, .s = shape_of(call->graph, call->node)};
     job.scratch = call->workspace;
-    size_t strips = job.s.direct ? 0
-                                 : (size_t)stk_pool_threads(call->pool) * job.s.strip * job.s.depth;
+    size_t strips =
+        job.s.direct ? 0 : (size_t)stk_pool_threads(call->pool) * job.s.strip * job.s.depth;
     job.parts = (float *)call->workspace + strips;
     return job;
 }

@@ -14,10 +14,14 @@
 #include "base/mem.h"
 
 static const cpu_kernel *const kernels[STK_OP_COUNT] = {
-    [STK_OP_INPUT] = &stk_cpu_input,       [STK_OP_CONV] = &stk_cpu_conv,
-    [STK_OP_BATCH_NORM] = &stk_cpu_batch_norm, [STK_OP_RELU] = &stk_cpu_relu,
-    [STK_OP_ADD] = &stk_cpu_add,           [STK_OP_MAX_POOL] = &stk_cpu_max_pool,
-    [STK_OP_AVG_POOL] = &stk_cpu_avg_pool, [STK_OP_LINEAR] = &stk_cpu_linear,
+    [STK_OP_INPUT] = &stk_cpu_input,
+    [STK_OP_CONV] = &stk_cpu_conv,
+    [STK_OP_BATCH_NORM] = &stk_cpu_batch_norm,
+    [STK_OP_RELU] = &stk_cpu_relu,
+    [STK_OP_ADD] = &stk_cpu_add,
+    [STK_OP_MAX_POOL] = &stk_cpu_max_pool,
+    [STK_OP_AVG_POOL] = &stk_cpu_avg_pool,
+    [STK_OP_LINEAR] = &stk_cpu_linear,
     [STK_OP_LOSS] = &stk_cpu_loss,
 };
 
@@ -28,7 +32,7 @@ struct stk_device {
 struct stk_state {
     stk_device *device;
     const stk_graph *graph;
-    float *values;    /* graph->param_elements of each, parameters one behind the other */
+    float *values; /* graph->param_elements of each, parameters one behind the other */
     float *gradients;
     float *momentum;
 };
@@ -174,8 +178,7 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
             status = STK_FAIL(err, STK_ERR_MEMORY,
                               "batch %zu at %d px needs %zu MB of memory, which cannot be had; use "
                               "a smaller --batch or --img-size",
-                              config->batch, state->graph->img_size,
-                              exec->plan.arena_bytes >> 20);
+                              config->batch, state->graph->img_size, exec->plan.arena_bytes >> 20);
         }
     }
     if (status != STK_OK) {

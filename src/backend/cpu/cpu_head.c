@@ -43,8 +43,8 @@ static float target(const cpu_call *call, size_t i, int c) {
     const stk_step_input *step = call->step;
     float keep = step->mix.kind == STK_MIX_NONE ? 1 : step->mix.keep;
     float base = step->label_smoothing / (float)call->out.channels;
-    float hard = (c == step->labels[i] ? keep : 0) +
-                 (c == step->labels[call->batch - 1 - i] ? 1 - keep : 0);
+    float hard =
+        (c == step->labels[i] ? keep : 0) + (c == step->labels[call->batch - 1 - i] ? 1 - keep : 0);
     return base + (1 - step->label_smoothing) * hard;
 }
 

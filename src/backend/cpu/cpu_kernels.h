@@ -2,9 +2,9 @@
  * cpu_kernels.h - inside the CPU backend: one kernel per operation.
  *
  * A kernel says what memory it needs, computes a node's output, and computes the gradients of its
- * inputs and parameters. All tensors are float32 and lie as (N, H, W, C). Work is divided into tasks
- * by shapes alone, never by the number of threads, and partial sums are added in a fixed order: the
- * same input gives the same bits on one thread or on many.
+ * inputs and parameters. All tensors are float32 and lie as (N, H, W, C). Work is divided into
+ * tasks by shapes alone, never by the number of threads, and partial sums are added in a fixed
+ * order: the same input gives the same bits on one thread or on many.
  */
 #ifndef STK_BACKEND_CPU_KERNELS_H
 #define STK_BACKEND_CPU_KERNELS_H
@@ -18,10 +18,10 @@ typedef struct cpu_call {
     stk_pool *pool;
     const stk_graph *graph;
     const stk_node *node;
-    size_t batch;   /* samples in this call */
-    bool train;     /* batch norm uses the batch's statistics */
-    stk_shape in;   /* of x[0] */
-    stk_shape out;  /* of y */
+    size_t batch;  /* samples in this call */
+    bool train;    /* batch norm uses the batch's statistics */
+    stk_shape in;  /* of x[0] */
+    stk_shape out; /* of y */
     const float *x[2];
     float *y;
     const float *dy;

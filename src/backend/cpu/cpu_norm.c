@@ -16,11 +16,11 @@
 
 typedef struct norm_job {
     const cpu_call *call;
-    size_t rows;     /* pixels of the whole batch */
+    size_t rows; /* pixels of the whole batch */
     size_t channels;
-    float *mean;     /* channels; saved */
-    float *invstd;   /* channels; saved */
-    float *partial;  /* (strips, 2, channels) */
+    float *mean;      /* channels; saved */
+    float *invstd;    /* channels; saved */
+    float *partial;   /* (strips, 2, channels) */
     float *a, *b, *c; /* channels: coefficients of the element-wise pass; behind partial */
 } norm_job;
 
@@ -34,9 +34,9 @@ static stk_node_needs norm_needs(const stk_graph *graph, const stk_node *node, s
     stk_shape shape = graph->values[node->output].shape;
     size_t channels = (size_t)shape.channels;
     size_t rows = batch * (size_t)shape.height * (size_t)shape.width;
-    return (stk_node_needs){
-        .saved_bytes = train ? 2 * channels * sizeof(float) : 0,
-        .workspace_bytes = (2 * strips_of(rows) + 3) * channels * sizeof(float)};
+    return (stk_node_needs){.saved_bytes = train ? 2 * channels * sizeof(float) : 0,
+                            .workspace_bytes =
+                                (2 * strips_of(rows) + 3) * channels * sizeof(float)};
 }
 
 static norm_job job_of(const cpu_call *call) {

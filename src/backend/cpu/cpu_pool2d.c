@@ -25,7 +25,8 @@ static void max_window(const cpu_call *call, const float *image, int y0, int x0,
             if (y < 0 || y >= call->in.height || x < 0 || x >= call->in.width) {
                 continue;
             }
-            const float *pixel = image + ((size_t)y * (size_t)call->in.width + (size_t)x) * channels;
+            const float *pixel =
+                image + ((size_t)y * (size_t)call->in.width + (size_t)x) * channels;
             uint8_t position = (uint8_t)(ky * kernel + kx);
             for (size_t c = 0; c < channels; c++) {
                 bool wins = first || pixel[c] > best[c];
