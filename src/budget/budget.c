@@ -33,9 +33,12 @@ static const stk_option options[] = {
 const stk_option_table stk_budget_option_table =
     STK_OPTION_TABLE("Time", options, stk_budget_options);
 
+static double measured_need(double predict_s) {
+    return isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
+}
+
 double stk_budget_reserve(double budget_s, double predict_s) {
-    double measured = isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
-    return fmax(RESERVE_SHARE * budget_s, measured);
+    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s));
 }
 
 /* Without a budget: what was asked for. */
@@ -59,7 +62,8 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
     double time = (plan.left_s - plan.reserve_s) * f->share;
     int64_t rest = f->steps_per_epoch - f->step; /* of the running epoch */
-    if (time <= 0) {
+    double slack = f->step > 0 ? (plan.reserve_s - measured_need(f->predict_s)) / 2 : 0;
+    if (time + slack <= 0) {
         plan.epochs = f->epoch;
         plan.cut = true;
         return plan;
@@ -71,7 +75,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         return plan;
     }
     double this_epoch_s = (double)rest * f->step_s + val_s;
-    if (time < this_epoch_s) {
+    if (time + slack < this_epoch_s) {
         double steps = floor((time - val_s) / f->step_s);
         plan.epochs = f->epoch;
         plan.cut = true;
@@ -79,7 +83,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         plan.total_s = (double)plan.steps_left * f->step_s + val_s;
         return plan;
     }
-    double more = floor((time - this_epoch_s) / epoch_s);
+    double more = fmax(floor((time - this_epoch_s) / epoch_s), 0);
     double wanted = most - f->epoch;
     double epochs = fmin(more, wanted);
     plan.cut = more < wanted && f->epochs_wanted > 0;

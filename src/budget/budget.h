@@ -44,6 +44,10 @@ typedef struct stk_budget_plan {
 #define STK_BUDGET_DEFAULT_EPOCHS 20
 #define STK_BUDGET_MOST_EPOCHS 200
 
+/*
+ * New epochs are begun only when they end before the reserve. The running one may use half of what
+ * the reserve holds beyond the measured need: otherwise noise in the timing would cut it short.
+ */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
 /* The part of the budget that training must leave: 15 %, or what prediction was measured to need.

@@ -1,6 +1,7 @@
 /* fold_run.c - one fold of a run: weights, pace, checkpoints, predictions. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -9,6 +10,9 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"
+
+/* Steps before a plan is made from their times. */
+#define MEASURED_STEPS 5
 
 typedef struct fold_run {
     stk_job *job;
@@ -71,6 +75,11 @@ static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
     stk_events_plan(&job->events, &event);
 }
 
+/* A plan is worth a line when it is the first that was measured, or differs much from the last. */
+static bool is_news(const stk_job *job) {
+    return job->told_epochs == 0 || abs(job->plan.epochs - job->told_epochs) * 4 > job->told_epochs;
+}
+
 /*
  * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
  * when the running epoch cannot be finished any more; in between noise in the timing would only
@@ -90,21 +99,37 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
                               .val_s = progress->val_s,
                               .predict_s = predict_seconds(fold, progress->val_s)};
     stk_budget_plan plan = stk_budget_make(&facts);
+    job->predict_s = facts.predict_s;
     int64_t total = progress->steps_done + plan.steps_left;
     int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
-    bool measured = !isnan(progress->step_s);
+    bool measured = progress->steps_done > MEASURED_STEPS || progress->epoch > 1;
     bool first = measured && !job->planned_by_measure;
     if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
         job->plan = plan;
         job->planned_total = total;
         job->planned_by_measure = measured;
-        if (measured && (progress->step == 0 || first)) {
+        if (measured && is_news(job)) {
             tell_plan(job, progress);
+            job->told_epochs = plan.epochs;
         }
     }
-    return (stk_train_pace){.epochs = job->plan.epochs,
-                            .total_steps = job->planned_total,
-                            .stop = stk_clockwork_stopping(&job->clock)};
+    bool stopping = stk_clockwork_stopping(&job->clock);
+    if (stopping && !job->told_stop) {
+        job->told_stop = true;
+        stk_events_decision(&job->events, "stopping",
+                            "the best weights are kept and predicted with; Ctrl-C again ends at "
+                            "once");
+    }
+    return (stk_train_pace){
+        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = stopping};
+}
+
+/* A validation ends when only the time for predicting with the best weights so far is left. */
+static bool validation_must_end(void *user) {
+    fold_run *fold = user;
+    double needed = fold->job->predict_s;
+    return stk_clockwork_must_write(&fold->job->clock) ||
+           (needed > 0 && stk_clockwork_left(&fold->job->clock) < needed);
 }
 
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
@@ -151,7 +176,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
         .hooks = {.user = fold,
                   .pace = pace,
                   .checkpoint = checkpoint,
-                  .validation_halt = {stk_clockwork_must_write, &job->clock}}};
+                  .validation_halt = {validation_must_end, fold}}};
     config.train.samples = job->dataset->train.items;
     config.train.indices = fold->split.train;
     config.train.count = fold->split.train_count;
@@ -261,6 +286,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job};
     job->planned_total = -1;
     job->planned_by_measure = false;
+    job->told_epochs = 0;
     stk_status status = make_split(&fold, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);

@@ -41,7 +41,10 @@ typedef struct stk_job {
     bool cut;              /* some fold ended before what was asked for */
     stk_budget_plan plan;  /* held: see pace in fold_run.c */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
-    bool planned_by_measure;
+    bool planned_by_measure; /* the held plan rests on measured steps */
+    int told_epochs;         /* of the last plan that was told; 0: none */
+    bool told_stop;
+    double predict_s; /* estimate for the test set; NaN: not known */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
 } stk_job;

@@ -344,6 +344,7 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->folds = (int)job->job_options->folds;
     job->folder.lock_fd = -1;
     job->planned_total = -1;
+    job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
     job->summary.best_metric = NAN;
     job->summary.status = "failed";

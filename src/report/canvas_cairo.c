@@ -11,26 +11,6 @@
 #include "base/mem.h"
 #include "report/text.h"
 
-/*
- * Cairo keeps fonts for the life of the process, and fontconfig refers to parts of them by offsets,
- * which a leak checker cannot follow. Sanitized builds are told so here, once for every program.
- */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CHECKS_LEAKS 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(CHECKS_LEAKS)
-STK_API const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libfontconfig\n";
-}
-STK_API const char *__lsan_default_options(void);
-const char *__lsan_default_options(void) {
-    return "print_suppressions=0";
-}
-#endif
-
 typedef struct cairo_canvas {
     stk_canvas base;
     stk_canvas_format format;

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* How much one step moves the estimate of the seconds per step. */
-#define STEP_WEIGHT 0.1
+/* How much one step moves the estimate of the seconds per step, once there are enough of them. */
+#define STEP_WEIGHT 0.05
 
 typedef struct trainer {
     const stk_train_config *config;
@@ -108,10 +108,14 @@ static void ask_pace(trainer *t) {
     t->schedule += left > 0 ? (1 - t->schedule) / (double)left : 0;
 }
 
+/* A mean of the first steps that becomes a moving one; the first step warms memory up. */
 static void note_step_time(trainer *t, double seconds) {
     stk_train_progress *p = &t->progress;
-    if (p->steps_done > 1) { /* the first step touches memory for the first time */
-        p->step_s = isnan(p->step_s) ? seconds : p->step_s + STEP_WEIGHT * (seconds - p->step_s);
+    int64_t counted = p->steps_done - 1;
+    if (counted == 1) {
+        p->step_s = seconds;
+    } else if (counted > 1) {
+        p->step_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - p->step_s);
     }
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
