@@ -186,33 +186,74 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
-static stk_prediction prediction_of(const stk_job *job, const char *split) {
-    return (stk_prediction){.backend = job->choice.backend,
-                            .state = job->state,
-                            .graph = job->graph,
-                            .data = stk_job_loader(job, false),
-                            .split = split,
-                            .events = &job->events};
+/* What the weights in the state say of samples; *probs and *have are freed by the caller. */
+static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
+                                    const size_t *indices, size_t count, double **probs,
+                                    bool **have, stk_error *err) {
+    stk_prediction prediction = {.backend = job->choice.backend,
+                                 .state = job->state,
+                                 .graph = job->graph,
+                                 .data = stk_job_loader(job, false),
+                                 .split = split,
+                                 .events = &job->events,
+                                 .halt = {stk_clockwork_must_write, &job->clock}};
+    prediction.data.samples = samples;
+    prediction.data.indices = indices;
+    prediction.data.count = count;
+    *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
+    *have = stk_mem_new(count, sizeof **have);
+    return *probs != NULL && *have != NULL ? stk_predict_samples(&prediction, *probs, *have, err)
+                                           : STK_FAIL_MEMORY(err, "predictions");
 }
 
-/* What the best weights say of the test set joins the ballot. */
+/* The test set joins the ballot, and a better submission replaces the one before. */
 static stk_status predict_test(stk_job *job, stk_error *err) {
-    stk_ballot *ballot = &job->ballot;
-    double *probs = stk_mem_new(ballot->rows, ballot->classes * sizeof *probs);
-    bool *have = stk_mem_new(ballot->rows, sizeof *have);
-    stk_prediction prediction = prediction_of(job, "test");
-    prediction.data.samples = job->dataset->test.items;
-    prediction.data.count = ballot->rows;
-    prediction.halt = (stk_halt){stk_clockwork_must_write, &job->clock};
-    stk_status status = probs != NULL && have != NULL
-                            ? stk_predict_samples(&prediction, probs, have, err)
-                            : STK_FAIL_MEMORY(err, "predictions");
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
+                                          job->ballot.rows, &probs, &have, err);
     if (status == STK_OK) {
-        stk_ballot_add(ballot, probs, have);
+        stk_ballot_add(&job->ballot, probs, have);
+        bool whole = !job->cut && job->fold + 1 == job->folds;
+        status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
+}
+
+/* The fold's own validation samples go to oof.csv. */
+static stk_status predict_oof(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
+                                          fold->split.val_count, &probs, &have, err);
+    if (status == STK_OK) {
+        char *path = stk_run_folder_file(&job->folder, "oof.csv");
+        stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
+        status = path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
+        stk_mem_free(path);
+    }
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    return status;
+}
+
+/* The test set first: it is what was asked for, and time may be short. */
+static stk_status predict(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    bool test = job->ballot.rows > 0;
+    bool oof = job->folds > 1;
+    if (!fold->result.has_best || (!test && !oof) || stk_clockwork_must_write(&job->clock)) {
+        return STK_OK;
+    }
+    stk_status status =
+        stk_checkpoint_load(fold->best_path, job->choice.backend, job->state, job->graph, err);
+    if (status == STK_OK && test) {
+        status = predict_test(job, err);
+    }
+    return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
 static void add_to_summary(fold_run *fold) {
@@ -300,17 +341,8 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         add_to_summary(&fold);
     }
-    if (status == STK_OK && fold.result.has_best && job->ballot.rows > 0 &&
-        !stk_clockwork_must_write(&job->clock)) {
-        status =
-            stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph, err);
-        if (status == STK_OK) {
-            status = predict_test(job, err);
-        }
-        if (status == STK_OK) {
-            bool whole = !job->cut && job->fold + 1 == job->folds;
-            status = stk_job_submit(job, whole ? "complete" : "partial", err);
-        }
+    if (status == STK_OK) {
+        status = predict(&fold, err);
     }
     stk_split_free(&fold.split);
     stk_mem_free(fold.best_path);

@@ -10,6 +10,7 @@
 #include "job/choose.h"
 #include "job/clockwork.h"
 #include "job/job_options.h"
+#include "job/oof.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
@@ -33,6 +34,7 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state *state;
     stk_ballot ballot;
+    stk_oof oof; /* only with folds */
     char *submission; /* owned path; NULL without test rows */
     bool submitted;   /* the file exists */
     int folds;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/locale.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "dataset/dataset.h"
@@ -306,7 +307,9 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
         job.clock.stop = run->stop;
         stk_events_add(&job.events, run->observer);
     }
+    stk_locale locale = stk_locale_enter();
     stk_status status = run_job(&job, outcome, err);
+    stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
              job.options->run != NULL ? job.options->run : "");
     outcome->best_acc1 = job.ballot.models > 0 ? job.acc1_sum / job.ballot.models : NAN;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "job/job_state.h"
@@ -214,6 +215,12 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
                            job->dataset->val.count);
     }
     tell_early_words(words, &job->events);
+    if (job->folds > 1) {
+        status = stk_oof_open(&job->oof, job->dataset, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
     status = stk_ballot_open(&job->ballot, job->dataset->test.count,
                              (size_t)job->dataset->class_count, err);
     if (status == STK_OK && job->ballot.rows > 0) {
@@ -325,6 +332,7 @@ static void free_job(stk_job *job) {
     }
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);
+    stk_oof_free(&job->oof);
     stk_runfiles_free(job->files);
     stk_choice_free(&job->choice);
     stk_run_folder_close(&job->folder);
@@ -364,6 +372,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     words.observer.user = &words;
     size_t train = 0;
     size_t val = 0;
+    stk_locale locale = stk_locale_enter();
     open_job(&job, options, run);
     stk_status status = prepare(&job, &words, &train, &val, err);
     if (status == STK_OK) {
@@ -384,5 +393,6 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     }
     stk_str_free(&words.text);
     free_job(&job);
+    stk_locale_leave(locale);
     return status;
 }

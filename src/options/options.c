@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/locale.h"
 #include "base/mem.h"
 #include "options/store.h"
 
@@ -341,8 +342,13 @@ void stk_options_noted(const stk_options *options, stk_str *out) {
 stk_status stk_options_set(stk_options *options, const char *name, const char *value,
                            stk_error *err) {
     stk_option_entry *entry = stk_options_find(options, name);
-    return entry != NULL ? stk_options_assign(entry, value, STK_FROM_FLAG, name, err)
-                         : stk_options_unknown(options, "", "", name, err);
+    if (entry == NULL) {
+        return stk_options_unknown(options, "", "", name, err);
+    }
+    stk_locale locale = stk_locale_enter();
+    stk_status status = stk_options_assign(entry, value, STK_FROM_FLAG, name, err);
+    stk_locale_leave(locale);
+    return status;
 }
 
 const char *stk_options_get(const stk_options *options, const char *name) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/locale.h"
 #include "base/mem.h"
 #include "options/store.h"
 
@@ -131,7 +132,9 @@ stk_status stk_options_load(stk_options *options, const char *path, stk_error *e
     if (stk_file_read(path, MAX_CONFIG_BYTES, &text, &size, &cause) != STK_OK) {
         return STK_FAIL(err, STK_ERR_USAGE, "--config: %s", cause.message);
     }
+    stk_locale locale = stk_locale_enter();
     stk_status status = read_yaml(options, path, text, size, err);
+    stk_locale_leave(locale);
     stk_mem_free(text);
     return status;
 }

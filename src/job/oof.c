@@ -1,0 +1,70 @@
+/* oof.c - collecting and writing out-of-fold predictions. */
+#include "job/oof.h"
+
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+stk_status stk_oof_open(stk_oof *oof, const stk_dataset *dataset, stk_error *err) {
+    size_t rows = dataset->train.count;
+    oof->dataset = dataset;
+    oof->probs = stk_mem_new(rows, (size_t)dataset->class_count * sizeof *oof->probs);
+    oof->fold = stk_mem_raw(rows, sizeof *oof->fold);
+    if (oof->probs == NULL || oof->fold == NULL) {
+        stk_oof_free(oof);
+        return STK_FAIL_MEMORY(err, "out-of-fold predictions");
+    }
+    memset(oof->fold, 0xFF, rows * sizeof *oof->fold); /* -1 */
+    return STK_OK;
+}
+
+void stk_oof_free(stk_oof *oof) {
+    stk_mem_free(oof->probs);
+    stk_mem_free(oof->fold);
+    memset(oof, 0, sizeof *oof);
+}
+
+void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
+                 const bool *have) {
+    size_t classes = (size_t)oof->dataset->class_count;
+    for (size_t i = 0; i < count; i++) {
+        if (have[i]) {
+            oof->fold[indices[i]] = fold;
+            memcpy(oof->probs + indices[i] * classes, probs + i * classes,
+                   classes * sizeof *probs);
+        }
+    }
+}
+
+stk_status stk_oof_write(const stk_oof *oof, const char *path, stk_error *err) {
+    const stk_dataset *d = oof->dataset;
+    size_t classes = (size_t)d->class_count;
+    stk_str text = {0};
+    stk_str_append(&text, "id,label,fold");
+    for (size_t c = 0; c < classes; c++) {
+        stk_str_append(&text, ",");
+        stk_csv_append(&text, d->classes[c]);
+    }
+    stk_str_append(&text, "\n");
+    for (size_t i = 0; i < d->train.count; i++) {
+        if (oof->fold[i] < 0) {
+            continue;
+        }
+        stk_csv_append(&text, d->train.items[i].id);
+        stk_str_append(&text, ",");
+        stk_csv_append(&text, d->classes[d->train.items[i].label]);
+        stk_str_appendf(&text, ",%d", oof->fold[i]);
+        for (size_t c = 0; c < classes; c++) {
+            stk_str_appendf(&text, ",%.9g", oof->probs[i * classes + c]);
+        }
+        stk_str_append(&text, "\n");
+    }
+    stk_status status = stk_str_ok(&text)
+                            ? stk_file_write(path, stk_str_text(&text), text.length, err)
+                            : STK_FAIL_MEMORY(err, path);
+    stk_str_free(&text);
+    return status;
+}
