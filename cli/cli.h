@@ -45,8 +45,13 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
 /* Tells the error if status is one, frees everything, and gives the exit code. */
 int cli_close(cli_session *session, stk_status status, const stk_error *err);
 
-/* From here on SIGINT and SIGTERM ask session.run.stop to end; a second SIGINT ends at once. */
-void cli_catch_signals(void);
+/*
+ * A verb that is one job: reads the command line, runs the job, ends. A word without a flag is the
+ * value of the option `word_means`: `stoker train pictures` says as clearly what is meant.
+ */
+int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
+                                  stk_error *err));
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);

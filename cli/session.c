@@ -29,7 +29,8 @@ static void on_signal(int number) {
     stk_stop_request(&stop_request, STK_STOP_SOON, number == SIGTERM ? TERM_DEADLINE_S : 0);
 }
 
-void cli_catch_signals(void) {
+/* From here on SIGINT and SIGTERM ask for an end; a second SIGINT ends at once. */
+static void catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -108,7 +109,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         *exit_code = cli_close(session, status, &err);
         return false;
     }
-    cli_catch_signals();
+    catch_signals();
     return true;
 }
 
@@ -121,4 +122,23 @@ int cli_close(cli_session *session, stk_status status, const stk_error *err) {
     }
     /* A reader that went away early (head, less) is no failure: the run folder has everything. */
     return stk_status_exit_code(status);
+}
+
+int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
+                                  stk_error *err)) {
+    cli_session session;
+    stk_error err = {0};
+    stk_status status = STK_OK;
+    int exit_code = 0;
+    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+        return exit_code;
+    }
+    if (session.word_count > 0) {
+        status = stk_options_set(session.options, word_means, session.words[0], &err);
+    }
+    if (status == STK_OK) {
+        status = job(session.options, &session.run, NULL, &err);
+    }
+    return cli_close(&session, status, &err);
 }

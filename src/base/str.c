@@ -123,6 +123,32 @@ bool stk_str_ends_with_nocase(const char *text, const char *tail) {
     return n >= m && strcasecmp(text + n - m, tail) == 0;
 }
 
+/* The well-formed sequences of Unicode, table 3-7. */
+size_t stk_utf8_length(const char *text, size_t left) {
+    const unsigned char *p = (const unsigned char *)text;
+    if (p[0] < 0x80) {
+        return 1;
+    }
+    size_t length = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
+                    : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
+                    : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
+                                                   : 0;
+    if (length == 0 || length > left) {
+        return 0;
+    }
+    unsigned lowest = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned highest = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < lowest || p[1] > highest) {
+        return 0;
+    }
+    for (size_t i = 2; i < length; i++) {
+        if (p[i] < 0x80 || p[i] > 0xBF) {
+            return 0;
+        }
+    }
+    return length;
+}
+
 /* Levenshtein's distance with one row; both words are at most NEAREST_MAX long. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
     size_t row[NEAREST_MAX + 1];

@@ -43,6 +43,12 @@ bool stk_str_equal_nocase(const char *a, const char *b);
 bool stk_str_ends_with_nocase(const char *text, const char *tail);
 
 /*
+ * The length of the UTF-8 character at text, which has `left` bytes before its end; 0 when there is
+ * none: overlong forms, surrogates and codes above U+10FFFF are none.
+ */
+size_t stk_utf8_length(const char *text, size_t left);
+
+/*
  * The candidate nearest to `word` by edit distance, case aside, or NULL when none is near enough
  * to be meant (more than a third of the letters and one differ, or all of them).
  */

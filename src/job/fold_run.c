@@ -161,22 +161,21 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
 
 static stk_status train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
-    stk_train_config config = {
-        .backend = job->choice.backend,
-        .state = job->state,
-        .graph = job->graph,
-        .options = job->train_options,
-        .lr = job->choice.lr,
-        .batch = job->choice.batch,
-        .train = stk_job_loader(job, true),
-        .val = stk_job_loader(job, false),
-        .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
-        .fold = job->fold,
-        .events = &job->events,
-        .hooks = {.user = fold,
-                  .pace = pace,
-                  .checkpoint = checkpoint,
-                  .validation_halt = {validation_must_end, fold}}};
+    stk_train_config config = {.backend = job->choice.backend,
+                               .state = job->state,
+                               .graph = job->graph,
+                               .options = job->train_options,
+                               .lr = job->choice.lr,
+                               .batch = job->choice.batch,
+                               .train = stk_job_loader(job, true),
+                               .val = stk_job_loader(job, false),
+                               .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
+                               .fold = job->fold,
+                               .events = &job->events,
+                               .hooks = {.user = fold,
+                                         .pace = pace,
+                                         .checkpoint = checkpoint,
+                                         .validation_halt = {validation_must_end, fold}}};
     config.train.samples = job->dataset->train.items;
     config.train.indices = fold->split.train;
     config.train.count = fold->split.train_count;
@@ -232,7 +231,8 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
-        status = path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
+        status =
+            path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
         stk_mem_free(path);
     }
     stk_mem_free(probs);

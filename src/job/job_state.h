@@ -34,15 +34,15 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state *state;
     stk_ballot ballot;
-    stk_oof oof; /* only with folds */
+    stk_oof oof;      /* only with folds */
     char *submission; /* owned path; NULL without test rows */
     bool submitted;   /* the file exists */
     int folds;
-    int fold;              /* the one in work, from 0 */
-    int folds_done;        /* whose weights are saved */
-    bool cut;              /* some fold ended before what was asked for */
-    stk_budget_plan plan;  /* held: see pace in fold_run.c */
-    int64_t planned_total; /* steps of the running fold; -1: not planned yet */
+    int fold;                /* the one in work, from 0 */
+    int folds_done;          /* whose weights are saved */
+    bool cut;                /* some fold ended before what was asked for */
+    stk_budget_plan plan;    /* held: see pace in fold_run.c */
+    int64_t planned_total;   /* steps of the running fold; -1: not planned yet */
     bool planned_by_measure; /* the held plan rests on measured steps */
     int told_epochs;         /* of the last plan that was told; 0: none */
     bool told_stop;

@@ -33,8 +33,7 @@ void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, co
     for (size_t i = 0; i < count; i++) {
         if (have[i]) {
             oof->fold[indices[i]] = fold;
-            memcpy(oof->probs + indices[i] * classes, probs + i * classes,
-                   classes * sizeof *probs);
+            memcpy(oof->probs + indices[i] * classes, probs + i * classes, classes * sizeof *probs);
         }
     }
 }

@@ -1,5 +1,5 @@
 /*
- * json.c - JSON out of and into memory.
+ * json_read.c - a JSON text as a tree.
  *
  * Values are kept in one array in the order of the text; a container's members follow it and each
  * value knows where its next sibling stands. Strings are decoded into one buffer that is never
@@ -42,168 +42,6 @@ struct tree {
     size_t size;
     size_t at;
 };
-
-/* ---- writing ---- */
-
-stk_json_writer stk_json_write_to(stk_str *out, int indent) {
-    return (stk_json_writer){.out = out, .indent = indent};
-}
-
-static void break_line(stk_json_writer *writer) {
-    if (writer->indent > 0 && writer->out->length > 0) {
-        stk_str_appendf(writer->out, "\n%*s", writer->indent * writer->depth, "");
-    }
-}
-
-/* Before a key or a value: the comma and the line, unless a key has just been written. */
-static void before_value(stk_json_writer *writer) {
-    if (writer->after_key) {
-        writer->after_key = false;
-        return;
-    }
-    if (writer->need_comma) {
-        stk_str_append(writer->out, writer->indent > 0 ? "," : ", ");
-    }
-    break_line(writer);
-}
-
-static void open_container(stk_json_writer *writer, const char *bracket) {
-    before_value(writer);
-    stk_str_append(writer->out, bracket);
-    writer->depth++;
-    writer->need_comma = false;
-}
-
-static void close_container(stk_json_writer *writer, const char *bracket) {
-    writer->depth--;
-    if (writer->need_comma) {
-        break_line(writer);
-    }
-    stk_str_append(writer->out, bracket);
-    writer->need_comma = true;
-}
-
-void stk_json_begin_object(stk_json_writer *writer) {
-    open_container(writer, "{");
-}
-
-void stk_json_end_object(stk_json_writer *writer) {
-    close_container(writer, "}");
-}
-
-void stk_json_begin_array(stk_json_writer *writer) {
-    open_container(writer, "[");
-}
-
-void stk_json_end_array(stk_json_writer *writer) {
-    close_container(writer, "]");
-}
-
-/*
- * The length of the UTF-8 sequence at p, which has `left` bytes before its end; 0 when it is none.
- * Overlong forms, surrogates and codes above U+10FFFF are none (Unicode, table 3-7).
- */
-static size_t utf8_length(const unsigned char *p, size_t left) {
-    if (p[0] < 0x80) {
-        return 1;
-    }
-    size_t length = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
-                    : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
-                    : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
-                                                   : 0;
-    if (length == 0 || length > left) {
-        return 0;
-    }
-    unsigned lowest = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned highest = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
-    if (p[1] < lowest || p[1] > highest) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (p[i] < 0x80 || p[i] > 0xBF) {
-            return 0;
-        }
-    }
-    return length;
-}
-
-/* Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. */
-static void append_quoted(stk_str *out, const char *text) {
-    size_t left = strlen(text);
-    size_t length;
-    stk_str_append(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; left > 0; p += length) {
-        length = utf8_length(p, left);
-        if (length == 0) {
-            stk_str_append(out, "\\ufffd");
-            length = 1;
-        } else if (*p == '"' || *p == '\\') {
-            stk_str_appendf(out, "\\%c", *p);
-        } else if (*p == '\n') {
-            stk_str_append(out, "\\n");
-        } else if (*p < 0x20 || *p == 0x7f) {
-            stk_str_appendf(out, "\\u%04x", *p);
-        } else {
-            stk_str_append_bytes(out, p, length);
-        }
-        left -= length;
-    }
-    stk_str_append(out, "\"");
-}
-
-void stk_json_key(stk_json_writer *writer, const char *key) {
-    before_value(writer);
-    append_quoted(writer->out, key);
-    stk_str_append(writer->out, ": ");
-    writer->after_key = true;
-}
-
-void stk_json_put_string(stk_json_writer *writer, const char *text) {
-    if (text == NULL) {
-        stk_json_put_null(writer);
-        return;
-    }
-    before_value(writer);
-    append_quoted(writer->out, text);
-    writer->need_comma = true;
-}
-
-void stk_json_put_int(stk_json_writer *writer, int64_t value) {
-    before_value(writer);
-    stk_str_appendf(writer->out, "%lld", (long long)value);
-    writer->need_comma = true;
-}
-
-void stk_json_put_double(stk_json_writer *writer, double value) {
-    if (!isfinite(value)) {
-        stk_json_put_null(writer);
-        return;
-    }
-    char text[32];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) {
-            break;
-        }
-    }
-    before_value(writer);
-    stk_str_append(writer->out, text);
-    writer->need_comma = true;
-}
-
-void stk_json_put_bool(stk_json_writer *writer, bool value) {
-    before_value(writer);
-    stk_str_append(writer->out, value ? "true" : "false");
-    writer->need_comma = true;
-}
-
-void stk_json_put_null(stk_json_writer *writer) {
-    before_value(writer);
-    stk_str_append(writer->out, "null");
-    writer->need_comma = true;
-}
-
-/* ---- reading ---- */
 
 static stk_status fail_at(const tree *t, const char *what, stk_error *err) {
     return STK_FAIL(err, STK_ERR_DATA, "not valid JSON at byte %zu: %s", t->at, what);
@@ -322,7 +160,7 @@ static stk_status read_string(tree *t, const char **out, stk_error *err) {
             continue;
         }
         const unsigned char *bytes = (const unsigned char *)t->text + t->at;
-        size_t length = utf8_length(bytes, t->size - t->at);
+        size_t length = stk_utf8_length(t->text + t->at, t->size - t->at);
         if (length == 0) {
             return fail_at(t, "a string that is not UTF-8", err);
         }
