@@ -1,5 +1,5 @@
 # test_completion.sh - the completion scripts are valid, and bash's answers.
-# shellcheck shell=bash
+# shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # complete_as WORDS...: what bash offers for the last word; it lands in $OUT, one a line.
