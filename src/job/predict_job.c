@@ -27,6 +27,7 @@ typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
     stk_events events;
+    stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
     stk_json *args; /* of the run */
     stk_dataset *dataset;
@@ -302,6 +303,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
                        .given = stk_options_values(options, &stk_dataset_option_table),
                        .clock = {.budget_s = NAN}};
+    job.events.bad_told = &job.bad_told;
     if (run != NULL) {
         job.clock.stop = run->stop;
         stk_events_add(&job.events, run->observer);
@@ -317,6 +319,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     }
     stk_checkpoint_info_free(&job.info);
     stk_ballot_free(&job.ballot);
+    stk_map_free(&job.bad_told);
     stk_dataset_free(job.dataset);
     if (job.backend != NULL) {
         job.backend->device_close(job.device);
