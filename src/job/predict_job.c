@@ -156,6 +156,11 @@ static stk_loader_config loader_of(const predict_job *job, const stk_checkpoint_
         .slots = 2 * workers};
 }
 
+/* Nothing of a prediction is delivered by half, so a request to stop ends it between batches. */
+static bool must_end(void *user) {
+    return stk_clockwork_stopping(user);
+}
+
 /* Loads one model and lets it vote. */
 static stk_status run_model(predict_job *job, const char *path, const stk_checkpoint_info *info,
                             stk_error *err) {
@@ -184,7 +189,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
                                      .data = loader_of(job, info),
                                      .split = "test",
                                      .events = &job->events,
-                                     .halt = {stk_clockwork_must_write, &job->clock}};
+                                     .halt = {must_end, &job->clock}};
         status = stk_predict_samples(&prediction, probs, have, err);
     }
     if (status == STK_OK) {
@@ -199,7 +204,8 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
 
 static stk_status run_models(predict_job *job, stk_error *err) {
     stk_status status = STK_OK;
-    for (int i = 0; i < job->model_count && status == STK_OK; i++) {
+    for (int i = 0;
+         i < job->model_count && status == STK_OK && !stk_clockwork_stopping(&job->clock); i++) {
         stk_checkpoint_info info;
         status = stk_checkpoint_info_read(job->models[i], &info, err);
         if (status == STK_OK && !same_classes(&info, &job->info)) {
