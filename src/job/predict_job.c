@@ -303,7 +303,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
 
 stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *outcome,
                        stk_error *err) {
-    stk_outcome own;
+    stk_outcome own = {0};
     outcome = outcome != NULL ? outcome : &own;
     memset(outcome, 0, sizeof *outcome);
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
