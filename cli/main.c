@@ -11,15 +11,13 @@
 const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict,
                                      &cli_completion, &cli_help,  NULL};
 
-#define MOST_VERBS 32
 #define RESTARTED "STOKER_RESTARTED" /* in the environment: do not restart again */
 
 static int unknown_verb(const char *word) {
-    const char *names[MOST_VERBS];
+    const char *names[sizeof cli_verbs / sizeof *cli_verbs];
     size_t count = 0;
-    while (cli_verbs[count] != NULL && count < MOST_VERBS) {
+    for (; cli_verbs[count] != NULL; count++) {
         names[count] = cli_verbs[count]->name;
-        count++;
     }
     const char *nearest = stk_str_nearest(word, names, count);
     fprintf(stderr, "stoker: there is no verb '%s'%s%s; stoker --help lists them\n", word,

@@ -79,9 +79,16 @@ static void print_bash(void) {
            "complete -o filenames -F _stoker stoker\n");
 }
 
+/*
+ * As a file on zsh's fpath the whole script is the body of the function _stoker, which zsh runs at
+ * the first completion: having defined the real one it must answer that first time, too.
+ */
 static void print_zsh(void) {
     printf("#compdef stoker\nautoload -U +X bashcompinit && bashcompinit\n");
     print_bash();
+    printf("if [ \"${funcstack[1]}\" = _stoker ]; then\n"
+           "    _bash_complete -o filenames -F _stoker\n"
+           "fi\n");
 }
 
 static void print_fish_flag(void *user, const char *flag, const stk_option *option) {

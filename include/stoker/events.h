@@ -44,10 +44,10 @@ typedef struct stk_event_start {
 /* What is going to be done, re-made when the measured rates say so. */
 typedef struct stk_event_plan {
     int fold;
-    int epochs; /* of this fold; 0 when time allows only a part of the first */
+    int epochs; /* of this fold; a last one that time cuts short counts */
     int64_t steps_per_epoch;
     double seconds_per_epoch; /* validation included; NaN before anything was measured */
-    double total_s;           /* estimated, from now to the written submission */
+    double total_s;           /* estimated, from now to the end of this fold's training */
     double left_s;            /* until the deadline; NaN without a budget */
     double reserve_s;         /* kept back for prediction */
 } stk_event_plan;
@@ -91,7 +91,7 @@ typedef struct stk_event_epoch {
 
 typedef struct stk_event_checkpoint {
     const char *path;
-    bool best;
+    bool best; /* always true for now: the last weights are saved without a word */
 } stk_event_checkpoint;
 
 typedef struct stk_event_bad_image {

@@ -8,8 +8,6 @@
 #ifndef STOKER_STOP_H
 #define STOKER_STOP_H
 
-#include <stdatomic.h>
-
 #include <stoker/status.h>
 
 #ifdef __cplusplus
@@ -22,9 +20,13 @@ typedef enum stk_stop_level {
     STK_STOP_NOW   /* give up at once; files that are complete stay as they are */
 } stk_stop_level;
 
+/*
+ * The fields are for the functions below alone, which read and write them atomically: they are
+ * plain numbers so that the header serves C++ too, whose atomics are other types.
+ */
 typedef struct stk_stop {
-    atomic_int level;      /* a stk_stop_level; it only ever rises */
-    atomic_int deadline_s; /* seconds allowed for ending once the level left NONE; 0: no limit */
+    int level;      /* a stk_stop_level; it only ever rises */
+    int deadline_s; /* seconds allowed for ending once the level left NONE; 0: no limit */
 } stk_stop;
 
 /* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end.
@@ -33,6 +35,10 @@ STK_API void stk_stop_request(stk_stop *stop, stk_stop_level level, int deadline
 
 /* The level now; STK_STOP_NONE when stop is NULL. */
 STK_API stk_stop_level stk_stop_asked(const stk_stop *stop);
+
+/* The seconds that the first request with a deadline allowed; 0 without one or when stop is NULL.
+ */
+STK_API int stk_stop_deadline_s(const stk_stop *stop);
 
 #ifdef __cplusplus
 }

@@ -49,6 +49,12 @@ void stk_events_checkpoint(const stk_events *events, const char *path, bool best
 void stk_events_bad_image(const stk_events *events, const char *path, const char *split,
                           const char *reason) {
     stk_event_bad_image event = {path, split, reason};
+    bool added = true;
+    /* Without memory for the map an image is rather told twice than not at all. */
+    if (events != NULL && events->bad_told != NULL && path != NULL &&
+        stk_map_add(events->bad_told, path, 0, &added) && !added) {
+        return;
+    }
     TELL(events, bad_image, &event);
 }
 

@@ -9,11 +9,18 @@
 
 #include <stoker/events.h>
 
+#include "base/map.h"
+
 #define STK_EVENTS_MAX 8
 
 typedef struct stk_events {
     const stk_observer *observers[STK_EVENTS_MAX]; /* borrowed */
     int count;
+    /*
+     * Borrowed, or NULL: the paths of bad images that were told. With it each is told once, though
+     * every epoch and every model may meet it again; the paths must outlive the map.
+     */
+    stk_map *bad_told;
 } stk_events;
 
 /* Adds an observer; NULL is passed over; more than STK_EVENTS_MAX are a programmer's error. */

@@ -27,7 +27,7 @@ double stk_clockwork_left(stk_clockwork *clock) {
     double left =
         isnan(clock->budget_s) ? INFINITY : clock->budget_s - stk_clockwork_elapsed(clock);
     if (stk_clockwork_stopping(clock)) {
-        int allowed = atomic_load(&clock->stop->deadline_s);
+        int allowed = stk_stop_deadline_s(clock->stop);
         if (allowed > 0) {
             left = fmin(left, allowed - stk_clock_since_s(clock->stop_seen_ns));
         }

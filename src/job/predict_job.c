@@ -28,6 +28,7 @@ typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
     stk_events events;
+    stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
     stk_json *args; /* of the run */
     stk_dataset *dataset;
@@ -156,6 +157,11 @@ static stk_loader_config loader_of(const predict_job *job, const stk_checkpoint_
         .slots = 2 * workers};
 }
 
+/* Nothing of a prediction is delivered by half, so a request to stop ends it between batches. */
+static bool must_end(void *user) {
+    return stk_clockwork_stopping(user);
+}
+
 /* Loads one model and lets it vote. */
 static stk_status run_model(predict_job *job, const char *path, const stk_checkpoint_info *info,
                             stk_error *err) {
@@ -184,7 +190,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
                                      .data = loader_of(job, info),
                                      .split = "test",
                                      .events = &job->events,
-                                     .halt = {stk_clockwork_must_write, &job->clock}};
+                                     .halt = {must_end, &job->clock}};
         status = stk_predict_samples(&prediction, probs, have, err);
     }
     if (status == STK_OK) {
@@ -199,7 +205,8 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
 
 static stk_status run_models(predict_job *job, stk_error *err) {
     stk_status status = STK_OK;
-    for (int i = 0; i < job->model_count && status == STK_OK; i++) {
+    for (int i = 0;
+         i < job->model_count && status == STK_OK && !stk_clockwork_stopping(&job->clock); i++) {
         stk_checkpoint_info info;
         status = stk_checkpoint_info_read(job->models[i], &info, err);
         if (status == STK_OK && !same_classes(&info, &job->info)) {
@@ -297,12 +304,13 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
 
 stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *outcome,
                        stk_error *err) {
-    stk_outcome own;
+    stk_outcome own = {0};
     outcome = outcome != NULL ? outcome : &own;
     memset(outcome, 0, sizeof *outcome);
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
                        .given = stk_options_values(options, &stk_dataset_option_table),
                        .clock = {.budget_s = NAN}};
+    job.events.bad_told = &job.bad_told;
     if (run != NULL) {
         job.clock.stop = run->stop;
         stk_events_add(&job.events, run->observer);
@@ -320,6 +328,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     }
     stk_checkpoint_info_free(&job.info);
     stk_ballot_free(&job.ballot);
+    stk_map_free(&job.bad_told);
     stk_dataset_free(job.dataset);
     if (job.backend != NULL) {
         job.backend->device_close(job.device);

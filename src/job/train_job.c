@@ -196,7 +196,7 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
         return status;
     }
     /* In front of the caller's observer, which may look at the files. */
-    stk_events all = {0};
+    stk_events all = {.bad_told = &job->bad_told};
     stk_events_add(&all, stk_runfiles_observer(job->files));
     for (int i = 0; i < job->events.count; i++) {
         stk_events_add(&all, job->events.observers[i]);
@@ -336,6 +336,7 @@ static void free_job(stk_job *job) {
     stk_runfiles_free(job->files);
     stk_choice_free(&job->choice);
     stk_run_folder_close(&job->folder);
+    stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
     stk_mem_free(job->submission);
 }

@@ -59,14 +59,16 @@ static void exit_codes_are_the_documented_ones(void) {
 static void a_stop_only_rises(void) {
     stk_stop stop = {0};
     CHECK_INT(stk_stop_asked(NULL), STK_STOP_NONE);
+    CHECK_INT(stk_stop_deadline_s(NULL), 0);
     CHECK_INT(stk_stop_asked(&stop), STK_STOP_NONE);
+    CHECK_INT(stk_stop_deadline_s(&stop), 0);
     stk_stop_request(&stop, STK_STOP_SOON, 5);
     CHECK_INT(stk_stop_asked(&stop), STK_STOP_SOON);
     stk_stop_request(&stop, STK_STOP_NOW, 9);
     CHECK_INT(stk_stop_asked(&stop), STK_STOP_NOW);
     stk_stop_request(&stop, STK_STOP_SOON, 0);
     CHECK_INT(stk_stop_asked(&stop), STK_STOP_NOW);
-    CHECK_INT(atomic_load(&stop.deadline_s), 5);
+    CHECK_INT(stk_stop_deadline_s(&stop), 5);
 }
 
 static const check_test tests[] = {

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Checks that each installed header compiles on its own, without a warning, as C11 and as C++17, and
+# all of them together: tools/check-headers.sh [INCLUDE_DIR]
+#
+# Every compiler that is there is tried; CC and CXX, when set, name the only ones, divided by blanks.
+# `--self-test` tries the check on headers with faults.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+warnings=(-Wall -Wextra -pedantic -Werror)
+
+# try COMPILER LANGUAGE STANDARD: compiles what comes from standard input.
+try() {
+    "$1" -x "$2" "-std=$3" "${warnings[@]}" -fsyntax-only -I "$include" -
+}
+
+# compilers NAME...: those that are there.
+compilers() {
+    local name
+    for name in "$@"; do
+        if command -v "$name" >/dev/null 2>&1; then
+            echo "$name"
+        fi
+    done
+}
+
+# check LANGUAGE STANDARD COMPILER...: fails when a header does.
+check() {
+    local language=$1 standard=$2 compiler header name all='' bad=0
+    shift 2
+    for header in "$include"/stoker/*.h; do
+        all="$all#include <stoker/${header##*/}>"$'\n'
+    done
+    for compiler in "$@"; do
+        for header in "$include"/stoker/*.h; do
+            name="stoker/${header##*/}"
+            # Twice: the second time the guard must hold.
+            if ! printf '#include <%s>\n#include <%s>\n' "$name" "$name" |
+                try "$compiler" "$language" "$standard"; then
+                echo "check-headers: $name does not compile alone as $standard with $compiler"
+                bad=1
+            fi
+        done
+        if ! printf '%s' "$all" | try "$compiler" "$language" "$standard"; then
+            echo "check-headers: the headers do not compile together as $standard with $compiler"
+            bad=1
+        fi
+    done
+    return $bad
+}
+
+check_all() {
+    local c cxx bad=0
+    include=$1
+    # shellcheck disable=SC2206  # names are words
+    c=(${CC:-$(compilers gcc clang)})
+    # shellcheck disable=SC2206
+    cxx=(${CXX:-$(compilers g++ clang++)})
+    if [ ${#c[@]} = 0 ]; then
+        echo "check-headers: there is neither gcc nor clang" >&2
+        return 2
+    fi
+    check c c11 "${c[@]}" || bad=1
+    if [ ${#cxx[@]} = 0 ]; then
+        echo "check-headers: no C++ compiler is there; the headers were tried as C only"
+    else
+        check c++ c++17 "${cxx[@]}" || bad=1
+    fi
+    return $bad
+}
+
+# refuses TEXT SENTENCE: a header with the text must be refused for the reason.
+refuses() {
+    printf '%s\n' "$1" >"$folder/stoker/one.h"
+    local found
+    found=$(check_all "$folder" 2>&1 || true)
+    if ! grep -Fq "$2" <<<"$found"; then
+        echo "self-test: expected '$2', got '$found'"
+        return 1
+    fi
+}
+
+self_test() {
+    local bad=0
+    folder=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
+    trap "rm -rf '$folder'" EXIT
+    mkdir "$folder/stoker"
+    refuses 'static inline size_t one_size(void) { return 1; }' 'does not compile alone as c11' || bad=1
+    refuses 'struct one { int a; };' 'does not compile alone as c11' || bad=1
+    if [ -n "${CXX:-$(compilers g++ clang++)}" ]; then
+        refuses $'#ifndef ONE\n#define ONE\nstatic inline char *one(void *p) { return p; }\n#endif' \
+            'does not compile alone as c++17' || bad=1
+    fi
+    printf '#ifndef ONE\n#define ONE\nint one(void);\n#endif\n' >"$folder/stoker/one.h"
+    check_all "$folder" || bad=1
+    return $bad
+}
+
+case ${1:-} in
+--self-test) self_test ;;
+*) check_all "${1:-$root/include}" ;;
+esac
