@@ -15,12 +15,12 @@
 #define AUTO_MODEL "convnet_s"
 
 /* The batch is the largest power of two that leaves this many steps to an epoch. */
-#define AUTO_STEPS 24
+#define AUTO_STEPS 15
 #define LEAST_BATCH 8
 #define MOST_BATCH 128
 
 /* The rate that goes with a batch of 32; it grows with the square root of the batch. */
-#define AUTO_LR 0.05
+#define AUTO_LR 0.08
 #define AUTO_LR_BATCH 32.0
 
 static size_t auto_batch(size_t train_count) {

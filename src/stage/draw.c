@@ -142,7 +142,7 @@ static void choose_colours(scene *s) {
 
 static void choose_shape_place(scene *s) {
     stk_rng *rng = &s->rng;
-    s->radius = s->short_side * stk_rng_range(rng, 0.28, 0.42);
+    s->radius = s->short_side * stk_rng_range(rng, 0.33, 0.45);
     double room = 0.47 * s->short_side - s->radius;
     s->centre_x = s->image->width / 2.0 + stk_rng_range(rng, -room, room);
     s->centre_y = s->image->height / 2.0 + stk_rng_range(rng, -room, room);
