@@ -11,6 +11,7 @@
 
 /* More names than all tables of a verb have, aliases included. */
 #define MAX_NAMES 256
+#define MAX_NAME 64
 
 static bool same_name(const char *a, size_t a_length, const char *b) {
     for (size_t i = 0; i < a_length; i++) {
@@ -56,17 +57,35 @@ stk_option_entry *stk_options_find(const stk_options *options, const char *name)
     return NULL;
 }
 
+/* A name as flags are written, cut when it is longer than any option's. */
+static void copy_name(char to[MAX_NAME], const char *name, size_t length) {
+    size_t i;
+    for (i = 0; i < length && i < MAX_NAME - 1; i++) {
+        to[i] = name[i] == '_' ? '-' : name[i];
+    }
+    to[i] = '\0';
+}
+
 stk_status stk_options_unknown(const stk_options *options, const char *where, const char *prefix,
                                const char *name, stk_error *err) {
     const char *names[MAX_NAMES];
+    char words[MAX_NAMES][MAX_NAME];
     size_t count = 0;
-    char given[64];
-    snprintf(given, sizeof given, "%s", name);
-    for (char *p = given; *p != '\0'; p++) {
-        *p = *p == '_' ? '-' : *p;
-    }
+    char given[MAX_NAME];
+    copy_name(given, name, strlen(name));
     for (size_t i = 0; i < options->count && count < MAX_NAMES; i++) {
         names[count++] = options->entries[i].option->name;
+    }
+    /* Behind the names, so that of two that are as near the name is told. */
+    for (size_t i = 0; i < options->count; i++) {
+        const char *aliases = options->entries[i].option->aliases;
+        const char *word;
+        size_t length;
+        while (count < MAX_NAMES && next_word(&aliases, &word, &length)) {
+            copy_name(words[count], word, length);
+            names[count] = words[count];
+            count++;
+        }
     }
     const char *nearest = stk_str_nearest(given, names, count);
     return STK_FAIL(err, STK_ERR_USAGE,
