@@ -215,17 +215,19 @@ static bool store_value(const stk_option_entry *entry, const char *text) {
 
 stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_option_source source,
                               const char *where, stk_error *err) {
-    if (source < entry->source) {
-        return STK_OK; /* a flag wins over the file, wherever it stands */
-    }
     char *copy = stk_mem_strdup(text);
     if (copy == NULL) {
         return STK_FAIL_MEMORY(err, "options");
     }
-    char *old = entry->text;
-    entry->text = copy;
-    if (!store_value(entry, copy)) {
-        entry->text = old;
+    /*
+     * A flag wins over the file, wherever it stands; what loses is checked all the same, so that
+     * the order on the command line makes no difference.
+     */
+    bool wins = source >= entry->source;
+    stk_option_entry changed = *entry;
+    changed.text = copy;
+    changed.field = wins ? entry->field : NULL;
+    if (!store_value(&changed, copy)) {
         stk_str expected = {0};
         stk_options_expected(entry->option, &expected);
         stk_status status = STK_FAIL(err, STK_ERR_USAGE, "%s: '%s' is not a value for it; give %s",
@@ -234,7 +236,12 @@ stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_opt
         stk_mem_free(copy);
         return status;
     }
-    stk_mem_free(old);
+    if (!wins) {
+        stk_mem_free(copy);
+        return STK_OK;
+    }
+    stk_mem_free(entry->text);
+    entry->text = copy;
     entry->source = source;
     return STK_OK;
 }
