@@ -213,6 +213,13 @@ static bool store_value(const stk_option_entry *entry, const char *text) {
     return true;
 }
 
+static void drop_resolved(stk_option_entry *entry) {
+    stk_mem_free(entry->resolved);
+    stk_mem_free(entry->why);
+    entry->resolved = NULL;
+    entry->why = NULL;
+}
+
 stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_option_source source,
                               const char *where, stk_error *err) {
     char *copy = stk_mem_strdup(text);
@@ -240,6 +247,7 @@ stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_opt
         stk_mem_free(copy);
         return STK_OK;
     }
+    drop_resolved(entry);
     stk_mem_free(entry->text);
     entry->text = copy;
     entry->source = source;
@@ -333,8 +341,7 @@ stk_status stk_options_resolve(stk_options *options, const char *name, const cha
         stk_mem_free(reason);
         return STK_FAIL_MEMORY(err, "options");
     }
-    stk_mem_free(entry->resolved);
-    stk_mem_free(entry->why);
+    drop_resolved(entry);
     entry->resolved = text;
     entry->why = reason;
     return STK_OK;
@@ -382,8 +389,7 @@ void stk_options_free(stk_options *options) {
     }
     for (size_t i = 0; i < options->count; i++) {
         stk_mem_free(options->entries[i].text);
-        stk_mem_free(options->entries[i].resolved);
-        stk_mem_free(options->entries[i].why);
+        drop_resolved(&options->entries[i]);
     }
     for (size_t i = 0; i < options->table_count && options->values != NULL; i++) {
         stk_mem_free(options->values[i]);
