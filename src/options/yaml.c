@@ -99,6 +99,18 @@ static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *er
     }
 }
 
+/* The line of what the parser complains of; of bytes that are no text it tells the offset only. */
+static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t size) {
+    size_t line = parser->problem_mark.line + 1;
+    if (parser->error == YAML_READER_ERROR) {
+        line = 1;
+        for (size_t i = 0; i < size && i < parser->problem_offset; i++) {
+            line += text[i] == '\n';
+        }
+    }
+    return line;
+}
+
 static stk_status read_yaml(stk_options *options, const char *path, const char *text, size_t size,
                             stk_error *err) {
     reader r = {.options = options, .path = path};
@@ -111,7 +123,7 @@ static stk_status read_yaml(stk_options *options, const char *path, const char *
         yaml_event_t event;
         if (!yaml_parser_parse(&r.parser, &event)) {
             status = STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: not valid YAML: %s", path,
-                              r.parser.problem_mark.line + 1,
+                              problem_line(&r.parser, text, size),
                               r.parser.problem != NULL ? r.parser.problem : "unreadable");
             break;
         }
