@@ -85,12 +85,21 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, const ch
         file->count++;
     }
     qsort(file->tensors, file->count, sizeof *file->tensors, by_data);
-    for (size_t i = 1; i < file->count; i++) {
-        const stk_tensor *before = &file->tensors[i - 1];
-        if ((const char *)before->data + before->bytes > (const char *)file->tensors[i].data) {
-            return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: '%.200s' and '%.200s' overlap", path,
-                            before->name, file->tensors[i].name);
+    /* The format wants the numbers without overlaps, holes or a rest. */
+    uint64_t at = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const stk_tensor *tensor = &file->tensors[i];
+        uint64_t from = (uint64_t)((const char *)tensor->data - data);
+        if (from != at) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: the numbers of '%.200s' %s", path,
+                            tensor->name, from < at ? "overlap others" : "have a gap before them");
         }
+        at += tensor->bytes;
+    }
+    if (at != size) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is damaged: %llu bytes at its end belong to no tensor", path,
+                        (unsigned long long)(size - at));
     }
     return STK_OK;
 }
