@@ -122,6 +122,9 @@ static stk_status parse_file(stk_tensor_file *file, const char *path, size_t siz
     stk_error cause = {0};
     stk_status status =
         stk_json_parse(file->buffer + LENGTH_BYTES, (size_t)length, &file->header, &cause);
+    if (status == STK_ERR_MEMORY) {
+        return STK_FAIL_MEMORY(err, path);
+    }
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s is damaged: its header is %s", path, cause.message);
     }
@@ -130,6 +133,23 @@ static stk_status parse_file(stk_tensor_file *file, const char *path, size_t siz
     }
     return read_entries(file, path, file->buffer + LENGTH_BYTES + length,
                         size - LENGTH_BYTES - length, err);
+}
+
+stk_status stk_tensors_parse(stk_tensor_file *file, const char *name, const void *bytes,
+                             size_t size, stk_error *err) {
+    memset(file, 0, sizeof *file);
+    file->buffer = stk_mem_raw(size, 1);
+    if (file->buffer == NULL) {
+        return STK_FAIL_MEMORY(err, name);
+    }
+    if (size > 0) {
+        memcpy(file->buffer, bytes, size);
+    }
+    stk_status status = parse_file(file, name, size, err);
+    if (status != STK_OK) {
+        stk_tensors_free(file);
+    }
+    return status;
 }
 
 stk_status stk_tensors_read(stk_tensor_file *file, const char *path, stk_error *err) {
