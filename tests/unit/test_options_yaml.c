@@ -91,8 +91,7 @@ static void odd_but_good_files(void) {
                                         "\n\n# only a comment\n",
                                         "---\ncount: 7\n...\n",
                                         "{count: 7, quiet: true}",
-                                        "\xEF\xBB\xBF"
-                                        "count: 7\r\nquiet: true\r\n",
+                                        "\357\273\277count: 7\r\nquiet: true\r\n",
                                         "? count\n: 7\n",
                                         "count: 7\ncount: 8\n"};
     static const int64_t counts[] = {3, 3, 7, 7, 7, 7, 8};
@@ -303,15 +302,12 @@ static void hostile_texts_come_back(void) {
                                         "gr\xC3\xBC\xC3\x9F",
                                         "\xE6\x97\xA5\xE6\x9C\xAC",
                                         "\xF0\x9F\x94\xA5",
-                                        "a\xC2\x85"
-                                        "b",
+                                        "a\302\205b",
                                         "\xC2\x80",
                                         "\xC2\x9F",
                                         "\xC2\xA0",
-                                        "a\xE2\x80\xA8"
-                                        "b\xE2\x80\xA9",
-                                        "\xEF\xBB\xBF"
-                                        "bom",
+                                        "a\342\200\250b\xE2\x80\xA9",
+                                        "\357\273\277bom",
                                         "\xEF\xBF\xBE",
                                         "\xEF\xBF\xBF",
                                         "\xEF\xBF\xBD",
