@@ -1,6 +1,7 @@
 /* models.c - the list of families. */
 #include "models/models.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -24,7 +25,9 @@ stk_status stk_model_find(const char *name, const stk_model **model, stk_error *
             names[count++] = candidate->name;
         }
     }
-    const char *nearest = stk_str_nearest(name, names, count);
+    char bare[64]; /* the tag says nothing about which model is meant */
+    snprintf(bare, sizeof bare, "%.*s", (int)(length < sizeof bare ? length : 0), name);
+    const char *nearest = stk_str_nearest(bare, names, count);
     stk_str list = {0};
     for (size_t i = 0; i < count; i++) {
         stk_str_appendf(&list, "%s%s", i > 0 ? ", " : "", names[i]);

@@ -7,9 +7,10 @@
 #include "base/error.h"
 #include "options/store.h"
 
-/* A bool may be followed by the word true or false, as argparse users write it. */
+/* A bool may be followed by the word true or false, or True as users of argparse write it. */
 static bool is_truth_word(const char *word) {
-    return word != NULL && (strcmp(word, "true") == 0 || strcmp(word, "false") == 0);
+    return word != NULL &&
+           (stk_str_equal_nocase(word, "true") || stk_str_equal_nocase(word, "false"));
 }
 
 /*

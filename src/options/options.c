@@ -12,6 +12,7 @@
 
 /* More names than all tables of a verb have, aliases included. */
 #define MAX_NAMES 256
+#define MAX_NAME 64
 
 static bool same_name(const char *a, size_t a_length, const char *b) {
     for (size_t i = 0; i < a_length; i++) {
@@ -57,17 +58,35 @@ stk_option_entry *stk_options_find(const stk_options *options, const char *name)
     return NULL;
 }
 
+/* A name as flags are written, cut when it is longer than any option's. */
+static void copy_name(char to[MAX_NAME], const char *name, size_t length) {
+    size_t i;
+    for (i = 0; i < length && i < MAX_NAME - 1; i++) {
+        to[i] = name[i] == '_' ? '-' : name[i];
+    }
+    to[i] = '\0';
+}
+
 stk_status stk_options_unknown(const stk_options *options, const char *where, const char *prefix,
                                const char *name, stk_error *err) {
     const char *names[MAX_NAMES];
+    char words[MAX_NAMES][MAX_NAME];
     size_t count = 0;
-    char given[64];
-    snprintf(given, sizeof given, "%s", name);
-    for (char *p = given; *p != '\0'; p++) {
-        *p = *p == '_' ? '-' : *p;
-    }
+    char given[MAX_NAME];
+    copy_name(given, name, strlen(name));
     for (size_t i = 0; i < options->count && count < MAX_NAMES; i++) {
         names[count++] = options->entries[i].option->name;
+    }
+    /* Behind the names, so that of two that are as near the name is told. */
+    for (size_t i = 0; i < options->count; i++) {
+        const char *aliases = options->entries[i].option->aliases;
+        const char *word;
+        size_t length;
+        while (count < MAX_NAMES && next_word(&aliases, &word, &length)) {
+            copy_name(words[count], word, length);
+            names[count] = words[count];
+            count++;
+        }
     }
     const char *nearest = stk_str_nearest(given, names, count);
     return STK_FAIL(err, STK_ERR_USAGE,
@@ -195,19 +214,28 @@ static bool store_value(const stk_option_entry *entry, const char *text) {
     return true;
 }
 
+static void drop_resolved(stk_option_entry *entry) {
+    stk_mem_free(entry->resolved);
+    stk_mem_free(entry->why);
+    entry->resolved = NULL;
+    entry->why = NULL;
+}
+
 stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_option_source source,
                               const char *where, stk_error *err) {
-    if (source < entry->source) {
-        return STK_OK; /* a flag wins over the file, wherever it stands */
-    }
     char *copy = stk_mem_strdup(text);
     if (copy == NULL) {
         return STK_FAIL_MEMORY(err, "options");
     }
-    char *old = entry->text;
-    entry->text = copy;
-    if (!store_value(entry, copy)) {
-        entry->text = old;
+    /*
+     * A flag wins over the file, wherever it stands; what loses is checked all the same, so that
+     * the order on the command line makes no difference.
+     */
+    bool wins = source >= entry->source;
+    stk_option_entry changed = *entry;
+    changed.text = copy;
+    changed.field = wins ? entry->field : NULL;
+    if (!store_value(&changed, copy)) {
         stk_str expected = {0};
         stk_options_expected(entry->option, &expected);
         stk_status status = STK_FAIL(err, STK_ERR_USAGE, "%s: '%s' is not a value for it; give %s",
@@ -216,7 +244,13 @@ stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_opt
         stk_mem_free(copy);
         return status;
     }
-    stk_mem_free(old);
+    if (!wins) {
+        stk_mem_free(copy);
+        return STK_OK;
+    }
+    drop_resolved(entry);
+    stk_mem_free(entry->text);
+    entry->text = copy;
     entry->source = source;
     return STK_OK;
 }
@@ -308,8 +342,7 @@ stk_status stk_options_resolve(stk_options *options, const char *name, const cha
         stk_mem_free(reason);
         return STK_FAIL_MEMORY(err, "options");
     }
-    stk_mem_free(entry->resolved);
-    stk_mem_free(entry->why);
+    drop_resolved(entry);
     entry->resolved = text;
     entry->why = reason;
     return STK_OK;
@@ -362,8 +395,7 @@ void stk_options_free(stk_options *options) {
     }
     for (size_t i = 0; i < options->count; i++) {
         stk_mem_free(options->entries[i].text);
-        stk_mem_free(options->entries[i].resolved);
-        stk_mem_free(options->entries[i].why);
+        drop_resolved(&options->entries[i]);
     }
     for (size_t i = 0; i < options->table_count && options->values != NULL; i++) {
         stk_mem_free(options->values[i]);

@@ -132,9 +132,11 @@ static void append_key(stk_str *out, const char *name) {
 }
 
 /* Words that YAML would read as something other than text, or that end early, are quoted. */
-static bool is_plain(const char *text) {
+static bool is_plain(const stk_option *option, const char *text) {
     static const char *const special[] = {"true", "false", "yes", "no", "on", "off", "null", "~"};
-    for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
+    bool is_text = option->type == STK_OPTION_TEXT || option->type == STK_OPTION_DURATION ||
+                   option->type == STK_OPTION_CHOICE;
+    for (size_t i = 0; i < sizeof special / sizeof *special && is_text; i++) {
         if (stk_str_equal_nocase(text, special[i])) {
             return false;
         }
@@ -144,7 +146,44 @@ static bool is_plain(const char *text) {
             return false;
         }
     }
-    return text[0] != '-' && text[0] != '\0';
+    return (text[0] != '-' || !is_text) && text[0] != '\0';
+}
+
+/*
+ * Quotes as JSON has them, which YAML reads, with escapes for what YAML takes for a line break or
+ * refuses to read: U+007F to U+009F, U+2028, U+2029, U+FEFF, U+FFFE and U+FFFF.
+ */
+static void append_quoted(stk_str *out, const char *text) {
+    stk_str json = {0};
+    stk_json_writer writer = stk_json_write_to(&json, 0);
+    stk_json_put_string(&writer, text);
+    const unsigned char *p = (const unsigned char *)stk_str_text(&json);
+    while (*p != '\0') {
+        unsigned code = 0;
+        size_t length = *p < 0x80 ? 1 : *p < 0xE0 ? 2 : *p < 0xF0 ? 3 : 4;
+        if (length == 2) {
+            code = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+        } else if (length == 3) {
+            code = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+        }
+        if (*p == 0x7F || (code >= 0x80 && code <= 0x9F) || code == 0x2028 || code == 0x2029 ||
+            code == 0xFEFF || code >= 0xFFFE) {
+            stk_str_appendf(out, "\\u%04x", *p == 0x7F ? 0x7Fu : code);
+        } else {
+            stk_str_append_bytes(out, p, length);
+        }
+        p += length;
+    }
+    out->failed = out->failed || !stk_str_ok(&json);
+    stk_str_free(&json);
+}
+
+/* A comment ends with its line. */
+static void append_comment(stk_str *out, const char *text) {
+    stk_str_append(out, "  # ");
+    for (const char *p = text; *p != '\0'; p++) {
+        stk_str_append_bytes(out, iscntrl((unsigned char)*p) ? " " : p, 1);
+    }
 }
 
 static bool is_written(const stk_option_entry *entry) {
@@ -165,18 +204,15 @@ void stk_options_yaml(const stk_options *options, stk_str *out) {
         }
         append_key(out, entry->option->name);
         stk_str_append(out, ":");
-        bool is_text = entry->option->type == STK_OPTION_TEXT ||
-                       entry->option->type == STK_OPTION_DURATION ||
-                       entry->option->type == STK_OPTION_CHOICE;
-        if (text[0] != '\0' && (!is_text || is_plain(text))) {
+        /* Nothing at all means the default, so that a default taken away is quoted. */
+        if (is_plain(entry->option, text)) {
             stk_str_appendf(out, " %s", text);
-        } else if (text[0] != '\0') {
+        } else if (text[0] != '\0' || has_default(entry)) {
             stk_str_append(out, " ");
-            stk_json_writer writer = stk_json_write_to(out, 0);
-            stk_json_put_string(&writer, text);
+            append_quoted(out, text);
         }
         if (entry->why != NULL) {
-            stk_str_appendf(out, "  # %s", entry->why);
+            append_comment(out, entry->why);
         }
         stk_str_append(out, "\n");
     }

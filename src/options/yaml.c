@@ -40,13 +40,22 @@ static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *e
         return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines", r->path,
                         line);
     }
+    if (strlen(text) != event->data.scalar.length) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: a text holds a NUL byte; take it out",
+                        r->path, line);
+    }
     if (r->key[0] == '\0') {
         snprintf(r->key, sizeof r->key, "%s", text[0] != '\0' ? text : "?");
         return STK_OK;
     }
     stk_option_entry *entry = stk_options_find(r->options, r->key);
     stk_status status = STK_OK;
-    if (entry == NULL || strcmp(entry->option->name, "config") == 0) {
+    if (entry != NULL && strcmp(entry->option->name, "config") == 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "%s, line %zu: a configuration file cannot name another; give --config "
+                          "for each",
+                          r->path, line);
+    } else if (entry == NULL) {
         snprintf(where, sizeof where, "%s, line %zu: ", r->path, line);
         status = stk_options_unknown(r->options, where, "", r->key, err);
     } else if (!is_null(event)) {
@@ -74,6 +83,10 @@ static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *er
         r->depth--;
         return STK_OK;
     case YAML_SEQUENCE_START_EVENT:
+        if (r->depth == 0) {
+            return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines",
+                            r->path, line);
+        }
         return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: '%s' is a list; give one value", r->path,
                         line, r->key);
     case YAML_ALIAS_EVENT:
@@ -85,6 +98,18 @@ static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *er
     default:
         return STK_OK;
     }
+}
+
+/* The line of what the parser complains of; of bytes that are no text it tells the offset only. */
+static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t size) {
+    size_t line = parser->problem_mark.line + 1;
+    if (parser->error == YAML_READER_ERROR) {
+        line = 1;
+        for (size_t i = 0; i < size && i < parser->problem_offset; i++) {
+            line += text[i] == '\n';
+        }
+    }
+    return line;
 }
 
 static stk_status read_yaml(stk_options *options, const char *path, const char *text, size_t size,
@@ -99,7 +124,7 @@ static stk_status read_yaml(stk_options *options, const char *path, const char *
         yaml_event_t event;
         if (!yaml_parser_parse(&r.parser, &event)) {
             status = STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: not valid YAML: %s", path,
-                              r.parser.problem_mark.line + 1,
+                              problem_line(&r.parser, text, size),
                               r.parser.problem != NULL ? r.parser.problem : "unreadable");
             break;
         }
@@ -130,7 +155,9 @@ stk_status stk_options_load(stk_options *options, const char *path, stk_error *e
     size_t size = 0;
     stk_error cause = {0};
     if (stk_file_read(path, MAX_CONFIG_BYTES, &text, &size, &cause) != STK_OK) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--config: %s", cause.message);
+        bool memory = cause.status == STK_ERR_MEMORY;
+        return STK_FAIL(err, memory ? STK_ERR_MEMORY : STK_ERR_USAGE, "--config: %s",
+                        cause.message);
     }
     stk_locale locale = stk_locale_enter();
     stk_status status = read_yaml(options, path, text, size, err);

@@ -1,14 +1,17 @@
 /* checkpoint.c - between a state on a device and a file. */
 #include "weights/checkpoint.h"
 
+#include <float.h>
+#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "weights/safetensors.h"
+
+#define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
 
 /*
  * Between memory order (O, kh, kw, I) and the file's (O, I, kh, kw); other tensors are the same in
@@ -112,29 +115,60 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
     return status;
 }
 
-static bool read_floats(const char *text, float *values) {
-    return text != NULL && sscanf(text, "[%f, %f, %f]", &values[0], &values[1], &values[2]) == 3;
+static stk_status lacks(const char *path, const char *what, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has no usable '%s' in its metadata; it was not written by Stoker", path,
+                    what);
 }
 
-/* The classes are a JSON list in a text. */
-static stk_status read_classes(const char *path, const char *text, stk_checkpoint_info *info,
-                               stk_error *err) {
-    stk_json *list = NULL;
-    if (text == NULL || stk_json_parse(text, strlen(text), &list, NULL) != STK_OK ||
-        stk_json_kind_of(list) != STK_JSON_ARRAY || stk_json_count(list) < 1) {
-        stk_json_free(list);
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s does not say which classes it knows; it was not written by Stoker",
-                        path);
+/* A list of JSON in a note of the metadata; STK_ERR_DATA when it is none. */
+static stk_status read_list(const char *path, const stk_tensor_file *file, const char *key,
+                            stk_json **list, stk_error *err) {
+    const char *text = stk_tensors_note(file, key);
+    if (text == NULL) {
+        return lacks(path, key, err);
     }
+    stk_status status = stk_json_parse(text, strlen(text), list, NULL);
+    if (status == STK_ERR_MEMORY) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    if (status != STK_OK || stk_json_kind_of(*list) != STK_JSON_ARRAY) {
+        return lacks(path, key, err);
+    }
+    return STK_OK;
+}
+
+/* Three numbers of at least `least`. */
+static stk_status read_floats(const char *path, const stk_tensor_file *file, const char *key,
+                              float least, float *values, stk_error *err) {
+    stk_json *list = NULL;
+    stk_status status = read_list(path, file, key, &list, err);
+    if (status == STK_OK && stk_json_count(list) != 3) {
+        status = lacks(path, key, err);
+    }
+    for (size_t c = 0; c < 3 && status == STK_OK; c++) {
+        values[c] = (float)stk_json_number(stk_json_at(list, c), NAN);
+        status = isfinite(values[c]) && values[c] >= least ? STK_OK : lacks(path, key, err);
+    }
+    stk_json_free(list);
+    return status;
+}
+
+static stk_status read_classes(const char *path, const stk_tensor_file *file,
+                               stk_checkpoint_info *info, stk_error *err) {
+    stk_json *list = NULL;
+    stk_status status = read_list(path, file, "classes", &list, err);
     size_t count = stk_json_count(list);
-    stk_status status = STK_OK;
-    info->classes = stk_mem_new(count, sizeof *info->classes);
+    if (status == STK_OK && count < 1) {
+        status = lacks(path, "classes", err);
+    }
+    if (status == STK_OK) {
+        info->classes = stk_mem_new(count, sizeof *info->classes);
+        status = info->classes != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+    }
     for (size_t i = 0; i < count && status == STK_OK; i++) {
         const char *name = stk_json_string(stk_json_at(list, i));
-        if (info->classes == NULL) {
-            status = STK_FAIL_MEMORY(err, path);
-        } else if (name == NULL) {
+        if (name == NULL) {
             status = STK_FAIL(err, STK_ERR_DATA, "%s is damaged: class %zu is no text", path, i);
         } else {
             info->classes[i] = stk_mem_strdup(name);
@@ -146,6 +180,32 @@ static stk_status read_classes(const char *path, const char *text, stk_checkpoin
     return status;
 }
 
+/* What stands as a plain text in the metadata. */
+static stk_status read_plain(const char *path, const stk_tensor_file *file,
+                             stk_checkpoint_info *info, stk_error *err) {
+    const char *model = stk_tensors_note(file, "model");
+    const char *img_size = stk_tensors_note(file, "img_size");
+    const char *crop = stk_tensors_note(file, "crop_fraction");
+    const char *acc1 = stk_tensors_note(file, "val/acc1");
+    const char *epoch = stk_tensors_note(file, "epoch");
+    int64_t whole = 0;
+    double number = 0;
+    if (model == NULL) {
+        return lacks(path, "model", err);
+    }
+    if (img_size == NULL || !stk_parse_int(img_size, &whole) || whole < 1 || whole > MAX_IMG_SIZE) {
+        return lacks(path, "img_size", err);
+    }
+    info->img_size = (int)whole;
+    bool good = crop != NULL && stk_parse_double(crop, &number) && number > 0 && number <= 1;
+    info->crop_fraction = good ? number : 1;
+    info->acc1 = acc1 != NULL && stk_parse_double(acc1, &number) ? number : NAN;
+    good = epoch != NULL && stk_parse_int(epoch, &whole) && whole >= 0 && whole <= INT_MAX;
+    info->epoch = good ? (int)whole : 0;
+    info->model = stk_mem_strdup(model);
+    return info->model != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+}
+
 stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info, stk_error *err) {
     memset(info, 0, sizeof *info);
     stk_tensor_file file;
@@ -153,30 +213,15 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
     if (status != STK_OK) {
         return status;
     }
-    const char *model = stk_tensors_note(&file, "model");
-    const char *img_size = stk_tensors_note(&file, "img_size");
-    const char *crop = stk_tensors_note(&file, "crop_fraction");
-    const char *acc1 = stk_tensors_note(&file, "val/acc1");
-    const char *epoch = stk_tensors_note(&file, "epoch");
-    int64_t whole = 0;
-    double number = 0;
-    status = read_classes(path, stk_tensors_note(&file, "classes"), info, err);
-    if (status == STK_OK &&
-        (model == NULL || img_size == NULL || !stk_parse_int(img_size, &whole) || whole < 1 ||
-         whole > 16384 || !read_floats(stk_tensors_note(&file, "mean"), info->mean) ||
-         !read_floats(stk_tensors_note(&file, "std"), info->std))) {
-        status = STK_FAIL(err, STK_ERR_DATA,
-                          "%s lacks the model's name, image size, mean or std in its metadata; it "
-                          "was not written by Stoker",
-                          path);
+    status = read_classes(path, &file, info, err);
+    if (status == STK_OK) {
+        status = read_plain(path, &file, info, err);
     }
     if (status == STK_OK) {
-        info->img_size = (int)whole;
-        info->crop_fraction = crop != NULL && stk_parse_double(crop, &number) ? number : 1;
-        info->acc1 = acc1 != NULL && stk_parse_double(acc1, &number) ? number : NAN;
-        info->epoch = epoch != NULL && stk_parse_int(epoch, &whole) ? (int)whole : 0;
-        info->model = stk_mem_strdup(model);
-        status = info->model != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+        status = read_floats(path, &file, "mean", -FLT_MAX, info->mean, err);
+    }
+    if (status == STK_OK) {
+        status = read_floats(path, &file, "std", FLT_MIN, info->std, err);
     }
     stk_tensors_free(&file);
     if (status != STK_OK) {

@@ -85,12 +85,21 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, const ch
         file->count++;
     }
     qsort(file->tensors, file->count, sizeof *file->tensors, by_data);
-    for (size_t i = 1; i < file->count; i++) {
-        const stk_tensor *before = &file->tensors[i - 1];
-        if ((const char *)before->data + before->bytes > (const char *)file->tensors[i].data) {
-            return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: '%.200s' and '%.200s' overlap", path,
-                            before->name, file->tensors[i].name);
+    /* The format wants the numbers without overlaps, holes or a rest. */
+    uint64_t at = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const stk_tensor *tensor = &file->tensors[i];
+        uint64_t from = (uint64_t)((const char *)tensor->data - data);
+        if (from != at) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: the numbers of '%.200s' %s", path,
+                            tensor->name, from < at ? "overlap others" : "have a gap before them");
         }
+        at += tensor->bytes;
+    }
+    if (at != size) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is damaged: %llu bytes at its end belong to no tensor", path,
+                        (unsigned long long)(size - at));
     }
     return STK_OK;
 }
@@ -113,6 +122,9 @@ static stk_status parse_file(stk_tensor_file *file, const char *path, size_t siz
     stk_error cause = {0};
     stk_status status =
         stk_json_parse(file->buffer + LENGTH_BYTES, (size_t)length, &file->header, &cause);
+    if (status == STK_ERR_MEMORY) {
+        return STK_FAIL_MEMORY(err, path);
+    }
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s is damaged: its header is %s", path, cause.message);
     }
@@ -121,6 +133,23 @@ static stk_status parse_file(stk_tensor_file *file, const char *path, size_t siz
     }
     return read_entries(file, path, file->buffer + LENGTH_BYTES + length,
                         size - LENGTH_BYTES - length, err);
+}
+
+stk_status stk_tensors_parse(stk_tensor_file *file, const char *name, const void *bytes,
+                             size_t size, stk_error *err) {
+    memset(file, 0, sizeof *file);
+    file->buffer = stk_mem_raw(size, 1);
+    if (file->buffer == NULL) {
+        return STK_FAIL_MEMORY(err, name);
+    }
+    if (size > 0) {
+        memcpy(file->buffer, bytes, size);
+    }
+    stk_status status = parse_file(file, name, size, err);
+    if (status != STK_OK) {
+        stk_tensors_free(file);
+    }
+    return status;
 }
 
 stk_status stk_tensors_read(stk_tensor_file *file, const char *path, stk_error *err) {

@@ -40,6 +40,9 @@ typedef struct stk_tensor_note {
 
 /* Errors: STK_ERR_DATA with what is wrong with the file, STK_ERR_STORAGE when it cannot be read. */
 STK_CHECKED stk_status stk_tensors_read(stk_tensor_file *file, const char *path, stk_error *err);
+/* The same from memory, which is copied; `name` stands for the path in errors. */
+STK_CHECKED stk_status stk_tensors_parse(stk_tensor_file *file, const char *name, const void *bytes,
+                                         size_t size, stk_error *err);
 void stk_tensors_free(stk_tensor_file *file);
 
 const stk_tensor *stk_tensors_find(const stk_tensor_file *file, const char *name); /* or NULL */
