@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark of bench/: tools/bench.sh BUILD_DIR. A benchmark is an executable bench/*.sh,
-# called with the path of the stoker command; it prints JSON.
+# called with the build folder; it prints JSON.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ for script in bench/*.sh; do
     [ -x "$script" ] || continue
     found=1
     printf '== %s\n' "$script" >&2
-    "$script" "$build/stoker"
+    "$script" "$build"
 done
 if [ "$found" = 0 ]; then
     echo "bench: there is nothing in bench/ yet" >&2
