@@ -159,6 +159,14 @@ static stk_status fill(stk_loader *l, slot *s, uint64_t batch, size_t i, stk_err
     return STK_OK;
 }
 
+static void begin_batch(const stk_loader *l, slot *s, uint64_t batch) {
+    s->state = SLOT_FILLING;
+    s->missing = batch_count(l, batch);
+    s->batch.count = s->missing;
+    s->batch.epoch = batch / l->per_epoch;
+    s->batch.index = (size_t)(batch % l->per_epoch);
+}
+
 /* Under the lock: the next place to fill, or false when the loader ends. */
 static bool take_place(stk_loader *l, uint64_t *batch, size_t *place) {
     for (;;) {
@@ -166,14 +174,11 @@ static bool take_place(stk_loader *l, uint64_t *batch, size_t *place) {
             return false;
         }
         slot *s = &l->slots[l->fill_batch % (uint64_t)l->config.slots];
-        if (l->fill_place == 0 && s->state == SLOT_FREE) {
-            s->state = SLOT_FILLING;
-            s->missing = batch_count(l, l->fill_batch);
-            s->batch.count = s->missing;
-            s->batch.epoch = l->fill_batch / l->per_epoch;
-            s->batch.index = (size_t)(l->fill_batch % l->per_epoch);
-        }
-        if (l->fill_place > 0 || s->state == SLOT_FILLING) {
+        /* At place 0 a slot that is not free still belongs to the batch one ring earlier. */
+        if (l->fill_place > 0 || s->state == SLOT_FREE) {
+            if (l->fill_place == 0) {
+                begin_batch(l, s, l->fill_batch);
+            }
             *batch = l->fill_batch;
             *place = l->fill_place++;
             if (l->fill_place == s->batch.count) {
