@@ -16,6 +16,7 @@ typedef struct fold_run {
     const stk_sample *val_samples; /* what split.val refers to */
     char *best_path;               /* owned */
     char *last_path;               /* owned */
+    double start_s;                /* on the job's clock */
     stk_train_result result;
 } fold_run;
 
@@ -81,6 +82,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     stk_job *job = fold->job;
     stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
                               .budget_s = job->clock.budget_s,
+                              .fold_start_s = fold->start_s,
                               .share = 1.0 / (job->folds - job->fold),
                               .epochs_wanted = job->choice.epochs_wanted,
                               .epoch = progress->epoch,
@@ -258,7 +260,7 @@ static stk_status make_split(fold_run *fold, stk_error *err) {
 }
 
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
-    fold_run fold = {.job = job};
+    fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
     job->planned_total = -1;
     job->planned_by_measure = false;
     stk_status status = make_split(&fold, err);
