@@ -181,11 +181,13 @@ static stk_status predict_test(stk_job *job, stk_error *err) {
     prediction.data.samples = job->dataset->test.items;
     prediction.data.count = ballot->rows;
     prediction.halt = (stk_halt){stk_clockwork_must_write, &job->clock};
+    bool done = false;
     stk_status status = probs != NULL && have != NULL
-                            ? stk_predict_samples(&prediction, probs, have, err)
+                            ? stk_predict_samples(&prediction, probs, have, &done, err)
                             : STK_FAIL_MEMORY(err, "predictions");
     if (status == STK_OK) {
         stk_ballot_add(ballot, probs, have);
+        job->cut = job->cut || !done;
     }
     stk_mem_free(probs);
     stk_mem_free(have);
