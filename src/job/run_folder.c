@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -47,6 +48,7 @@ static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
         if (status == STK_OK && made && rename(folder->path, aside) != 0) {
             status = STK_FAIL(err, STK_ERR_STORAGE, "cannot move the earlier run %s to %s: %s",
                               folder->path, aside, strerror(errno));
+            rmdir(aside);
         }
         if (status == STK_OK && !made) {
             stk_mem_free(aside);
@@ -67,8 +69,10 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     if (status != STK_OK || list.count == 0) {
         return status;
     }
+    /* A run that ended right after its birth has left its lock and nothing worth keeping. */
+    bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
     stk_dir_list_free(&list);
-    if (!has_file(folder->path, "args.json")) {
+    if (!only_lock && !has_file(folder->path, "args.json")) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
             "--out %s: the folder is not empty and holds no run; give an empty or a new "
@@ -81,7 +85,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
                         "--out %s: another run is writing there right now; give another folder",
                         folder->path);
     }
-    if (status == STK_OK) {
+    if (status == STK_OK && !only_lock) {
         status = move_aside(folder, err);
     }
     stk_file_unlock(folder->lock_fd);
