@@ -149,7 +149,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
         .val = stk_job_loader(job, false),
         .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
         .fold = job->fold,
-        .events = &job->events,
+        .events = &job->relay.events,
         .hooks = {.user = fold,
                   .pace = pace,
                   .checkpoint = checkpoint,
@@ -169,7 +169,7 @@ static stk_prediction prediction_of(const stk_job *job, const char *split) {
                             .graph = job->graph,
                             .data = stk_job_loader(job, false),
                             .split = split,
-                            .events = &job->events};
+                            .events = &job->relay.events};
 }
 
 /* What the best weights say of the test set joins the ballot. */

@@ -10,6 +10,7 @@
 #include "job/choose.h"
 #include "job/clockwork.h"
 #include "job/job_options.h"
+#include "job/relay.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
@@ -27,8 +28,7 @@ typedef struct stk_job {
     stk_choice choice;
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    stk_observer counter; /* counts bad images */
-    int64_t bad_images;
+    stk_relay relay; /* what the rooms tell, on its way to events */
     stk_device *device;
     stk_graph *graph;
     stk_state *state;

@@ -14,6 +14,7 @@
 #include "dataset/dataset.h"
 #include "job/clockwork.h"
 #include "job/job_options.h"
+#include "job/relay.h"
 #include "models/models.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
@@ -27,6 +28,7 @@ typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
     stk_events events;
+    stk_relay relay; /* what the prediction tells, on its way to events */
     stk_clockwork clock;
     stk_json *args; /* of the run */
     stk_dataset *dataset;
@@ -183,7 +185,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
                                      .graph = graph,
                                      .data = loader_of(job, info),
                                      .split = "test",
-                                     .events = &job->events,
+                                     .events = &job->relay.events,
                                      .halt = {stk_clockwork_must_write, &job->clock}};
         status = stk_predict_samples(&prediction, probs, have, &done, err);
     }
@@ -303,6 +305,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
                        .given = stk_options_values(options, &stk_dataset_option_table),
                        .clock = {.budget_s = NAN}};
+    stk_relay_open(&job.relay, &job.events);
     if (run != NULL) {
         job.clock.stop = run->stop;
         stk_events_add(&job.events, run->observer);
@@ -317,6 +320,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
         stk_mem_free(job.models[i]);
     }
     stk_checkpoint_info_free(&job.info);
+    stk_relay_free(&job.relay);
     stk_ballot_free(&job.ballot);
     stk_dataset_free(job.dataset);
     if (job.backend != NULL) {
