@@ -16,13 +16,6 @@
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"
 
-static bool has_file(const char *folder, const char *name) {
-    char *path = stk_path_join(folder, name);
-    bool there = path != NULL && stk_path_is_file(path);
-    stk_mem_free(path);
-    return there;
-}
-
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
     char *lock = state != NULL ? stk_path_join(state, "lock") : NULL;
@@ -71,8 +64,12 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     }
     /* A run that ended right after its birth has left its lock and nothing worth keeping. */
     bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
+    bool is_run = false;
+    for (size_t i = 0; i < list.count; i++) {
+        is_run = is_run || strcmp(list.entries[i].name, "args.json") == 0;
+    }
     stk_dir_list_free(&list);
-    if (!only_lock && !has_file(folder->path, "args.json")) {
+    if (!only_lock && !is_run) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
             "--out %s: the folder is not empty and holds no run; give an empty or a new "
