@@ -74,7 +74,7 @@ typedef struct run_story {
     int starts;
     int epochs;
     stk_event_start start; /* its texts are gone */
-    double last_val_acc1;
+    int fold_epochs[4];
     stk_stop *stop; /* asked to stop, at stop_level, after ... */
     stk_stop_level stop_level;
     int stop_after_steps; /* ... that many step events; 0: never */
@@ -127,7 +127,7 @@ static inline void hear_epoch(void *user, const stk_event_epoch *event) {
     run_story *story = user;
     note(story, 'e');
     story->epochs++;
-    story->last_val_acc1 = event->val_acc1;
+    story->fold_epochs[event->fold % 4]++;
 }
 
 static inline void hear_checkpoint(void *user, const stk_event_checkpoint *event) {
