@@ -51,6 +51,15 @@ static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
     return plan;
 }
 
+/*
+ * What this fold may still use. Its share is of what was left when it began: a share of what is
+ * left now would be granted anew at every question, until nothing remained for the other folds.
+ */
+static double fold_time(const stk_budget_facts *f, double reserve_s) {
+    double granted = (f->budget_s - f->fold_start_s - reserve_s) * f->share;
+    return granted - (f->elapsed_s - f->fold_start_s);
+}
+
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     double val_s = isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s;
     double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
@@ -60,12 +69,14 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
     plan.reserve_s = stk_budget_reserve(f->budget_s, f->predict_s);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
-    double time = (plan.left_s - plan.reserve_s) * f->share;
-    int64_t rest = f->steps_per_epoch - f->step; /* of the running epoch */
-    double slack = f->step > 0 ? (plan.reserve_s - measured_need(f->predict_s)) / 2 : 0;
+    double time = fold_time(f, plan.reserve_s);
+    int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
+    bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
+    double spare = plan.reserve_s - measured_need(f->predict_s);
+    double slack = f->step > 0 ? spare / 2 * f->share : 0; /* only for the running epoch */
     if (time + slack <= 0) {
         plan.epochs = f->epoch;
-        plan.cut = true;
+        plan.cut = stinted;
         return plan;
     }
     if (isnan(f->step_s)) { /* nothing measured: begin, as if all were possible */
@@ -78,9 +89,10 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     if (time + slack < this_epoch_s) {
         double steps = floor((time - val_s) / f->step_s);
         plan.epochs = f->epoch;
-        plan.cut = true;
+        plan.cut = stinted;
         plan.steps_left = steps > 0 ? (int64_t)steps : 0;
-        plan.total_s = (double)plan.steps_left * f->step_s + val_s;
+        bool validated = plan.steps_left + f->step > 0;
+        plan.total_s = (double)plan.steps_left * f->step_s + (validated ? val_s : 0);
         return plan;
     }
     double more = fmax(floor((time - this_epoch_s) / epoch_s), 0);

@@ -18,12 +18,13 @@ extern const stk_option_table stk_budget_option_table;
 
 /* What is known at the moment of planning; a time that was not measured yet is NaN. */
 typedef struct stk_budget_facts {
-    double elapsed_s;  /* since the start of the process */
-    double budget_s;   /* NaN: none */
-    double share;      /* of the time that is left, for this fold: 1 for the last one */
-    int epochs_wanted; /* 0: as many as fit */
-    int epoch;         /* from 1: the one that is being trained */
-    int64_t step;      /* steps done of it */
+    double elapsed_s;    /* since the start of the process */
+    double budget_s;     /* NaN: none */
+    double fold_start_s; /* elapsed_s when this fold began */
+    double share;        /* of the time that was left then, for this fold: 1 for the last one */
+    int epochs_wanted;   /* 0: as many as fit */
+    int epoch;           /* from 1: the one that is being trained */
+    int64_t step;        /* steps done of it */
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
     double val_s;     /* seconds per validation */
@@ -33,7 +34,7 @@ typedef struct stk_budget_facts {
 typedef struct stk_budget_plan {
     int epochs;         /* of this fold, the running one included; a part of one counts */
     int64_t steps_left; /* from now on; 0: stop */
-    bool cut;           /* the budget allows less than was wanted */
+    bool cut;           /* the budget allows less than was wanted, or not even one epoch */
     double reserve_s;   /* kept back at the end of the budget */
     double epoch_s;     /* seconds of one epoch with its validation; NaN when not known */
     double total_s;     /* from now to the end of this fold's training; NaN when not known */

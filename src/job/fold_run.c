@@ -20,6 +20,7 @@ typedef struct fold_run {
     const stk_sample *val_samples; /* what split.val refers to */
     char *best_path;               /* owned */
     char *last_path;               /* owned */
+    double start_s;                /* on the job's clock */
     stk_train_result result;
 } fold_run;
 
@@ -90,6 +91,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     stk_job *job = fold->job;
     stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
                               .budget_s = job->clock.budget_s,
+                              .fold_start_s = fold->start_s,
                               .share = 1.0 / (job->folds - job->fold),
                               .epochs_wanted = job->choice.epochs_wanted,
                               .epoch = progress->epoch,
@@ -188,7 +190,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
 /* What the weights in the state say of samples; *probs and *have are freed by the caller. */
 static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
                                     const size_t *indices, size_t count, double **probs,
-                                    bool **have, stk_error *err) {
+                                    bool **have, bool *done, stk_error *err) {
     stk_prediction prediction = {.backend = job->choice.backend,
                                  .state = job->state,
                                  .graph = job->graph,
@@ -201,18 +203,21 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
     prediction.data.count = count;
     *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
-    return *probs != NULL && *have != NULL ? stk_predict_samples(&prediction, *probs, *have, err)
-                                           : STK_FAIL_MEMORY(err, "predictions");
+    return *probs != NULL && *have != NULL
+               ? stk_predict_samples(&prediction, *probs, *have, done, err)
+               : STK_FAIL_MEMORY(err, "predictions");
 }
 
 /* The test set joins the ballot, and a better submission replaces the one before. */
 static stk_status predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
+    bool done = false;
     stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                          job->ballot.rows, &probs, &have, err);
+                                          job->ballot.rows, &probs, &have, &done, err);
     if (status == STK_OK) {
         stk_ballot_add(&job->ballot, probs, have);
+        job->cut = job->cut || !done;
         bool whole = !job->cut && job->fold + 1 == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
@@ -226,8 +231,9 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
+    bool done = false;
     stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                          fold->split.val_count, &probs, &have, err);
+                                          fold->split.val_count, &probs, &have, &done, err);
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
@@ -324,7 +330,7 @@ static stk_status make_split(fold_run *fold, stk_error *err) {
 }
 
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
-    fold_run fold = {.job = job};
+    fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
     job->planned_total = -1;
     job->planned_by_measure = false;
     job->told_epochs = 0;

@@ -28,9 +28,7 @@ typedef struct stk_job {
     stk_choice choice;
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    stk_map bad_told;     /* what events.bad_told refers to */
-    stk_observer counter; /* counts bad images */
-    int64_t bad_images;
+    stk_map bad_told; /* what events.bad_told refers to: the bad images so far */
     stk_device *device;
     stk_graph *graph;
     stk_state *state;

@@ -168,6 +168,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
     const stk_model *model = NULL;
     stk_graph *graph = NULL;
     stk_state *state = NULL;
+    bool done; /* only a request to stop ends it early, and run_job looks for that */
     double *probs = stk_mem_new(job->ballot.rows, job->ballot.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ballot.rows, sizeof *have);
     stk_status status = probs != NULL && have != NULL ? stk_model_find(info->model, &model, err)
@@ -191,7 +192,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
                                      .split = "test",
                                      .events = &job->events,
                                      .halt = {must_end, &job->clock}};
-        status = stk_predict_samples(&prediction, probs, have, err);
+        status = stk_predict_samples(&prediction, probs, have, &done, err);
     }
     if (status == STK_OK) {
         stk_ballot_add(&job->ballot, probs, have);

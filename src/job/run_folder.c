@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -14,13 +15,6 @@
 
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"
-
-static bool has_file(const char *folder, const char *name) {
-    char *path = stk_path_join(folder, name);
-    bool there = path != NULL && stk_path_is_file(path);
-    stk_mem_free(path);
-    return there;
-}
 
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
@@ -47,6 +41,7 @@ static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
         if (status == STK_OK && made && rename(folder->path, aside) != 0) {
             status = STK_FAIL(err, STK_ERR_STORAGE, "cannot move the earlier run %s to %s: %s",
                               folder->path, aside, strerror(errno));
+            rmdir(aside);
         }
         if (status == STK_OK && !made) {
             stk_mem_free(aside);
@@ -67,8 +62,14 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     if (status != STK_OK || list.count == 0) {
         return status;
     }
+    /* A run that ended right after its birth has left its lock and nothing worth keeping. */
+    bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
+    bool is_run = false;
+    for (size_t i = 0; i < list.count; i++) {
+        is_run = is_run || strcmp(list.entries[i].name, "args.json") == 0;
+    }
     stk_dir_list_free(&list);
-    if (!has_file(folder->path, "args.json")) {
+    if (!only_lock && !is_run) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
             "--out %s: the folder is not empty and holds no run; give an empty or a new "
@@ -81,7 +82,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
                         "--out %s: another run is writing there right now; give another folder",
                         folder->path);
     }
-    if (status == STK_OK) {
+    if (status == STK_OK && !only_lock) {
         status = move_aside(folder, err);
     }
     stk_file_unlock(folder->lock_fd);

@@ -48,12 +48,6 @@ static void tell_early_words(early_words *words, const stk_events *events) {
     }
 }
 
-static void count_bad(void *user, const stk_event_bad_image *event) {
-    (void)event;
-    stk_job *job = user;
-    job->bad_images++;
-}
-
 /* How many images one fold trains on. */
 static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
     stk_split split;
@@ -201,7 +195,6 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
     for (int i = 0; i < job->events.count; i++) {
         stk_events_add(&all, job->events.observers[i]);
     }
-    stk_events_add(&all, &job->counter);
     job->events = all;
     tell_start(job, train, val);
     stk_choice_tell(&job->choice, job->options, &job->events, train);
@@ -288,7 +281,7 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->prefetch = job->choice.loader.prefetch;
     s->device = job->choice.backend->name;
     s->precision = job->choice.precision;
-    s->bad_images = job->bad_images;
+    s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->submission = job->submitted ? "submission.csv" : NULL;
     s->used_s = stk_clockwork_elapsed(&job->clock);
@@ -349,7 +342,6 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
-    job->counter = (stk_observer){.user = job, .bad_image = count_bad};
     job->folds = (int)job->job_options->folds;
     job->folder.lock_fd = -1;
     job->planned_total = -1;

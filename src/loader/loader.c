@@ -84,22 +84,25 @@ static size_t order(const stk_loader *l, uint64_t epoch, size_t place) {
     return (size_t)stk_rng_permute(rng.key, l->config.count, place);
 }
 
-static void remember_bad(stk_loader *l, size_t position, const char *reason) {
+/* False when there is no memory for it; the sample then counts as not looked at. */
+static bool remember_bad(stk_loader *l, size_t position, const char *reason) {
+    bool remembered = true;
     pthread_mutex_lock(&l->lock);
-    if (atomic_exchange(&l->is_bad[position], 1) == 0) {
+    if (atomic_load(&l->is_bad[position]) == 0) {
         bad_sample *grown =
             stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
         char *copy = stk_mem_strdup(reason);
-        if (grown != NULL) {
-            l->bad = grown;
-        }
-        if (grown != NULL && copy != NULL) {
+        remembered = grown != NULL && copy != NULL;
+        l->bad = grown != NULL ? grown : l->bad;
+        if (remembered) {
             l->bad[l->bad_count++] = (bad_sample){position, copy};
+            atomic_store(&l->is_bad[position], 1);
         } else {
             stk_mem_free(copy);
         }
     }
     pthread_mutex_unlock(&l->lock);
+    return remembered;
 }
 
 /* One sample into out; false when it cannot be used. Memory running out is not the picture's. */
@@ -123,11 +126,12 @@ static bool load_sample(stk_loader *l, size_t position, uint64_t epoch, size_t p
     atomic_fetch_add(&l->read_ns, (uint64_t)(read - start));
     atomic_fetch_add(&l->decode_ns, (uint64_t)(stk_clock_ns() - read));
     atomic_fetch_add(&l->bytes, size);
-    atomic_fetch_add(&l->images, 1);
-    if (status == STK_ERR_MEMORY) {
+    if (status == STK_OK) {
+        atomic_fetch_add(&l->images, 1);
+    } else if (status == STK_ERR_MEMORY) {
         STK_FAIL(err, status, "%s", why.message);
-    } else if (status != STK_OK) {
-        remember_bad(l, position, why.message);
+    } else if (!remember_bad(l, position, why.message)) {
+        STK_FAIL_MEMORY(err, "the list of bad images");
     }
     return status == STK_OK;
 }
@@ -152,11 +156,20 @@ static stk_status fill(stk_loader *l, slot *s, uint64_t batch, size_t i, stk_err
     }
     memset(out, 0, l->image_bytes);
     if (l->config.replace_bad) {
+        const char *first = sample_at(l, 0)->path;
         return STK_FAIL(err, STK_ERR_DATA,
                         "none of the %zu training images can be read; the first is %s",
-                        l->config.count, sample_at(l, 0)->path);
+                        l->config.count, first != NULL ? first : "missing");
     }
     return STK_OK;
+}
+
+static void begin_batch(const stk_loader *l, slot *s, uint64_t batch) {
+    s->state = SLOT_FILLING;
+    s->missing = batch_count(l, batch);
+    s->batch.count = s->missing;
+    s->batch.epoch = batch / l->per_epoch;
+    s->batch.index = (size_t)(batch % l->per_epoch);
 }
 
 /* Under the lock: the next place to fill, or false when the loader ends. */
@@ -166,14 +179,11 @@ static bool take_place(stk_loader *l, uint64_t *batch, size_t *place) {
             return false;
         }
         slot *s = &l->slots[l->fill_batch % (uint64_t)l->config.slots];
-        if (l->fill_place == 0 && s->state == SLOT_FREE) {
-            s->state = SLOT_FILLING;
-            s->missing = batch_count(l, l->fill_batch);
-            s->batch.count = s->missing;
-            s->batch.epoch = l->fill_batch / l->per_epoch;
-            s->batch.index = (size_t)(l->fill_batch % l->per_epoch);
-        }
-        if (l->fill_place > 0 || s->state == SLOT_FILLING) {
+        /* At place 0 a slot that is not free still belongs to the batch one ring earlier. */
+        if (l->fill_place > 0 || s->state == SLOT_FREE) {
+            if (l->fill_place == 0) {
+                begin_batch(l, s, l->fill_batch);
+            }
             *batch = l->fill_batch;
             *place = l->fill_place++;
             if (l->fill_place == s->batch.count) {
@@ -197,14 +207,12 @@ static void *work(void *argument) {
         stk_error err = {0};
         stk_status status = fill(l, s, batch, place, &err);
         pthread_mutex_lock(&l->lock);
-        if (status != STK_OK && l->failure.status == STK_OK) {
-            l->failure = err;
+        if (status != STK_OK) { /* the batch stays incomplete: nobody must get it */
+            l->failure = l->failure.status == STK_OK ? err : l->failure;
             pthread_cond_broadcast(&l->slot_free);
-        }
-        if (--s->missing == 0) {
+            pthread_cond_signal(&l->slot_ready);
+        } else if (--s->missing == 0) {
             s->state = SLOT_READY;
-        }
-        if (s->state == SLOT_READY || status != STK_OK) {
             pthread_cond_signal(&l->slot_ready);
         }
     }

@@ -24,11 +24,12 @@ static void tell_bad(void *user, const char *path, const char *reason) {
     stk_events_bad_image(c->prediction->events, path, c->prediction->split, reason);
 }
 
-stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have, stk_error *err) {
+stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have, bool *done,
+                               stk_error *err) {
     collector c = {.prediction = p, .probs = probs, .have = have};
     stk_compile_config config = {.batch = STK_PREDICT_BATCH, .train = false};
     stk_exec *exec = NULL;
-    bool done;
+    *done = false;
     stk_status status = p->backend->compile(&exec, p->state, &config, err);
     if (status == STK_OK) {
         stk_evaluation evaluation = {.backend = p->backend,
@@ -40,7 +41,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
                                      .bad = tell_bad,
                                      .user = &c};
         evaluation.data.batch = STK_PREDICT_BATCH;
-        status = stk_evaluate(&evaluation, &done, err);
+        status = stk_evaluate(&evaluation, done, err);
     }
     p->backend->exec_free(exec);
     return status;

@@ -21,9 +21,9 @@ typedef struct stk_prediction {
 /*
  * Fills the rows of `probs` (data.count, classes) and sets have[i] for each that was predicted;
  * rows of pictures that are missing or cannot be read, or that there was no time for, are left
- * alone.
+ * alone. *done says whether there was time for all.
  */
 STK_CHECKED stk_status stk_predict_samples(const stk_prediction *prediction, double *probs,
-                                           bool *have, stk_error *err);
+                                           bool *have, bool *done, stk_error *err);
 
 #endif

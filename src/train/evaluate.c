@@ -9,6 +9,7 @@
 stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     stk_loader_config data = e->data;
     stk_loader *loader = NULL;
+    size_t seen = 0;
     *done = false;
     data.shuffle = false;
     data.drop_last = false;
@@ -24,12 +25,13 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
         }
         status = stk_loader_next(loader, &batch, err);
         if (status != STK_OK || batch == NULL) {
-            *done = status == STK_OK;
             break;
         }
         status = e->backend->infer(e->exec, batch->images, batch->count, logits, err);
         if (status == STK_OK) {
             e->batch(e->user, batch, logits);
+            seen += batch->count;
+            *done = seen == data.count; /* a halt that comes now comes too late */
         }
         stk_loader_release(loader, batch);
     }

@@ -33,15 +33,19 @@ typedef struct trainer {
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
 } trainer;
 
-/* Equal figures are decided by the loss: small validation sets have few different accuracies. */
+/*
+ * Equal figures are decided by the loss: small validation sets have few different accuracies. So
+ * are figures that the validation set cannot give, such as an AUC with one class.
+ */
 static bool is_better(const trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
-    if (!r->has_best || isnan(epoch->val_loss) || isnan(r->best_metric)) {
+    if (!r->has_best || t->val.count == 0) {
         return true;
     }
     double gain = metric - r->best_metric;
     gain = stk_metric_is_loss((stk_metric)t->config->options->metric) ? -gain : gain;
-    return gain > 0 || (gain == 0 && epoch->val_loss < r->best.val_loss);
+    bool equal = !(gain > 0) && !(gain < 0);
+    return gain > 0 || (equal && !(epoch->val_loss >= r->best.val_loss));
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
@@ -200,13 +204,18 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
     if (status != STK_OK || !done) {
         return status;
     }
+    double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
+    if (t->val.count > 0 && !isfinite(val_loss)) {
+        t->result->diverged = true; /* the last step broke the weights: they are not worth saving */
+        return STK_OK;
+    }
     double seconds = stk_clock_since_s(t->epoch_start_ns);
     stk_event_epoch epoch = {.fold = c->fold,
                              .epoch = t->progress.epoch,
                              .epochs = t->pace.epochs,
                              .train_loss = t->loss_sum / t->images,
                              .train_acc1 = 100.0 * t->correct / t->images,
-                             .val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS),
+                             .val_loss = val_loss,
                              .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
                              .val_acc5 = stk_metrics_acc5(&t->val),
                              .lr = t->lr,

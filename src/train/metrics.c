@@ -125,6 +125,9 @@ static double auc_of_class(const stk_metrics *metrics, int c, scored *rows) {
     for (size_t i = 0; i < metrics->count; i++) {
         rows[i].score = metrics->logits[i * (size_t)metrics->classes + (size_t)c];
         rows[i].positive = metrics->labels[i] == c;
+        if (isnan(rows[i].score)) {
+            return NAN; /* it has no rank */
+        }
         positives += rows[i].positive;
     }
     size_t negatives = metrics->count - positives;

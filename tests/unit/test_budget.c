@@ -1,0 +1,224 @@
+/* test_budget.c - plans are arithmetic: cases by hand, and laws that hold for any numbers. */
+#include "check.h"
+
+#include "base/rng.h"
+#include "budget/budget.h"
+
+/* An epoch of 100 steps of 0.1 s and a validation of 1 s: 11 s. Budgets of 100 s reserve 15 s. */
+static stk_budget_facts facts_of(double budget_s, double elapsed_s) {
+    return (stk_budget_facts){.elapsed_s = elapsed_s,
+                              .budget_s = budget_s,
+                              .share = 1,
+                              .epoch = 1,
+                              .steps_per_epoch = 100,
+                              .step_s = 0.1,
+                              .val_s = 1,
+                              .predict_s = 0};
+}
+
+static void reserve(void) {
+    CHECK_NEAR(stk_budget_reserve(100, NAN), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 0), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 9), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
+    CHECK_NEAR(stk_budget_reserve(100, 10), 15.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 40), 60.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(1, 0), 0.5, 1e-12); /* files take their time in any case */
+}
+
+static void no_budget(void) {
+    stk_budget_facts facts = facts_of(NAN, 50);
+    stk_budget_plan plan = stk_budget_make(&facts);
+    CHECK_INT(plan.epochs, STK_BUDGET_DEFAULT_EPOCHS);
+    CHECK_INT(plan.steps_left, 100 * STK_BUDGET_DEFAULT_EPOCHS);
+    CHECK(!plan.cut && isnan(plan.reserve_s) && isnan(plan.left_s));
+    CHECK_NEAR(plan.epoch_s, 11, 1e-9);
+    CHECK_NEAR(plan.total_s, 11 * STK_BUDGET_DEFAULT_EPOCHS, 1e-6);
+
+    facts.epochs_wanted = 5;
+    facts.epoch = 3;
+    facts.step = 40;
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.epochs, 5);
+    CHECK_INT(plan.steps_left, 260);
+    CHECK_NEAR(plan.total_s, 26 + 3, 1e-9);
+
+    facts.step_s = NAN;
+    facts.val_s = NAN;
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.steps_left, 260);
+    CHECK(isnan(plan.total_s) && isnan(plan.epoch_s));
+}
+
+static void cases_by_hand(void) {
+    static const struct {
+        const char *what;
+        double budget, elapsed;
+        int wanted, epoch;
+        int64_t step;
+        double val_s, predict_s;
+        int epochs;
+        int64_t steps_left;
+        bool cut;
+        double total_s;
+    } cases[] = {
+        {"plenty", 1000, 10, 5, 1, 0, 1, 0, 5, 500, false, 55},
+        {"plenty, in the middle", 1000, 10, 5, 4, 30, 1, 0, 5, 170, false, 19},
+        {"exactly the last epoch", 1000, 10, 5, 5, 99, 1, 0, 5, 1, false, 1.1},
+        {"as many as fit", 100, 10, 0, 1, 0, 1, 0, 6, 600, false, 66},
+        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 6, 600, true, 66},
+        {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 6, 350, true, 39},
+        {"as wanted, to the second", 100, 18.9, 6, 1, 0, 1, 0, 6, 600, false, 66},
+        {"a hair less", 100, 19.1, 6, 1, 0, 1, 0, 5, 500, true, 55},
+        {"a part of the first", 100, 79.95, 20, 1, 0, 1, 0, 1, 40, true, 5},
+        {"a part of the first, free", 100, 79.95, 0, 1, 0, 1, 0, 1, 40, true, 5},
+        {"the running one into the reserve", 100, 79.95, 20, 4, 20, 1, 0, 4, 80, true, 9},
+        {"the same when prediction needs it", 100, 79.95, 20, 4, 20, 1, 9.6, 4, 40, true, 5},
+        {"a part of a later one", 100, 83.45, 20, 4, 20, 1, 0, 4, 5, true, 1.5},
+        {"a part of a later one, free", 100, 83.45, 0, 4, 20, 1, 0, 4, 5, false, 1.5},
+        {"only a validation", 100, 84.5, 20, 2, 20, 1, 0, 2, 0, true, 1},
+        {"not even that", 100, 84.5, 20, 2, 0, 1, 0, 2, 0, true, 0},
+        {"nothing but the reserve", 100, 85, 20, 2, 20, 1, 0, 2, 0, true, 1},
+        {"nothing left", 100, 92.3, 20, 2, 20, 1, 0, 2, 0, true, 0},
+        {"too late", 100, 500, 20, 2, 20, 1, 0, 2, 0, true, 0},
+        {"too late, free", 100, 500, 0, 2, 20, 1, 0, 2, 0, false, 0},
+        {"validation guessed as two steps", 100, 10, 0, 1, 0, NAN, NAN, 7, 700, false, 71.4},
+        {"prediction over 15 %", 100, 10, 0, 1, 0, 1, 20, 5, 500, false, 55},
+        {"prediction eats all", 100, 10, 0, 1, 0, 1, 70, 1, 0, true, 0},
+        {"no more than the most", 1e6, 0, 0, 1, 0, 1, 0, STK_BUDGET_MOST_EPOCHS,
+         100 * STK_BUDGET_MOST_EPOCHS, false, 11.0 * STK_BUDGET_MOST_EPOCHS},
+        {"the last of the most", 1e6, 0, 0, STK_BUDGET_MOST_EPOCHS, 99, 1, 0,
+         STK_BUDGET_MOST_EPOCHS, 1, false, 1.1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_budget_facts facts = facts_of(cases[i].budget, cases[i].elapsed);
+        facts.epochs_wanted = cases[i].wanted;
+        facts.epoch = cases[i].epoch;
+        facts.step = cases[i].step;
+        facts.val_s = cases[i].val_s;
+        facts.predict_s = cases[i].predict_s;
+        stk_budget_plan plan = stk_budget_make(&facts);
+        if (plan.epochs != cases[i].epochs || plan.steps_left != cases[i].steps_left ||
+            plan.cut != cases[i].cut || !(fabs(plan.total_s - cases[i].total_s) < 1e-6)) {
+            CHECK_FAIL("%s: epochs %d, steps %lld, cut %d, total %g s", cases[i].what, plan.epochs,
+                       (long long)plan.steps_left, plan.cut, plan.total_s);
+        }
+        CHECK_NEAR(plan.left_s, cases[i].budget - cases[i].elapsed, 1e-9);
+        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s), 1e-9);
+    }
+}
+
+static void unmeasured_begins_as_if_all_were_possible(void) {
+    stk_budget_facts facts = facts_of(100, 10);
+    facts.step_s = facts.val_s = facts.predict_s = NAN;
+    facts.epochs_wanted = 7;
+    stk_budget_plan plan = stk_budget_make(&facts);
+    CHECK_INT(plan.epochs, 7);
+    CHECK_INT(plan.steps_left, 700);
+    CHECK(!plan.cut && isnan(plan.total_s) && isnan(plan.epoch_s));
+    facts.epochs_wanted = 0;
+    CHECK_INT(stk_budget_make(&facts).steps_left, 100 * STK_BUDGET_MOST_EPOCHS);
+    facts.elapsed_s = 86; /* inside the reserve: not even begun */
+    CHECK_INT(stk_budget_make(&facts).steps_left, 0);
+}
+
+/* Three folds that follow their plans get like parts of the time, and none goes beyond the end. */
+static void folds_share_the_time(void) {
+    static const int wanted[] = {0, 20};
+    for (size_t w = 0; w < 2; w++) {
+        double now = 10;
+        int done[3] = {0};
+        for (int fold = 0; fold < 3; fold++) {
+            stk_budget_facts facts = facts_of(200, now);
+            facts.fold_start_s = now;
+            facts.share = 1.0 / (3 - fold);
+            facts.epochs_wanted = wanted[w];
+            for (facts.epoch = 1;; facts.epoch++) { /* asked anew before every epoch */
+                facts.elapsed_s = now;
+                stk_budget_plan plan = stk_budget_make(&facts);
+                if (plan.steps_left < 100) {
+                    break;
+                }
+                done[fold]++;
+                now += 11;
+            }
+        }
+        /* 160 s are 14 epochs. */
+        CHECK(now <= 170);
+        CHECK_INT(done[0], 4);
+        CHECK(done[1] >= 4 && done[1] <= 5);
+        CHECK(done[2] >= 4 && done[2] <= 6);
+    }
+}
+
+static stk_budget_facts draw_facts(stk_rng *rng) {
+    stk_budget_facts f = {.budget_s = stk_rng_range(rng, 1, 1000)};
+    f.elapsed_s = stk_rng_range(rng, 0, f.budget_s * 1.1);
+    f.fold_start_s = stk_rng_range(rng, 0, f.elapsed_s);
+    f.share = 1.0 / (double)(1 + stk_rng_below(rng, 5));
+    f.epochs_wanted = (int)stk_rng_below(rng, 2) * (int)(1 + stk_rng_below(rng, 300));
+    int most = f.epochs_wanted > 0 ? f.epochs_wanted : STK_BUDGET_MOST_EPOCHS;
+    f.epoch = 1 + (int)stk_rng_below(rng, (uint64_t)most);
+    f.steps_per_epoch = 1 + (int64_t)stk_rng_below(rng, 500);
+    f.step = (int64_t)stk_rng_below(rng, (uint64_t)f.steps_per_epoch);
+    f.step_s = stk_rng_below(rng, 20) == 0 ? 0 : stk_rng_range(rng, 0.0001, 2);
+    f.val_s = stk_rng_below(rng, 5) == 0 ? NAN : stk_rng_range(rng, 0, 20);
+    f.predict_s = stk_rng_below(rng, 5) == 0 ? NAN : stk_rng_range(rng, 0, 60);
+    return f;
+}
+
+static void check_laws(const stk_budget_facts *f) {
+    stk_budget_plan plan = stk_budget_make(f);
+    int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
+    double val_s = isnan(f->val_s) ? 2 * f->step_s : f->val_s;
+    double validations = plan.epochs - f->epoch + 1;
+    double end_s = f->elapsed_s + (double)plan.steps_left * f->step_s + validations * val_s;
+    /* The running epoch may be finished with half of what the reserve has to spare. */
+    double need_s = isnan(f->predict_s) ? 0 : f->predict_s * 1.5 + 0.5;
+    bool finishing = f->step > 0 && plan.epochs == f->epoch;
+    double slack_s = finishing ? (plan.reserve_s - need_s) / 2 * f->share : 0;
+    if (plan.steps_left > 0) {
+        CHECK(end_s <= f->budget_s - plan.reserve_s + slack_s + 1e-6);
+        CHECK(end_s <= f->budget_s - need_s + 1e-6);
+        CHECK(end_s - f->fold_start_s <=
+              (f->budget_s - plan.reserve_s - f->fold_start_s) * f->share + slack_s + 1e-6);
+        CHECK_NEAR(plan.total_s, end_s - f->elapsed_s, 1e-6);
+    }
+    CHECK(plan.steps_left >= 0);
+    CHECK(plan.steps_left <= (int64_t)(most - f->epoch + 1) * f->steps_per_epoch - f->step);
+    CHECK(plan.epochs >= f->epoch && plan.epochs <= most);
+    if (!plan.cut && f->epochs_wanted > 0) {
+        CHECK_INT(plan.epochs, f->epochs_wanted);
+    }
+    stk_budget_facts richer = *f;
+    richer.budget_s += 10;
+    CHECK(stk_budget_make(&richer).steps_left >= plan.steps_left);
+    stk_budget_facts later = *f;
+    later.elapsed_s += 1;
+    CHECK(stk_budget_make(&later).steps_left <= plan.steps_left);
+    stk_budget_facts slower = *f;
+    slower.step_s = f->step_s * 1.5 + 1e-4;
+    CHECK(stk_budget_make(&slower).steps_left <= plan.steps_left);
+}
+
+static void never_beyond_the_time(void) {
+    for (uint64_t i = 0; i < 20000 && check_failures < 5; i++) {
+        stk_rng rng = stk_rng_make(1, STK_RNG_TEST, 0, i);
+        stk_budget_facts facts = draw_facts(&rng);
+        int before = check_failures;
+        check_laws(&facts);
+        if (check_failures > before) {
+            printf("  case %d\n", (int)i);
+        }
+    }
+}
+
+static const check_test tests[] = {
+    TEST(reserve),
+    TEST(no_budget),
+    TEST(cases_by_hand),
+    TEST(unmeasured_begins_as_if_all_were_possible),
+    TEST(folds_share_the_time),
+    TEST(never_beyond_the_time),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,173 @@
+/* test_choose.c - what Stoker chooses by itself, and that it says so. */
+#include "check.h"
+
+#include "base/pool.h"
+#include "job/choose.h"
+#include "job/job_options.h"
+
+typedef struct setting {
+    const char *name;
+    const char *value;
+} setting;
+
+#define MOST_SETTINGS 4
+
+static stk_error error;
+static char decisions[2048];
+
+static void note_decision(void *user, const stk_event_decision *event) {
+    (void)user;
+    size_t length = strlen(decisions);
+    snprintf(decisions + length, sizeof decisions - length, "%s: %s\n", event->what, event->why);
+}
+
+/* Options with these settings; freed by the caller. */
+static stk_options *options_of(const setting *settings) {
+    stk_options *options = NULL;
+    error = (stk_error){0};
+    decisions[0] = '\0';
+    if (stk_options_for_train(&options, &error) != STK_OK) {
+        exit(1);
+    }
+    for (int i = 0; i < MOST_SETTINGS && settings[i].name != NULL; i++) {
+        if (stk_options_set(options, settings[i].name, settings[i].value, &error) != STK_OK) {
+            printf("%s\n", error.message);
+            exit(1);
+        }
+    }
+    return options;
+}
+
+static void batch_rate_and_epochs(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        size_t train;
+        size_t batch;
+        double lr;
+        int epochs; /* wanted; 0: as the budget allows */
+    } cases[] = {
+        {{{0}}, 480, 32, 0.08, 20},
+        {{{0}}, 479, 16, 0.08 * 0.70710678, 20},
+        {{{0}}, 100000, 128, 0.16, 20},
+        {{{0}}, 100, 8, 0.04, 20},
+        {{{0}}, 5, 5, 0.08 * 0.39528471, 20},
+        {{{0}}, 1, 1, 0.08 * 0.17677670, 20},
+        {{{"batch", "64"}}, 480, 64, 0.08 * 1.41421356, 20},
+        {{{"batch", "64"}, {"lr", "0.1"}}, 480, 64, 0.1, 20},
+        {{{"batch", "64"}, {"lr", "0.1"}}, 64, 64, 0.1, 20},
+        {{{"batch", "64"}, {"lr", "0.1"}}, 40, 40, 0.0625, 20}, /* the batch was cut: so is lr */
+        {{{"batch", "64"}}, 40, 40, 0.08 * 1.11803399, 20},
+        {{{"lr", "0.3"}}, 480, 32, 0.3, 20},
+        {{{"batch", "8"}, {"accumulate", "4"}}, 480, 8, 0.08, 20},
+        {{{"lr", "0"}}, 480, 32, 0, 20},
+        {{{"epochs", "7"}}, 480, 32, 0.08, 7},
+        {{{"budget", "60s"}}, 480, 32, 0.08, 0},
+        {{{"budget", "60s"}, {"epochs", "3"}}, 480, 32, 0.08, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_choice choice;
+        REQUIRE_OK(stk_choose(&choice, options, cases[i].train, &error), &error);
+        if (choice.batch != cases[i].batch || !(fabs(choice.lr - cases[i].lr) < 1e-7) ||
+            choice.epochs_wanted != cases[i].epochs) {
+            CHECK_FAIL("case %zu: batch %zu, lr %.8g, epochs %d", i, choice.batch, choice.lr,
+                       choice.epochs_wanted);
+        }
+        CHECK_NEAR(atof(stk_options_get(options, "lr")), cases[i].lr, 1e-6);
+        CHECK_INT(atoi(stk_options_get(options, "batch")), cases[i].batch);
+        stk_choice_free(&choice);
+        stk_options_free(options);
+    }
+}
+
+static void everything_auto(void) {
+    static const setting none[MOST_SETTINGS] = {{0}};
+    stk_options *options = options_of(none);
+    stk_choice choice;
+    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    CHECK_STR(choice.model->name, "convnet_s");
+    CHECK_INT(choice.img_size, 64);
+    CHECK_STR(choice.backend->name, "cpu");
+    CHECK_STR(choice.precision, "fp32");
+    CHECK_INT(choice.threads, stk_machine_cores());
+    CHECK(choice.loader.workers >= 1 && choice.loader.slots >= 2);
+    CHECK_CONTAINS(stk_str_text(&choice.line), "model convnet_s (auto)");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 64 (auto)");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "batch 32 (auto)");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "epochs 20 (auto)");
+    CHECK(strstr(stk_str_text(&choice.line), "folds") == NULL); /* nobody asked */
+    stk_observer observer = {.decision = note_decision};
+    stk_events events = {0};
+    stk_events_add(&events, &observer);
+    stk_choice_tell(&choice, options, &events, 480);
+    CHECK_STR(decisions, "");
+    stk_choice_free(&choice);
+    stk_options_free(options);
+}
+
+static void the_line_says_what_was_given(void) {
+    static const setting given[MOST_SETTINGS] = {
+        {"budget", "60s"}, {"folds", "3"}, {"img-size", "32"}, {"batch_size", "8"}};
+    stk_options *options = options_of(given);
+    stk_choice choice;
+    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    CHECK_INT(choice.img_size, 32);
+    CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 32,");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "batch 8,");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "epochs as the budget allows (auto)");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "folds 3");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "budget 60s");
+    stk_choice_free(&choice);
+    stk_options_free(options);
+}
+
+static void choices_with_reasons_are_told(void) {
+    static const setting given[MOST_SETTINGS] = {
+        {"batch", "64"}, {"loader-memory", "1K"}, {"precision", "fp16"}, {"no-wandb", "true"}};
+    stk_options *options = options_of(given);
+    stk_choice choice;
+    stk_observer observer = {.decision = note_decision};
+    stk_events events = {0};
+    stk_events_add(&events, &observer);
+    REQUIRE_OK(stk_choose(&choice, options, 40, &error), &error);
+    stk_choice_tell(&choice, options, &events, 40);
+    CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
+    CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
+    CHECK_CONTAINS(decisions, "--loader-memory");
+    CHECK_CONTAINS(decisions, "precision fp32: ");
+    CHECK_CONTAINS(decisions, "accepted without effect: ");
+    CHECK_CONTAINS(decisions, "no-wandb");
+    CHECK_STR(stk_options_get(options, "precision"), "fp32");
+    stk_choice_free(&choice);
+    stk_options_free(options);
+}
+
+static void what_does_not_exist(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        stk_status status;
+        const char *words;
+    } cases[] = {
+        {{{"model", "resnet81"}}, STK_ERR_USAGE, "resnet18"},
+        {{{"model", ".a1_in1k"}}, STK_ERR_USAGE, "there is no such model"},
+        {{{"device", "cuda"}}, STK_ERR_DEVICE, "--device cpu"},
+        {{{"device", "cuda:1"}}, STK_ERR_DEVICE, "cuda:1"},
+        {{{"device", "abacus"}}, STK_ERR_USAGE, "abacus"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_choice choice;
+        CHECK_INT(stk_choose(&choice, options, 480, &error), cases[i].status);
+        CHECK_CONTAINS(error.message, cases[i].words);
+        stk_choice_free(&choice); /* harmless */
+        stk_options_free(options);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(batch_rate_and_epochs),        TEST(everything_auto),
+    TEST(the_line_says_what_was_given), TEST(choices_with_reasons_are_told),
+    TEST(what_does_not_exist),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,229 @@
+/* test_job_stop.c - runs that end early: asked to stop, out of time, out of memory. */
+#include "check.h"
+#include "job_runs.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+static char base[256];
+static char a[300];
+
+static void enter(void) {
+    snprintf(base, sizeof base, "%s", check_folder());
+    run_dir(a, sizeof a, base, "a");
+}
+
+/* ---- asked to stop ---- */
+
+static void stop_before_the_first_step(void) {
+    static const stk_stop_level levels[] = {STK_STOP_SOON, STK_STOP_NOW};
+    for (size_t i = 0; i < 2; i++) {
+        static run_story story;
+        stk_stop stop = {0};
+        memset(&story, 0, sizeof story);
+        enter();
+        stk_stop_request(&stop, levels[i], 0);
+        train(&story, shared_data(), a, "", (stk_run){.stop = &stop});
+        REQUIRE_OK(story.status, &story.err); /* the priors are a submission */
+        CHECK_INT(story.steps, 0);
+        CHECK_STR(story.outcome.status, "prior");
+        CHECK_STR(story.submissions, "prior 10 0\n");
+        CHECK_INT(story.outcome.models, 0);
+        CHECK(isnan(story.outcome.best_acc1));
+        CHECK_SUMMARY(a, "status", "prior");
+        CHECK_SUMMARY(a, "stop_reason", "signal");
+        CHECK_SUMMARY(a, "best_acc1", "null");
+        CHECK_SUMMARY(a, "folds_done", "0");
+        CHECK_INT(count_lines(a, "submission.csv"), 1 + TEST_ROWS);
+    }
+}
+
+/* Without test pictures there is nothing to deliver: that is the one kind of exit code 130. */
+static void stop_with_nothing_to_deliver(void) {
+    static run_story story;
+    stk_stop stop = {0};
+    enter();
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    train(&story, shared_data_without_test(), a, "", (stk_run){.stop = &stop});
+    CHECK_INT(story.status, STK_ERR_STOPPED);
+    CHECK_INT(stk_status_exit_code(story.status), 130);
+    CHECK_STR(story.outcome.status, "failed");
+    CHECK_STR(story.outcome.submission, "");
+}
+
+typedef struct stopper {
+    stk_stop stop;
+    sem_t stepped;
+} stopper;
+
+static void *request_stop(void *argument) {
+    stopper *s = argument;
+    sem_wait(&s->stepped);
+    stk_stop_request(&s->stop, STK_STOP_SOON, 0);
+    return NULL;
+}
+
+typedef struct relay {
+    stk_observer observer; /* wakes the stopper; nothing else is listened to */
+    stopper stopper;
+    int steps;
+} relay;
+
+static void wake_stopper(void *user, const stk_event_step *event) {
+    (void)event;
+    relay *r = user;
+    if (++r->steps == 2) {
+        sem_post(&r->stopper.stepped);
+    }
+}
+
+static void stop_from_another_thread(void) {
+    static relay r;
+    static stk_outcome outcome;
+    stk_error err = {0};
+    stk_options *options = NULL;
+    pthread_t thread;
+    enter();
+    sem_init(&r.stopper.stepped, 0, 0);
+    r.observer = (stk_observer){.user = &r, .step = wake_stopper};
+    pthread_create(&thread, NULL, request_stop, &r.stopper);
+    must(stk_options_for_train(&options, &err), &err);
+    set_all(options, "img-size=16 batch=8 epochs=10000 workers=2");
+    must(stk_options_set(options, "data", shared_data(), &err), &err);
+    must(stk_options_set(options, "out", a, &err), &err);
+    stk_run run = {.observer = &r.observer, .stop = &r.stopper.stop};
+    stk_status status = stk_train(options, &run, &outcome, &err);
+    pthread_join(thread, NULL);
+    sem_destroy(&r.stopper.stepped);
+    stk_options_free(options);
+    REQUIRE_OK(status, &err);
+    CHECK_STR(outcome.status, "partial");
+    CHECK_INT(outcome.models, 1);
+    CHECK_SUMMARY(a, "status", "partial");
+    CHECK_SUMMARY(a, "stop_reason", "signal");
+    CHECK(has_file(a, "weights/best.safetensors"));
+    CHECK_INT(count_lines(a, "submission.csv"), 1 + TEST_ROWS);
+}
+
+static void stop_soon_delivers(void) {
+    static run_story story;
+    stk_stop stop = {0};
+    enter();
+    story.stop = &stop;
+    story.stop_level = STK_STOP_SOON;
+    story.stop_after_steps = 4; /* the first of the second epoch */
+    train(&story, shared_data(), a, "folds=2 epochs=50", (stk_run){.stop = &stop});
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_INT(story.steps, 4);
+    CHECK_STR(story.submissions, "prior 10 0\npartial 10 1\n");
+    CHECK_STR(story.outcome.status, "partial");
+    CHECK_SUMMARY(a, "folds_done", "1");
+    CHECK_SUMMARY(a, "folds_planned", "2");
+    CHECK_SUMMARY(a, "stop_reason", "signal");
+}
+
+static void stop_now_gives_up_at_once(void) {
+    static run_story story;
+    stk_stop stop = {0};
+    enter();
+    story.stop = &stop;
+    story.stop_level = STK_STOP_NOW;
+    story.stop_after_steps = 4;
+    train(&story, shared_data(), a, "epochs=50", (stk_run){.stop = &stop});
+    CHECK_INT(story.steps, 4);
+    CHECK_STR(story.submissions, "prior 10 0\n");
+    CHECK(has_file(a, "submission.csv") && has_file(a, "summary.json"));
+    CHECK_SUMMARY(a, "stop_reason", "signal");
+}
+
+/* ---- out of time ---- */
+
+static void budget_that_is_gone_gives_priors(void) {
+    static run_story story;
+    enter();
+    stk_run run = {.start_ns = stk_clock_ns() - 1500000000}; /* it began 1.5 s ago */
+    train(&story, shared_data(), a, "budget=1s", run);
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_INT(story.steps, 0);
+    CHECK_STR(story.outcome.status, "prior");
+    CHECK_SUMMARY(a, "status", "prior");
+    CHECK_SUMMARY(a, "stop_reason", "budget");
+    CHECK_SUMMARY(a, "budget_s", "1");
+    CHECK_INT(count_lines(a, "submission.csv"), 1 + TEST_ROWS);
+    static run_story nothing;
+    enter();
+    train(&nothing, shared_data_without_test(), a, "budget=1s", run);
+    CHECK_INT(nothing.status, STK_ERR_USAGE);
+    CHECK_CONTAINS(nothing.err.message, "larger --budget");
+}
+
+static void budget_cuts_the_epochs(void) {
+    static run_story story;
+    enter();
+    train(&story, shared_data(), a, "budget=1s epochs=100000",
+          (stk_run){.start_ns = stk_clock_ns()});
+    REQUIRE_OK(story.status, &story.err);
+    CHECK(strcmp(story.outcome.status, "complete") != 0);
+    CHECK_SUMMARY(a, "stop_reason", "budget");
+    CHECK_INT(count_lines(a, "submission.csv"), 1 + TEST_ROWS);
+}
+
+/* Three folds within one budget: every one of them is trained, for a third of the time or so. */
+static void budget_is_shared_by_folds(void) {
+    static run_story story;
+    enter();
+    train(&story, shared_data(), a, "budget=2s epochs=100000 folds=3",
+          (stk_run){.start_ns = stk_clock_ns()});
+    REQUIRE_OK(story.status, &story.err);
+    if (story.epochs < 9) {
+        CHECK_SKIP("this machine is too slow for three folds in two seconds");
+    }
+    CHECK_SUMMARY(a, "folds_done", "3");
+    CHECK_INT(story.outcome.models, 3);
+    /* Alike but for noise; a first fold that takes all it can would have nine of ten. */
+    CHECK(story.fold_epochs[0] <= 2 * (story.fold_epochs[1] + story.fold_epochs[2]));
+}
+
+/* ---- out of memory ---- */
+
+/* Whatever request fails, there is a sentence, and what was written before stays readable. */
+static void train_without_memory(void) {
+    int failures = 0;
+    stk_status status = STK_ERR_MEMORY;
+    enter();
+    shared_data();
+    for (int64_t n = 0; n < 20000 && status != STK_OK; n += n < 40 ? 4 : 3 + n / 8) {
+        static run_story story;
+        stk_options *options = NULL;
+        char out[320];
+        memset(&story, 0, sizeof story);
+        snprintf(out, sizeof out, "%s/n%d", base, (int)n);
+        must(stk_options_for_train(&options, &story.err), &story.err);
+        set_all(options, "img-size=16 batch=8 epochs=1 workers=1");
+        must(stk_options_set(options, "data", shared_data(), &story.err), &story.err);
+        must(stk_options_set(options, "out", out, &story.err), &story.err);
+        stk_observer observer = observer_of(&story);
+        stk_run run = {.observer = &observer};
+        stk_mem_fail_after(n);
+        status = stk_train(options, &run, &story.outcome, &story.err);
+        stk_mem_fail_after(-1);
+        stk_options_free(options);
+        failures += status != STK_OK;
+        if (status != STK_OK && story.err.message[0] == '\0') {
+            CHECK_FAIL("request %d fails without a sentence", (int)n);
+        }
+        CHECK_STR(story.outcome.status, status == STK_OK ? "complete" : story.outcome.status);
+    }
+    CHECK_INT(status, STK_OK);
+    CHECK(failures > 10);
+}
+
+static const check_test tests[] = {
+    TEST(stop_before_the_first_step), TEST(stop_with_nothing_to_deliver),
+    TEST(stop_from_another_thread),   TEST(stop_soon_delivers),
+    TEST(stop_now_gives_up_at_once),  TEST(budget_that_is_gone_gives_priors),
+    TEST(budget_cuts_the_epochs),     TEST(budget_is_shared_by_folds),
+    TEST(train_without_memory),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,674 @@
+/* test_loader.c - batches are the same however many threads make them, and every way to end. */
+#include "check.h"
+#include "small_pictures.h"
+
+#include <limits.h>
+
+#include "loader/loader.h"
+
+#define PICTURES 23
+#define SIZE 12
+
+static picture_set pictures; /* made once; tests copy the list where they change it */
+
+static const picture_set *shared_pictures(void) {
+    if (pictures.samples == NULL) {
+        pictures = make_pictures(check_folder(), PICTURES);
+        write_text(pictures.root, "text.jpg", "this is no picture");
+        write_text(pictures.root, "empty.jpg", "");
+    }
+    return &pictures;
+}
+
+static stk_loader_config config_of(const stk_sample *samples, size_t batch) {
+    return (stk_loader_config){
+        .root = shared_pictures()->root,
+        .samples = samples,
+        .count = PICTURES,
+        .transform = {.size = SIZE, .train = true, .min_scale = 0.4, .flip = true},
+        .batch = batch,
+        .workers = 2,
+        .slots = 3,
+        .seed = 7,
+        .shuffle = true,
+        .replace_bad = true,
+        .epochs = 3};
+}
+
+/* A copy of the list, to be spoilt. */
+static void copy_samples(stk_sample *out) {
+    memcpy(out, shared_pictures()->samples, PICTURES * sizeof *out);
+}
+
+/* Everything a consumer sees, as one number; 0 after an error. */
+static uint64_t hash_run(const stk_loader_config *config) {
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    uint64_t hash = HASH_START;
+    if (stk_loader_open(&loader, config, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        return 0;
+    }
+    while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
+        hash = hash_bytes(hash, batch->images, batch->count * SIZE * SIZE * 3);
+        hash = hash_bytes(hash, batch->labels, batch->count * sizeof *batch->labels);
+        hash = hash_bytes(hash, batch->samples, batch->count * sizeof *batch->samples);
+        hash = hash_bytes(hash, batch->bad, batch->count * sizeof *batch->bad);
+        hash = hash_bytes(hash, &batch->epoch, sizeof batch->epoch);
+        hash = hash_bytes(hash, &batch->index, sizeof batch->index);
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_close(loader);
+    if (err.status != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        return 0;
+    }
+    return hash;
+}
+
+/* Which sample stood at each place of all epochs; returns how many there were. */
+static size_t list_run(const stk_loader_config *config, size_t *samples, size_t room) {
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    size_t count = 0;
+    if (stk_loader_open(&loader, config, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        return 0;
+    }
+    while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
+        for (size_t i = 0; i < batch->count && count < room; i++) {
+            samples[count++] = batch->samples[i];
+            CHECK_INT(batch->labels[i], config->samples[batch->samples[i]].label);
+        }
+        stk_loader_release(loader, batch);
+    }
+    CHECK_INT(err.status, STK_OK);
+    stk_loader_close(loader);
+    return count;
+}
+
+typedef struct told {
+    size_t count;
+    char paths[64][64];
+    char reasons[64][256];
+} told;
+
+static void hear(void *user, const char *path, const char *reason) {
+    told *t = user;
+    if (t->count < 64) {
+        snprintf(t->paths[t->count], sizeof t->paths[0], "%s", path);
+        snprintf(t->reasons[t->count], sizeof t->reasons[0], "%s", reason);
+        t->count++;
+    }
+}
+
+static const char *reason_of(const told *t, const char *path) {
+    for (size_t i = 0; i < t->count; i++) {
+        if (strcmp(t->paths[i], path) == 0) {
+            return t->reasons[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- the same bytes ---- */
+
+static const struct {
+    int workers;
+    int slots;
+} crews[] = {{1, 2}, {1, 7}, {2, 2}, {2, 5}, {8, 2}, {8, 3}, {8, 16}};
+
+static void check_crews(stk_loader_config config) {
+    uint64_t first = 0;
+    for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
+        config.workers = crews[i].workers;
+        config.slots = crews[i].slots;
+        uint64_t hash = hash_run(&config);
+        first = i == 0 ? hash : first;
+        if (hash != first) {
+            CHECK_FAIL("%d workers and %d slots give other bytes", config.workers, config.slots);
+        }
+    }
+}
+
+static void same_bytes_for_any_crew(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    check_crews(config);
+    config.transform.train = false;
+    config.shuffle = false;
+    config.replace_bad = false;
+    check_crews(config);
+}
+
+static void same_bytes_for_any_crew_with_bad_samples(void) {
+    stk_sample samples[PICTURES];
+    copy_samples(samples);
+    samples[0].path = "text.jpg";
+    samples[5].path = "empty.jpg";
+    samples[6].path = "not-there.jpg";
+    samples[22].path = "text.jpg";
+    stk_loader_config config = config_of(samples, 4);
+    check_crews(config);
+    config.replace_bad = false;
+    check_crews(config);
+}
+
+static void seed_changes_order_and_pixels(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    uint64_t with_shuffle = hash_run(&config);
+    config.seed = 8;
+    CHECK(hash_run(&config) != with_shuffle);
+    config.shuffle = false;
+    uint64_t in_order = hash_run(&config);
+    config.seed = 7;
+    CHECK(hash_run(&config) != in_order); /* other crops of the same pictures */
+    config.transform.train = false;
+    uint64_t centre = hash_run(&config);
+    config.seed = 8;
+    CHECK(hash_run(&config) == centre); /* evaluation draws nothing */
+}
+
+/* ---- order ---- */
+
+static void shuffle_is_a_new_permutation_each_epoch(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    size_t samples[3 * PICTURES];
+    REQUIRE(list_run(&config, samples, 3 * PICTURES) == 3 * PICTURES);
+    for (size_t epoch = 0; epoch < 3; epoch++) {
+        bool seen[PICTURES] = {false};
+        for (size_t i = 0; i < PICTURES; i++) {
+            seen[samples[epoch * PICTURES + i]] = true;
+        }
+        for (size_t i = 0; i < PICTURES; i++) {
+            CHECK(seen[i]);
+        }
+    }
+    size_t bytes = PICTURES * sizeof *samples;
+    CHECK(memcmp(samples, samples + PICTURES, bytes) != 0);
+    CHECK(memcmp(samples, samples + 2 * PICTURES, bytes) != 0);
+    CHECK(memcmp(samples + PICTURES, samples + 2 * PICTURES, bytes) != 0);
+}
+
+static void without_shuffle_in_order(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 5);
+    size_t samples[3 * PICTURES];
+    config.shuffle = false;
+    REQUIRE(list_run(&config, samples, 3 * PICTURES) == 3 * PICTURES);
+    for (size_t i = 0; i < 3 * PICTURES; i++) {
+        CHECK_INT(samples[i], i % PICTURES);
+    }
+}
+
+static void indices_choose_samples(void) {
+    static const size_t indices[] = {20, 3, 9, 10, 1};
+    stk_loader_config config = config_of(shared_pictures()->samples, 2);
+    size_t samples[15];
+    config.indices = indices;
+    config.count = 5;
+    config.shuffle = false;
+    REQUIRE(list_run(&config, samples, 15) == 15);
+    for (size_t i = 0; i < 15; i++) {
+        CHECK_INT(samples[i], indices[i % 5]);
+    }
+    config.shuffle = true;
+    REQUIRE(list_run(&config, samples, 15) == 15);
+    size_t sum = 0;
+    for (size_t i = 0; i < 5; i++) {
+        sum += samples[i];
+    }
+    CHECK_INT(sum, 43);
+}
+
+/* ---- how an epoch is divided ---- */
+
+static void batches_of_an_epoch(void) {
+    static const struct {
+        size_t count;
+        size_t batch;
+        bool drop;
+        size_t batches;
+        size_t last; /* samples in the last batch of an epoch */
+    } cases[] = {
+        {23, 4, false, 6, 3}, {23, 4, true, 5, 4},  {20, 4, false, 5, 4}, {20, 4, true, 5, 4},
+        {3, 4, false, 1, 3},  {3, 4, true, 1, 3},   {4, 4, true, 1, 4},   {5, 4, true, 1, 4},
+        {1, 1, true, 1, 1},   {1, 64, false, 1, 1}, {7, 1, true, 7, 1},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        stk_loader_config config = config_of(shared_pictures()->samples, cases[c].batch);
+        stk_error err = {0};
+        stk_loader *loader = NULL;
+        config.count = cases[c].count;
+        config.drop_last = cases[c].drop;
+        config.epochs = 2;
+        REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+        CHECK_INT(stk_loader_batches_per_epoch(loader), cases[c].batches);
+        for (size_t i = 0; i < 2 * cases[c].batches; i++) {
+            const stk_batch *batch = NULL;
+            REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+            REQUIRE(batch != NULL);
+            bool last = (i + 1) % cases[c].batches == 0;
+            CHECK_INT(batch->count, last ? cases[c].last : cases[c].batch);
+            CHECK_INT(batch->epoch, i / cases[c].batches);
+            CHECK_INT(batch->index, i % cases[c].batches);
+            stk_loader_release(loader, batch);
+        }
+        for (int again = 0; again < 2; again++) {
+            const stk_batch *batch = (const stk_batch *)&err;
+            CHECK_INT(stk_loader_next(loader, &batch, &err), STK_OK);
+            CHECK(batch == NULL);
+        }
+        stk_loader_close(loader);
+    }
+}
+
+static void epochs_zero_goes_on(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, PICTURES);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    config.epochs = 0;
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    for (uint64_t i = 0; i < 9; i++) {
+        const stk_batch *batch = NULL;
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        REQUIRE(batch != NULL);
+        CHECK_INT(batch->epoch, i);
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_close(loader);
+}
+
+/* ---- samples that cannot be used ---- */
+
+static void bad_samples_are_replaced_by_the_next(void) {
+    stk_sample samples[PICTURES];
+    size_t whole[3 * PICTURES];
+    size_t spoilt[3 * PICTURES];
+    copy_samples(samples);
+    stk_loader_config config = config_of(samples, 4);
+    REQUIRE(list_run(&config, whole, 3 * PICTURES) == 3 * PICTURES);
+    bool bad[PICTURES] = {false};
+    bad[3] = bad[11] = true;
+    bad[whole[PICTURES - 1]] = true; /* the last of the first epoch: its place goes to the first */
+    for (size_t i = 0; i < PICTURES; i++) {
+        samples[i].path = bad[i] ? "text.jpg" : samples[i].path;
+    }
+    REQUIRE(list_run(&config, spoilt, 3 * PICTURES) == 3 * PICTURES);
+    for (size_t i = 0; i < 3 * PICTURES; i++) {
+        size_t epoch = i / PICTURES * PICTURES;
+        size_t place = i % PICTURES;
+        while (bad[whole[epoch + place]]) {
+            place = (place + 1) % PICTURES;
+        }
+        CHECK_INT(spoilt[i], whole[epoch + place]);
+    }
+}
+
+static void bad_samples_are_told_once(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    told heard = {0};
+    copy_samples(samples);
+    samples[2].path = "text.jpg";
+    samples[3].path = "empty.jpg";
+    samples[19].path = "not-there.jpg";
+    samples[20].path = NULL;
+    stk_loader_config config = config_of(samples, 4);
+    config.workers = 8;
+    config.epochs = 0;
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    for (int i = 0; i < 20; i++) {
+        const stk_batch *batch = NULL;
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        for (size_t k = 0; k < batch->count; k++) {
+            CHECK(!batch->bad[k]);
+            CHECK(batch->samples[k] != 2 && batch->samples[k] != 3 && batch->samples[k] != 19 &&
+                  batch->samples[k] != 20);
+        }
+        stk_loader_release(loader, batch);
+        stk_loader_take_bad(loader, hear, &heard);
+    }
+    CHECK_INT(heard.count, 3);
+    CHECK_INT(stk_loader_count(loader).bad, 3);
+    CHECK(reason_of(&heard, "text.jpg") != NULL && reason_of(&heard, "empty.jpg") != NULL);
+    CHECK_CONTAINS(reason_of(&heard, "not-there.jpg"), "No such file");
+    stk_loader_close(loader);
+}
+
+static void bad_samples_are_marked_in_evaluation(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    told heard = {0};
+    static const uint8_t zeros[SIZE * SIZE * 3];
+    copy_samples(samples);
+    samples[0].path = "text.jpg";
+    samples[9].path = NULL; /* a test row without a picture is known to be missing */
+    samples[22].path = "not-there.jpg";
+    stk_loader_config config = config_of(samples, 8);
+    config.shuffle = false;
+    config.replace_bad = false;
+    config.transform.train = false;
+    config.epochs = 2;
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    size_t place = 0;
+    const stk_batch *batch = NULL;
+    while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
+        for (size_t i = 0; i < batch->count; i++, place++) {
+            size_t sample = place % PICTURES;
+            bool bad = sample == 0 || sample == 9 || sample == 22;
+            const uint8_t *image = batch->images + i * sizeof zeros;
+            CHECK_INT(batch->samples[i], sample);
+            CHECK_INT(batch->bad[i], bad);
+            CHECK_INT(memcmp(image, zeros, sizeof zeros) == 0, bad);
+        }
+        stk_loader_release(loader, batch);
+    }
+    CHECK_INT(err.status, STK_OK);
+    CHECK_INT(place, 2 * PICTURES);
+    stk_loader_take_bad(loader, hear, &heard);
+    CHECK_INT(heard.count, 2);
+    CHECK(reason_of(&heard, "text.jpg") != NULL && reason_of(&heard, "not-there.jpg") != NULL);
+    stk_loader_take_bad(loader, hear, &heard);
+    CHECK_INT(heard.count, 2);
+    stk_loader_close(loader);
+}
+
+/* A batch that nothing could be put into must never be handed out as if it were one. */
+static void all_bad_is_an_error(void) {
+    static const int workers[] = {1, 2, 8};
+    static const size_t batches[] = {1, 3, 4};
+    for (size_t w = 0; w < 3; w++) {
+        for (size_t b = 0; b < 3; b++) {
+            stk_sample samples[PICTURES];
+            stk_error err = {0};
+            stk_loader *loader = NULL;
+            const stk_batch *batch = NULL;
+            copy_samples(samples);
+            for (size_t i = 0; i < PICTURES; i++) {
+                samples[i].path = "text.jpg";
+            }
+            stk_loader_config config = config_of(samples, batches[b]);
+            config.count = 4;
+            config.workers = workers[w];
+            REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+            CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
+            CHECK(batch == NULL);
+            CHECK_CONTAINS(err.message, "none of the 4 training images");
+            CHECK_CONTAINS(err.message, "text.jpg");
+            stk_error again = {0};
+            CHECK_INT(stk_loader_next(loader, &batch, &again), STK_ERR_DATA);
+            stk_loader_close(loader);
+        }
+    }
+}
+
+static void all_missing_is_an_error_without_a_path(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    copy_samples(samples);
+    for (size_t i = 0; i < PICTURES; i++) {
+        samples[i].path = NULL;
+    }
+    stk_loader_config config = config_of(samples, 2);
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
+    CHECK(strstr(err.message, "(null)") == NULL);
+    stk_loader_close(loader);
+}
+
+static void all_bad_is_fine_in_evaluation(void) {
+    stk_sample samples[PICTURES];
+    copy_samples(samples);
+    for (size_t i = 0; i < PICTURES; i++) {
+        samples[i].path = i % 2 == 0 ? "text.jpg" : NULL;
+    }
+    size_t listed[3 * PICTURES];
+    stk_loader_config config = config_of(samples, 4);
+    config.replace_bad = false;
+    CHECK_INT(list_run(&config, listed, 3 * PICTURES), 3 * PICTURES);
+}
+
+/* ---- ending and releasing ---- */
+
+static void close_at_any_moment(void) {
+    stk_loader_close(NULL);
+    for (int taken = 0; taken < 5; taken++) {
+        for (int pause = 0; pause < 2; pause++) {
+            stk_loader_config config = config_of(shared_pictures()->samples, 4);
+            stk_error err = {0};
+            stk_loader *loader = NULL;
+            const stk_batch *batch = NULL;
+            config.workers = 8;
+            config.epochs = 0;
+            REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+            for (int i = 0; i < taken; i++) {
+                if (batch != NULL) {
+                    stk_loader_release(loader, batch);
+                }
+                REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+            }
+            if (pause > 0) {
+                usleep(20000); /* long enough for the ring to be full and workers asleep */
+            }
+            stk_loader_close(loader); /* the last batch is still held */
+        }
+    }
+}
+
+static void released_in_any_order(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    uint64_t hash = HASH_START;
+    uint64_t expected = HASH_START;
+    size_t listed[3 * PICTURES];
+    size_t count = list_run(&config, listed, 3 * PICTURES);
+    expected = hash_bytes(expected, listed, count * sizeof *listed);
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    for (;;) {
+        const stk_batch *first = NULL;
+        const stk_batch *second = NULL;
+        REQUIRE_OK(stk_loader_next(loader, &first, &err), &err);
+        REQUIRE_OK(stk_loader_next(loader, &second, &err), &err);
+        if (first != NULL) {
+            hash = hash_bytes(hash, first->samples, first->count * sizeof *first->samples);
+        }
+        if (second != NULL) {
+            CHECK(first != second);
+            hash = hash_bytes(hash, second->samples, second->count * sizeof *second->samples);
+            stk_loader_release(loader, second);
+        }
+        if (first == NULL) {
+            break;
+        }
+        stk_loader_release(loader, first);
+    }
+    CHECK(hash == expected);
+    stk_loader_close(loader);
+}
+
+/* A batch that is held is not written to, however long it is held. */
+static void held_batches_stay(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *held = NULL;
+    config.slots = 2;
+    config.workers = 8;
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_next(loader, &held, &err), &err);
+    uint64_t before = hash_bytes(HASH_START, held->images, held->count * SIZE * SIZE * 3);
+    usleep(20000);
+    CHECK(hash_bytes(HASH_START, held->images, held->count * SIZE * SIZE * 3) == before);
+    CHECK_INT(held->index, 0);
+    stk_loader_close(loader);
+}
+
+/* ---- counting ---- */
+
+static uint64_t file_bytes(const char *name) {
+    char path[320];
+    char *data = NULL;
+    size_t size = 0;
+    stk_error err = {0};
+    snprintf(path, sizeof path, "%s/%s", shared_pictures()->root, name);
+    must(stk_file_read(path, 0, &data, &size, &err), &err);
+    stk_mem_free(data);
+    return size;
+}
+
+static void counters_add_up(void) {
+    stk_sample samples[PICTURES];
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    uint64_t bytes = 0;
+    copy_samples(samples);
+    samples[4].path = "text.jpg";
+    samples[5].path = NULL;
+    for (size_t i = 0; i < PICTURES; i++) {
+        bytes += samples[i].path != NULL ? file_bytes(samples[i].path) : 0;
+    }
+    stk_loader_config config = config_of(samples, 4);
+    config.replace_bad = false;
+    config.epochs = 1;
+    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_counters counters = stk_loader_count(loader);
+    CHECK_INT(counters.images, PICTURES - 2);
+    CHECK_INT(counters.bytes, bytes);
+    CHECK_INT(counters.bad, 1);
+    CHECK(counters.read_ns > 0 && counters.decode_ns > 0);
+    stk_loader_close(loader);
+}
+
+/* ---- memory ---- */
+
+static void open_without_memory(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    int failures = 0;
+    for (int64_t n = 0; n < 200; n++) {
+        stk_error err = {0};
+        stk_loader *loader = NULL;
+        config.workers = 1;
+        config.slots = 2;
+        stk_mem_fail_after(n);
+        stk_status status = stk_loader_open(&loader, &config, &err);
+        stk_mem_fail_after(-1);
+        if (status == STK_OK) {
+            stk_loader_close(loader);
+            break;
+        }
+        failures++;
+        CHECK_INT(status, STK_ERR_MEMORY);
+        CHECK_CONTAINS(err.message, "memory");
+        CHECK(loader == NULL);
+    }
+    CHECK(failures >= 5 && failures < 200);
+}
+
+/* Memory that runs out later ends the stream with an error; no picture is called bad for it. */
+static void next_without_memory(void) {
+    for (int64_t n = 0; n < 40; n++) {
+        stk_sample samples[PICTURES];
+        stk_error err = {0};
+        stk_loader *loader = NULL;
+        const stk_batch *batch = NULL;
+        told heard = {0};
+        copy_samples(samples);
+        samples[7].path = "text.jpg";
+        stk_loader_config config = config_of(samples, 2);
+        config.epochs = 0;
+        REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        stk_mem_fail_after(n);
+        stk_status status = STK_OK;
+        for (int i = 0; i < 100 && status == STK_OK; i++) {
+            stk_loader_release(loader, batch);
+            status = stk_loader_next(loader, &batch, &err);
+        }
+        stk_mem_fail_after(-1);
+        CHECK_INT(status, STK_ERR_MEMORY);
+        CHECK(batch == NULL);
+        stk_loader_take_bad(loader, hear, &heard);
+        CHECK(heard.count == 0 || (heard.count == 1 && strcmp(heard.paths[0], "text.jpg") == 0));
+        stk_loader_close(loader);
+    }
+}
+
+/* ---- the plan ---- */
+
+static void plans(void) {
+    const uint64_t any = STK_AUTO_BYTES;
+    const int64_t none = STK_AUTO_INT;
+    static const uint64_t slot = (uint64_t)10 * 32 * 32 * 3;
+    const struct {
+        int64_t workers;
+        int64_t prefetch;
+        uint64_t loader_memory;
+        int cores;
+        uint64_t memory;
+        int expected_workers;
+        int expected_prefetch;
+        int expected_slots;
+        bool cut;
+    } cases[] = {
+        {none, none, any, 8, 1u << 30, 4, 4, 16, false},
+        {none, none, any, 1, 1u << 30, 1, 4, 4, false},
+        {none, none, any, 3, 1u << 30, 1, 4, 4, false},
+        {0, none, any, 8, 1u << 30, 1, 4, 4, false},
+        {0, 1, any, 8, 1u << 30, 1, 1, 2, false}, /* two slots are the least there can be */
+        {6, 3, any, 2, 1u << 30, 6, 3, 18, false},
+        {6, 3, 18 * slot, 2, 1u << 30, 6, 3, 18, false},
+        {6, 3, 18 * slot - 1, 2, 1u << 30, 6, 3, 17, true},
+        {6, 3, 2 * slot, 2, 1u << 30, 6, 3, 2, true},
+        {6, 3, slot, 2, 1u << 30, 6, 3, 2, true},
+        {6, 3, 0, 2, 1u << 30, 6, 3, 2, true},
+        {6, 3, any, 2, 8 * 5 * slot, 6, 3, 5, true}, /* an eighth of the machine */
+        {1024, 1024, any, 2, UINT64_MAX, 1024, 1024, 1024 * 1024, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_loader_options options = {.workers = cases[i].workers,
+                                      .prefetch = cases[i].prefetch,
+                                      .loader_memory = cases[i].loader_memory};
+        stk_loader_plan plan =
+            stk_loader_plan_make(&options, 10, 32, cases[i].cores, cases[i].memory);
+        CHECK_INT(plan.workers, cases[i].expected_workers);
+        CHECK_INT(plan.prefetch, cases[i].expected_prefetch);
+        CHECK_INT(plan.slots, cases[i].expected_slots);
+        CHECK_INT(plan.cut, cases[i].cut);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(same_bytes_for_any_crew),
+    TEST(same_bytes_for_any_crew_with_bad_samples),
+    TEST(seed_changes_order_and_pixels),
+    TEST(shuffle_is_a_new_permutation_each_epoch),
+    TEST(without_shuffle_in_order),
+    TEST(indices_choose_samples),
+    TEST(batches_of_an_epoch),
+    TEST(epochs_zero_goes_on),
+    TEST(bad_samples_are_replaced_by_the_next),
+    TEST(bad_samples_are_told_once),
+    TEST(bad_samples_are_marked_in_evaluation),
+    TEST(all_bad_is_an_error),
+    TEST(all_missing_is_an_error_without_a_path),
+    TEST(all_bad_is_fine_in_evaluation),
+    TEST(close_at_any_moment),
+    TEST(released_in_any_order),
+    TEST(held_batches_stay),
+    TEST(counters_add_up),
+    TEST(open_without_memory),
+    TEST(next_without_memory),
+    TEST(plans),
+};
+
+CHECK_MAIN(tests)

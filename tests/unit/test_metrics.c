@@ -1,0 +1,196 @@
+/* test_metrics.c - accuracy, log loss, F1, AUC and kappa against values worked out by hand. */
+#include "check.h"
+
+#include "base/mem.h"
+#include "train/evaluate.h"
+#include "train/metrics.h"
+
+static stk_metrics metrics_of(int classes, size_t capacity) {
+    stk_error err = {0};
+    stk_metrics metrics;
+    if (stk_metrics_open(&metrics, classes, capacity, STK_METRIC_AUC, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        exit(1);
+    }
+    return metrics;
+}
+
+/* A row that says `said` clearly. */
+static void add_clear(stk_metrics *metrics, int label, int said) {
+    float logits[8] = {0};
+    logits[said] = 5;
+    stk_metrics_add(metrics, logits, label);
+}
+
+static void metrics_accuracy(void) {
+    static const float row[] = {3, 2, 1, 0, -1, -2};
+    stk_metrics metrics = metrics_of(6, 16);
+    stk_metrics_add(&metrics, row, 0);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 100, 0);
+    stk_metrics_add(&metrics, row, 4); /* the fifth */
+    stk_metrics_add(&metrics, row, 5); /* the sixth */
+    stk_metrics_add(&metrics, row, 1);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 25, 1e-12);
+    CHECK_NEAR(stk_metrics_acc5(&metrics), 75, 1e-12);
+    stk_metrics_reset(&metrics);
+    CHECK(isnan(stk_metrics_acc5(&metrics)));
+    static const float level[6] = {0};
+    stk_metrics_add(&metrics, level, 0); /* a tie is not knowing */
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 0, 0);
+    CHECK_NEAR(stk_metrics_acc5(&metrics), 0, 0);
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_fewer_classes_than_five(void) {
+    stk_metrics metrics = metrics_of(3, 4);
+    add_clear(&metrics, 0, 2);
+    add_clear(&metrics, 1, 2);
+    CHECK_NEAR(stk_metrics_acc5(&metrics), 100, 0);
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_logloss(void) {
+    stk_metrics metrics = metrics_of(2, 8);
+    static const float quarter[] = {0, 1.0986122886681098f}; /* probabilities 1/4 and 3/4 */
+    static const float far[] = {1000, 0};
+    stk_metrics_add(&metrics, quarter, 1);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), log(4.0 / 3), 1e-7);
+    stk_metrics_add(&metrics, quarter, 0);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), (log(4.0 / 3) + log(4)) / 2, 1e-7);
+    stk_metrics_reset(&metrics);
+    stk_metrics_add(&metrics, far, 1);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), 1000, 1e-9);
+    CHECK(stk_metric_is_loss(STK_METRIC_LOGLOSS) && !stk_metric_is_loss(STK_METRIC_AUC));
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_macro_f1(void) {
+    static const int labels[] = {0, 0, 1, 1, 2};
+    static const int said[] = {0, 1, 1, 1, 0};
+    stk_metrics metrics = metrics_of(4, 8); /* class 3 never occurs and does not count */
+    for (size_t i = 0; i < 5; i++) {
+        add_clear(&metrics, labels[i], said[i]);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), (0.5 + 0.8 + 0) / 3, 1e-12);
+    add_clear(&metrics, 0, 3); /* now it does */
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), (0.4 + 0.8 + 0 + 0) / 4, 1e-12);
+    stk_metrics_free(&metrics);
+}
+
+static void add_probs(stk_metrics *metrics, int label, double a, double b, double c) {
+    const float logits[] = {(float)log(a), (float)log(b), (float)log(c)};
+    stk_metrics_add(metrics, logits, label);
+}
+
+static void metrics_auc(void) {
+    static const int labels[] = {0, 0, 1, 1};
+    static const float scores[] = {0.1f, 0.4f, 0.35f, 0.8f};
+    stk_metrics metrics = metrics_of(2, 8);
+    for (size_t i = 0; i < 4; i++) {
+        const float logits[] = {0, scores[i]};
+        stk_metrics_add(&metrics, logits, labels[i]);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), 0.75, 1e-12);
+    stk_metrics_reset(&metrics);
+    for (size_t i = 0; i < 4; i++) { /* all alike: half */
+        const float logits[] = {0, 1};
+        stk_metrics_add(&metrics, logits, labels[i]);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), 0.5, 1e-12);
+    stk_metrics_reset(&metrics);
+    for (size_t i = 0; i < 4; i++) { /* a tie between classes: 1 + 1 + 1 + 0.5 of 4 pairs */
+        const float logits[] = {0, i == 1 ? 0.35f : scores[i]};
+        stk_metrics_add(&metrics, logits, labels[i]);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), 0.875, 1e-12);
+    stk_metrics_reset(&metrics);
+    add_clear(&metrics, 1, 1);
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_AUC))); /* one class: no pairs */
+    stk_metrics_free(&metrics);
+
+    metrics = metrics_of(3, 8);
+    add_probs(&metrics, 0, 0.6, 0.3, 0.1);
+    add_probs(&metrics, 1, 0.2, 0.5, 0.3);
+    add_probs(&metrics, 2, 0.5, 0.1, 0.4);
+    add_probs(&metrics, 0, 0.3, 0.4, 0.3);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), (0.75 + 1 + 1) / 3, 1e-12);
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_kappa(void) {
+    stk_metrics metrics = metrics_of(4, 8);
+    for (int i = 0; i < 4; i++) {
+        add_clear(&metrics, i, i);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), 1, 1e-12);
+    stk_metrics_reset(&metrics);
+    for (int i = 0; i < 4; i++) {
+        add_clear(&metrics, i, 3 - i);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), -1, 1e-12);
+    stk_metrics_reset(&metrics);
+    static const int labels[] = {0, 0, 1, 2};
+    static const int said[] = {0, 1, 1, 1};
+    for (int i = 0; i < 4; i++) {
+        add_clear(&metrics, labels[i], said[i]);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), 1 - 0.5 / 0.875, 1e-12);
+    stk_metrics_reset(&metrics);
+    add_clear(&metrics, 2, 2);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), 1, 1e-12);
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_of_nothing_and_of_no_numbers(void) {
+    static const stk_metric all[] = {STK_METRIC_ACC1, STK_METRIC_LOGLOSS, STK_METRIC_MACRO_F1,
+                                     STK_METRIC_AUC, STK_METRIC_QWK};
+    stk_metrics metrics = metrics_of(3, 4);
+    for (size_t i = 0; i < 5; i++) {
+        CHECK(isnan(stk_metrics_value(&metrics, all[i])));
+    }
+    static const float broken[] = {NAN, NAN, NAN};
+    static const float partly[] = {0, NAN, 1};
+    stk_metrics_add(&metrics, broken, 0);
+    stk_metrics_add(&metrics, broken, 1);
+    stk_metrics_add(&metrics, partly, 2);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 0, 0);
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS)));
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_AUC)));
+    CHECK(isfinite(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1)));
+    CHECK(isfinite(stk_metrics_value(&metrics, STK_METRIC_QWK)));
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_without_memory(void) {
+    for (int64_t n = 0; n < 3; n++) {
+        stk_error err = {0};
+        stk_metrics metrics;
+        stk_mem_fail_after(n);
+        CHECK_INT(stk_metrics_open(&metrics, 3, 10, STK_METRIC_AUC, &err), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+        stk_metrics_free(&metrics); /* harmless */
+    }
+}
+
+static void softmax(void) {
+    static const float logits[] = {1000, 1000, -1000, 1000};
+    double probs[4];
+    stk_softmax(logits, 4, probs);
+    CHECK_NEAR(probs[0], 1.0 / 3, 1e-12);
+    CHECK_NEAR(probs[2], 0, 1e-12);
+    CHECK_NEAR(probs[0] + probs[1] + probs[2] + probs[3], 1, 1e-12);
+}
+
+static const check_test tests[] = {
+    TEST(metrics_accuracy),
+    TEST(metrics_fewer_classes_than_five),
+    TEST(metrics_logloss),
+    TEST(metrics_macro_f1),
+    TEST(metrics_auc),
+    TEST(metrics_kappa),
+    TEST(metrics_of_nothing_and_of_no_numbers),
+    TEST(metrics_without_memory),
+    TEST(softmax),
+};
+
+CHECK_MAIN(tests)

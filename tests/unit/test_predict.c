@@ -1,0 +1,304 @@
+/* test_predict.c - averaging of models, and probabilities of samples against inference by hand. */
+#include "check.h"
+#include "small_pictures.h"
+
+#include "backend/cpu/cpu_device.h"
+#include "predict/ballot.h"
+#include "predict/predict.h"
+
+#define SIZE 12
+#define CLASSES PICTURE_CLASSES
+#define ROWS (2 * STK_PREDICT_BATCH + 5)
+
+/* ---- ballot ---- */
+
+static void ballot_averages(void) {
+    stk_error err = {0};
+    stk_ballot ballot;
+    static const double a[] = {0.2, 0.8, 0.6, 0.4, 0.9, 0.1};
+    static const double b[] = {0.4, 0.6, 0.0, 1.0, 0.5, 0.5};
+    static const bool all[] = {true, true, true};
+    static const bool some[] = {true, false, true};
+    REQUIRE_OK(stk_ballot_open(&ballot, 3, 2, &err), &err);
+    stk_ballot_add(&ballot, a, all);
+    const double *probs = stk_ballot_count(&ballot);
+    for (size_t i = 0; i < 6; i++) {
+        CHECK_NEAR(probs[i], a[i], 0); /* one model's word is passed on unchanged */
+    }
+    stk_ballot_add(&ballot, b, some);
+    probs = stk_ballot_count(&ballot);
+    CHECK_NEAR(probs[0], 0.3, 1e-15);
+    CHECK_NEAR(probs[1], 0.7, 1e-15);
+    CHECK_NEAR(probs[2], 0.6, 0); /* the second model had no vote here */
+    CHECK_NEAR(probs[5], 0.3, 1e-15);
+    CHECK_INT(ballot.models, 2);
+    CHECK_INT(ballot.votes[1], 1);
+    CHECK(stk_ballot_count(&ballot)[0] == probs[0]); /* counting changes nothing */
+    stk_ballot_free(&ballot);
+    stk_ballot_free(&ballot);
+}
+
+static void ballot_priors(void) {
+    stk_error err = {0};
+    stk_ballot ballot;
+    static const double said[] = {1, 0, 0, 1, 0, 0, 1, 0, 0};
+    static const bool have[] = {false, true, false};
+    REQUIRE_OK(stk_ballot_open(&ballot, 3, 3, &err), &err);
+    for (size_t i = 0; i < 9; i++) {
+        CHECK_NEAR(stk_ballot_count(&ballot)[i], 1.0 / 3, 1e-15);
+    }
+    ballot.priors[0] = 0.5;
+    ballot.priors[1] = 0.3;
+    ballot.priors[2] = 0.2;
+    stk_ballot_add(&ballot, said, have);
+    const double *probs = stk_ballot_count(&ballot);
+    CHECK_NEAR(probs[1], 0.3, 0);
+    CHECK_NEAR(probs[3], 1, 0);
+    CHECK_NEAR(probs[4], 0, 0);
+    CHECK_NEAR(probs[8], 0.2, 0);
+    stk_ballot_free(&ballot);
+}
+
+static void ballot_without_rows_or_memory(void) {
+    stk_error err = {0};
+    stk_ballot ballot;
+    REQUIRE_OK(stk_ballot_open(&ballot, 0, 3, &err), &err);
+    stk_ballot_add(&ballot, NULL, NULL);
+    CHECK(stk_ballot_count(&ballot) != NULL);
+    stk_ballot_free(&ballot);
+    for (int64_t n = 0; n < 4; n++) {
+        stk_error failure = {0};
+        stk_mem_fail_after(n);
+        CHECK_INT(stk_ballot_open(&ballot, 4, 3, &failure), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+        CHECK(ballot.sum == NULL && ballot.priors == NULL);
+    }
+}
+
+/* ---- samples ---- */
+
+typedef struct model {
+    picture_set pictures;
+    stk_device *device;
+    stk_graph *graph;
+    stk_state *state;
+    stk_observer observer;
+    stk_events events;
+    stk_prediction prediction;
+    int bad;
+    char bad_split[16];
+    int batches_allowed; /* the halt answers true after that many; -1: never */
+    double probs[ROWS * CLASSES];
+    bool have[ROWS];
+    bool done;
+} model;
+
+static picture_set shared;
+
+static void on_bad(void *user, const stk_event_bad_image *event) {
+    model *m = user;
+    m->bad++;
+    snprintf(m->bad_split, sizeof m->bad_split, "%s", event->split);
+}
+
+static bool halted(void *user) {
+    model *m = user;
+    return m->batches_allowed >= 0 && m->batches_allowed-- == 0;
+}
+
+static stk_graph *small_graph(void) {
+    stk_error err = {0};
+    stk_graph *graph = NULL;
+    must(stk_graph_new(&graph, SIZE, CLASSES, &err), &err);
+    int x = stk_graph_conv(graph, stk_graph_input(graph), "conv", 4, 3, 2, 1);
+    x = stk_graph_relu(graph, stk_graph_batch_norm(graph, x, "bn", STK_INIT_ONE));
+    x = stk_graph_linear(graph, stk_graph_avg_pool(graph, x), "fc", CLASSES);
+    must(stk_graph_finish(graph, x, &err), &err);
+    return graph;
+}
+
+static void open_model(model *m) {
+    stk_error err = {0};
+    stk_device_config config = {.threads = 2};
+    memset(m, 0, sizeof *m);
+    if (shared.samples == NULL) {
+        shared = make_pictures(check_folder(), ROWS);
+        write_text(shared.root, "text.jpg", "no picture");
+    }
+    m->pictures = shared;
+    m->batches_allowed = -1;
+    m->graph = small_graph();
+    must(stk_cpu_backend.device_open(&m->device, &config, &err), &err);
+    must(stk_cpu_backend.state_new(&m->state, m->device, m->graph, &err), &err);
+    for (int p = 0; p < m->graph->param_count; p++) {
+        float *values = stk_mem_new(m->graph->params[p].count, sizeof *values);
+        stk_graph_init_param(m->graph, p, 3, values);
+        must(stk_cpu_backend.state_write(m->state, STK_TENSOR_VALUE, p, values, &err), &err);
+        stk_mem_free(values);
+    }
+    m->observer = (stk_observer){.user = m, .bad_image = on_bad};
+    stk_events_add(&m->events, &m->observer);
+    m->prediction = (stk_prediction){.backend = &stk_cpu_backend,
+                                     .state = m->state,
+                                     .graph = m->graph,
+                                     .data = {.root = m->pictures.root,
+                                              .samples = m->pictures.samples,
+                                              .count = ROWS,
+                                              .transform = {.size = SIZE, .crop_fraction = 0.9},
+                                              .workers = 3,
+                                              .slots = 2,
+                                              .shuffle = true, /* passed over: rows come in order */
+                                              .drop_last = true,
+                                              .replace_bad = true},
+                                     .split = "test",
+                                     .events = &m->events,
+                                     .halt = {halted, m}};
+    for (size_t i = 0; i < ROWS * CLASSES; i++) {
+        m->probs[i] = -7; /* to see what is left alone */
+    }
+}
+
+static void close_model(model *m) {
+    stk_cpu_backend.state_free(m->state);
+    stk_cpu_backend.device_close(m->device);
+    stk_graph_free(m->graph);
+}
+
+static bool is_untouched(const model *m, size_t row) {
+    bool untouched = !m->have[row];
+    for (size_t c = 0; c < CLASSES; c++) {
+        untouched = untouched && m->probs[row * CLASSES + c] == -7;
+    }
+    return untouched;
+}
+
+/* One picture alone, decoded and inferred without loader or batches. */
+static void infer_by_hand(const model *m, stk_exec *exec, size_t row, double *probs) {
+    stk_error err = {0};
+    char path[320];
+    char *bytes = NULL;
+    size_t size = 0;
+    uint8_t pixels[SIZE * SIZE * 3];
+    float logits[CLASSES];
+    stk_rng rng = stk_rng_make(0, STK_RNG_TEST, 0, 0);
+    snprintf(path, sizeof path, "%s/%s", m->pictures.root, m->pictures.samples[row].path);
+    must(stk_file_read(path, 0, &bytes, &size, &err), &err);
+    must(stk_transform_apply(&m->prediction.data.transform, (const uint8_t *)bytes, size, rng,
+                             pixels, &err),
+         &err);
+    must(stk_cpu_backend.infer(exec, pixels, 1, logits, &err), &err);
+    stk_softmax(logits, CLASSES, probs);
+    stk_mem_free(bytes);
+}
+
+static void samples_equal_inference_by_hand(void) {
+    stk_error err = {0};
+    stk_exec *exec = NULL;
+    stk_compile_config config = {.batch = 1};
+    static model m;
+    open_model(&m);
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+    CHECK(m.done);
+    REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
+    for (size_t row = 0; row < ROWS; row++) {
+        double expected[CLASSES];
+        double sum = 0;
+        CHECK(m.have[row]);
+        infer_by_hand(&m, exec, row, expected);
+        for (size_t c = 0; c < CLASSES; c++) {
+            CHECK_NEAR(m.probs[row * CLASSES + c], expected[c], 1e-6);
+            sum += m.probs[row * CLASSES + c];
+        }
+        CHECK_NEAR(sum, 1, 1e-12);
+    }
+    CHECK_INT(m.bad, 0);
+    stk_cpu_backend.exec_free(exec);
+    close_model(&m);
+}
+
+static void same_bits_again(void) {
+    static const int workers[] = {1, 8};
+    uint64_t hashes[2];
+    for (size_t i = 0; i < 2; i++) {
+        stk_error err = {0};
+        static model m;
+        open_model(&m);
+        m.prediction.data.workers = workers[i];
+        m.prediction.data.slots = 2 + (int)i;
+        m.prediction.data.batch = 3 + i; /* passed over: the batch is fixed */
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+        hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);
+        close_model(&m);
+    }
+    CHECK(hashes[0] == hashes[1]);
+}
+
+static void missing_and_bad_rows_are_left_alone(void) {
+    stk_error err = {0};
+    static model m;
+    stk_sample samples[ROWS];
+    open_model(&m);
+    memcpy(samples, m.pictures.samples, sizeof samples);
+    samples[0].path = NULL;
+    samples[70].path = "text.jpg";
+    samples[ROWS - 1].path = "not-there.jpg";
+    m.prediction.data.samples = samples;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+    CHECK(m.done); /* all was looked at */
+    for (size_t row = 0; row < ROWS; row++) {
+        bool bad = row == 0 || row == 70 || row == ROWS - 1;
+        CHECK_INT(is_untouched(&m, row), bad);
+    }
+    CHECK_INT(m.bad, 2);
+    CHECK_STR(m.bad_split, "test");
+    close_model(&m);
+}
+
+static void halting_leaves_rows_alone(void) {
+    for (int allowed = 0; allowed <= 3; allowed++) {
+        stk_error err = {0};
+        static model m;
+        open_model(&m);
+        m.batches_allowed = allowed;
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+        size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
+        for (size_t row = 0; row < ROWS; row++) {
+            CHECK_INT(is_untouched(&m, row), row >= rows);
+        }
+        CHECK_INT(m.done, allowed == 3);
+        close_model(&m);
+    }
+}
+
+static void samples_without_memory(void) {
+    stk_status status = STK_ERR_MEMORY;
+    int failures = 0;
+    static model m;
+    open_model(&m);
+    m.prediction.data.count = 10;
+    for (int64_t n = 0; n < 2000 && status != STK_OK; n++) {
+        stk_error err = {0};
+        stk_mem_fail_after(n);
+        status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err);
+        stk_mem_fail_after(-1);
+        failures += status != STK_OK;
+        CHECK(status == STK_OK || status == STK_ERR_MEMORY);
+        CHECK_INT(m.done, status == STK_OK);
+    }
+    CHECK_INT(status, STK_OK);
+    CHECK(failures > 10);
+    close_model(&m);
+}
+
+static const check_test tests[] = {
+    TEST(ballot_averages),
+    TEST(ballot_priors),
+    TEST(ballot_without_rows_or_memory),
+    TEST(samples_equal_inference_by_hand),
+    TEST(same_bits_again),
+    TEST(missing_and_bad_rows_are_left_alone),
+    TEST(halting_leaves_rows_alone),
+    TEST(samples_without_memory),
+};
+
+CHECK_MAIN(tests)

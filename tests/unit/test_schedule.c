@@ -1,0 +1,100 @@
+/* test_schedule.c - the learning rate and the mixing, which are rules without state. */
+#include "check.h"
+
+#include "train/train.h"
+
+/* ---- schedule ---- */
+
+static void schedule_values(void) {
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0), 0.01, 1e-12); /* not zero: the first step counts */
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.05), 0.25, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.1), 0.5, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.55), 0.25, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 1), 0, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 1.5), 0, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0, 0), 0.5, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0.5, 0, 0.5), 0.25, 1e-12);
+    CHECK_NEAR(stk_schedule_lr(0, 0.1, 0.5), 0, 1e-12);
+}
+
+static void schedule_rises_then_falls(void) {
+    static const double warmups[] = {0, 0.05, 0.5, 0.9};
+    for (size_t w = 0; w < 4; w++) {
+        double last = stk_schedule_lr(1, warmups[w], 0);
+        for (int i = 1; i <= 1000; i++) {
+            double lr = stk_schedule_lr(1, warmups[w], i / 1000.0);
+            CHECK(lr >= 0 && lr <= 1);
+            if (i / 1000.0 <= warmups[w]) {
+                CHECK(lr >= last);
+            } else if ((i - 1) / 1000.0 >= warmups[w]) {
+                CHECK(lr <= last);
+            }
+            last = lr;
+        }
+        CHECK_NEAR(last, 0, 1e-12);
+    }
+}
+
+/* ---- mixing ---- */
+
+static void mix_is_off(void) {
+    stk_mix mix = stk_mix_draw(0, 0, 1, 2, 32);
+    CHECK_INT(mix.kind, STK_MIX_NONE);
+    CHECK_NEAR(mix.keep, 1, 0);
+}
+
+static void mixup_ranges(void) {
+    double sum = 0;
+    for (uint64_t step = 0; step < 2000; step++) {
+        stk_mix mix = stk_mix_draw(1, 0, 3, step, 32);
+        CHECK_INT(mix.kind, STK_MIX_MIXUP);
+        CHECK(mix.keep >= 0 && mix.keep <= 1);
+        sum += mix.keep;
+    }
+    CHECK_NEAR(sum / 2000, 0.5, 0.03); /* Beta(1, 1) is uniform: deviation of the mean 0.0065 */
+}
+
+static void cutmix_keeps_the_area(void) {
+    static const int sizes[] = {8, 17, 32};
+    int cut = 0;
+    for (size_t s = 0; s < 3; s++) {
+        for (uint64_t step = 0; step < 1000; step++) {
+            int size = sizes[s];
+            stk_mix mix = stk_mix_draw(0, 1, 3, step, size);
+            CHECK_INT(mix.kind, STK_MIX_CUTMIX);
+            CHECK(mix.left >= 0 && mix.left <= mix.right && mix.right <= size);
+            CHECK(mix.top >= 0 && mix.top <= mix.bottom && mix.bottom <= size);
+            double area = (double)(mix.right - mix.left) * (mix.bottom - mix.top);
+            CHECK_NEAR(mix.keep, 1 - area / (size * size), 1e-6);
+            cut += area > 0;
+        }
+    }
+    CHECK(cut > 2000);
+}
+
+static void mix_derives_from_seed_and_step(void) {
+    int kinds[3] = {0};
+    int same_step = 0;
+    int same_seed = 0;
+    for (uint64_t step = 0; step < 400; step++) {
+        stk_mix mix = stk_mix_draw(0.4, 1, 5, step, 32);
+        stk_mix again = stk_mix_draw(0.4, 1, 5, step, 32);
+        stk_mix next = stk_mix_draw(0.4, 1, 5, step + 1, 32);
+        stk_mix other = stk_mix_draw(0.4, 1, 6, step, 32);
+        CHECK(mix.kind == again.kind && mix.keep == again.keep && mix.left == again.left &&
+              mix.top == again.top && mix.right == again.right && mix.bottom == again.bottom);
+        same_step += mix.keep == next.keep;
+        same_seed += mix.keep == other.keep;
+        kinds[mix.kind]++;
+    }
+    CHECK_INT(kinds[STK_MIX_NONE], 0);
+    CHECK(kinds[STK_MIX_MIXUP] > 140 && kinds[STK_MIX_CUTMIX] > 140);
+    CHECK(same_step < 40 && same_seed < 40);
+}
+
+static const check_test tests[] = {
+    TEST(schedule_values), TEST(schedule_rises_then_falls), TEST(mix_is_off),
+    TEST(mixup_ranges),    TEST(cutmix_keeps_the_area),     TEST(mix_derives_from_seed_and_step),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,323 @@
+/* test_train.c - every turn that the loop of one fold can take, on a scripted backend. */
+#include "check.h"
+#include "train_fold.h"
+
+static void hooks_are_called_in_order(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    script.wrong[0] = 4;
+    script.wrong[1] = 2;
+    script.wrong[2] = 3;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "psSpsSvEC"
+                            "psSpsSvEC"
+                            "psSpsSvEc");
+    CHECK_INT(f.result.epochs_done, 3);
+    CHECK(f.result.has_best && !f.result.diverged && !f.result.ran_out_of_patience);
+    CHECK_INT(f.result.best.epoch, 2);
+    CHECK_NEAR(f.result.best_metric, 75, 1e-9);
+    CHECK_NEAR(f.result.images, 48, 0);
+    CHECK_INT(f.epochs, 3);
+    CHECK_INT(f.epoch[0].fold, 2);
+    CHECK_INT(f.epoch[0].epoch, 1);
+    CHECK_INT(f.epoch[2].epochs, 3);
+    CHECK_NEAR(f.epoch[0].val_acc1, 50, 1e-9);
+    CHECK_NEAR(f.epoch[0].val_acc5, 100, 1e-9);
+    CHECK_NEAR(f.epoch[0].train_loss, 1, 1e-9);
+    CHECK_NEAR(f.epoch[0].train_acc1, 50, 1e-9);
+    CHECK(f.epoch[0].best && f.epoch[1].best && !f.epoch[2].best);
+    CHECK(f.epoch[0].wait_fraction >= 0 && f.epoch[0].wait_fraction <= 1.0001);
+    CHECK_INT(f.step.step, 2);
+    CHECK_INT(f.step.steps, 2);
+    CHECK_INT(f.step.epoch, 3);
+    CHECK(!isnan(f.last_progress.step_s) && !isnan(f.last_progress.val_s));
+    close_fold(&f);
+}
+
+static void pace_ends_in_the_middle_of_an_epoch(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.total = 3;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 3);
+    CHECK_INT(f.result.epochs_done, 2); /* the part counts and is validated */
+    CHECK_INT(script.infers, 2);
+    close_fold(&f);
+}
+
+static void stop_ends_at_once(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.stop_at = 0;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_STR(script.story, "p");
+    CHECK_INT(f.result.epochs_done, 0);
+    CHECK(!f.result.has_best && isnan(f.result.best_metric));
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.stop_at = 3;
+    f.total = 100;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 3);
+    CHECK_STR(script.story, "psSpsSvECpsSpvEc"); /* what was trained is validated and saved */
+    close_fold(&f);
+}
+
+static void no_steps_at_all(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.total = 0;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 0);
+    CHECK(!f.result.has_best);
+    close_fold(&f);
+}
+
+static void patience_stops(void) {
+    static const int wrong[] = {4, 2, 2, 3, 0, 0};
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    memcpy(script.wrong, wrong, sizeof wrong);
+    f.options.patience = 2;
+    f.total = 100;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(f.result.ran_out_of_patience);
+    CHECK_INT(f.result.epochs_done, 4); /* the third is not better than the second: no more loss */
+    CHECK_INT(f.result.best.epoch, 2);
+    close_fold(&f);
+}
+
+static void best_by_loss(void) {
+    static const int wrong[] = {5, 1, 3};
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    memcpy(script.wrong, wrong, sizeof wrong);
+    f.options.metric = STK_METRIC_LOGLOSS;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.result.best.epoch, 2);
+    CHECK_NEAR(f.result.best_metric, f.epoch[1].val_loss, 1e-12);
+    close_fold(&f);
+}
+
+/* An AUC over one class does not exist: the loss picks. */
+static void best_without_a_metric(void) {
+    static const int wrong[] = {1, 0, 1};
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    memcpy(script.wrong, wrong, sizeof wrong);
+    f.options.metric = STK_METRIC_AUC;
+    f.config.val.count = 1;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(isnan(f.result.best_metric));
+    CHECK_INT(f.result.best.epoch, 2);
+    CHECK(f.epoch[0].best && f.epoch[1].best && !f.epoch[2].best);
+    close_fold(&f);
+}
+
+static void without_validation_the_last_is_best(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.val.count = 0;
+    f.options.patience = 1;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.result.epochs_done, 3);
+    CHECK_INT(f.result.best.epoch, 3);
+    CHECK(isnan(f.result.best_metric) && isnan(f.epoch[0].val_loss) && isnan(f.epoch[0].val_acc1));
+    CHECK_INT(script.infers, 0);
+    close_fold(&f);
+}
+
+static void loss_that_is_no_number_ends_it(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    script.broken_step = 5;
+    f.total = 100;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(f.result.diverged);
+    CHECK_INT(script.step_count, 6);
+    CHECK_INT(f.result.epochs_done, 2);
+    CHECK_STR(script.story, "psSpsSvECpsSpsSvEcpsSps");
+    close_fold(&f);
+}
+
+/* The last step of an epoch may break the weights: only the validation shows it. */
+static void validation_that_is_no_number_ends_it(void) {
+    for (int validation = 0; validation < 2; validation++) {
+        fold f;
+        open_fold(&f, plain_graph(), 1, true);
+        script.broken_infer = validation;
+        f.total = 100;
+        CHECK_INT(run_fold(&f), STK_OK);
+        CHECK(f.result.diverged);
+        CHECK_INT(f.result.epochs_done, validation);
+        CHECK_INT(f.result.has_best, validation == 1);
+        CHECK_STR(script.story, validation == 0 ? "psSpsSv" : "psSpsSvECpsSpsSv");
+        close_fold(&f);
+    }
+}
+
+static void halted_validation_is_dropped(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.val.batch = 2; /* four inferences */
+    f.halt_after = true;
+    f.halt_infers = 6;
+    f.total = 4;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.infers, 6);
+    CHECK_INT(f.result.epochs_done, 1);
+    CHECK_INT(f.epochs, 1);
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.halt_after = true;
+    f.halt_infers = 1; /* asked for when everything was evaluated already */
+    f.total = 2;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.result.epochs_done, 1);
+    CHECK(f.result.has_best);
+    close_fold(&f);
+}
+
+static void errors_come_back(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    script.fail_step = 3;
+    CHECK_INT(run_fold(&f), STK_ERR_DEVICE);
+    CHECK_INT(f.epochs, 1);
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.fail_checkpoint = 2;
+    CHECK_INT(run_fold(&f), STK_ERR_STORAGE);
+    CHECK_INT(script.step_count, 4);
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.train.root = "/nowhere/at/all";
+    CHECK_INT(run_fold(&f), STK_ERR_DATA); /* none of the pictures can be read */
+    CHECK_INT(f.bad_train, TRAIN);
+    close_fold(&f);
+}
+
+static void bad_images_are_told_with_their_split(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    stk_sample samples[TRAIN + VAL];
+    memcpy(samples, f.pictures.samples, sizeof samples);
+    samples[3].path = samples[TRAIN + 1].path = "text.jpg";
+    f.config.train.samples = f.config.val.samples = samples;
+    f.total = 2;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.bad_train, 1);
+    CHECK_INT(f.bad_val, 1);
+    CHECK_INT(f.result.has_best, true);
+    close_fold(&f);
+}
+
+/* With no picture to validate on there is no figure, and the last weights are the best. */
+static void all_validation_images_bad(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    stk_sample samples[TRAIN + VAL];
+    memcpy(samples, f.pictures.samples, sizeof samples);
+    for (size_t i = TRAIN; i < TRAIN + VAL; i++) {
+        samples[i].path = "text.jpg";
+    }
+    f.config.val.samples = samples;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(!f.result.diverged && f.result.has_best);
+    CHECK_INT(f.result.best.epoch, 3);
+    close_fold(&f);
+}
+
+/* ---- schedule and accumulation inside the loop ---- */
+
+static void check_schedule(const fold *f, int64_t steps) {
+    double progress = 0;
+    REQUIRE(script.step_count == steps && steps <= 256);
+    for (int64_t i = 0; i < steps; i++) {
+        int64_t total = f->change_at > 0 && i >= f->change_at ? f->changed : f->total;
+        CHECK_NEAR(script.steps[i].lr, stk_schedule_lr(0.1, f->options.warmup, progress), 1e-7);
+        progress += (1 - progress) / (double)(total - i);
+    }
+    CHECK_NEAR(progress, 1, 1e-9);
+}
+
+static void schedule_reaches_its_end(void) {
+    static const struct {
+        int64_t total, change_at, changed;
+    } cases[] = {{40, 0, 0}, {40, 10, 20}, {40, 10, 80}, {200, 5, 12}, {10, 9, 30}, {7, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fold f;
+        open_fold(&f, plain_graph(), 1, true);
+        f.config.val.count = 0;
+        f.options.warmup = 0.1;
+        f.total = cases[i].total;
+        f.change_at = cases[i].change_at;
+        f.changed = cases[i].changed;
+        int64_t steps = f.change_at > 0 ? f.changed : f.total;
+        CHECK_INT(run_fold(&f), STK_OK);
+        check_schedule(&f, steps);
+        CHECK(script.steps[steps - 1].lr < 0.1 * 0.1);
+        close_fold(&f);
+    }
+}
+
+static void weights_move_every_so_many_batches(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.config.batch = 3; /* five batches an epoch; the sixteenth picture waits */
+    f.options.accumulate = 2;
+    f.total = 8;
+    CHECK_INT(run_fold(&f), STK_OK);
+    static const struct {
+        bool keep, update;
+        float scale;
+    } expected[] = {
+        {false, false, 0},  {true, true, 0.5f}, {false, false, 0},
+        {true, true, 0.5f}, {false, true, 1}, /* an epoch does not end with half an update */
+        {false, false, 0},  {true, true, 0.5f}, {false, true, 1}};
+    REQUIRE(script.step_count == 8);
+    for (size_t i = 0; i < 8; i++) {
+        CHECK_INT(script.steps[i].keep, expected[i].keep);
+        CHECK_INT(script.steps[i].update, expected[i].update);
+        CHECK_NEAR(script.steps[i].scale, expected[i].scale, 0);
+        CHECK_INT(script.steps[i].count, 3);
+    }
+    close_fold(&f);
+}
+
+static void mixing_reaches_the_backend(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.options.mixup = 0.5;
+    CHECK_INT(run_fold(&f), STK_OK);
+    for (int i = 0; i < script.step_count; i++) {
+        CHECK_INT(script.steps[i].mix, STK_MIX_MIXUP);
+    }
+    close_fold(&f);
+}
+
+static const check_test tests[] = {
+    TEST(hooks_are_called_in_order),
+    TEST(pace_ends_in_the_middle_of_an_epoch),
+    TEST(stop_ends_at_once),
+    TEST(no_steps_at_all),
+    TEST(patience_stops),
+    TEST(best_by_loss),
+    TEST(best_without_a_metric),
+    TEST(without_validation_the_last_is_best),
+    TEST(loss_that_is_no_number_ends_it),
+    TEST(validation_that_is_no_number_ends_it),
+    TEST(halted_validation_is_dropped),
+    TEST(errors_come_back),
+    TEST(bad_images_are_told_with_their_split),
+    TEST(all_validation_images_bad),
+    TEST(schedule_reaches_its_end),
+    TEST(weights_move_every_so_many_batches),
+    TEST(mixing_reaches_the_backend),
+};
+
+CHECK_MAIN(tests)

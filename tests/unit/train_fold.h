@@ -1,0 +1,310 @@
+/*
+ * train_fold.h - a fold on a handful of pictures, for the tests of the training loop.
+ *
+ * It runs on the CPU, or on a backend whose steps and answers are written down in `script`, so that
+ * every turn of the loop can be forced. What happens is written into script.story, a letter each:
+ * p the pace was asked, s a step, S it was told, v an inference, E an epoch was told, C and c a
+ * checkpoint of the best and of other weights.
+ */
+#ifndef STK_TESTS_TRAIN_FOLD_H
+#define STK_TESTS_TRAIN_FOLD_H
+
+#include "small_pictures.h"
+
+#include "backend/cpu/cpu_device.h"
+#include "models/models.h"
+#include "train/train.h"
+
+#define SIZE 16
+#define TRAIN 16
+#define VAL 8
+
+typedef struct step_note {
+    size_t count;
+    bool keep;
+    bool update;
+    float lr;
+    float scale;
+    stk_mix_kind mix;
+} step_note;
+
+/* What the scripted backend does and has seen. */
+static struct {
+    step_note steps[256];
+    int step_count;
+    int fail_step;   /* this step (from 0) fails with STK_ERR_DEVICE; -1: none */
+    int broken_step; /* this step's loss is NaN; -1: none */
+    int infers;
+    int wrong[32];    /* per validation: so many samples are answered wrongly */
+    int broken_infer; /* this validation (from 0) answers NaN; -1: none */
+    char story[4096]; /* see above */
+    size_t story_size;
+} script;
+
+static inline void tell(char letter) {
+    if (script.story_size + 1 < sizeof script.story) {
+        script.story[script.story_size++] = letter;
+        script.story[script.story_size] = '\0';
+    }
+}
+
+static inline stk_status scripted_step(stk_exec *exec, const stk_step_input *input,
+                                       stk_step_output *output, stk_error *err) {
+    (void)exec;
+    int number = script.step_count++;
+    if (number == script.fail_step) {
+        err->status = STK_ERR_DEVICE;
+        return STK_ERR_DEVICE;
+    }
+    if (number < 256) {
+        script.steps[number] =
+            (step_note){.count = input->count,
+                        .keep = input->keep_gradients,
+                        .update = input->update != NULL,
+                        .lr = input->update != NULL ? input->update->lr : 0,
+                        .scale = input->update != NULL ? input->update->grad_scale : 0,
+                        .mix = input->mix.kind};
+    }
+    tell('s');
+    output->loss_sum = number == script.broken_step ? NAN : (double)input->count;
+    output->correct = input->count / 2;
+    return STK_OK;
+}
+
+/* Validation samples come in order, and sample i is of class i mod PICTURE_CLASSES. */
+static inline stk_status scripted_infer(stk_exec *exec, const uint8_t *images, size_t count,
+                                        float *logits, stk_error *err) {
+    (void)exec;
+    (void)images;
+    (void)err;
+    int validation = script.infers++;
+    tell('v');
+    for (size_t i = 0; i < count; i++) {
+        int label = (int)i % PICTURE_CLASSES;
+        bool wrong = validation < 32 && (int)i < script.wrong[validation];
+        for (int c = 0; c < PICTURE_CLASSES; c++) {
+            bool said = c == (wrong ? (label + 1) % PICTURE_CLASSES : label);
+            logits[i * PICTURE_CLASSES + (size_t)c] = validation == script.broken_infer ? NAN
+                                                      : said                            ? 3.0f
+                                                                                        : 0.0f;
+        }
+    }
+    return STK_OK;
+}
+
+typedef struct fold {
+    picture_set pictures;
+    size_t train[TRAIN + 8];
+    size_t val[VAL];
+    const stk_backend *backend;
+    stk_backend scripted;
+    stk_device *device;
+    stk_graph *graph;
+    stk_state *state;
+    stk_train_options options;
+    stk_observer observer;
+    stk_events events;
+    stk_train_config config;
+    stk_train_result result;
+    /* the pace */
+    int64_t total;
+    int64_t change_at;   /* from this many steps on ... */
+    int64_t changed;     /* ... the total is this */
+    int64_t stop_at;     /* steps after which the pace says stop; -1: never */
+    bool halt_after;     /* validation_halt answers true once this many ... */
+    int halt_infers;     /* ... inferences were made */
+    int fail_checkpoint; /* the checkpoint of this epoch fails; 0: none */
+    stk_train_progress last_progress;
+    /* what was told */
+    int epochs;
+    stk_event_epoch epoch[64];
+    int steps;
+    stk_event_step step;
+    int bad_train;
+    int bad_val;
+} fold;
+
+static picture_set shared;
+
+static inline stk_train_pace pace(void *user, const stk_train_progress *progress) {
+    fold *f = user;
+    tell('p');
+    f->last_progress = *progress;
+    int64_t total =
+        f->change_at > 0 && progress->steps_done >= f->change_at ? f->changed : f->total;
+    return (stk_train_pace){
+        .epochs = (int)((total + progress->steps_per_epoch - 1) / progress->steps_per_epoch),
+        .total_steps = total,
+        .stop = f->stop_at >= 0 && progress->steps_done >= f->stop_at};
+}
+
+static inline stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best,
+                                    stk_error *err) {
+    const fold *f = user;
+    tell(best ? 'C' : 'c');
+    if (epoch->epoch == f->fail_checkpoint) {
+        err->status = STK_ERR_STORAGE;
+        return STK_ERR_STORAGE;
+    }
+    return STK_OK;
+}
+
+static inline bool halted(void *user) {
+    const fold *f = user;
+    return f->halt_after && script.infers >= f->halt_infers;
+}
+
+static inline void on_step(void *user, const stk_event_step *event) {
+    fold *f = user;
+    tell('S');
+    f->steps++;
+    f->step = *event;
+}
+
+static inline void on_epoch(void *user, const stk_event_epoch *event) {
+    fold *f = user;
+    tell('E');
+    if (f->epochs < 64) {
+        f->epoch[f->epochs++] = *event;
+    }
+}
+
+static inline void on_bad(void *user, const stk_event_bad_image *event) {
+    fold *f = user;
+    f->bad_train += strcmp(event->split, "train") == 0;
+    f->bad_val += strcmp(event->split, "val") == 0;
+}
+
+/* A convolution, ReLU, the average and a linear layer: no batch norm. */
+static inline stk_graph *plain_graph(void) {
+    stk_error err = {0};
+    stk_graph *graph = NULL;
+    must(stk_graph_new(&graph, SIZE, PICTURE_CLASSES, &err), &err);
+    for (int c = 0; c < 3; c++) {
+        graph->mean[c] = 0.5f;
+        graph->std[c] = 0.25f;
+    }
+    int x = stk_graph_conv(graph, stk_graph_input(graph), "conv", 8, 3, 2, 1);
+    x = stk_graph_avg_pool(graph, stk_graph_relu(graph, x));
+    must(stk_graph_finish(graph, stk_graph_linear(graph, x, "fc", PICTURE_CLASSES), &err), &err);
+    return graph;
+}
+
+static inline stk_graph *normed_graph(void) {
+    stk_error err = {0};
+    stk_graph *graph = NULL;
+    const stk_model *model = NULL;
+    must(stk_model_find("convnet_s", &model, &err), &err);
+    must(stk_model_build(model, SIZE, PICTURE_CLASSES, &graph, &err), &err);
+    return graph;
+}
+
+/* Takes the graph over. */
+static inline void open_fold(fold *f, stk_graph *graph, int threads, bool scripted) {
+    stk_error err = {0};
+    memset(f, 0, sizeof *f);
+    memset(&script, 0, sizeof script);
+    script.fail_step = script.broken_step = script.broken_infer = -1;
+    if (shared.samples == NULL) {
+        shared = make_pictures(check_folder(), TRAIN + VAL);
+        write_text(shared.root, "text.jpg", "no picture");
+    }
+    f->pictures = shared;
+    for (size_t i = 0; i < TRAIN; i++) {
+        f->train[i] = i;
+    }
+    for (size_t i = 0; i < VAL; i++) {
+        f->val[i] = TRAIN + i;
+    }
+    stk_device_config device = {.threads = threads};
+    f->backend = &stk_cpu_backend;
+    f->graph = graph;
+    must(f->backend->device_open(&f->device, &device, &err), &err);
+    must(f->backend->state_new(&f->state, f->device, graph, &err), &err);
+    for (int p = 0; p < graph->param_count; p++) {
+        float *values = stk_mem_new(graph->params[p].count, sizeof *values);
+        stk_graph_init_param(graph, p, 1, values);
+        must(f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
+        stk_mem_free(values);
+    }
+    f->scripted = stk_cpu_backend;
+    f->scripted.step = scripted_step;
+    f->scripted.infer = scripted_infer;
+    f->options = (stk_train_options){.momentum = 0.9, .accumulate = 1};
+    f->observer =
+        (stk_observer){.user = f, .step = on_step, .epoch = on_epoch, .bad_image = on_bad};
+    stk_events_add(&f->events, &f->observer);
+    f->total = 6;
+    f->stop_at = -1;
+    stk_loader_config data = {.root = f->pictures.root,
+                              .samples = f->pictures.samples,
+                              .transform = {.size = SIZE, .min_scale = 0.5, .crop_fraction = 1},
+                              .batch = VAL,
+                              .workers = 2,
+                              .slots = 3,
+                              .seed = 4};
+    f->config = (stk_train_config){
+        .backend = scripted ? &f->scripted : f->backend,
+        .state = f->state,
+        .graph = graph,
+        .options = &f->options,
+        .lr = 0.1,
+        .batch = 8,
+        .train = data,
+        .val = data,
+        .seed = 4,
+        .fold = 2,
+        .events = &f->events,
+        .hooks = {
+            .user = f, .pace = pace, .checkpoint = checkpoint, .validation_halt = {halted, f}}};
+    f->config.train.transform.train = true;
+    f->config.train.indices = f->train;
+    f->config.train.count = TRAIN;
+    f->config.val.indices = f->val;
+    f->config.val.count = VAL;
+}
+
+static inline void close_fold(fold *f) {
+    f->backend->state_free(f->state);
+    f->backend->device_close(f->device);
+    stk_graph_free(f->graph);
+}
+
+static inline stk_status run_fold(fold *f) {
+    stk_error err = {0};
+    return stk_train_fold(&f->config, &f->result, &err);
+}
+
+/* All parameters, running statistics included. */
+static inline uint64_t hash_weights(const fold *f) {
+    uint64_t hash = HASH_START;
+    stk_error err = {0};
+    for (int p = 0; p < f->graph->param_count; p++) {
+        size_t count = f->graph->params[p].count;
+        float *values = stk_mem_new(count, sizeof *values);
+        must(f->backend->state_read(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
+        hash = hash_bytes(hash, values, count * sizeof *values);
+        stk_mem_free(values);
+    }
+    return hash;
+}
+
+static inline double weights_distance(const fold *a, const fold *b) {
+    double most = 0;
+    stk_error err = {0};
+    for (int p = 0; p < a->graph->param_count; p++) {
+        size_t count = a->graph->params[p].count;
+        float *x = stk_mem_new(count, sizeof *x);
+        float *y = stk_mem_new(count, sizeof *y);
+        must(a->backend->state_read(a->state, STK_TENSOR_VALUE, p, x, &err), &err);
+        must(b->backend->state_read(b->state, STK_TENSOR_VALUE, p, y, &err), &err);
+        for (size_t i = 0; i < count; i++) {
+            most = fmax(most, fabs((double)x[i] - y[i]));
+        }
+        stk_mem_free(x);
+        stk_mem_free(y);
+    }
+    return most;
+}
+
+#endif
