@@ -11,8 +11,6 @@
 const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict,
                                      &cli_completion, &cli_help,  NULL};
 
-#define RESTARTED "STOKER_RESTARTED" /* in the environment: do not restart again */
-
 static int unknown_verb(const char *word) {
     const char *names[sizeof cli_verbs / sizeof *cli_verbs];
     size_t count = 0;
@@ -31,9 +29,8 @@ static int unknown_verb(const char *word) {
  */
 static void restart_with_fast_blas(char **argv) {
     const char *core = stk_cpu_blas_core_type();
-    if (core != NULL && setenv("OPENBLAS_CORETYPE", core, 0) == 0 &&
-        strcmp(getenv("OPENBLAS_CORETYPE"), core) == 0 && getenv(RESTARTED) == NULL &&
-        setenv(RESTARTED, "1", 1) == 0) {
+    if (core != NULL && getenv("OPENBLAS_CORETYPE") == NULL &&
+        setenv("OPENBLAS_CORETYPE", core, 1) == 0) {
         execv("/proc/self/exe", argv);
     }
 }

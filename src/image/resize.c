@@ -10,6 +10,7 @@
  */
 #include "image/image.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -78,6 +79,7 @@ static void weigh(axis *a, int i, int64_t centre, int64_t support, int pixels) {
     for (int64_t p = from; p < to; p++) {
         total += height_at(p, centre, support, shift);
     }
+    assert(total > 0); /* the pixel nearest to the centre always counts */
     float *weights = a->weights + (size_t)i * a->taps;
     int64_t sum = 0;
     int64_t before = 0;

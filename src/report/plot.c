@@ -183,8 +183,10 @@ static void draw_x_axis(const drawing *d, const axis *x, double y) {
     const stk_pen rule = {RULE, 1, 1, 0};
     stk_canvas_line(d->canvas, x->from_px, y, x->to_px, y, &rule);
     double first = ceil((double)d->first_epoch / x->step) * x->step;
-    for (double tick = first; tick <= d->last_epoch; tick += x->step) {
+    int ticks = (int)floor((d->last_epoch - first) / x->step) + 1;
+    for (int i = 0; i < ticks; i++) {
         char text[32];
+        double tick = first + i * x->step;
         double at = to_px(x, tick);
         snprintf(text, sizeof text, "%.0f", tick);
         stk_canvas_line(d->canvas, at, y, at, y + 4, &rule);

@@ -45,13 +45,13 @@ void stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
     size_t classes = (size_t)metrics->classes;
     int above = 0; /* classes that are thought likelier; ties count against the label */
     int best = 0;
-    double sum = 0;
+    double sum = 1; /* of exp(logit - best), the best's own to begin with */
     for (int c = 0; c < metrics->classes; c++) {
         above += c != label && !(logits[c] < logits[label]);
         best = logits[c] > logits[best] ? c : best;
     }
     for (int c = 0; c < metrics->classes; c++) {
-        sum += exp((double)logits[c] - logits[best]);
+        sum += c != best ? exp((double)logits[c] - logits[best]) : 0;
     }
     metrics->loss_sum += log(sum) + logits[best] - logits[label];
     metrics->correct1 += above < 1;

@@ -58,9 +58,9 @@ static void loss_forward(const cpu_call *call) {
         for (int c = 1; c < classes; c++) {
             best = x[c] > x[best] ? c : best;
         }
-        double sum = 0;
+        double sum = 1; /* of exp(x - best), the best's own to begin with */
         for (int c = 0; c < classes; c++) {
-            sum += exp((double)x[c] - x[best]);
+            sum += c != best ? exp((double)x[c] - x[best]) : 0;
         }
         double log_sum = log(sum) + x[best];
         for (int c = 0; c < classes; c++) {
