@@ -4,12 +4,6 @@
 
 #include <pthread.h>
 
-/* cairo hands memory from thread to thread by atomics that the sanitizer cannot see. */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "called_from_lib:libcairo.so\n";
-}
-
 static const stk_run plain = {0};
 static char base[256];
 static char a[300];
