@@ -137,9 +137,9 @@ int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_me
     }
     if (session.word_count > 0 &&
         stk_options_source(session.options, word_means) == STK_FROM_FLAG) {
-        status = STK_FAIL(&err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
-                          session.words[0], word_means,
-                          stk_options_get(session.options, word_means));
+        status =
+            STK_FAIL(&err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
+                     session.words[0], word_means, stk_options_get(session.options, word_means));
     } else if (session.word_count > 0) {
         status = stk_options_set(session.options, word_means, session.words[0], &err);
     }

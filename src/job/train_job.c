@@ -247,7 +247,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
     for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
         if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
-            job->summary.stop_reason = NULL; /* whatever ended the fold before did not end the run */
+            job->summary.stop_reason =
+                NULL; /* whatever ended the fold before did not end the run */
             break;
         }
         status = stk_job_fold(job, err);
