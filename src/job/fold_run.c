@@ -294,13 +294,13 @@ static void add_to_summary(fold_run *fold) {
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-                     (job->choice.epochs_wanted == 0 || job->plan.cut);
+                     (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
     s->stop_reason = stopped                  ? "signal"
                      : r->diverged            ? "error"
                      : r->ran_out_of_patience ? "patience"
                      : by_budget              ? "budget"
                                               : "epochs";
-    job->cut = job->cut || stopped || r->diverged || job->plan.cut;
+    job->cut = job->cut || stopped || r->halted || r->diverged || job->plan.cut;
     if (r->diverged) {
         stk_events_warning(&job->events,
                            "the loss is no longer a number: training stopped; a lower --lr than "
