@@ -114,7 +114,7 @@ expect_same() {
 # expect_empty PATH: nothing was printed to $OUT or $ERR, or nothing lies in a folder.
 expect_empty() {
     if [ -d "$1" ]; then
-        [ -z "$(ls -A "$1")" ] || fail "$1 is not empty: $(ls -A "$1" | tr '\n' ' ')"
+        [ -z "$(ls -A "$1")" ] || fail "$1 is not empty: $(ls -mA "$1")"
     else
         [ ! -s "$1" ] || fail "${1##*/} is not empty"
     fi

@@ -1,4 +1,5 @@
 # A time budget covers everything from the start of the process to the written file.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1

@@ -1,4 +1,5 @@
 # What `stoker sample` makes, and what it refuses.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 
 count() { find "$1" -name '*.jpg' | wc -l; }
@@ -33,7 +34,7 @@ expect "every class has 2 solutions" \
 expect "the sample says nothing about the solution" \
     [ "$(tail -n +2 k/sample_submission.csv | cut -d , -f 2 | sort -u | wc -l)" = 1 ]
 missing=0
-while IFS=, read -r id label; do
+while IFS=, read -r id _; do
     [ "$id" = id ] || [ -s "k/train/$id.jpg" ] || missing=$((missing + 1))
 done <k/train.csv
 expect "each row of train.csv has a file" [ "$missing" = 0 ]

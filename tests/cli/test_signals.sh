@@ -1,4 +1,5 @@
 # Ctrl-C, SIGTERM and kill -9 at any moment.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 
 "$STOKER" sample k --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
@@ -134,7 +135,8 @@ for delay in 0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.6 0.9; do
     expect_sound r k/sample_submission.csv "$labels"
     # A line can be torn at the end of a log; all others are whole.
     if [ -s r/events.jsonl ]; then
-        sed '$d' r/events.jsonl >log && [ ! -s log ] || expect_jsonl log
+        sed '$d' r/events.jsonl >log
+        [ ! -s log ] || expect_jsonl log
     fi
     if [ -e r/args.json ]; then
         run predict --run r --out again.csv

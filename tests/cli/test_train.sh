@@ -1,4 +1,5 @@
 # The run folder, the screen, and that runs repeat.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
 . "$(dirname "$0")/lib.sh"
 
 "$STOKER" sample k --layout kaggle --classes 3 --per-class 8 --quiet || exit 1
@@ -41,12 +42,11 @@ expect "every cell is a number" awk -F , 'NR > 1 { for (i = 1; i <= NF; i++)
     if ($i !~ /^-?[0-9.]+(e-?[0-9]+)?$/) exit 1 }' r/results.csv
 
 it "writes summary.json with every key"
-keys='status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned
-images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device precision
-bad_images verdict submission'
-# shellcheck disable=SC2086  # words
+keys='status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned'
+keys+=' images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device'
+keys+=' precision bad_images verdict submission'
 expect "the keys are the agreed ones" \
-    [ "$(grep -Eo '^  "[a-z0-9_]+"' r/summary.json | tr -d ' "' | tr '\n' ' ')" = "$(echo $keys) " ]
+    [ "$(grep -Eo '^  "[a-z0-9_]+"' r/summary.json | tr -d ' "' | tr '\n' ' ')" = "$keys " ]
 expect_summary r/summary.json status complete
 expect_summary r/summary.json stop_reason epochs
 expect_summary r/summary.json epochs_done 2

@@ -1,5 +1,6 @@
 # Budgets from 5 to 60 s are never overrun, and the summary tells the truth. SOAK_BUDGETS is the list
 # of seconds; SOAK_ROUNDS how many of it are tried.
+# shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 RUN_TIMEOUT=300
 

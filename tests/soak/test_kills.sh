@@ -1,5 +1,6 @@
 # kill -9 at random moments: every file that is there is whole, and predict works or says clearly
 # that there is nothing to predict with. SOAK_ROUNDS kills (100), SOAK_SEED for their moments.
+# shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
 rounds=${SOAK_ROUNDS:-100}
