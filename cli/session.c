@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "options/options.h"
 #include "report/jsonl.h"
 #include "report/screen.h"
@@ -15,8 +16,8 @@
 /* A handler can reach nothing else; the library itself has no such state. */
 static stk_stop stop_request;
 
-/* After SIGTERM a process has about this long before SIGKILL follows. */
-#define TERM_DEADLINE_S 10
+/* SIGKILL follows SIGTERM after ten seconds as a rule; by then all must be written. */
+#define TERM_DEADLINE_S 8
 
 static void on_signal(int number) {
     bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
@@ -134,7 +135,12 @@ int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_me
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    if (session.word_count > 0) {
+    if (session.word_count > 0 &&
+        stk_options_source(session.options, word_means) == STK_FROM_FLAG) {
+        status =
+            STK_FAIL(&err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
+                     session.words[0], word_means, stk_options_get(session.options, word_means));
+    } else if (session.word_count > 0) {
         status = stk_options_set(session.options, word_means, session.words[0], &err);
     }
     if (status == STK_OK) {

@@ -57,8 +57,12 @@ static int run(const cli_verb *verb, int argc, char **argv) {
             return cli_print_help(cli_verbs[i]);
         }
     }
-    print_overview();
-    return strcmp(argv[0], verb->name) == 0 ? 0 : stk_status_exit_code(STK_ERR_USAGE);
+    if (strcmp(argv[0], verb->name) == 0) {
+        print_overview();
+        return 0;
+    }
+    fprintf(stderr, "stoker: there is no verb '%s'; stoker help lists them\n", argv[0]);
+    return stk_status_exit_code(STK_ERR_USAGE);
 }
 
 const cli_verb cli_help = {

@@ -18,6 +18,10 @@ typedef struct stk_exec stk_exec;
 
 typedef struct stk_device_config {
     int threads; /* for a CPU: how many; at least 1 */
+    /* Asked between the parts of a step or an inference, which may take long: true ends the call
+     * with STK_ERR_STOPPED. NULL never does. */
+    bool (*halted)(void *user);
+    void *user; /* borrowed: for `halted` */
 } stk_device_config;
 
 typedef struct stk_compile_config {
@@ -90,7 +94,8 @@ typedef struct stk_backend {
     void (*exec_free)(stk_exec *exec);
     uint64_t (*exec_bytes)(const stk_exec *exec);
 
-    /* One forward and backward and, when input->update is given, the optimiser. */
+    /* One forward and backward and, when input->update is given, the optimiser. A step that is
+     * halted leaves the parameters alone; gradients and running statistics are then of no use. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
     /* logits is (count, classes). Batch norm uses the running statistics. */

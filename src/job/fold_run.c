@@ -208,6 +208,18 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
                : STK_FAIL_MEMORY(err, "predictions");
 }
 
+/* Rows that there was no time for keep what the ballot had before. */
+static void tell_unpredicted(const stk_job *job, const bool *have) {
+    size_t predicted = 0;
+    for (size_t i = 0; i < job->ballot.rows; i++) {
+        predicted += have[i];
+    }
+    stk_events_warning(&job->events,
+                       "there was time to predict %zu of %zu test images only; the others have %s",
+                       predicted, job->ballot.rows,
+                       job->ballot.models > 1 ? "what the other models say" : "class priors");
+}
+
 /* The test set joins the ballot, and a better submission replaces the one before. */
 static stk_status predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
@@ -218,6 +230,9 @@ static stk_status predict_test(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         stk_ballot_add(&job->ballot, probs, have);
         job->cut = job->cut || !done;
+        if (!done) {
+            tell_unpredicted(job, have);
+        }
         bool whole = !job->cut && job->fold + 1 == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
@@ -279,13 +294,13 @@ static void add_to_summary(fold_run *fold) {
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-                     (job->choice.epochs_wanted == 0 || job->plan.cut);
+                     (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
     s->stop_reason = stopped                  ? "signal"
                      : r->diverged            ? "error"
                      : r->ran_out_of_patience ? "patience"
                      : by_budget              ? "budget"
                                               : "epochs";
-    job->cut = job->cut || stopped || r->diverged || job->plan.cut;
+    job->cut = job->cut || stopped || r->halted || r->diverged || job->plan.cut;
     if (r->diverged) {
         stk_events_warning(&job->events,
                            "the loss is no longer a number: training stopped; a lower --lr than "

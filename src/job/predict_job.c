@@ -272,7 +272,8 @@ static stk_status write_predictions(predict_job *job, stk_outcome *outcome, stk_
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
     const char *why;
     const char *device = job->options->device != NULL ? job->options->device : "auto";
-    stk_device_config config = {.threads = stk_machine_cores()};
+    stk_device_config config = {
+        .threads = stk_machine_cores(), .halted = must_end, .user = &job->clock};
     stk_status status = read_args(job, err);
     if (status == STK_OK) {
         status = find_models(job, err);

@@ -93,7 +93,8 @@ static stk_status write_args(stk_job *job, stk_error *err) {
 
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
-    stk_device_config config = {.threads = job->choice.threads};
+    stk_device_config config = {
+        .threads = job->choice.threads, .halted = stk_clockwork_must_write, .user = &job->clock};
     stk_status status = stk_model_build(job->choice.model, job->choice.img_size,
                                         job->dataset->class_count, &job->graph, err);
     if (status == STK_OK) {
@@ -247,6 +248,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
     for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
         if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
+            job->summary.stop_reason =
+                NULL; /* whatever ended the fold before did not end the run */
             break;
         }
         status = stk_job_fold(job, err);

@@ -36,6 +36,9 @@ static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *e
     const char *text = (const char *)event->data.scalar.value;
     size_t line = event->start_mark.line + 1;
     char where[512];
+    if (r->depth == 0 && is_null(event)) {
+        return STK_OK; /* a document of comments only */
+    }
     if (r->depth == 0) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines", r->path,
                         line);

@@ -27,8 +27,16 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
         if (status != STK_OK || batch == NULL) {
             break;
         }
-        status = e->backend->infer(e->exec, batch->images, batch->count, logits, err);
-        if (status == STK_OK) {
+        stk_error why = {0};
+        status = e->backend->infer(e->exec, batch->images, batch->count, logits, &why);
+        if (status == STK_ERR_STOPPED) { /* the device was halted: as if by e->halt */
+            stk_loader_release(loader, batch);
+            status = STK_OK;
+            break;
+        }
+        if (status != STK_OK) {
+            (void)STK_FAIL(err, status, "%s", why.message);
+        } else {
             e->batch(e->user, batch, logits);
             seen += batch->count;
             *done = seen == data.count; /* a halt that comes now comes too late */

@@ -152,11 +152,16 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
                             .keep_gradients = keep,
                             .update = update ? &sgd : NULL};
     stk_step_output output = {0};
-    status = t->config->backend->step(t->train_exec, &input, &output, err);
+    stk_error why = {0};
+    status = t->config->backend->step(t->train_exec, &input, &output, &why);
     size_t count = batch->count;
     stk_loader_release(t->loader, batch);
+    t->result->halted = status == STK_ERR_STOPPED;
+    if (t->result->halted) {
+        return STK_OK;
+    }
     if (status != STK_OK) {
-        return status;
+        return STK_FAIL(err, status, "%s", why.message);
     }
     t->micro_steps = update ? 0 : t->micro_steps;
     t->loss_sum += output.loss_sum;
@@ -236,8 +241,8 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
 }
 
 static bool is_finished(const trainer *t) {
-    return t->pace.stop || t->result->diverged || t->result->ran_out_of_patience ||
-           t->progress.steps_done >= t->pace.total_steps;
+    return t->pace.stop || t->result->halted || t->result->diverged ||
+           t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
 }
 
 static stk_status run_epoch(trainer *t, stk_error *err) {
@@ -250,14 +255,14 @@ static stk_status run_epoch(trainer *t, stk_error *err) {
     while (status == STK_OK && p->step < p->steps_per_epoch && !is_finished(t)) {
         bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->pace.total_steps;
         status = train_step(t, last, err);
-        if (status == STK_OK && !t->result->diverged) {
+        if (status == STK_OK && !t->result->diverged && !t->result->halted) {
             tell_step(t);
             if (p->step < p->steps_per_epoch) {
                 ask_pace(t);
             }
         }
     }
-    if (status != STK_OK || p->step == 0 || t->result->diverged) {
+    if (status != STK_OK || p->step == 0 || t->result->diverged || t->result->halted) {
         return status;
     }
     status = end_epoch(t, err);

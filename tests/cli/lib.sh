@@ -111,11 +111,218 @@ expect_same() {
     cmp -s "$1" "$2" || fail "$1 and $2 differ"
 }
 
+# expect_empty PATH: nothing was printed to $OUT or $ERR, or nothing lies in a folder.
+expect_empty() {
+    if [ -d "$1" ]; then
+        [ -z "$(ls -A "$1")" ] || fail "$1 is not empty: $(ls -mA "$1")"
+    else
+        [ ! -s "$1" ] || fail "${1##*/} is not empty"
+    fi
+}
+
 # expect "sentence" COMMAND...: any other condition.
 expect() {
     local sentence=$1
     shift
     "$@" >/dev/null 2>&1 || fail "$sentence"
+}
+
+# expect_not "sentence" COMMAND...: the condition must not hold.
+expect_not() {
+    local sentence=$1
+    shift
+    ! "$@" >/dev/null 2>&1 || fail "$sentence"
+}
+
+# ---- what the files of a run must be ----
+
+# One JSON value per line (or, with whole=1, one in the file): strings and numbers become letters,
+# then innermost objects and lists become values until one is left.
+lib_json() {
+    awk -v whole="$2" '
+        function bad(text, hex, before) {
+            if (text ~ /[\001-\010\013-\037]/) {
+                return 1
+            }
+            hex = "[0-9a-fA-F]"
+            gsub("\"([^\"\\\\\t]|\\\\([\"\\\\/bfnrt]|u" hex hex hex hex "))*\"", "S", text)
+            if (text ~ /"/) {
+                return 1
+            }
+            gsub(/true|false|null/, "V", text)
+            gsub(/-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/, "V", text)
+            gsub(/[ \t\n]+/, "", text)
+            do {
+                before = text
+                gsub(/\[\]|\[[SV](,[SV])*\]|\{\}|\{S:[SV](,S:[SV])*\}/, "V", text)
+            } while (text != before)
+            return text != "V" && text != "S"
+        }
+        { all = all $0 "\n" }
+        !whole && bad($0) { print "line " NR ": " $0; exit }
+        END { if (whole && bad(all)) { print "not JSON" } else if (NR == 0) { print "empty" } }' "$1"
+}
+
+# expect_json FILE: the whole file is one JSON value; expect_jsonl FILE: each line is an object.
+expect_json() {
+    local trouble
+    trouble=$(lib_json "$1" 1 2>&1)
+    [ -z "$trouble" ] || fail "$1 is not valid JSON: $trouble"
+}
+
+expect_jsonl() {
+    local trouble
+    trouble=$(lib_json "$1" 0 2>&1)
+    [ -z "$trouble" ] || fail "$1 has a line that is not valid JSON: $trouble"
+    [ "$(tail -c 1 "$1" | od -An -c | tr -d ' ')" = '\n' ] || fail "$1 ends within a line"
+    ! grep -Evq '^\{"t": [0-9.e-]+, "event": "[a-z_]+"' "$1" ||
+        fail "$1 has a line without t and event: $(grep -Ev -m 1 '^\{"t": [0-9.e-]+, "event": "[a-z_]+"' "$1")"
+}
+
+# json FILE KEY: the value of a key of a flat JSON file that has one key a line.
+json() {
+    sed -n -E 's/^ *"'"$2"'": "?(.*[^",]|)"?,?$/\1/p' "$1"
+}
+
+expect_summary() {
+    local value
+    value=$(json "$1" "$2")
+    [[ $value =~ ^($3)$ ]] || fail "$1 says $2 '$value', expected $3"
+}
+
+# Says what is wrong with a submission, nothing when all is right. The sample file (or any file with
+# the wanted ids in order) gives header and ids; labels must be among the words of the third
+# argument unless that is empty. Cells with quotes are not understood.
+submission_trouble() {
+    awk -F , -v labels="${3:-}" '
+        BEGIN {
+            count = split(labels, words, " ")
+            for (i = 1; i <= count; i++) {
+                known[words[i]] = 1
+            }
+        }
+        NR == FNR { wanted[FNR] = FNR == 1 ? $0 : $1; rows = FNR; next }
+        {
+            mine = FNR
+            if (FNR == 1) {
+                columns = NF
+                if ($0 != wanted[1]) { print "the header is " $0 ", expected " wanted[1]; exit }
+                next
+            }
+            if (NF != columns) { print "line " FNR " has " NF " cells, expected " columns; exit }
+            if ($1 != wanted[FNR]) { print "line " FNR " is for " $1 ", expected " wanted[FNR]; exit }
+            if (columns == 2) {
+                if (count ? !($2 in known) : $2 == "") { print "line " FNR " has the label " $2; exit }
+                next
+            }
+            sum = 0
+            for (i = 2; i <= NF; i++) {
+                if (i == 2 && $2 in known) { continue }
+                if ($i !~ /^[0-9.]+(e-?[0-9]+)?$/ || $i > 1) { print "line " FNR " has " $i; exit }
+                sum += $i
+            }
+            if (sum < 0.999999 || sum > 1.000001) { print "line " FNR " sums to " sum; exit }
+        }
+        END { if (mine != rows) { print mine + 0 " lines, expected " rows } }' "$2" "$1" 2>&1
+}
+
+expect_submission() {
+    local trouble
+    if [ ! -s "$1" ]; then
+        fail "$1 is absent or empty"
+        return
+    fi
+    trouble=$(submission_trouble "$1" "$2" "${3:-}" | head -n 1)
+    [ -z "$trouble" ] || fail "$1: $trouble"
+    [ "$(tail -c 1 "$1" | od -An -c | tr -d ' ')" = '\n' ] || fail "$1 ends within a line"
+}
+
+# expect_weights FILE: a whole safetensors file: length, header, and as many bytes as it promises.
+expect_weights() {
+    local header size end
+    if [ ! -s "$1" ]; then
+        fail "$1 is absent or empty"
+        return
+    fi
+    size=$(wc -c <"$1")
+    header=$(od -An -t u8 -N 8 "$1" | tr -d ' ')
+    if [ "$size" -lt 10 ] || [ "$header" -gt "$size" ]; then
+        fail "$1 has a header of $header bytes in a file of $size"
+        return
+    fi
+    tail -c +9 "$1" | head -c "$header" >"$LIB_FOLDER/header"
+    expect_json "$LIB_FOLDER/header"
+    end=$(grep -Eo '"data_offsets": *\[[0-9]+, *[0-9]+' "$LIB_FOLDER/header" |
+        sed 's/.*[, ]//' | sort -n | tail -n 1)
+    [ "$size" = $((8 + header + ${end:-0})) ] ||
+        fail "$1 has $size bytes, expected 8 + $header + ${end:-0}"
+    [ "${end:-0}" -gt 0 ] || fail "$1 holds no tensors"
+}
+
+# expect_sound RUN SAMPLE [labels]: what there is of a run is whole. Files may be missing: a kill
+# comes when it likes; what must exist is the test's own question.
+expect_sound() {
+    local file
+    for file in "$1/submission.csv" "$1/predictions.csv"; do
+        [ ! -e "$file" ] || expect_submission "$file" "$2" "${3:-}"
+    done
+    for file in "$1/summary.json" "$1/args.json"; do
+        [ ! -e "$file" ] || expect_json "$file"
+    done
+    while IFS= read -r file; do
+        expect_weights "$file"
+    done < <(find "$1" -name '[!.]*.safetensors')
+    if [ -e "$1/results.csv" ]; then
+        expect "results.csv has rows with other than 11 cells" \
+            awk -F , 'NF != 11 { exit 1 }' "$1/results.csv"
+        expect_file "$1/results.csv" '^fold,epoch,train/loss'
+    fi
+}
+
+# expect_tidy FOLDER: no hidden or half-written file lies anywhere below it.
+expect_tidy() {
+    local left
+    left=$(find "$1" -name '.?*' -o -name '*.tmp' -o -name '*.new' | head -n 3 | tr '\n' ' ')
+    [ -z "$left" ] || fail "left over in $1: $left"
+}
+
+# Whether the command was built with a sanitizer: then nothing is fast.
+is_sanitized() {
+    grep -q -m 1 -a -E '__(asan|tsan)_init' "$STOKER"
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds; false when it does not in time.
+wait_for() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -le "$until" ] || return 1
+        sleep 0.02
+    done
+}
+
+# start ARGUMENTS...: runs the command in the background as a terminal would, with $PID; `ended`
+# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise.
+start() {
+    lib_command="${STOKER##*/} $*"
+    set -m
+    "$STOKER" "$@" >"$OUT" 2>"$ERR" </dev/null &
+    PID=$!
+    set +m
+}
+
+is_gone() {
+    ! kill -0 "$PID"
+}
+
+# ended [SECONDS]: a process that takes longer is killed, which shows as exit code 137.
+ended() {
+    # The shell tells of a killed job on its standard error.
+    {
+        wait_for "${1:-60}" is_gone || kill -9 "$PID"
+        wait "$PID"
+        CODE=$?
+    } 2>/dev/null
 }
 
 # finish: the totals; the last line of every script.

@@ -27,6 +27,7 @@ static const cpu_kernel *const kernels[STK_OP_COUNT] = {
 
 struct stk_device {
     stk_pool *pool;
+    stk_device_config config;
 };
 
 struct stk_state {
@@ -54,6 +55,7 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         stk_mem_free(device);
         return status;
     }
+    device->config = *config;
     stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
@@ -265,6 +267,13 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return STK_OK;
 }
 
+static stk_status check_halt(const stk_exec *exec, stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
+    return config->halted != NULL && config->halted(config->user)
+               ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step")
+               : STK_OK;
+}
+
 static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                            stk_error *err) {
     const stk_graph *graph = exec->state->graph;
@@ -283,21 +292,23 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (!input->keep_gradients) {
         memset(exec->state->gradients, 0, graph->param_elements * sizeof(float));
     }
-    for (int n = 0; n < graph->node_count; n++) {
+    for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
         aim(exec, n, &call);
         kernels[graph->nodes[n].op]->forward(&call);
+        status = check_halt(exec, err);
     }
-    for (int n = graph->node_count - 1; n >= 0; n--) {
+    for (int n = graph->node_count - 1; n >= 0 && status == STK_OK; n--) {
         const cpu_kernel *kernel = kernels[graph->nodes[n].op];
         if (kernel->backward != NULL) {
             aim(exec, n, &call);
             kernel->backward(&call);
+            status = check_halt(exec, err);
         }
     }
-    if (input->update != NULL) {
+    if (status == STK_OK && input->update != NULL) {
         apply_update(exec->state, input->update);
     }
-    return STK_OK;
+    return status;
 }
 
 static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
@@ -309,15 +320,18 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     }
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
-    for (int n = 0; n < graph->node_count; n++) {
+    for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
         if (graph->nodes[n].op != STK_OP_LOSS) {
             aim(exec, n, &call);
             kernels[graph->nodes[n].op]->forward(&call);
+            status = check_halt(exec, err);
         }
     }
-    memcpy(logits, at(exec, exec->plan.values[graph->logits]),
-           count * (size_t)graph->classes * sizeof *logits);
-    return STK_OK;
+    if (status == STK_OK) {
+        memcpy(logits, at(exec, exec->plan.values[graph->logits]),
+               count * (size_t)graph->classes * sizeof *logits);
+    }
+    return status;
 }
 
 const stk_backend stk_cpu_backend = {

@@ -1,0 +1,108 @@
+# A time budget covers everything from the start of the process to the written file.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016  # ls of our own names; scripts in quotes
+. "$(dirname "$0")/lib.sh"
+
+"$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1
+labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+
+# timed ARGUMENTS...: as run, with the seconds in $TOOK.
+timed() {
+    local begun=$EPOCHREALTIME
+    run "$@"
+    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+}
+
+# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane.
+expect_took() {
+    local most=$1
+    is_sanitized && most=$(awk -v a="$1" 'BEGIN { print a * 10 }')
+    awk -v a="$TOOK" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $TOOK s, more than $most s"
+}
+
+it "delivers within one second"
+timed train --data k --out r1 --budget 1s
+expect_exit 0
+expect_took 1.5
+expect_submission r1/submission.csv k/sample_submission.csv "$labels"
+expect_summary r1/summary.json status 'prior|partial|complete'
+expect_summary r1/summary.json budget_s 1
+expect_summary r1/summary.json stop_reason budget
+expect_sound r1 k/sample_submission.csv "$labels"
+expect_tidy r1
+
+it "says so when only class priors could be written"
+# So large that not one step fits into a second.
+timed train --data k --out r-prior --budget 1s --model resnet18 --img-size 224 --batch 128
+expect_exit 0
+expect_took 2
+expect_submission r-prior/submission.csv k/sample_submission.csv "$labels"
+expect_summary r-prior/summary.json status prior
+expect_summary r-prior/summary.json best_acc1 null
+expect_summary r-prior/summary.json epochs_done 0
+expect_summary r-prior/summary.json submission submission.csv
+expect_out 'class priors'
+prior=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort | uniq -c | sort -rn | awk 'NR == 1 { print $2 }')
+expect "there is a most frequent class" [ -n "$prior" ]
+
+it "ends before the ten seconds are over and says so"
+timed train --data k --out r10 --budget 10s
+expect_exit 0
+expect_took 10
+expect_summary r10/summary.json budget_s 10
+expect_summary r10/summary.json stop_reason budget
+expect_submission r10/submission.csv k/sample_submission.csv "$labels"
+expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r10/summary.json used_s)" \
+    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.7) }'
+if ! is_sanitized; then
+    expect_summary r10/summary.json status complete
+    expect "most of the time was used" \
+        awk -v a="$(json r10/summary.json used_s)" 'BEGIN { exit !(a > 5) }'
+    expect_out '^  time +[0-9.]+ s of 10 s'
+    head -n 1 "$OUT" >first
+    expect_file first 'epochs as the budget allows \(auto\)'
+    expect_file first 'budget 10s'
+fi
+
+it "does not use more than it needs"
+timed train --data k --out r-short --budget 1h --epochs 1 --img-size 16
+expect_exit 0
+expect_took 20
+expect_summary r-short/summary.json stop_reason epochs
+expect_summary r-short/summary.json status complete
+expect_summary r-short/summary.json budget_s 3600
+
+it "divides the time among folds"
+timed train --data k --out r-folds --budget 6s --folds 3 --img-size 32
+expect_exit 0
+expect_took 6
+if ! is_sanitized; then
+    expect_summary r-folds/summary.json folds_done 3
+    expect_summary r-folds/summary.json status complete
+fi
+expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
+
+it "predicts what there is time for, and says how much"
+mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
+for n in 1 2 3 4 5 6 7 8 9 10 11; do # links: 48 pictures become some 98000
+    mkdir more && cp -al many/test more/"$n" && mv more/"$n" many/test/ && rmdir more
+done
+timed train --data many --out r-many --budget 4s
+expect_exit 0
+expect_took 4.6
+expect_summary r-many/summary.json status 'partial|prior'
+expect_summary r-many/summary.json stop_reason budget
+expect "every picture has its row" \
+    [ "$(wc -l <r-many/submission.csv)" = "$(($(find many/test -name '*.jpg' | wc -l) + 1))" ]
+if [ "$(json r-many/summary.json status)" = partial ]; then
+    expect_out 'predict [0-9]+ of [0-9]+ test images'
+fi
+
+it "cannot deliver priors where nothing is to be predicted"
+mkdir bare && cp -r k/train k/train.csv bare/
+timed train --data bare --out r-bare --budget 1s --model resnet18 --img-size 224 --batch 128
+expect_exit 2
+expect_err 'budget.*1 s.*--budget'
+expect_no_file r-bare/submission.csv
+expect_no_file r-bare/weights/best.safetensors
+expect_summary r-bare/summary.json status failed
+finish

@@ -1,0 +1,153 @@
+# Ctrl-C, SIGTERM and kill -9 at any moment.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
+. "$(dirname "$0")/lib.sh"
+
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
+labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+
+# An epoch takes a moment, and there are more than anyone waits for.
+long() {
+    rm -rf r
+    start train --data k --out r --img-size 32 --epochs 10000 "$@"
+}
+has_epoch() { grep -q '"event": "epoch"' r/events.jsonl; }
+has_step() { grep -q '"event": "step"' r/events.jsonl; }
+
+it "Ctrl-C in the middle keeps the best weights and predicts"
+long
+wait_for 60 has_epoch || fail "no epoch was done"
+kill -INT "$PID"
+ended 60
+expect_exit 0
+expect_summary r/summary.json stop_reason signal
+expect_summary r/summary.json status partial
+expect_summary r/summary.json submission submission.csv
+expect_weights r/weights/best.safetensors
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+expect_out 'submission +r/submission.csv'
+expect_sound r k/sample_submission.csv "$labels"
+expect_jsonl r/events.jsonl
+expect_tidy r
+cp r/submission.csv kept
+run predict --run r
+expect_exit 0
+expect_same r/submission.csv kept
+
+it "Ctrl-C in the first epoch still delivers"
+long
+wait_for 60 has_step || fail "no step was done"
+kill -INT "$PID"
+ended 60
+expect_exit 0
+expect_summary r/summary.json stop_reason signal
+expect_summary r/summary.json status 'partial|prior'
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+expect_sound r k/sample_submission.csv "$labels"
+
+it "Ctrl-C between folds delivers the folds that are done"
+long --folds 3 --epochs 1
+wait_for 60 grep -q '"event": "submission".*"models": 1' r/events.jsonl || fail "no fold was done"
+kill -INT "$PID"
+ended 60
+expect_exit 0
+if [ "$(json r/summary.json status)" != complete ]; then # it may have been faster than the signal
+    expect_summary r/summary.json stop_reason signal
+    expect_summary r/summary.json folds_done '[12]|3'
+fi
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+
+it "a second Ctrl-C stops at once"
+long
+wait_for 60 has_epoch || fail "no epoch was done"
+kill -STOP "$PID" # so that both come before it can have ended by itself
+kill -INT "$PID"
+sleep 0.05
+kill -CONT "$PID"
+sleep 0.002
+kill -INT "$PID" 2>/dev/null
+begun=$SECONDS
+ended 30
+if [ "$CODE" = 0 ]; then
+    expect_summary r/summary.json stop_reason signal # it had ended between the two
+else
+    expect_exit 130
+    expect_err 'stopped at once'
+fi
+expect "it took a second or so" [ $((SECONDS - begun)) -le 2 ]
+expect_sound r k/sample_submission.csv "$labels"
+
+it "a second Ctrl-C stops at once even while it waits for a picture"
+"$STOKER" sample f --classes 2 --per-class 4 --quiet
+mv f/test/0000.jpg whole.jpg && mkfifo f/test/0000.jpg # predicting hangs
+rm -rf r
+start train --data f --out r --img-size 16 --epochs 1
+wait_for 60 has_epoch || fail "no epoch was done"
+sleep 0.2
+kill -INT "$PID"
+sleep 0.2
+expect "the first one waits" kill -0 "$PID"
+kill -INT "$PID"
+begun=$SECONDS
+ended 30
+expect_exit 130
+expect_err 'stopped at once'
+expect "it took a second or so" [ $((SECONDS - begun)) -le 2 ]
+expect_file r/weights/best.safetensors
+expect_file r/submission.csv
+
+it "SIGTERM delivers within ten seconds"
+long
+wait_for 60 has_epoch || fail "no epoch was done"
+kill -TERM "$PID"
+begun=$SECONDS
+ended 30
+expect_exit 0
+expect "it took no longer" [ $((SECONDS - begun)) -le 11 ]
+expect_summary r/summary.json stop_reason signal
+expect_weights r/weights/best.safetensors
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+
+it "Ctrl-C without test pictures and before an epoch is exit code 130 or weights"
+cp -r f bare && rm -rf bare/test bare/val
+rm -rf r
+start train --data bare --out r --img-size 16 --epochs 10000
+wait_for 60 test -e r/events.jsonl
+kill -INT "$PID"
+ended 60
+if [ "$CODE" = 130 ]; then
+    expect_err 'stopped before'
+    expect_no_file r/weights/best.safetensors
+    expect_summary r/summary.json status failed
+else
+    expect_exit 0
+    expect_weights r/weights/best.safetensors
+fi
+expect_summary r/summary.json stop_reason signal
+
+it "kill -9 at any moment leaves whole files or none"
+for delay in 0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.6 0.9; do
+    long --quiet
+    sleep "$delay"
+    kill -9 "$PID"
+    ended 10
+    expect_exit 137
+    [ -d r ] || continue
+    expect_sound r k/sample_submission.csv "$labels"
+    # A line can be torn at the end of a log; all others are whole.
+    if [ -s r/events.jsonl ]; then
+        sed '$d' r/events.jsonl >log
+        [ ! -s log ] || expect_jsonl log
+    fi
+    if [ -e r/args.json ]; then
+        run predict --run r --out again.csv
+        expect_exit 0
+        expect_submission again.csv k/sample_submission.csv "$labels"
+    fi
+done
+
+it "a run can be started again where one was killed"
+run train --data k --out r --img-size 16 --epochs 1
+expect_exit 0
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+expect_tidy r
+finish

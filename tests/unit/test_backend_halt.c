@@ -1,0 +1,145 @@
+/* A step that takes long can be halted between its parts, and then changes no parameter. */
+#include <string.h>
+
+#include "backend/backends.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "check.h"
+#include "models/models.h"
+
+#define SIZE_PX 16
+#define CLASSES 3
+#define BATCH 4
+
+typedef struct halt_after {
+    int calls; /* that are answered with false */
+} halt_after;
+
+static bool is_halted(void *user) {
+    halt_after *halt = user;
+    return halt->calls-- <= 0;
+}
+
+typedef struct fixture {
+    halt_after halt;
+    const stk_backend *backend;
+    stk_graph *graph;
+    stk_device *device;
+    stk_state *state;
+    stk_exec *train;
+    stk_exec *infer;
+    uint8_t images[BATCH * SIZE_PX * SIZE_PX * 3];
+    int labels[BATCH];
+} fixture;
+
+static bool set_up(fixture *f) {
+    const char *why;
+    const stk_model *model = NULL;
+    stk_error err = {0};
+    stk_device_config device = {.threads = 1, .halted = is_halted, .user = &f->halt};
+    stk_compile_config train = {.batch = BATCH, .train = true};
+    stk_compile_config infer = {.batch = BATCH, .train = false};
+    memset(f, 0, sizeof *f);
+    for (size_t i = 0; i < sizeof f->images; i++) {
+        f->images[i] = (uint8_t)(i * 7);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        f->labels[i] = i % CLASSES;
+    }
+    bool good = stk_backend_find("cpu", &f->backend, &why, &err) == STK_OK &&
+                stk_model_find("convnet_s", &model, &err) == STK_OK &&
+                stk_model_build(model, SIZE_PX, CLASSES, &f->graph, &err) == STK_OK &&
+                f->backend->device_open(&f->device, &device, &err) == STK_OK &&
+                f->backend->state_new(&f->state, f->device, f->graph, &err) == STK_OK &&
+                f->backend->compile(&f->train, f->state, &train, &err) == STK_OK &&
+                f->backend->compile(&f->infer, f->state, &infer, &err) == STK_OK;
+    for (int p = 0; good && p < f->graph->param_count; p++) {
+        float *values = stk_mem_new(f->graph->params[p].count, sizeof *values);
+        good = values != NULL;
+        if (good) {
+            stk_graph_init_param(f->graph, p, 1, values);
+            good = f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err) == STK_OK;
+        }
+        stk_mem_free(values);
+    }
+    CHECK(good);
+    return good;
+}
+
+static void tear_down(fixture *f) {
+    if (f->backend != NULL) {
+        f->backend->exec_free(f->infer);
+        f->backend->exec_free(f->train);
+        f->backend->state_free(f->state);
+        f->backend->device_close(f->device);
+    }
+    stk_graph_free(f->graph);
+}
+
+static stk_status step(fixture *f, int calls, stk_error *err) {
+    stk_update sgd = {.lr = 0.1f, .momentum = 0.9f, .grad_scale = 1};
+    stk_step_input input = {.images = f->images,
+                            .labels = f->labels,
+                            .count = BATCH,
+                            .mix = {.keep = 1},
+                            .update = &sgd};
+    stk_step_output output;
+    f->halt.calls = calls;
+    return f->backend->step(f->train, &input, &output, err);
+}
+
+/* The last layer's bias: what the very first step moves for sure. */
+static void read_last(fixture *f, float *values) {
+    stk_error err = {0};
+    int last = f->graph->param_count - 1;
+    CHECK_INT(f->backend->state_read(f->state, STK_TENSOR_VALUE, last, values, &err), STK_OK);
+}
+
+static void a_halted_step_moves_no_parameter(void) {
+    fixture f;
+    if (set_up(&f)) {
+        size_t bytes = f.graph->params[f.graph->param_count - 1].count * sizeof(float);
+        float *before = stk_mem_new(1, bytes);
+        float *after = stk_mem_new(1, bytes);
+        read_last(&f, before);
+        for (int calls = 0; calls < f.graph->node_count + 3; calls++) {
+            stk_error err = {0};
+            CHECK_INT(step(&f, calls, &err), STK_ERR_STOPPED);
+            CHECK_INT(err.status, STK_ERR_STOPPED);
+            read_last(&f, after);
+            CHECK(memcmp(before, after, bytes) == 0);
+        }
+        stk_error err = {0};
+        CHECK_INT(step(&f, 1000000, &err), STK_OK);
+        read_last(&f, after);
+        CHECK(memcmp(before, after, bytes) != 0);
+        stk_mem_free(before);
+        stk_mem_free(after);
+    }
+    tear_down(&f);
+}
+
+static void a_halted_inference_writes_no_logits(void) {
+    fixture f;
+    if (set_up(&f)) {
+        float logits[BATCH * CLASSES];
+        stk_error err = {0};
+        memset(logits, 0x55, sizeof logits);
+        float untouched = logits[0];
+        f.halt.calls = 2;
+        CHECK_INT(f.backend->infer(f.infer, f.images, BATCH, logits, &err), STK_ERR_STOPPED);
+        CHECK(logits[0] == untouched);
+        stk_error_clear(&err);
+        f.halt.calls = 1000000;
+        CHECK_INT(f.backend->infer(f.infer, f.images, BATCH, logits, &err), STK_OK);
+        CHECK(logits[0] != untouched);
+    }
+    tear_down(&f);
+}
+
+static const check_test tests[] = {
+    TEST(a_halted_step_moves_no_parameter),
+    TEST(a_halted_inference_writes_no_logits),
+};
+
+CHECK_MAIN(tests)
