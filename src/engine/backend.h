@@ -18,9 +18,10 @@ typedef struct stk_exec stk_exec;
 
 typedef struct stk_device_config {
     int threads; /* for a CPU: how many; at least 1 */
-    /* Asked between the parts of a step or an inference, which may take long: true ends the call
-     * with STK_ERR_STOPPED. NULL never does. */
-    bool (*halted)(void *user);
+    /* Asked between the parts of a step or an inference, which may take long; next_s is what the
+     * next part may take, by those before it. True ends the call with STK_ERR_STOPPED; NULL never
+     * does. */
+    bool (*halted)(void *user, double next_s);
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
 

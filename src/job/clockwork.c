@@ -38,8 +38,12 @@ double stk_clockwork_left(stk_clockwork *clock) {
     return left;
 }
 
-bool stk_clockwork_must_write(void *user) {
+bool stk_clockwork_must_halt(void *user, double next_s) {
     stk_clockwork *clock = user;
     double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
-    return stk_clockwork_left(clock) < fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S);
+    return stk_clockwork_left(clock) < fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S) + next_s;
+}
+
+bool stk_clockwork_must_write(void *user) {
+    return stk_clockwork_must_halt(user, 0);
 }

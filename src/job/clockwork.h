@@ -24,6 +24,9 @@ double stk_clockwork_left(stk_clockwork *clock);
 /* A request to stop is there. */
 bool stk_clockwork_stopping(stk_clockwork *clock);
 
+/* For a device: whether its next part, which may take next_s, would leave no time for writing. */
+bool stk_clockwork_must_halt(void *user, double next_s);
+
 /* For stk_halt: prediction ends when only the time for writing files is left. */
 bool stk_clockwork_must_write(void *clock);
 

@@ -162,6 +162,11 @@ static bool must_end(void *user) {
     return stk_clockwork_stopping(user);
 }
 
+static bool device_must_end(void *user, double next_s) {
+    (void)next_s;
+    return stk_clockwork_stopping(user);
+}
+
 /* Loads one model and lets it vote. */
 static stk_status run_model(predict_job *job, const char *path, const stk_checkpoint_info *info,
                             stk_error *err) {
@@ -273,7 +278,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
     const char *why;
     const char *device = job->options->device != NULL ? job->options->device : "auto";
     stk_device_config config = {
-        .threads = stk_machine_cores(), .halted = must_end, .user = &job->clock};
+        .threads = stk_machine_cores(), .halted = device_must_end, .user = &job->clock};
     stk_status status = read_args(job, err);
     if (status == STK_OK) {
         status = find_models(job, err);

@@ -94,7 +94,7 @@ static stk_status write_args(stk_job *job, stk_error *err) {
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
-        .threads = job->choice.threads, .halted = stk_clockwork_must_write, .user = &job->clock};
+        .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
     stk_status status = stk_model_build(job->choice.model, job->choice.img_size,
                                         job->dataset->class_count, &job->graph, err);
     if (status == STK_OK) {

@@ -15,8 +15,9 @@ typedef struct halt_after {
     int calls; /* that are answered with false */
 } halt_after;
 
-static bool is_halted(void *user) {
+static bool is_halted(void *user, double next_s) {
     halt_after *halt = user;
+    CHECK(next_s >= 0 && next_s < 60);
     return halt->calls-- <= 0;
 }
 

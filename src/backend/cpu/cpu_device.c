@@ -6,10 +6,12 @@
  */
 #include "backend/cpu/cpu_device.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "backend/cpu/cpu_blas.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -267,9 +269,21 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return STK_OK;
 }
 
-static stk_status check_halt(const stk_exec *exec, stk_error *err) {
+/* The parts of one call, timed so that a halt comes before it is too late. */
+typedef struct parts {
+    int64_t last_ns;   /* when the last part ended */
+    double longest_s;  /* of all so far */
+    double next_times; /* a backward part has twice the products of its forward part */
+} parts;
+
+static stk_status check_halt(const stk_exec *exec, parts *p, stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
-    return config->halted != NULL && config->halted(config->user)
+    if (config->halted == NULL) {
+        return STK_OK;
+    }
+    p->longest_s = fmax(p->longest_s, stk_clock_since_s(p->last_ns));
+    p->last_ns = stk_clock_ns();
+    return config->halted(config->user, p->next_times * p->longest_s)
                ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step")
                : STK_OK;
 }
@@ -292,17 +306,18 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (!input->keep_gradients) {
         memset(exec->state->gradients, 0, graph->param_elements * sizeof(float));
     }
+    parts timed = {.last_ns = stk_clock_ns(), .next_times = 2};
     for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
         aim(exec, n, &call);
         kernels[graph->nodes[n].op]->forward(&call);
-        status = check_halt(exec, err);
+        status = check_halt(exec, &timed, err);
     }
     for (int n = graph->node_count - 1; n >= 0 && status == STK_OK; n--) {
         const cpu_kernel *kernel = kernels[graph->nodes[n].op];
         if (kernel->backward != NULL) {
             aim(exec, n, &call);
             kernel->backward(&call);
-            status = check_halt(exec, err);
+            status = check_halt(exec, &timed, err);
         }
     }
     if (status == STK_OK && input->update != NULL) {
@@ -320,11 +335,12 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     }
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
+    parts timed = {.last_ns = stk_clock_ns(), .next_times = 1};
     for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
         if (graph->nodes[n].op != STK_OP_LOSS) {
             aim(exec, n, &call);
             kernels[graph->nodes[n].op]->forward(&call);
-            status = check_halt(exec, err);
+            status = check_halt(exec, &timed, err);
         }
     }
     if (status == STK_OK) {
