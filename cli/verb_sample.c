@@ -12,11 +12,14 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     }
     const char *dir = session.word_count > 0 ? session.words[0] : NULL;
     stk_status status = stk_make_sample(dir, session.options, &session.run, &err);
-    if (status == STK_OK && !session.quiet && !session.json) {
-        printf("sample data: %s (%s classes, %s training pictures each)\n"
-               "try:         stoker train --data %s --budget 60s\n",
-               dir, stk_options_get(session.options, "classes"),
-               stk_options_get(session.options, "per-class"), dir);
+    if (status == STK_OK) {
+        char why[1024];
+        snprintf(why, sizeof why,
+                 "%s, %s classes of %s training pictures; now: stoker train --data %s --budget 60s",
+                 dir, stk_options_get(session.options, "classes"),
+                 stk_options_get(session.options, "per-class"), dir);
+        stk_event_decision made = {.what = "made", .why = why};
+        session.run.observer->decision(session.run.observer->user, &made);
     }
     return cli_close(&session, status, &err);
 }

@@ -13,11 +13,8 @@ if [ ! -x "$stoker" ]; then
     exit 1
 fi
 if [ ! -d "$data" ]; then
-    # Made beside its place and moved there whole, so that an interrupted demo leaves no half of it.
-    rm -rf demo/data.part
     mkdir -p demo
-    "$stoker" sample demo/data.part --layout kaggle
-    mv demo/data.part "$data"
+    "$stoker" sample "$data" --layout kaggle
 fi
 
 "$stoker" train --data "$data" --budget 60s --name demo --out "$run"

@@ -15,7 +15,11 @@
 
 #define AUTO_MODEL "convnet_s"
 
-/* The batch is the largest power of two that leaves this many steps to an epoch. */
+/*
+ * The batch is the largest power of two that leaves this many steps to an epoch and has no more
+ * pixels than this: on a few cores a step of a large network would take many seconds.
+ */
+#define MOST_PIXELS ((size_t)1 << 20)
 #define AUTO_STEPS 15
 #define LEAST_BATCH 8
 #define MOST_BATCH 128
@@ -24,9 +28,11 @@
 #define AUTO_LR 0.08
 #define AUTO_LR_BATCH 32.0
 
-static size_t auto_batch(size_t train_count) {
+static size_t auto_batch(size_t train_count, int img_size) {
     size_t batch = MOST_BATCH;
-    while (batch > LEAST_BATCH && train_count / batch < AUTO_STEPS) {
+    size_t pixels = (size_t)img_size * (size_t)img_size;
+    while (batch > LEAST_BATCH &&
+           (train_count / batch < AUTO_STEPS || batch * pixels > MOST_PIXELS)) {
         batch /= 2;
     }
     return batch < train_count ? batch : train_count;
@@ -92,7 +98,7 @@ static stk_status choose_steps(stk_choice *choice, stk_options *options,
     stk_status status = STK_OK;
     double scale = 1;
     if (stk_is_auto_int(train->batch)) {
-        choice->batch = auto_batch(train_count);
+        choice->batch = auto_batch(train_count, choice->img_size);
         status = resolve_number(options, "batch", (double)choice->batch, "auto", err);
     } else {
         choice->batch = (size_t)train->batch;

@@ -430,6 +430,8 @@ static const stk_option sample_options[] = {
      .type = STK_OPTION_INT,
      .offset = offsetof(stk_sample_options, seed),
      .fallback = "0",
+     .min = 0,
+     .max = 9e15,
      .metavar = "N",
      .help = "another number makes other pictures"},
 };
