@@ -17,7 +17,7 @@ if [ ! -d "$data" ]; then
     "$stoker" sample "$data" --layout kaggle
 fi
 
-"$stoker" train --data "$data" --budget 60s --name demo --out "$run"
+"$stoker" train --data "$data" --budget 60s --out "$run"
 
 plot=
 for file in "$run"/results.png "$run"/results.svg; do

@@ -80,6 +80,24 @@ static stk_status read_open_file(int fd, const char *path, size_t max_bytes, cha
 
 stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
                          stk_error *err) {
+    /* Without waiting, so that a pipe without a writer is refused rather than waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return FAIL_SYSTEM(err, "read", path);
+    }
+    struct stat info;
+    stk_status status = STK_OK;
+    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is not a file", path);
+    } else {
+        status = read_open_file(fd, path, max_bytes, data, size, err);
+    }
+    close(fd);
+    return status;
+}
+
+stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data, size_t *size,
+                                stk_error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return FAIL_SYSTEM(err, "read", path);
@@ -333,6 +351,15 @@ stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err)
             close(opened);
             return STK_OK;
         }
+    }
+    /* The folder may have been moved between opening and locking: then this is another's lock. */
+    struct stat held;
+    struct stat named;
+    if (fstat(opened, &held) != 0 || stat(path, &named) != 0 || held.st_ino != named.st_ino ||
+        held.st_dev != named.st_dev) {
+        close(opened);
+        *taken = false;
+        return STK_OK;
     }
     *taken = true;
     *fd = opened;

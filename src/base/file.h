@@ -19,6 +19,10 @@
 STK_CHECKED stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
                                      stk_error *err);
 
+/* The same for what a shell hands over, pipes included; it waits until they end. */
+STK_CHECKED stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data,
+                                            size_t *size, stk_error *err);
+
 /* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
 STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
                                       stk_error *err);

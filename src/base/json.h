@@ -66,6 +66,10 @@ size_t stk_json_count(const stk_json *value);
 const stk_json *stk_json_at(const stk_json *value, size_t index);
 const char *stk_json_key_at(const stk_json *value, size_t index);
 
+/* The one behind it, or NULL: walks a container in time proportional to its members. */
+const stk_json *stk_json_next(const stk_json *value, const stk_json *member);
+const char *stk_json_key_of(const stk_json *member); /* NULL in an array */
+
 /* The member of that name, or NULL. */
 const stk_json *stk_json_get(const stk_json *object, const char *key);
 

@@ -432,6 +432,15 @@ const stk_json *stk_json_at(const stk_json *value, size_t index) {
     return &values[i];
 }
 
+const stk_json *stk_json_next(const stk_json *value, const stk_json *member) {
+    const stk_json *values = value->owner->values;
+    return member->end < value->end ? &values[member->end] : NULL;
+}
+
+const char *stk_json_key_of(const stk_json *member) {
+    return member->key;
+}
+
 const char *stk_json_key_at(const stk_json *value, size_t index) {
     const stk_json *member = stk_json_at(value, index);
     return member != NULL ? member->key : NULL;

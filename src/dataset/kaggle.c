@@ -105,9 +105,10 @@ static stk_status choose_label(const stk_listing *listing, table *t, stk_error *
         return status;
     }
     if (t->csv.columns < 2) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s has one column only, %s; it needs an id and a label column", t->where,
-                        names);
+        return STK_FAIL(
+            err, STK_ERR_DATA,
+            "%s has one column only, %s; it needs an id and a label column, divided by commas",
+            t->where, names);
     }
     size_t usual = 0;
     for (size_t i = 0; i < t->csv.columns; i++) {

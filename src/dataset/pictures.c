@@ -114,7 +114,19 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     if (pictures->folder == NULL) {
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    stk_status status = walk_folder(listing, pictures->folder, skip, NULL, pictures, err);
+    /* A link inside may lead back to the data set's folder or to what lies between. */
+    walk above[2] = {{0}};
+    char *between = stk_listing_full(listing, pictures->folder);
+    char *slash = between != NULL ? strrchr(between, '/') : NULL;
+    if (slash != NULL && slash != between) {
+        *slash = '\0';
+        above[1].parent = &above[0];
+        (void)leads_back(between, &above[1]);
+    }
+    stk_mem_free(between);
+    (void)leads_back(listing->dataset->root, &above[0]);
+    const walk *parent = pictures->folder[0] != '\0' ? &above[1] : NULL;
+    stk_status status = walk_folder(listing, pictures->folder, skip, parent, pictures, err);
     if (status != STK_OK) {
         stk_pictures_free(pictures);
         return status;

@@ -106,7 +106,7 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
     if (csv->columns < 2) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s/%s has one column only, %s; it needs an id column and one for the "
-                        "label or one per class",
+                        "label or one per class, divided by commas",
                         dataset->root, file, csv->header[0]);
     }
     const char **header = stk_mem_new(csv->columns, sizeof *header);
@@ -192,7 +192,7 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
     if (status == STK_OK && missing.count > 0) {
         stk_events_warning(listing->events,
                            "%zu of %zu pictures that %s asks for are not in %s%s%s (first: %s); "
-                           "their rows get a guess",
+                           "their rows get class priors",
                            missing.count, csv->rows, file, dataset->root,
                            pictures->folder[0] != '\0' ? "/" : "", pictures->folder,
                            missing.first[0]);

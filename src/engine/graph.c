@@ -202,6 +202,11 @@ int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad)
                      .kernel = kernel,
                      .stride = stride,
                      .pad = pad};
+    if (kernel * kernel > 256 || pad >= kernel) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "cannot pool over windows of %d px with %d px of padding", kernel, pad);
+        return STK_NO_VALUE;
+    }
     stk_shape shape = window_shape(graph, x, &node, graph->values[x].shape.channels);
     return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
 }

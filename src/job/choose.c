@@ -222,6 +222,10 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
     if (job->precision == STK_PRECISION_FP16 || job->precision == STK_PRECISION_BF16) {
         stk_events_decision(events, "precision fp32", "the CPU computes in fp32");
     }
+    if (stk_options_source(options, "compile") != STK_FROM_DEFAULT) {
+        stk_events_decision(events, job->compile ? "compile" : "no-compile",
+                            "without effect, the CPU has one path");
+    }
     stk_str noted = {0};
     stk_options_noted(options, &noted);
     if (noted.length > 0) {

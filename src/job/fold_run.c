@@ -122,8 +122,9 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
                             "the best weights are kept and predicted with; Ctrl-C again ends at "
                             "once");
     }
-    return (stk_train_pace){
-        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = stopping};
+    return (stk_train_pace){.epochs = job->plan.epochs,
+                            .total_steps = job->planned_total,
+                            .stop = stopping || job->weights_lost};
 }
 
 /* A validation ends when only the time for predicting with the best weights so far is left. */
@@ -149,16 +150,28 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
     return stk_checkpoint_save(path, job->choice.backend, job->state, job->graph, &info, err);
 }
 
+/*
+ * Best weights that cannot be saved end the training, but they are still there to predict with: the
+ * run delivers and then tells the error. Last weights that cannot are told in the same way.
+ */
 static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best, stk_error *err) {
     fold_run *fold = user;
-    stk_status status = STK_OK;
-    if (best) {
-        status = save(fold->job, fold->best_path, epoch, err);
-        if (status == STK_OK) {
-            stk_events_checkpoint(&fold->job->events, fold->best_path, true);
-        }
+    stk_job *job = fold->job;
+    stk_error why = {0};
+    (void)err;
+    if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
+        stk_events_checkpoint(&job->events, fold->best_path, true);
+    } else if (best) {
+        job->weights_lost = true;
+        stk_events_warning(&job->events, "training ends: %s", why.message);
     }
-    return status == STK_OK ? save(fold->job, fold->last_path, epoch, err) : status;
+    if (!job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+        stk_events_warning(&job->events, "the last weights are not saved: %s", why.message);
+    }
+    if (why.status != STK_OK) {
+        (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
+    }
+    return STK_OK;
 }
 
 static stk_status train(fold_run *fold, stk_error *err) {
@@ -269,8 +282,11 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     if (!fold->result.has_best || (!test && !oof) || stk_clockwork_must_write(&job->clock)) {
         return STK_OK;
     }
-    stk_status status =
-        stk_checkpoint_load(fold->best_path, job->choice.backend, job->state, job->graph, err);
+    stk_status status = STK_OK;
+    if (!job->weights_lost) {
+        status =
+            stk_checkpoint_load(fold->best_path, job->choice.backend, job->state, job->graph, err);
+    }
     if (status == STK_OK && test) {
         status = predict_test(job, err);
     }
@@ -295,12 +311,13 @@ static void add_to_summary(fold_run *fold) {
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
                      (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
+    bool trouble = r->diverged || job->weights_lost;
     s->stop_reason = stopped                  ? "signal"
-                     : r->diverged            ? "error"
+                     : trouble                ? "error"
                      : r->ran_out_of_patience ? "patience"
                      : by_budget              ? "budget"
                                               : "epochs";
-    job->cut = job->cut || stopped || r->halted || r->diverged || job->plan.cut;
+    job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {
         stk_events_warning(&job->events,
                            "the loss is no longer a number: training stopped; a lower --lr than "

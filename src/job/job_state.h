@@ -45,7 +45,9 @@ typedef struct stk_job {
     bool planned_by_measure; /* the held plan rests on measured steps */
     int told_epochs;         /* of the last plan that was told; 0: none */
     bool told_stop;
-    double predict_s; /* estimate for the test set; NaN: not known */
+    stk_error write_error; /* weights could not be saved: told at the end, after delivering */
+    bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
+    double predict_s;      /* estimate for the test set; NaN: not known */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
 } stk_job;

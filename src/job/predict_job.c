@@ -85,11 +85,12 @@ static stk_status add_model(predict_job *job, const char *name, bool *there, stk
 static stk_status find_models(predict_job *job, stk_error *err) {
     bool there = false;
     stk_status status = add_model(job, "weights/best.safetensors", &there, err);
-    int folds = (int)stk_json_number(stk_json_get(job->args, "folds"), 1);
-    for (int fold = 0; fold < folds && fold < MOST_MODELS && folds > 1 && status == STK_OK;
+    uint64_t folds = 1;
+    (void)stk_json_u64(stk_json_get(job->args, "folds"), &folds);
+    for (uint64_t fold = 0; fold < folds && fold < MOST_MODELS && folds > 1 && status == STK_OK;
          fold++) {
         char name[64];
-        snprintf(name, sizeof name, "weights/fold%d/best.safetensors", fold);
+        snprintf(name, sizeof name, "weights/fold%d/best.safetensors", (int)fold);
         status = add_model(job, name, &there, err);
     }
     return status;

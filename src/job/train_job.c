@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "job/job_state.h"
+#include "predict/predict.h"
 #include "predict/submission.h"
 
 /* What is said before the run's first line is kept until that was told. */
@@ -35,7 +36,7 @@ static void keep_decision(void *user, const stk_event_decision *event) {
 static void tell_early_words(early_words *words, const stk_events *events) {
     const char *p = words->text.text;
     const char *end = p != NULL ? p + words->text.length : NULL;
-    while (p < end) {
+    while (p < end && stk_str_ok(&words->text)) {
         const char *what = p + 1;
         const char *why = what + strlen(what) + 1;
         if (*p == 'w') {
@@ -108,11 +109,18 @@ static stk_status open_device(stk_job *job, stk_error *err) {
 
 /* Says now, rather than by the kernel's killer later, when a batch cannot fit. */
 static stk_status check_memory(const stk_job *job, stk_error *err) {
-    stk_compile_config config = {.batch = job->choice.batch, .train = true};
-    uint64_t bytes = 0;
+    const stk_backend *backend = job->choice.backend;
+    stk_compile_config train = {.batch = job->choice.batch, .train = true};
+    stk_compile_config infer = {.batch = STK_PREDICT_BATCH, .train = false};
+    uint64_t arenas[2] = {0};
     uint64_t memory = stk_machine_memory();
-    stk_status status =
-        job->choice.backend->plan_bytes(job->device, job->graph, &config, &bytes, err);
+    size_t picture = (size_t)job->choice.img_size * (size_t)job->choice.img_size * 3;
+    stk_status status = backend->plan_bytes(job->device, job->graph, &train, &arenas[0], err);
+    if (status == STK_OK) {
+        status = backend->plan_bytes(job->device, job->graph, &infer, &arenas[1], err);
+    }
+    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->state) +
+                     (uint64_t)job->choice.loader.slots * job->choice.batch * picture;
     if (status == STK_OK && bytes > memory / 10 * 9) {
         char need[32];
         char have[32];
@@ -156,6 +164,15 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--data is missing: give the folder with the pictures; `stoker sample DIR` "
                         "makes one to try");
+    }
+    for (int i = 0; i < 2; i++) {
+        /* An empty text is what a script hands over when a variable was not set. */
+        static const char *const names[] = {"out", "name"};
+        if (stk_options_source(job->options, names[i]) != STK_FROM_DEFAULT &&
+            stk_options_get(job->options, names[i])[0] == '\0') {
+            return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
+                            names[i]);
+        }
     }
     stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &early, err);
     if (status == STK_OK) {
@@ -246,6 +263,9 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = STK_OK;
     for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
+        if (job->weights_lost) {
+            break;
+        }
         if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
             job->summary.stop_reason =
@@ -303,6 +323,9 @@ static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
 
 /* What was asked for must exist, or the run has failed whatever the reason was. */
 static stk_status judge(const stk_job *job, stk_error *err) {
+    if (job->write_error.status != STK_OK) {
+        return STK_FAIL(err, job->write_error.status, "%s", job->write_error.message);
+    }
     if (job->folds_done > 0 || job->submitted) {
         return stk_runfiles_error(job->files, err);
     }

@@ -357,10 +357,18 @@ stk_loader_counters stk_loader_count(stk_loader *l) {
 void stk_loader_take_bad(stk_loader *l,
                          void (*tell)(void *user, const char *path, const char *reason),
                          void *user) {
-    pthread_mutex_lock(&l->lock);
-    while (l->bad_told < l->bad_count) {
-        const bad_sample *bad = &l->bad[l->bad_told++];
-        tell(user, sample_at(l, bad->position)->path, bad->reason);
+    for (;;) {
+        bad_sample bad = {0};
+        pthread_mutex_lock(&l->lock);
+        bool more = l->bad_told < l->bad_count;
+        if (more) {
+            bad = l->bad[l->bad_told++];
+        }
+        pthread_mutex_unlock(&l->lock);
+        if (!more) {
+            return;
+        }
+        /* Outside of the lock: who is told may write files. The reason lives as the loader does. */
+        tell(user, sample_at(l, bad.position)->path, bad.reason);
     }
-    pthread_mutex_unlock(&l->lock);
 }

@@ -157,7 +157,7 @@ stk_status stk_options_load(stk_options *options, const char *path, stk_error *e
     char *text = NULL;
     size_t size = 0;
     stk_error cause = {0};
-    if (stk_file_read(path, MAX_CONFIG_BYTES, &text, &size, &cause) != STK_OK) {
+    if (stk_file_read_stream(path, MAX_CONFIG_BYTES, &text, &size, &cause) != STK_OK) {
         bool memory = cause.status == STK_ERR_MEMORY;
         return STK_FAIL(err, memory ? STK_ERR_MEMORY : STK_ERR_USAGE, "--config: %s",
                         cause.message);

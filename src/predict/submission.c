@@ -214,7 +214,8 @@ static bool is_sound(const double *row, int class_count) {
 
 static const char *best_label(const double *row, const char *const *classes, int class_count) {
     int best = 0;
-    for (int k = 1; is_sound(row, class_count) && k < class_count; k++) {
+    bool sound = is_sound(row, class_count);
+    for (int k = 1; sound && k < class_count; k++) {
         best = row[k] > row[best] ? k : best;
     }
     return classes[best];
@@ -222,13 +223,7 @@ static const char *best_label(const double *row, const char *const *classes, int
 
 /* Nine digits: each number is off by 5e-10 of itself at most, and so is the sum of a row. */
 static void append_number(stk_str *out, double value) {
-    char text[40];
-    int length = snprintf(text, sizeof text, "%.9g", value);
-    for (int i = 0; i < length; i++) {
-        /* A program that uses the library may have set a locale with a decimal comma. */
-        text[i] = text[i] == ',' ? '.' : text[i];
-    }
-    stk_str_append_bytes(out, text, (size_t)length);
+    stk_str_appendf(out, "%.9g", value);
 }
 
 /* One row as the sample file wants it. */

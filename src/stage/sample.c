@@ -2,8 +2,9 @@
  * sample.c - lays a drawn data set out on disk.
  *
  * A picture is known by (split, number); everything about it, its name included, is a function of
- * these and the seed, so threads may make them in any order. Single files are not synced: until the
- * last rename nobody knows the folder that they lie in.
+ * these and the seed, so threads may make them in any order. Until the
+ * last rename nobody knows the folder that they lie in, so that a kill leaves nothing half-made.
+ * Single files are not synced: a power cut may cost a data set that can be made again.
  */
 #include "stage/sample.h"
 

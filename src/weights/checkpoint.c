@@ -166,8 +166,9 @@ static stk_status read_classes(const char *path, const stk_tensor_file *file,
         info->classes = stk_mem_new(count, sizeof *info->classes);
         status = info->classes != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
     }
-    for (size_t i = 0; i < count && status == STK_OK; i++) {
-        const char *name = stk_json_string(stk_json_at(list, i));
+    const stk_json *class = stk_json_at(list, 0);
+    for (size_t i = 0; i < count && status == STK_OK; i++, class = stk_json_next(list, class)) {
+        const char *name = stk_json_string(class);
         if (name == NULL) {
             status = STK_FAIL(err, STK_ERR_DATA, "%s is damaged: class %zu is no text", path, i);
         } else {

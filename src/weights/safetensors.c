@@ -71,9 +71,9 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, const ch
     if (file->tensors == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    for (size_t i = 0; i < entries; i++) {
-        const char *name = stk_json_key_at(file->header, i);
-        const stk_json *entry = stk_json_at(file->header, i);
+    for (const stk_json *entry = stk_json_at(file->header, 0); entry != NULL;
+         entry = stk_json_next(file->header, entry)) {
+        const char *name = stk_json_key_of(entry);
         if (strcmp(name, "__metadata__") == 0) {
             continue;
         }

@@ -113,28 +113,6 @@ expect_summary r-w0/summary.json workers 1
 run train --data k --out r-other --img-size 16 --epochs 2 --seed 2
 expect_not "another seed gives the same weights" cmp -s r-other/weights/best.safetensors r/weights/best.safetensors
 
-it "repeats itself when one picture comes late"
-# A pipe is a picture on a slow mount: the other worker runs ahead as far as the slots allow.
-"$STOKER" sample f --classes 3 --per-class 8 --quiet
-late=(--batch 4 --img-size 16 --epochs 2 --seed 1 --quiet)
-run train --data f --out r-prompt --workers 1 "${late[@]}"
-expect_exit 0
-for class in f/train/*; do
-    mv "$class/0000.jpg" "${class##*/}.jpg" && mkfifo "$class/0000.jpg"
-done
-set -m # a group of its own, so that all of it can be ended
-(for class in f/train/*; do
-    while sleep 0.1; do cat "${class##*/}.jpg" >"$class/0000.jpg"; done &
-done
-wait) >/dev/null 2>&1 &
-feeder=$!
-set +m
-run train --data f --out r-late --workers 2 --prefetch 1 "${late[@]}"
-kill -- "-$feeder"
-wait "$feeder" 2>/dev/null
-expect_exit 0
-expect_same r-late/weights/last.safetensors r-prompt/weights/last.safetensors
-
 it "keeps the earlier run when --out is given twice"
 cp r/submission.csv kept
 run train --data k --out r --img-size 16 --epochs 1 --seed 9
