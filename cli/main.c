@@ -1,4 +1,5 @@
 /* main.c - `stoker VERB ...`: finds the verb and runs it. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,15 @@ static void restart_with_fast_blas(char **argv) {
     }
 }
 
+/* What a verb that only prints has printed must have arrived; a reader that left is fine. */
+static int check_printed(int exit_code) {
+    if (fflush(stdout) != 0 && errno != EPIPE && exit_code == 0) {
+        cli_complain("cannot write to standard output");
+        return stk_status_exit_code(STK_ERR_STORAGE);
+    }
+    return exit_code;
+}
+
 int main(int argc, char **argv) {
     restart_with_fast_blas(argv);
     if (argc < 2) {
@@ -51,7 +61,8 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {
         if (strcmp(cli_verbs[i]->name, word) == 0) {
-            return cli_verbs[i]->run(cli_verbs[i], argc - 2, argv + 2);
+            int exit_code = cli_verbs[i]->run(cli_verbs[i], argc - 2, argv + 2);
+            return cli_verbs[i]->options == NULL ? check_printed(exit_code) : exit_code;
         }
     }
     return unknown_verb(word);

@@ -46,16 +46,3 @@ int64_t stk_clock_process_start_ns(void) {
     int64_t age = read_clock(CLOCK_BOOTTIME) - since_boot;
     return age >= 0 && age < (int64_t)60 * 1000000000 ? now - age : now;
 }
-
-const char *stk_clock_wall(char *buf, size_t size) {
-    time_t now = time(NULL);
-    struct tm local;
-    localtime_r(&now, &local);
-    char zone[8] = "";
-    strftime(zone, sizeof zone, "%z", &local);
-    size_t used = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &local);
-    if (used > 0 && strlen(zone) == 5) {
-        snprintf(buf + used, size - used, "%.3s:%.2s", zone, zone + 3);
-    }
-    return buf;
-}

@@ -1,8 +1,7 @@
-/* clock.h - monotonic time for measuring and wall time for people. Threads: safe. */
+/* clock.h - monotonic time. Threads: safe. */
 #ifndef STK_BASE_CLOCK_H
 #define STK_BASE_CLOCK_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Nanoseconds of the monotonic clock; setting the wall clock does not move it. */
@@ -13,8 +12,5 @@ double stk_clock_since_s(int64_t start_ns);
 
 /* The stk_clock_ns() reading at which this process was started (exec), from the kernel. */
 int64_t stk_clock_process_start_ns(void);
-
-/* The local wall time as "2026-03-01T14:30:05+01:00" into buf; returns buf. */
-const char *stk_clock_wall(char *buf, size_t size);
 
 #endif

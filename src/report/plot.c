@@ -19,6 +19,7 @@
 #define CAPTION_PX 30.0    /* a panel's name and legend */
 #define FOOTER_PX 44.0     /* epochs below the panels */
 #define OUTER_PX 16.0      /* the picture's margin, and between panels */
+#define PEAK 3.0           /* times the largest training value: higher ones are cut off */
 #define DOTTED_EPOCHS 30   /* up to so many epochs each one gets a dot */
 #define INK 0x26282bu      /* titles */
 #define SOFT_INK 0x6b7076u /* tick labels and legends */
@@ -143,14 +144,19 @@ static void format_tick(char *text, size_t size, double value, double step) {
 static axis range_of(const drawing *d, const panel *p, bool right) {
     double low = INFINITY;
     double high = -INFINITY;
+    double first_high = -INFINITY; /* of the first series: the training's own */
     for (size_t i = 0; i < d->plot->count; i++) {
         for (size_t s = 0; s < p->count; s++) {
             double value = value_of(&d->plot->rows[i], &p->series[s]);
             if (p->series[s].right == right && isfinite(value)) {
                 low = fmin(low, value);
                 high = fmax(high, value);
+                first_high = s == 0 ? fmax(first_high, value) : first_high;
             }
         }
+    }
+    if (!right && first_high > 0) {
+        high = fmin(high, PEAK * first_high); /* one wild epoch must not flatten all the others */
     }
     if (right && high > 0) {
         high *= 1.2; /* head room, so that two level lines do not cover each other */
@@ -253,7 +259,7 @@ static void draw_series(const drawing *d, const series *s, const axis *x, const 
             run = 0;
             continue;
         }
-        d->points[run++] = (stk_point){to_px(x, row->epoch), to_px(y, value)};
+        d->points[run++] = (stk_point){to_px(x, row->epoch), to_px(y, fmin(value, y->high))};
     }
     draw_run(d, run, &pen);
 }

@@ -30,25 +30,9 @@ static void the_process_began_before_now(void) {
     CHECK_NEAR((double)(second - first) * 1e-9, 0, 0.2);
 }
 
-static void wall_time_reads_well(void) {
-    char buf[64];
-    setenv("TZ", "XYZ-05:30", 1);
-    tzset();
-    const char *text = stk_clock_wall(buf, sizeof buf);
-    CHECK(text == buf);
-    CHECK_INT(strlen(text), 25);
-    CHECK_STR(text + 19, "+05:30");
-    struct tm parsed = {0};
-    CHECK(strptime(text, "%Y-%m-%dT%H:%M:%S", &parsed) == text + 19);
-    char small[8] = "";
-    stk_clock_wall(small, sizeof small);
-    CHECK(memchr(small, '\0', sizeof small) != NULL);
-}
-
 static const check_test tests[] = {
     TEST(time_goes_forward),
     TEST(the_process_began_before_now),
-    TEST(wall_time_reads_well),
 };
 
 CHECK_MAIN(tests)
