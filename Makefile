@@ -18,12 +18,12 @@ demo: build ## make sample data, train on it within 60 s, show the result
 test: ## build with warnings as errors and run every test
 	@tools/install-deps.sh test
 	@tools/build.sh $(BUILD) -DSTK_WERROR=ON -DSTK_TESTS=ON $(CMAKE_FLAGS)
-	@tests/run.sh $(BUILD) all $(FILTER)
+	@tests/run.sh $(BUILD) all '$(FILTER)'
 
 soak: ## trials that take too long for every change
 	@tools/install-deps.sh test
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
-	@tests/run.sh $(BUILD) soak $(FILTER)
+	@tests/run.sh $(BUILD) soak '$(FILTER)'
 
 bench: build ## run what is in bench/
 	@tools/bench.sh $(BUILD)
