@@ -78,16 +78,17 @@ static stk_status read_open_file(int fd, const char *path, size_t max_bytes, cha
     return STK_OK;
 }
 
-stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
-                         stk_error *err) {
-    /* Without waiting, so that a pipe without a writer is refused rather than waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+/* What the two readers share; a stream may be waited for. */
+static stk_status read_path(const char *path, bool stream, size_t max_bytes, char **data,
+                            size_t *size, stk_error *err) {
+    /* A file is opened without waiting: a pipe without a writer is refused, not waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK));
     if (fd < 0) {
         return FAIL_SYSTEM(err, "read", path);
     }
     struct stat info;
     stk_status status = STK_OK;
-    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    if (!stream && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is not a file", path);
     } else {
         status = read_open_file(fd, path, max_bytes, data, size, err);
@@ -96,15 +97,14 @@ stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t
     return status;
 }
 
+stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
+                         stk_error *err) {
+    return read_path(path, false, max_bytes, data, size, err);
+}
+
 stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data, size_t *size,
                                 stk_error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return FAIL_SYSTEM(err, "read", path);
-    }
-    stk_status status = read_open_file(fd, path, max_bytes, data, size, err);
-    close(fd);
-    return status;
+    return read_path(path, true, max_bytes, data, size, err);
 }
 
 static void free_writer(stk_file_writer *writer) {

@@ -32,11 +32,6 @@ static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
            !(at_top && is_reserved(entry->name));
 }
 
-static bool is_picture(const stk_listing *listing, const stk_dir_entry *entry) {
-    return !entry->is_dir && stk_dataset_is_image_name(entry->name) &&
-           (listing->ext[0] == '\0' || stk_str_ends_with_nocase(entry->name, listing->ext));
-}
-
 /* Adds all pictures below a class folder to a list; *count says how many. */
 static stk_status add_folder(stk_listing *listing, const char *folder, int label,
                              stk_sample_list *list, size_t *capacity, size_t *count,
@@ -142,7 +137,7 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
     stk_status status = where != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of classes");
     for (size_t i = 0; status == STK_OK && i < entries->count; i++) {
         const stk_dir_entry *entry = &entries->entries[i];
-        if (is_picture(listing, entry)) {
+        if (stk_listing_is_picture(listing, entry)) {
             stk_few_add(&loose, entry->name);
         }
         if (!is_class_folder(entry, folder[0] == '\0')) {
@@ -201,7 +196,7 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
         if (is_class_folder(entry, false)) {
             folders++;
             status = list_val_class(listing, folder, entry->name, err);
-        } else if (is_picture(listing, entry)) {
+        } else if (stk_listing_is_picture(listing, entry)) {
             stk_few_add(&loose, entry->name);
         }
     }

@@ -21,7 +21,6 @@
 static const char *const table_names[] = {"train.csv", "labels.csv", "train_labels.csv",
                                           "trainLabels.csv", NULL};
 static const char *const folder_names[] = {"train", "train_images", "images", NULL};
-static const char *const test_names[] = {"test", "test_images", NULL};
 
 /* One table being matched with the pictures. */
 typedef struct table {
@@ -307,7 +306,7 @@ static stk_status keep_names(stk_listing *listing, const table *t, stk_error *er
 /* Reads the table, lists the pictures, and matches the one with the other. */
 static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
-    const char *test = stk_listing_entry(listing, test_names, true);
+    const char *test = stk_listing_entry(listing, stk_test_folder_names, true);
     folder = folder != NULL ? folder : "";
     t->file = stk_kaggle_table(listing);
     t->where = stk_listing_full(listing, t->file);

@@ -84,6 +84,12 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
 /* Folders that unpacking and file systems leave behind; they are nobody's class. */
 bool stk_listing_is_junk(const char *name);
 
+/* A file whose name is an image's, with the extension that was asked for if one was. */
+bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
+
+/* What the folder of the test pictures may be called, ended by NULL. */
+extern const char *const stk_test_folder_names[];
+
 /* Sorts the classes, applies --rare-class, checks that there are two classes at least. */
 STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 

@@ -42,9 +42,10 @@ bool stk_dataset_is_image_name(const char *name) {
     return *image_extension(name) != '\0';
 }
 
-static bool counts_as_picture(const stk_listing *listing, const char *name) {
-    const char *ext = image_extension(name);
-    return *ext != '\0' && (listing->ext[0] == '\0' || strcasecmp(ext, listing->ext) == 0);
+bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry) {
+    const char *ext = image_extension(entry->name);
+    return !entry->is_dir && *ext != '\0' &&
+           (listing->ext[0] == '\0' || strcasecmp(ext, listing->ext) == 0);
 }
 
 static stk_status add_picture(stk_pictures *pictures, const char *path, stk_error *err) {
@@ -90,7 +91,7 @@ static stk_status walk_folder(stk_listing *listing, const char *folder, const ch
     stk_mem_free(full);
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
-        if (!entry->is_dir && counts_as_picture(listing, entry->name)) {
+        if (stk_listing_is_picture(listing, entry)) {
             status = add_picture(pictures, stk_listing_join(listing, folder, entry->name), err);
         } else if (entry->is_dir && !stk_listing_is_junk(entry->name) &&
                    (skip == NULL || !stk_str_equal(skip, entry->name))) {

@@ -11,14 +11,14 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const test_names[] = {"test", "test_images", NULL};
+const char *const stk_test_folder_names[] = {"test", "test_images", NULL};
 static const char *const template_names[] = {"sample_submission.csv", "sampleSubmission.csv", NULL};
 
 /* How the id of a test picture is spelled when no table spells it. */
 typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
 
 bool stk_testset_exists(const stk_listing *listing) {
-    return stk_listing_entry(listing, test_names, true) != NULL ||
+    return stk_listing_entry(listing, stk_test_folder_names, true) != NULL ||
            stk_listing_entry(listing, template_names, false) != NULL;
 }
 
@@ -223,7 +223,7 @@ static stk_status list_template(stk_listing *listing, stk_pictures *pictures, co
 
 stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
                             const char *id_name, stk_error *err) {
-    const char *folder = stk_listing_entry(listing, test_names, true);
+    const char *folder = stk_listing_entry(listing, stk_test_folder_names, true);
     const char *file = stk_listing_entry(listing, template_names, false);
     stk_pictures own = {0};
     if (folder == NULL && file == NULL) {
