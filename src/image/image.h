@@ -16,6 +16,7 @@
 #include <stoker/status.h>
 
 #include "base/rng.h"
+#include "image/augment.h"
 
 /* Pictures with more pixels are refused before memory is taken for them. */
 #define STK_IMAGE_MAX_PIXELS ((int64_t)256 * 1024 * 1024)
@@ -63,9 +64,8 @@ STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, i
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
     int size;             /* px, side of the square that comes out */
-    bool train;           /* random crop and flip; otherwise the centre */
-    double min_scale;     /* train: least share of the picture's area that a crop keeps */
-    bool flip;            /* train: mirror every other picture */
+    bool train;           /* augmented; otherwise the centre */
+    stk_augment_options augment;
     double crop_fraction; /* evaluation: the share of the short side that is kept */
 } stk_transform;
 

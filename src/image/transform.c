@@ -51,8 +51,8 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
         side *= fraction > 0 && fraction <= 1 ? fraction : 1;
         return centre(width, height, side, side);
     }
-    stk_crop crop = draw_crop(transform->min_scale, width, height, rng);
-    *flip = transform->flip && stk_rng_below(rng, 2) == 1;
+    stk_crop crop = draw_crop(transform->augment.crop_scale, width, height, rng);
+    *flip = transform->augment.flip && stk_rng_below(rng, 2) == 1;
     return crop;
 }
 

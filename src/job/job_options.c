@@ -4,6 +4,7 @@
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
+#include "report/report_options.h"
 #include "stage/sample.h"
 #include "train/train.h"
 
@@ -127,30 +128,9 @@ static const stk_option predict_options[] = {
 const stk_option_table stk_predict_option_table =
     STK_OPTION_TABLE("Prediction", predict_options, stk_predict_options);
 
-static const stk_option output_options[] = {
-    {.name = "config",
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_output_options, config),
-     .metavar = "FILE",
-     .help = "YAML file with options as `name: value` lines; flags win over it"},
-    {.name = "quiet",
-     .type = STK_OPTION_BOOL,
-     .offset = offsetof(stk_output_options, quiet),
-     .fallback = "false",
-     .help = "print warnings and errors only"},
-    {.name = "json",
-     .type = STK_OPTION_BOOL,
-     .offset = offsetof(stk_output_options, json),
-     .fallback = "false",
-     .help = "print events as JSON, one a line"},
-};
-
-const stk_option_table stk_output_option_table =
-    STK_OPTION_TABLE("Output", output_options, stk_output_options);
-
 static const stk_option_table *const train_tables[] = {
     &stk_dataset_option_table, &stk_job_option_table,    &stk_train_option_table,
-    &stk_loader_option_table,  &stk_budget_option_table, &stk_output_option_table,
+    &stk_loader_option_table,  &stk_augment_option_table, &stk_budget_option_table, &stk_output_option_table,
 };
 
 static const stk_option_table *const predict_tables[] = {

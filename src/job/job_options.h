@@ -34,14 +34,7 @@ typedef struct stk_predict_options {
     const char *device;
 } stk_predict_options;
 
-typedef struct stk_output_options {
-    const char *config;
-    bool quiet;
-    bool json;
-} stk_output_options;
-
 extern const stk_option_table stk_job_option_table;
 extern const stk_option_table stk_predict_option_table;
-extern const stk_option_table stk_output_option_table;
 
 #endif

@@ -241,7 +241,7 @@ static stk_status allocate(stk_loader *l, stk_error *err) {
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches; a smaller --loader-memory may help");
 }
 
-stk_status stk_loader_open(stk_loader **out, const stk_loader_config *config, stk_error *err) {
+stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, stk_error *err) {
     stk_loader *l = stk_mem_new(1, sizeof *l);
     if (l == NULL) {
         return STK_FAIL_MEMORY(err, "the loader");
@@ -338,20 +338,22 @@ void stk_loader_release(stk_loader *l, const stk_batch *batch) {
     }
 }
 
-size_t stk_loader_batches_per_epoch(const stk_loader *l) {
-    return l->per_epoch;
+void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
+    *info = (stk_loader_info){.samples = l->config.count,
+                              .batches_per_epoch = l->per_epoch,
+                              .batch = l->config.batch,
+                              .size = l->config.transform.size};
 }
 
-stk_loader_counters stk_loader_count(stk_loader *l) {
-    pthread_mutex_lock(&l->lock);
-    size_t bad = l->bad_count;
-    pthread_mutex_unlock(&l->lock);
-    return (stk_loader_counters){.images = atomic_load(&l->images),
-                                 .bytes = atomic_load(&l->bytes),
-                                 .read_ns = atomic_load(&l->read_ns),
-                                 .decode_ns = atomic_load(&l->decode_ns),
-                                 .wait_ns = l->wait_ns,
-                                 .bad = bad};
+void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
+    *counters = (stk_loader_counters){.images = atomic_load(&l->images),
+                                      .read_bytes = atomic_load(&l->bytes),
+                                      .read_ns = atomic_load(&l->read_ns),
+                                      .decode_ns = atomic_load(&l->decode_ns),
+                                      .wait_ns = l->wait_ns,
+                                      .bad = l->bad_count,
+                                      .workers = l->config.workers,
+                                      .slots = l->config.slots};
 }
 
 void stk_loader_take_bad(stk_loader *l,

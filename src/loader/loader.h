@@ -18,18 +18,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <stoker/status.h>
+#include <stoker/loader.h>
 
 #include "dataset/dataset.h"
 #include "image/image.h"
 #include "options/options.h"
 
+typedef enum stk_sampling {
+    STK_SAMPLING_NATURAL,  /* every sample once per epoch */
+    STK_SAMPLING_BALANCED, /* every class equally often */
+    STK_SAMPLING_SQRT      /* classes by the square root of their size */
+} stk_sampling;
+
 typedef struct stk_loader_options {
     int64_t workers;        /* STK_AUTO_INT, or the number; 0 means 1 */
     int64_t prefetch;       /* batches per worker; STK_AUTO_INT */
     uint64_t loader_memory; /* bytes for batch slots; STK_AUTO_BYTES: an eighth of the memory */
-    double crop_scale;      /* least share of the picture's area that a training crop keeps */
-    bool flip;              /* mirror every other training picture */
+    int sampling;           /* stk_sampling */
+    double max_bad;         /* percent of the samples that may be bad */
 } stk_loader_options;
 
 extern const stk_option_table stk_loader_option_table;
@@ -61,41 +67,8 @@ typedef struct stk_loader_config {
     uint64_t epochs;  /* 0: for ever */
 } stk_loader_config;
 
-typedef struct stk_batch {
-    const uint8_t *images; /* (count, size, size, 3) */
-    const int *labels;     /* count */
-    const size_t *samples; /* count; which of config.samples each is */
-    const bool *bad;       /* count; only without replace_bad */
-    size_t count;
-    uint64_t epoch;
-    size_t index; /* in the epoch */
-} stk_batch;
-
-typedef struct stk_loader_counters {
-    uint64_t images;    /* decoded and transformed */
-    uint64_t bytes;     /* read */
-    uint64_t read_ns;   /* summed over workers */
-    uint64_t decode_ns; /* summed over workers; decode and transform */
-    uint64_t wait_ns;   /* the consumer waited for a batch */
-    uint64_t bad;       /* samples that could not be used */
-} stk_loader_counters;
-
-typedef struct stk_loader stk_loader;
-
-STK_CHECKED stk_status stk_loader_open(stk_loader **loader, const stk_loader_config *config,
-                                       stk_error *err);
-void stk_loader_close(stk_loader *loader);
-
-/* The next batch, or NULL in *batch after the last one. Each must be released before two more. */
-STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch, stk_error *err);
-void stk_loader_release(stk_loader *loader, const stk_batch *batch);
-
-size_t stk_loader_batches_per_epoch(const stk_loader *loader);
-stk_loader_counters stk_loader_count(stk_loader *loader);
-
-/* Calls tell for every bad sample that was not told yet. */
-void stk_loader_take_bad(stk_loader *loader,
-                         void (*tell)(void *user, const char *path, const char *reason),
-                         void *user);
+/* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
+STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,
+                                        stk_error *err);
 
 #endif

@@ -17,7 +17,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     data.epochs = 1;
     float *logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *logits);
     stk_status status =
-        logits != NULL ? stk_loader_open(&loader, &data, err) : STK_FAIL_MEMORY(err, "predictions");
+        logits != NULL ? stk_loader_start(&loader, &data, err) : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && !*done) {
         const stk_batch *batch = NULL;
         if (e->halt.asked != NULL && e->halt.asked(e->halt.user)) {

@@ -68,8 +68,14 @@ static void count_validation(void *user, const stk_batch *batch, const float *lo
     }
 }
 
+static uint64_t consumer_wait_ns(const trainer *t) {
+    stk_loader_counters counters;
+    stk_loader_stats(t->loader, &counters);
+    return counters.wait_ns;
+}
+
 static double wait_fraction(const trainer *t) {
-    uint64_t waited = stk_loader_count(t->loader).wait_ns - t->wait_before_ns;
+    uint64_t waited = consumer_wait_ns(t) - t->wait_before_ns;
     double total = stk_clock_since_s(t->epoch_start_ns);
     return total > 0 ? fmin((double)waited * 1e-9 / total, 1) : 0;
 }
@@ -80,7 +86,7 @@ static void begin_epoch(trainer *t) {
     t->images = 0;
     t->epoch_train_s = 0;
     t->epoch_start_ns = stk_clock_ns();
-    t->wait_before_ns = stk_loader_count(t->loader).wait_ns;
+    t->wait_before_ns = consumer_wait_ns(t);
 }
 
 static void tell_step(const trainer *t) {
@@ -290,7 +296,7 @@ static stk_status open_trainer(trainer *t, stk_error *err) {
         data.drop_last = true;
         data.replace_bad = true;
         data.epochs = 0;
-        status = stk_loader_open(&t->loader, &data, err);
+        status = stk_loader_start(&t->loader, &data, err);
     }
     return status;
 }
@@ -302,7 +308,9 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     result->best_metric = NAN;
     stk_status status = open_trainer(&t, err);
     if (status == STK_OK) {
-        t.progress.steps_per_epoch = (int64_t)stk_loader_batches_per_epoch(t.loader);
+        stk_loader_info info;
+        stk_loader_describe(t.loader, &info);
+        t.progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
         t.progress.step_s = NAN;
         t.progress.val_s = NAN;
         do {

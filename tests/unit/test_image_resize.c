@@ -178,8 +178,8 @@ static void draws_stay_inside(void) {
         for (uint64_t j = 0; j < 2000; j++) {
             stk_transform transform = {.size = 32,
                                        .train = j % 10 != 0,
-                                       .min_scale = j % 3 == 0 ? 0.05 : 0.35,
-                                       .flip = true,
+                                       .augment = {.crop_scale = j % 3 == 0 ? 0.05 : 0.35,
+                                                   .flip = true},
                                        .crop_fraction = 0.875};
             stk_rng rng = stk_rng_make(9, STK_RNG_AUGMENT, i, j);
             bool flip;
@@ -190,7 +190,7 @@ static void draws_stay_inside(void) {
 }
 
 static void draws_follow_their_limits(void) {
-    stk_transform transform = {.size = 32, .train = true, .min_scale = 0.35, .flip = true};
+    stk_transform transform = {.size = 32, .train = true, .augment = {.crop_scale = 0.35, .flip = true}};
     int flips = 0;
     double least = 1;
     double most = 0;
@@ -213,7 +213,7 @@ static void draws_follow_their_limits(void) {
     CHECK_NEAR(least_aspect, 0.75, 0.02);
     CHECK_NEAR(most_aspect, 1.3333, 0.02);
 
-    transform.flip = false;
+    transform.augment.flip = false;
     transform.train = true;
     for (uint64_t j = 0; j < 50; j++) {
         stk_rng rng = stk_rng_make(11, STK_RNG_AUGMENT, 0, j);
@@ -224,7 +224,7 @@ static void draws_follow_their_limits(void) {
 }
 
 static void evaluation_takes_the_centre(void) {
-    stk_transform transform = {.size = 32, .crop_fraction = 0.5, .flip = true};
+    stk_transform transform = {.size = 32, .crop_fraction = 0.5, .augment = {.flip = true}};
     stk_rng rng = stk_rng_make(1, STK_RNG_AUGMENT, 0, 0);
     bool flip = true;
     stk_crop crop = stk_transform_draw(&transform, 200, 100, &rng, &flip);
@@ -242,7 +242,7 @@ static void apply_depends_on_the_generator_alone(void) {
     uint8_t *jpeg = NULL;
     size_t size = 0;
     REQUIRE_OK(stk_image_encode_jpeg(&image, 90, &jpeg, &size, &err), &err);
-    stk_transform transform = {.size = 32, .train = true, .min_scale = 0.2, .flip = true};
+    stk_transform transform = {.size = 32, .train = true, .augment = {.crop_scale = 0.2, .flip = true}};
     uint8_t a[32 * 32 * 3];
     uint8_t b[32 * 32 * 3];
     stk_rng rng = stk_rng_make(13, STK_RNG_AUGMENT, 2, 7);

@@ -25,7 +25,7 @@ static stk_loader_config config_of(const stk_sample *samples, size_t batch) {
         .root = shared_pictures()->root,
         .samples = samples,
         .count = PICTURES,
-        .transform = {.size = SIZE, .train = true, .min_scale = 0.4, .flip = true},
+        .transform = {.size = SIZE, .train = true, .augment = {.crop_scale = 0.4, .flip = true}},
         .batch = batch,
         .workers = 2,
         .slots = 3,
@@ -46,7 +46,7 @@ static uint64_t hash_run(const stk_loader_config *config) {
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     uint64_t hash = HASH_START;
-    if (stk_loader_open(&loader, config, &err) != STK_OK) {
+    if (stk_loader_start(&loader, config, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         return 0;
     }
@@ -73,7 +73,7 @@ static size_t list_run(const stk_loader_config *config, size_t *samples, size_t 
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     size_t count = 0;
-    if (stk_loader_open(&loader, config, &err) != STK_OK) {
+    if (stk_loader_start(&loader, config, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         return 0;
     }
@@ -242,7 +242,7 @@ static void batches_of_an_epoch(void) {
         config.count = cases[c].count;
         config.drop_last = cases[c].drop;
         config.epochs = 2;
-        REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+        REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
         CHECK_INT(stk_loader_batches_per_epoch(loader), cases[c].batches);
         for (size_t i = 0; i < 2 * cases[c].batches; i++) {
             const stk_batch *batch = NULL;
@@ -268,7 +268,7 @@ static void epochs_zero_goes_on(void) {
     stk_error err = {0};
     stk_loader *loader = NULL;
     config.epochs = 0;
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (uint64_t i = 0; i < 9; i++) {
         const stk_batch *batch = NULL;
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
@@ -318,7 +318,7 @@ static void bad_samples_are_told_once(void) {
     stk_loader_config config = config_of(samples, 4);
     config.workers = 8;
     config.epochs = 0;
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 20; i++) {
         const stk_batch *batch = NULL;
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
@@ -352,7 +352,7 @@ static void bad_samples_are_marked_in_evaluation(void) {
     config.replace_bad = false;
     config.transform.train = false;
     config.epochs = 2;
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     size_t place = 0;
     const stk_batch *batch = NULL;
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
@@ -393,7 +393,7 @@ static void all_bad_is_an_error(void) {
             stk_loader_config config = config_of(samples, batches[b]);
             config.count = 4;
             config.workers = workers[w];
-            REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+            REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
             CHECK(batch == NULL);
             CHECK_CONTAINS(err.message, "none of the 4 training images");
@@ -415,7 +415,7 @@ static void all_missing_is_an_error_without_a_path(void) {
         samples[i].path = NULL;
     }
     stk_loader_config config = config_of(samples, 2);
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
     CHECK(strstr(err.message, "(null)") == NULL);
     stk_loader_close(loader);
@@ -445,7 +445,7 @@ static void close_at_any_moment(void) {
             const stk_batch *batch = NULL;
             config.workers = 8;
             config.epochs = 0;
-            REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+            REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             for (int i = 0; i < taken; i++) {
                 if (batch != NULL) {
                     stk_loader_release(loader, batch);
@@ -469,7 +469,7 @@ static void released_in_any_order(void) {
     size_t listed[3 * PICTURES];
     size_t count = list_run(&config, listed, 3 * PICTURES);
     expected = hash_bytes(expected, listed, count * sizeof *listed);
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (;;) {
         const stk_batch *first = NULL;
         const stk_batch *second = NULL;
@@ -500,7 +500,7 @@ static void held_batches_stay(void) {
     const stk_batch *held = NULL;
     config.slots = 2;
     config.workers = 8;
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     REQUIRE_OK(stk_loader_next(loader, &held, &err), &err);
     uint64_t before = hash_bytes(HASH_START, held->images, held->count * SIZE * SIZE * 3);
     usleep(20000);
@@ -537,7 +537,7 @@ static void counters_add_up(void) {
     stk_loader_config config = config_of(samples, 4);
     config.replace_bad = false;
     config.epochs = 1;
-    REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
     }
@@ -560,7 +560,7 @@ static void open_without_memory(void) {
         config.workers = 1;
         config.slots = 2;
         stk_mem_fail_after(n);
-        stk_status status = stk_loader_open(&loader, &config, &err);
+        stk_status status = stk_loader_start(&loader, &config, &err);
         stk_mem_fail_after(-1);
         if (status == STK_OK) {
             stk_loader_close(loader);
@@ -586,7 +586,7 @@ static void next_without_memory(void) {
         samples[7].path = "text.jpg";
         stk_loader_config config = config_of(samples, 2);
         config.epochs = 0;
-        REQUIRE_OK(stk_loader_open(&loader, &config, &err), &err);
+        REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
         stk_mem_fail_after(n);
         stk_status status = STK_OK;

@@ -62,7 +62,7 @@ static void same_weights_for_any_crew(void) {
         open_fold(&f, normed_graph(), crews[i].threads, false);
         f.config.train.workers = f.config.val.workers = crews[i].workers;
         f.config.train.slots = f.config.val.slots = crews[i].slots;
-        f.config.train.transform.flip = true;
+        f.config.train.transform.augment.flip = true;
         f.options.mixup = 0.2;
         f.options.cutmix = 1;
         f.options.label_smoothing = 0.1;

@@ -238,7 +238,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     f->stop_at = -1;
     stk_loader_config data = {.root = f->pictures.root,
                               .samples = f->pictures.samples,
-                              .transform = {.size = SIZE, .min_scale = 0.5, .crop_fraction = 1},
+                              .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
                               .batch = VAL,
                               .workers = 2,
                               .slots = 3,

@@ -1,0 +1,137 @@
+/*
+ * stoker/loader.h - pictures to batches: the feed of a training loop, usable without the rest.
+ *
+ * The simplest use:
+ *
+ *     stk_error err = {0};
+ *     stk_options *options = NULL;
+ *     stk_loader *loader = NULL;
+ *     const stk_batch *batch = NULL;
+ *     if (stk_options_for_loader(&options, &err) == STK_OK &&
+ *         stk_options_set(options, "data", "pictures", &err) == STK_OK &&
+ *         stk_options_set(options, "batch", "64", &err) == STK_OK &&
+ *         stk_loader_open(&loader, options, &err) == STK_OK) {
+ *         while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
+ *             train_on(batch->images, batch->labels, batch->count);
+ *             stk_loader_release(loader, batch);
+ *         }
+ *     }
+ *     stk_loader_close(loader);
+ *     stk_options_free(options);
+ *
+ * Threads read, decode and augment ahead of the consumer into a ring of batch slots; the next
+ * epoch is prepared while this one ends. Order and augmentation derive from (seed, epoch, place):
+ * the bytes are the same for any number of threads, and starting anywhere costs nothing. One thread
+ * consumes; stk_loader_stats may be called from any thread at any time.
+ *
+ * A picture that cannot be used never ends the stream: in training its place is taken by the next
+ * good one, otherwise it is marked in batch->bad and its pixels are zero. When more of them are bad
+ * than the option max-bad allows, stk_loader_next fails and says so.
+ *
+ * For other languages: every struct here is plain data without bit fields or unions, `bool` is one
+ * byte, and all memory that is handed out stays the library's.
+ */
+#ifndef STOKER_LOADER_H
+#define STOKER_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/options.h>
+#include <stoker/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stk_loader stk_loader;
+
+/* One batch. It belongs to the consumer from next to release; the loader keeps the memory. */
+typedef struct stk_batch {
+    const uint8_t *images; /* (count, size, size, 3), RGB */
+    const int *labels;     /* (count); -1 where the label is not known */
+    const size_t *samples; /* (count); the number of each sample in the data set */
+    const bool *bad;       /* (count); true: the picture could not be used, its pixels are 0 */
+    size_t count;          /* the last batch of an epoch may have fewer than the others */
+    uint64_t epoch;        /* from 0 */
+    size_t index;          /* of the batch in the epoch, from 0 */
+} stk_batch;
+
+/* What a loader came to. Texts and numbers stay the same as long as it is open. */
+typedef struct stk_loader_info {
+    size_t samples;           /* in this loader's share of the split */
+    size_t batches_per_epoch; /* of this loader */
+    size_t batch;             /* samples of a full batch */
+    int size;                 /* px; side of the square pictures */
+    int classes;              /* 0 when labels are not known */
+} stk_loader_info;
+
+/* Where the time went, summed since the loader was opened. */
+typedef struct stk_loader_counters {
+    uint64_t images;          /* that went into batches */
+    uint64_t batches;         /* handed out */
+    uint64_t bad;             /* samples that could not be used, each counted once */
+    uint64_t read_bytes;      /* of encoded pictures */
+    uint64_t read_ns;         /* storage, summed over reads */
+    uint64_t decode_ns;       /* decoding and scaling, summed over workers */
+    uint64_t augment_ns;      /* what comes behind them, summed over workers */
+    uint64_t read_wait_ns;    /* workers had no bytes, summed over workers: storage is slow */
+    uint64_t slot_wait_ns;    /* workers had no slot, summed over workers: the consumer is slow */
+    uint64_t wait_ns;         /* the consumer had no batch: the loader is slow */
+    uint64_t reads_in_flight; /* now */
+    uint64_t reads_ready;     /* now: read and not decoded yet */
+    uint64_t batches_ready;   /* now: complete and not handed out yet */
+    int workers;              /* now: threads that decode */
+    int readers;              /* now: threads that read */
+    int slots;                /* now: batches that fit into the ring */
+} stk_loader_counters;
+
+/*
+ * The options of a loader at their defaults; docs/options.md has them under `bench loader`. The
+ * options are read by stk_loader_open and not needed afterwards.
+ */
+STK_API STK_CHECKED stk_status stk_options_for_loader(stk_options **options, stk_error *err);
+
+STK_API STK_CHECKED stk_status stk_loader_open(stk_loader **loader, stk_options *options,
+                                               stk_error *err);
+
+/* Ends the threads and frees everything, batches that were not released too; NULL is fine. */
+STK_API void stk_loader_close(stk_loader *loader);
+
+/*
+ * Waits for the next batch and hands it out; *batch is NULL after the last one. At least two may be
+ * held at a time; who holds all slots and asks for one more gets STK_ERR_USAGE.
+ */
+STK_API STK_CHECKED stk_status stk_loader_next(stk_loader *loader, const stk_batch **batch,
+                                               stk_error *err);
+STK_API void stk_loader_release(stk_loader *loader, const stk_batch *batch);
+
+/*
+ * Goes to a batch of an epoch, both from 0; what is being prepared is dropped and batches that are
+ * held become invalid. The stream then is the one that a loader shows that came there by itself.
+ */
+STK_API STK_CHECKED stk_status stk_loader_seek(stk_loader *loader, uint64_t epoch, size_t batch,
+                                               stk_error *err);
+
+STK_API void stk_loader_describe(const stk_loader *loader, stk_loader_info *info);
+
+/* Never waits for the threads that work. */
+STK_API void stk_loader_stats(const stk_loader *loader, stk_loader_counters *counters);
+
+/* The path of a sample below the data set's folder; NULL for a number that there is not. */
+STK_API const char *stk_loader_path(const stk_loader *loader, size_t sample);
+
+/* The name of a class, 0 .. classes-1; NULL for any other number. */
+STK_API const char *stk_loader_class(const stk_loader *loader, int label);
+
+/* Calls tell for every bad sample that was not told yet. The texts live as the loader does. */
+STK_API void stk_loader_take_bad(stk_loader *loader,
+                                 void (*tell)(void *user, const char *path, const char *reason),
+                                 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

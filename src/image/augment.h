@@ -1,0 +1,50 @@
+/*
+ * augment.h - random changes of a picture that was cropped and scaled already.
+ *
+ * Everything works in place on 8-bit RGB squares and draws from the generator that it is handed, so
+ * the same generator gives the same pixels on every machine: whole numbers only behind the drawing.
+ * Threads: safe.
+ */
+#ifndef STK_IMAGE_AUGMENT_H
+#define STK_IMAGE_AUGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "options/options.h"
+
+typedef enum stk_policy {
+    STK_POLICY_NONE,
+    STK_POLICY_RANDAUGMENT,   /* Cubuk et al., 2019: a number of operations of one strength */
+    STK_POLICY_TRIVIALAUGMENT /* Mueller and Hutter, 2021: one operation of any strength */
+} stk_policy;
+
+/* The options of augmentation; also what stk_augment_apply follows. */
+typedef struct stk_augment_options {
+    double crop_scale;   /* least share of the picture's area that a training crop keeps */
+    bool flip;           /* mirror every other training picture */
+    double color_jitter; /* brightness, contrast and saturation change by a factor 1-x .. 1+x */
+    double hue;          /* hue turns by up to this share of the circle, 0 .. 0.5 */
+    double rotate;       /* degrees; turns by -x .. x */
+    int augment;         /* stk_policy */
+    int64_t augment_ops; /* RandAugment: operations per picture */
+    int64_t augment_magnitude; /* RandAugment: strength, 0 .. 30 */
+    double erasing;            /* probability of random erasing */
+} stk_augment_options;
+
+extern const stk_option_table stk_augment_option_table;
+
+/* Whether stk_augment_apply would do anything. */
+bool stk_augment_is_needed(const stk_augment_options *options);
+
+/*
+ * Augments the picture `pixels` (size, size, 3) in place, in the order rotation, colour jitter,
+ * policy, erasing. Crop and flip are not done here: transform.c does them while it scales. `spare`
+ * (size, size, 3) is overwritten.
+ */
+void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
+                       uint8_t *spare, stk_rng *rng);
+
+#endif

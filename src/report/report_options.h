@@ -1,0 +1,17 @@
+/* report_options.h - the options of every verb that say how it speaks. */
+#ifndef STK_REPORT_REPORT_OPTIONS_H
+#define STK_REPORT_REPORT_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "options/options.h"
+
+typedef struct stk_output_options {
+    const char *config;
+    bool quiet;
+    bool json;
+} stk_output_options;
+
+extern const stk_option_table stk_output_option_table;
+
+#endif
