@@ -243,7 +243,9 @@ static void batches_of_an_epoch(void) {
         config.drop_last = cases[c].drop;
         config.epochs = 2;
         REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
-        CHECK_INT(stk_loader_batches_per_epoch(loader), cases[c].batches);
+        stk_loader_info info;
+        stk_loader_describe(loader, &info);
+        CHECK_INT(info.batches_per_epoch, cases[c].batches);
         for (size_t i = 0; i < 2 * cases[c].batches; i++) {
             const stk_batch *batch = NULL;
             REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
@@ -331,7 +333,9 @@ static void bad_samples_are_told_once(void) {
         stk_loader_take_bad(loader, hear, &heard);
     }
     CHECK_INT(heard.count, 3);
-    CHECK_INT(stk_loader_count(loader).bad, 3);
+    stk_loader_counters counters;
+    stk_loader_stats(loader, &counters);
+    CHECK_INT(counters.bad, 3);
     CHECK(reason_of(&heard, "text.jpg") != NULL && reason_of(&heard, "empty.jpg") != NULL);
     CHECK_CONTAINS(reason_of(&heard, "not-there.jpg"), "No such file");
     stk_loader_close(loader);
@@ -541,9 +545,10 @@ static void counters_add_up(void) {
     while (stk_loader_next(loader, &batch, &err) == STK_OK && batch != NULL) {
         stk_loader_release(loader, batch);
     }
-    stk_loader_counters counters = stk_loader_count(loader);
+    stk_loader_counters counters;
+    stk_loader_stats(loader, &counters);
     CHECK_INT(counters.images, PICTURES - 2);
-    CHECK_INT(counters.bytes, bytes);
+    CHECK_INT(counters.read_bytes, bytes);
     CHECK_INT(counters.bad, 1);
     CHECK(counters.read_ns > 0 && counters.decode_ns > 0);
     stk_loader_close(loader);
