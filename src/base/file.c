@@ -29,11 +29,30 @@ static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) 
                     max_bytes);
 }
 
-static stk_status read_open_file(int fd, const char *path, size_t max_bytes, char **data,
-                                 size_t *size, stk_error *err) {
+/* What an open or a read failed with; the file is not to blame for what the process lacks. */
+static stk_status fail_reading(const char *path, stk_error *err) {
+    bool lacking = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE, "cannot read %s: %s", path,
+                    strerror(errno));
+}
+
+static bool reserve(stk_bytes *bytes, size_t capacity) {
+    if (bytes->capacity >= capacity) {
+        return true;
+    }
+    uint8_t *grown = stk_mem_resize(bytes->data, capacity, 1);
+    if (grown != NULL) {
+        bytes->data = grown;
+        bytes->capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+static stk_status read_open_file(int fd, const char *path, size_t max_bytes, stk_bytes *bytes,
+                                 stk_error *err) {
     struct stat info;
     if (fstat(fd, &info) != 0) {
-        return FAIL_SYSTEM(err, "read", path);
+        return fail_reading(path, err);
     }
     if (S_ISDIR(info.st_mode)) {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is a folder", path);
@@ -42,69 +61,90 @@ static stk_status read_open_file(int fd, const char *path, size_t max_bytes, cha
         return too_large(path, max_bytes, err);
     }
     /* One byte for the NUL and one more, so that the read that meets the end needs no growing. */
-    size_t capacity = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 2;
-    size_t length = 0;
-    char *buffer = NULL;
+    size_t need = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 2;
+    bytes->size = 0;
     for (;;) {
-        if (max_bytes > 0 && length > max_bytes) {
-            stk_mem_free(buffer);
+        if (max_bytes > 0 && bytes->size > max_bytes) {
             return too_large(path, max_bytes, err);
         }
-        if (buffer == NULL || length + 1 >= capacity) {
-            capacity = buffer == NULL ? capacity : capacity * 2;
-            char *grown = stk_mem_resize(buffer, capacity, 1);
-            if (grown == NULL) {
-                stk_mem_free(buffer);
-                return STK_FAIL_MEMORY(err, path);
-            }
-            buffer = grown;
+        if (bytes->size + 2 > need) {
+            need *= 2;
         }
-        ssize_t got = read(fd, buffer + length, capacity - length - 1);
+        if (!reserve(bytes, need)) {
+            return STK_FAIL_MEMORY(err, path);
+        }
+        ssize_t got = read(fd, bytes->data + bytes->size, bytes->capacity - bytes->size - 1);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            stk_mem_free(buffer);
-            return FAIL_SYSTEM(err, "read", path);
+            return fail_reading(path, err);
         }
         if (got == 0) {
             break;
         }
-        length += (size_t)got;
+        bytes->size += (size_t)got;
     }
-    buffer[length] = '\0';
-    *data = buffer;
-    *size = length;
+    if (S_ISREG(info.st_mode) && (int64_t)bytes->size < (int64_t)info.st_size) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "cannot read %s: it became shorter while it was read (%zu of %lld bytes)",
+                        path, bytes->size, (long long)info.st_size);
+    }
+    bytes->data[bytes->size] = '\0';
     return STK_OK;
 }
 
-/* What the two readers share; a stream may be waited for. */
-static stk_status read_path(const char *path, bool stream, size_t max_bytes, char **data,
-                            size_t *size, stk_error *err) {
+/* What the readers share; a stream may be waited for. */
+static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk_bytes *bytes,
+                            stk_error *err) {
     /* A file is opened without waiting: a pipe without a writer is refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK));
     if (fd < 0) {
-        return FAIL_SYSTEM(err, "read", path);
+        return fail_reading(path, err);
     }
     struct stat info;
     stk_status status = STK_OK;
     if (!stream && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is not a file", path);
     } else {
-        status = read_open_file(fd, path, max_bytes, data, size, err);
+        status = read_open_file(fd, path, max_bytes, bytes, err);
     }
     close(fd);
     return status;
 }
 
+/* The same into a block of the caller's own. */
+static stk_status read_new(const char *path, bool stream, size_t max_bytes, char **data,
+                           size_t *size, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_status status = read_path(path, stream, max_bytes, &bytes, err);
+    if (status != STK_OK) {
+        stk_bytes_free(&bytes);
+        return status;
+    }
+    *data = (char *)bytes.data;
+    *size = bytes.size;
+    return STK_OK;
+}
+
+void stk_bytes_free(stk_bytes *bytes) {
+    stk_mem_free(bytes->data);
+    memset(bytes, 0, sizeof *bytes);
+}
+
+stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
+                              stk_error *err) {
+    return read_path(path, false, max_bytes, bytes, err);
+}
+
 stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t *size,
                          stk_error *err) {
-    return read_path(path, false, max_bytes, data, size, err);
+    return read_new(path, false, max_bytes, data, size, err);
 }
 
 stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data, size_t *size,
                                 stk_error *err) {
-    return read_path(path, true, max_bytes, data, size, err);
+    return read_new(path, true, max_bytes, data, size, err);
 }
 
 static void free_writer(stk_file_writer *writer) {

@@ -1,7 +1,9 @@
 /*
  * file.h - reading whole files, writing them so that a kill leaves the old or the new one, folders.
  *
- * Errors are STK_ERR_STORAGE with the path and the system's reason. Threads: safe.
+ * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
+ * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
+ * that becomes shorter while it is read is an error. Threads: safe.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
@@ -11,6 +13,19 @@
 #include <stdint.h>
 
 #include <stoker/status.h>
+
+/* Bytes in a block that is used again and again; starts zeroed, ends with stk_bytes_free. */
+typedef struct stk_bytes {
+    uint8_t *data; /* owned */
+    size_t size;   /* that are there */
+    size_t capacity;
+} stk_bytes;
+
+void stk_bytes_free(stk_bytes *bytes);
+
+/* Reads all of a regular file into a block, which grows as it must. */
+STK_CHECKED stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
+                                          stk_error *err);
 
 /*
  * Reads all of a regular file. The buffer has one NUL behind the contents and is freed with

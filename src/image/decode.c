@@ -1,7 +1,8 @@
-/* decode.c - finds the decoder that knows the bytes; pictures in memory. */
+/* decode.c - finds the decoder that knows the bytes; whole pictures in memory. */
 #include "image/image.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -38,8 +39,8 @@ static stk_status refuse(const uint8_t *bytes, size_t size, stk_error *err) {
     return STK_FAIL(err, STK_ERR_DATA, "it is not a JPEG, PNG or WebP picture");
 }
 
-stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
-    memset(image, 0, sizeof *image);
+stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
+                             stk_error *err) {
     if (size == 0) {
         return STK_FAIL(err, STK_ERR_DATA, "the file is empty");
     }
@@ -54,9 +55,61 @@ stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
                             "library and build again, or convert the picture",
                             decoder->name, decoder->name);
         }
-        return decoder->decode(bytes, size, image, err);
+        return decoder->decode(bytes, size, receiver, err);
     }
     return refuse(bytes, size, err);
+}
+
+/* The receiver of whole pictures. */
+typedef struct whole {
+    stk_image *image;
+    int orientation;
+    int rows; /* that are there */
+} whole;
+
+static stk_status begin_whole(void *user, const stk_image_info *info, stk_image_part *part,
+                              stk_error *err) {
+    whole *w = user;
+    w->orientation = info->orientation;
+    *part = (stk_image_part){.divisor = 1, .width = info->width, .height = info->height};
+    return stk_image_new(w->image, info->width, info->height, err);
+}
+
+static stk_status expect_whole_rows(void *user, int x, int width, stk_error *err) {
+    const whole *w = user;
+    return x == 0 && width == w->image->width
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_INTERNAL, "a decoder gave part of a row");
+}
+
+static uint8_t *room_in_whole(void *user, int count) {
+    const whole *w = user;
+    (void)count;
+    return w->image->pixels + 3 * (size_t)w->image->width * (size_t)w->rows;
+}
+
+static void take_whole(void *user, int count) {
+    whole *w = user;
+    w->rows += count;
+}
+
+stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
+    memset(image, 0, sizeof *image);
+    whole w = {.image = image};
+    stk_image_receiver receiver = {.user = &w,
+                                   .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .begin = begin_whole,
+                                   .rows = expect_whole_rows,
+                                   .room = room_in_whole,
+                                   .take = take_whole};
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    if (status == STK_OK) {
+        status = stk_image_orient(image, w.orientation, err);
+    }
+    if (status != STK_OK) {
+        stk_image_free(image);
+    }
+    return status;
 }
 
 stk_status stk_image_check_size(int64_t width, int64_t height, stk_error *err) {
@@ -104,4 +157,27 @@ void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb) {
             rgb[3 * i + c] = (uint8_t)((mixed + 127) / 255);
         }
     }
+}
+
+/* Asking for CPU time is a system call: it is made on one of this many occasions. */
+#define WATCH_EVERY 64
+
+static int64_t cpu_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+stk_image_watch stk_image_watch_start(int64_t max_cpu_ns) {
+    return (stk_image_watch){.end_ns = max_cpu_ns > 0 ? cpu_ns() + max_cpu_ns : INT64_MAX};
+}
+
+bool stk_image_overdue(stk_image_watch *watch) {
+    return ++watch->calls % WATCH_EVERY == 0 && watch->end_ns != INT64_MAX &&
+           cpu_ns() > watch->end_ns;
+}
+
+stk_status stk_image_refuse_overdue(const char *format, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "the %s takes too long to decode; it may be made to do so: convert it", format);
 }

@@ -51,31 +51,40 @@ int stk_image_orientation(const uint8_t *tiff, size_t size) {
     return 1;
 }
 
-/*
- * Upright pixel (x, y) is stored pixel start + x * step_x + y * step_y. Orientations 5 to 8 swap
- * the axes; the signs are those of the table in the EXIF standard (CIPA DC-008, 4.6.4).
- */
+/* The signs are those of the table in the EXIF standard (CIPA DC-008, 4.6.4). */
+stk_turn stk_image_turn(int orientation) {
+    static const stk_turn turns[9] = {
+        [2] = {.mirror_x = true},
+        [3] = {.mirror_x = true, .mirror_y = true},
+        [4] = {.mirror_y = true},
+        [5] = {.swapped = true},
+        [6] = {.mirror_y = true, .swapped = true},
+        [7] = {.mirror_x = true, .mirror_y = true, .swapped = true},
+        [8] = {.mirror_x = true, .swapped = true},
+    };
+    return turns[orientation >= 1 && orientation <= 8 ? orientation : 1];
+}
+
+/* Upright pixel (x, y) is stored pixel start + x * step_x + y * step_y. */
 stk_status stk_image_orient(stk_image *image, int orientation, stk_error *err) {
     if (orientation <= 1 || orientation > 8) {
         return STK_OK;
     }
-    static const bool from_right[9] = {[2] = true, [3] = true, [7] = true, [8] = true};
-    static const bool from_bottom[9] = {[3] = true, [4] = true, [6] = true, [7] = true};
-    bool swapped = orientation >= 5;
-    ptrdiff_t across = from_right[orientation] ? -3 : 3;
-    ptrdiff_t down = (ptrdiff_t)3 * image->width * (from_bottom[orientation] ? -1 : 1);
+    stk_turn turn = stk_image_turn(orientation);
+    ptrdiff_t across = turn.mirror_x ? -3 : 3;
+    ptrdiff_t down = (ptrdiff_t)3 * image->width * (turn.mirror_y ? -1 : 1);
     const uint8_t *start = image->pixels;
-    start += from_right[orientation] ? (ptrdiff_t)3 * (image->width - 1) : 0;
-    start += from_bottom[orientation] ? (ptrdiff_t)3 * image->width * (image->height - 1) : 0;
+    start += turn.mirror_x ? (ptrdiff_t)3 * (image->width - 1) : 0;
+    start += turn.mirror_y ? (ptrdiff_t)3 * image->width * (image->height - 1) : 0;
 
     stk_image upright;
-    stk_status status = stk_image_new(&upright, swapped ? image->height : image->width,
-                                      swapped ? image->width : image->height, err);
+    stk_status status = stk_image_new(&upright, turn.swapped ? image->height : image->width,
+                                      turn.swapped ? image->width : image->height, err);
     if (status != STK_OK) {
         return status;
     }
-    ptrdiff_t step_x = swapped ? down : across;
-    ptrdiff_t step_y = swapped ? across : down;
+    ptrdiff_t step_x = turn.swapped ? down : across;
+    ptrdiff_t step_y = turn.swapped ? across : down;
     uint8_t *to = upright.pixels;
     for (ptrdiff_t y = 0; y < upright.height; y++) {
         for (ptrdiff_t x = 0; x < upright.width; x++, to += 3) {

@@ -21,18 +21,14 @@
 /* Pictures with more pixels are refused before memory is taken for them. */
 #define STK_IMAGE_MAX_PIXELS ((int64_t)256 * 1024 * 1024)
 
+/* A picture that takes more CPU time than this to decode is refused: some are made to. */
+#define STK_IMAGE_MAX_CPU_NS ((int64_t)10 * 1000 * 1000 * 1000)
+
 typedef struct stk_image {
     int width;       /* px */
     int height;      /* px */
     uint8_t *pixels; /* (height, width, 3); owned, freed with stk_image_free */
 } stk_image;
-
-typedef struct stk_image_decoder {
-    const char *name;                                      /* "JPEG" */
-    bool (*recognises)(const uint8_t *bytes, size_t size); /* by the first bytes */
-    /* Fills image (zeroed before); on failure leaves nothing to free. NULL: not built in. */
-    stk_status (*decode)(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err);
-} stk_image_decoder;
 
 /*
  * A picture out of a file's bytes. A JPEG whose data ends early is still used when at least half of
@@ -56,28 +52,53 @@ typedef struct stk_crop {
 
 /*
  * Scales the part to out (size, size, 3), antialiased: a triangle filter as wide as the scale
- * (what Pillow and torchvision call bilinear with antialias), integer weights. flip mirrors it.
+ * (what Pillow and torchvision call bilinear with antialias), integer weights; pixels outside of
+ * the part do not count. flip mirrors it.
  */
 STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, bool flip,
                                         uint8_t *out, stk_error *err);
 
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
-    int size;             /* px, side of the square that comes out */
-    bool train;           /* augmented; otherwise the centre */
+    int size;   /* px, side of the square that comes out */
+    bool train; /* augmented; otherwise the centre */
     stk_augment_options augment;
     double crop_fraction; /* evaluation: the share of the short side that is kept */
 } stk_transform;
 
 /*
- * The part that the transform takes from a picture of this size, and whether it is mirrored:
- * RandomResizedCrop with aspect 3/4 to 4/3, or the centre.
+ * The part that the transform takes from an upright picture of this size, and whether it is
+ * mirrored: RandomResizedCrop with aspect 3/4 to 4/3, or the centre.
  */
 stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
                             bool *flip);
 
-/* Decodes and transforms: out is (size, size, 3). */
-STK_CHECKED stk_status stk_transform_apply(const stk_transform *transform, const uint8_t *bytes,
-                                           size_t size, stk_rng rng, uint8_t *out, stk_error *err);
+/*
+ * Memory that one thread transforms pictures with, one after the other. `heavy`, which may be NULL,
+ * is asked before a picture is decoded for which the format alone needs STK_IMAGE_HEAVY_BYTES or
+ * more, and told when it is done: whoever has many threads lets one such picture pass at a time. An
+ * error of it refuses the picture.
+ */
+#define STK_IMAGE_HEAVY_BYTES ((uint64_t)64 << 20)
+
+typedef struct stk_workbench stk_workbench;
+
+typedef struct stk_heavy_gate {
+    void *user;
+    stk_status (*enter)(void *user, uint64_t bytes, stk_error *err);
+    void (*leave)(void *user);
+} stk_heavy_gate;
+
+STK_CHECKED stk_status stk_workbench_new(stk_workbench **bench, const stk_heavy_gate *gate,
+                                         stk_error *err);
+void stk_workbench_free(stk_workbench *bench);
+
+/*
+ * Decodes and transforms: out is (size, size, 3). Only what the crop needs is decoded. *augment_ns,
+ * unless NULL, grows by the time that augmentation took behind the scaling.
+ */
+STK_CHECKED stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transform,
+                                           const uint8_t *bytes, size_t size, stk_rng rng,
+                                           uint8_t *out, int64_t *augment_ns, stk_error *err);
 
 #endif

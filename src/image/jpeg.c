@@ -1,6 +1,11 @@
 /*
  * jpeg.c - JPEG to pixels with libjpeg-turbo.
  *
+ * Rows above the wanted part are only run through the entropy decoder, blocks beside it are not
+ * transformed, and nothing below it is looked at. At the edges of a part the library makes up the
+ * neighbours that colour needs, so two columns more than wanted are decoded on each side. Scaling
+ * by 1/2, 1/4 and 1/8 happens in the inverse transform; other ratios have no vector code.
+ *
  * libjpeg leaves by longjmp on errors. The function that calls setjmp changes no local variable:
  * everything lives in a jpeg_reader of its caller, which therefore knows what to free. Warnings
  * are not printed; the one that matters is the end of the data, which tells how many rows came.
@@ -21,19 +26,23 @@
 #define EXIF_PREFIX 6 /* "Exif" and two NULs before the TIFF header */
 
 /* Cameras write about ten; a small file can hold thousands and take minutes to decode. */
-#define MAX_SCANS 200
+#define MAX_SCANS 100
 
 /* libjpeg makes this many rows of a 4:2:0 picture in one go at most. */
 #define ROWS_AT_ONCE 4
+
+/* Columns beside a part that make its own columns right. */
+#define SPARE_COLUMNS 2
 
 typedef struct jpeg_reader {
     struct jpeg_decompress_struct cinfo;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
-    stk_image *image;  /* borrowed; filled */
+    const stk_image_receiver *receiver; /* borrowed */
+    stk_image_part part;                /* what it wants */
+    stk_image_watch watch;
     uint8_t *cmyk;     /* owned: one row of (width, 4), NULL unless needed */
-    int orientation;   /* EXIF's */
     bool ended;        /* the data ended early */
     stk_status status; /* why escape was taken */
     stk_error *err;    /* borrowed */
@@ -96,6 +105,9 @@ static void on_progress(j_common_ptr common) {
               STK_FAIL(reader->err, STK_ERR_DATA,
                        "the JPEG has more than %d scans, which no camera writes", MAX_SCANS));
     }
+    if (stk_image_overdue(&reader->watch)) {
+        leave(reader, stk_image_refuse_overdue("JPEG", reader->err));
+    }
 }
 
 static int read_orientation(const struct jpeg_decompress_struct *cinfo) {
@@ -119,60 +131,107 @@ static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t 
     }
 }
 
-static void start(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
+/* The header, and what the receiver wants of the picture. */
+static void ask_receiver(jpeg_reader *reader) {
+    struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    stk_status status = stk_image_check_size(cinfo->image_width, cinfo->image_height, reader->err);
+    if (status == STK_OK) {
+        uint64_t samples =
+            (uint64_t)cinfo->image_width * cinfo->image_height * (uint64_t)cinfo->num_components;
+        stk_image_info info = {.width = (int)cinfo->image_width,
+                               .height = (int)cinfo->image_height,
+                               .orientation = read_orientation(cinfo),
+                               .divides = true,
+                               .whole_bytes =
+                                   jpeg_has_multiple_scans(cinfo) ? samples * sizeof(JCOEF) : 0};
+        status = reader->receiver->begin(reader->receiver->user, &info, &reader->part, reader->err);
+    }
+    if (status != STK_OK) {
+        leave(reader, status);
+    }
+}
+
+/* Starts decoding, narrows it to the part and moves to its first row; returns the row's width. */
+static JDIMENSION start_part(jpeg_reader *reader) {
+    struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    const stk_image_part *part = &reader->part;
+    bool four = cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
+    cinfo->out_color_space = four ? JCS_CMYK : JCS_RGB;
+    cinfo->dct_method = JDCT_ISLOW;
+    cinfo->scale_num = 1;
+    cinfo->scale_denom = (unsigned)part->divisor;
+    (void)jpeg_start_decompress(cinfo);
+
+    int columns = (int)cinfo->output_width;
+    int left = part->x > SPARE_COLUMNS ? part->x - SPARE_COLUMNS : 0;
+    int right = part->x + part->width + SPARE_COLUMNS;
+    right = right < columns ? right : columns;
+    JDIMENSION x = (JDIMENSION)left;
+    JDIMENSION width = (JDIMENSION)(right - left);
+    if (left > 0 || right < columns) {
+        jpeg_crop_scanline(cinfo, &x, &width);
+    }
+    stk_status status =
+        reader->receiver->rows(reader->receiver->user, (int)x, (int)width, reader->err);
+    if (status == STK_OK && four) {
+        reader->cmyk = stk_mem_raw(width, 4);
+        status = reader->cmyk != NULL ? STK_OK : STK_FAIL_MEMORY(reader->err, "decoding a JPEG");
+    }
+    if (status != STK_OK) {
+        leave(reader, status);
+    }
+    if (part->y > 0) {
+        (void)jpeg_skip_scanlines(cinfo, (JDIMENSION)part->y);
+    }
+    return width;
+}
+
+static void take_cmyk_row(jpeg_reader *reader, JDIMENSION width) {
+    uint8_t *to = reader->receiver->room(reader->receiver->user, 1);
+    JSAMPROW row = reader->cmyk;
+    (void)jpeg_read_scanlines(&reader->cinfo, &row, 1);
+    convert_cmyk(reader->cmyk, (int)width, reader->cinfo.saw_Adobe_marker, to);
+    reader->receiver->take(reader->receiver->user, 1);
+}
+
+static void take_rows(jpeg_reader *reader, JDIMENSION width, int most) {
+    int count = most < ROWS_AT_ONCE ? most : ROWS_AT_ONCE;
+    uint8_t *to = reader->receiver->room(reader->receiver->user, count);
+    JSAMPROW rows[ROWS_AT_ONCE];
+    for (int i = 0; i < count; i++) {
+        rows[i] = to + (size_t)i * width * 3;
+    }
+    JDIMENSION made = jpeg_read_scanlines(&reader->cinfo, rows, (JDIMENSION)count);
+    reader->receiver->take(reader->receiver->user, (int)made);
+}
+
+static bool read_part(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
+    if (setjmp(reader->escape) != 0) {
+        return false;
+    }
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     jpeg_create_decompress(cinfo);
     cinfo->progress = &reader->progress;
     jpeg_mem_src(cinfo, bytes, (unsigned long)size);
     jpeg_save_markers(cinfo, MARKER_EXIF, 0xFFFF);
     (void)jpeg_read_header(cinfo, TRUE);
-    reader->orientation = read_orientation(cinfo);
-
-    stk_status status = stk_image_new(reader->image, (int)cinfo->image_width,
-                                      (int)cinfo->image_height, reader->err);
-    if (status != STK_OK) {
-        leave(reader, status);
-    }
-    bool four = cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
-    if (four) {
-        reader->cmyk = stk_mem_raw(cinfo->image_width, 4);
-        if (reader->cmyk == NULL) {
-            leave(reader, STK_FAIL_MEMORY(reader->err, "decoding a JPEG"));
-        }
-    }
-    cinfo->out_color_space = four ? JCS_CMYK : JCS_RGB;
-    cinfo->dct_method = JDCT_ISLOW;
-    (void)jpeg_start_decompress(cinfo);
-}
-
-static bool read_rows(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
-    if (setjmp(reader->escape) != 0) {
-        return false;
-    }
-    start(reader, bytes, size);
-    struct jpeg_decompress_struct *cinfo = &reader->cinfo;
-    size_t row_bytes = (size_t)cinfo->image_width * 3;
-    while (cinfo->output_scanline < cinfo->output_height) {
-        uint8_t *to = reader->image->pixels + cinfo->output_scanline * row_bytes;
+    ask_receiver(reader);
+    JDIMENSION width = start_part(reader);
+    int end = reader->part.y + reader->part.height;
+    while ((int)cinfo->output_scanline < end) {
         if (reader->cmyk != NULL) {
-            JSAMPROW row = reader->cmyk;
-            (void)jpeg_read_scanlines(cinfo, &row, 1);
-            convert_cmyk(reader->cmyk, reader->image->width, cinfo->saw_Adobe_marker, to);
-            continue;
+            take_cmyk_row(reader, width);
+        } else {
+            take_rows(reader, width, end - (int)cinfo->output_scanline);
         }
-        JSAMPROW rows[ROWS_AT_ONCE];
-        JDIMENSION count = 0;
-        while (count < ROWS_AT_ONCE && cinfo->output_scanline + count < cinfo->output_height) {
-            rows[count] = to + count * row_bytes;
-            count++;
-        }
-        (void)jpeg_read_scanlines(cinfo, rows, count);
     }
     return true;
 }
 
-static stk_status decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
-    jpeg_reader reader = {.image = image, .orientation = 1, .err = err};
+static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
+                         stk_error *err) {
+    jpeg_reader reader = {
+        .receiver = receiver, .watch = stk_image_watch_start(receiver->max_cpu_ns), .err = err};
     reader.cinfo.err = jpeg_std_error(&reader.errors);
     reader.cinfo.client_data = &reader;
     reader.errors.error_exit = on_error;
@@ -180,15 +239,9 @@ static stk_status decode(const uint8_t *bytes, size_t size, stk_image *image, st
     reader.errors.output_message = print_nothing;
     reader.progress.progress_monitor = on_progress;
 
-    stk_status status = read_rows(&reader, bytes, size) ? STK_OK : reader.status;
+    stk_status status = read_part(&reader, bytes, size) ? STK_OK : reader.status;
     jpeg_destroy_decompress(&reader.cinfo);
     stk_mem_free(reader.cmyk);
-    if (status == STK_OK) {
-        status = stk_image_orient(image, reader.orientation, err);
-    }
-    if (status != STK_OK) {
-        stk_image_free(image);
-    }
     return status;
 }
 

@@ -22,11 +22,13 @@ typedef struct png_reader {
     png_infop info;
     const uint8_t *bytes; /* borrowed */
     size_t size;
-    size_t offset;    /* bytes that libpng has taken */
-    stk_image *image; /* borrowed; filled */
-    uint8_t *rgba;    /* owned: (height, width, 4) of a picture with alpha, else NULL */
-    int orientation;  /* EXIF's */
-    bool no_memory;   /* a request for memory failed; libpng may not have minded */
+    size_t offset;                      /* bytes that libpng has taken */
+    const stk_image_receiver *receiver; /* borrowed */
+    stk_image_part part;                /* what it wants */
+    stk_image_watch watch;
+    int width, height; /* px */
+    uint8_t *pixels;   /* owned: one row with alpha, or all rows of an interlaced picture */
+    bool no_memory;    /* a request for memory failed; libpng may not have minded */
     stk_status status;
     stk_error *err; /* borrowed */
 } png_reader;
@@ -75,6 +77,8 @@ static bool prepare(png_reader *reader) {
     if (reader->status != STK_OK) {
         return false;
     }
+    reader->width = (int)width;
+    reader->height = (int)height;
     if ((uint64_t)png_get_rowbytes(png, info) * height / DEFLATE_MAX_RATIO > reader->size) {
         reader->status = STK_FAIL(reader->err, STK_ERR_DATA,
                                   "the PNG says that it has %u x %u pixels, which its %zu bytes "
@@ -88,89 +92,142 @@ static bool prepare(png_reader *reader) {
     return true;
 }
 
-static void read_orientation(png_reader *reader) {
+static int read_orientation(png_reader *reader) {
 #ifdef PNG_eXIf_SUPPORTED
     png_bytep exif = NULL;
     png_uint_32 length = 0;
     if (png_get_eXIf_1(reader->png, reader->info, &length, &exif) != 0) {
-        reader->orientation = stk_image_orientation(exif, length);
+        return stk_image_orientation(exif, length);
     }
 #else
     (void)reader;
 #endif
+    return 1;
 }
 
-static bool take_pixels(png_reader *reader, bool alpha) {
-    int width = (int)png_get_image_width(reader->png, reader->info);
-    int height = (int)png_get_image_height(reader->png, reader->info);
-    reader->status = stk_image_new(reader->image, width, height, reader->err);
-    if (reader->status == STK_OK && alpha) {
-        reader->rgba = stk_mem_raw((size_t)width * (size_t)height, 4);
-        if (reader->rgba == NULL) {
+/* Asks what is wanted, and takes memory for what does not go to the receiver at once. */
+static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
+    const stk_image_receiver *to = reader->receiver;
+    size_t row_bytes = (size_t)reader->width * (size_t)channels;
+    size_t whole = interlaced ? row_bytes * (size_t)reader->height : 0;
+    stk_image_info info = {.width = reader->width,
+                           .height = reader->height,
+                           .orientation = read_orientation(reader),
+                           .whole_bytes = whole};
+    reader->status = to->begin(to->user, &info, &reader->part, reader->err);
+    if (reader->status == STK_OK) {
+        reader->status = to->rows(to->user, 0, reader->width, reader->err);
+    }
+    if (reader->status == STK_OK && (interlaced || channels == 4)) {
+        reader->pixels = stk_mem_raw(interlaced ? whole : row_bytes, 1);
+        if (reader->pixels == NULL) {
             reader->status = STK_FAIL_MEMORY(reader->err, "decoding a PNG");
         }
     }
     return reader->status == STK_OK;
 }
 
-/* An interlaced picture comes in seven passes, each of which fills in more of the same rows. */
-static bool read_rows(png_reader *reader) {
+/* Gives the receiver one row, which has alpha with four channels. */
+static void give_row(const png_reader *reader, const uint8_t *row, int channels) {
+    uint8_t *to = reader->receiver->room(reader->receiver->user, 1);
+    if (channels == 4) {
+        stk_image_over_white(row, (size_t)reader->width, to);
+    } else {
+        memcpy(to, row, 3 * (size_t)reader->width);
+    }
+    reader->receiver->take(reader->receiver->user, 1);
+}
+
+static bool is_overdue(png_reader *reader) {
+    if (stk_image_overdue(&reader->watch)) {
+        reader->status = stk_image_refuse_overdue("PNG", reader->err);
+        return true;
+    }
+    return false;
+}
+
+/* Rows one by one; those above the part are read past, those below it are left alone. */
+static bool read_plain(png_reader *reader, int channels) {
+    const stk_image_receiver *to = reader->receiver;
+    int end = reader->part.y + reader->part.height;
+    for (int y = 0; y < end; y++) {
+        if (is_overdue(reader)) {
+            return false;
+        }
+        if (y < reader->part.y) {
+            png_read_row(reader->png, NULL, NULL);
+        } else if (channels == 4) {
+            png_read_row(reader->png, reader->pixels, NULL);
+            give_row(reader, reader->pixels, channels);
+        } else {
+            png_read_row(reader->png, to->room(to->user, 1), NULL);
+            to->take(to->user, 1);
+        }
+    }
+    return true;
+}
+
+/* Seven passes, each of which fills in more of the same rows: the whole picture is needed. */
+static bool read_interlaced(png_reader *reader, int channels, int passes) {
+    size_t row_bytes = (size_t)reader->width * (size_t)channels;
+    for (int pass = 0; pass < passes; pass++) {
+        for (int y = 0; y < reader->height; y++) {
+            if (is_overdue(reader)) {
+                return false;
+            }
+            png_read_row(reader->png, reader->pixels + (size_t)y * row_bytes, NULL);
+        }
+    }
+    for (int y = reader->part.y; y < reader->part.y + reader->part.height; y++) {
+        give_row(reader, reader->pixels + (size_t)y * row_bytes, channels);
+    }
+    return true;
+}
+
+static bool read_part(png_reader *reader) {
     png_structp png = reader->png;
     if (setjmp(png_jmpbuf(png)) != 0) {
         return false;
     }
     png_set_read_fn(png, reader, take_bytes);
     png_read_info(png, reader->info);
-    read_orientation(reader);
     if (!prepare(reader)) {
         return false;
     }
     int passes = png_set_interlace_handling(png);
     png_read_update_info(png, reader->info);
-    bool alpha = png_get_channels(png, reader->info) == 4;
-    if (!take_pixels(reader, alpha)) {
-        return false;
-    }
-    uint8_t *to = alpha ? reader->rgba : reader->image->pixels;
-    size_t row_bytes = (size_t)reader->image->width * (alpha ? 4 : 3);
-    if (png_get_rowbytes(png, reader->info) != row_bytes) {
+    int channels = png_get_channels(png, reader->info);
+    if ((channels != 3 && channels != 4) ||
+        png_get_rowbytes(png, reader->info) != (size_t)reader->width * (size_t)channels) {
         png_error(png, "its kind of pixels is not known");
     }
-    for (int pass = 0; pass < passes; pass++) {
-        for (int y = 0; y < reader->image->height; y++) {
-            png_read_row(png, to + (size_t)y * row_bytes, NULL);
-        }
+    if (!ask_receiver(reader, channels, passes > 1)) {
+        return false;
     }
-    return true;
+    return passes > 1 ? read_interlaced(reader, channels, passes) : read_plain(reader, channels);
 }
 
-static stk_status decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
-    png_reader reader = {
-        .bytes = bytes, .size = size, .image = image, .orientation = 1, .err = err};
+static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
+                         stk_error *err) {
+    png_reader reader = {.bytes = bytes,
+                         .size = size,
+                         .receiver = receiver,
+                         .watch = stk_image_watch_start(receiver->max_cpu_ns),
+                         .err = err};
     reader.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning,
                                           &reader, take_memory, give_memory);
     reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;
     stk_status status = STK_OK;
     if (reader.info == NULL) {
         status = STK_FAIL_MEMORY(err, "decoding a PNG");
-    } else if (!read_rows(&reader)) {
+    } else if (!read_part(&reader)) {
         status = reader.status;
     } else if (reader.no_memory) {
         /* libpng passed over a part that it had no memory for: the pixels may be wrong. */
         status = STK_FAIL_MEMORY(err, "decoding a PNG");
     }
     png_destroy_read_struct(&reader.png, &reader.info, NULL);
-    if (status == STK_OK && reader.rgba != NULL) {
-        stk_image_over_white(reader.rgba, (size_t)image->width * (size_t)image->height,
-                             image->pixels);
-    }
-    stk_mem_free(reader.rgba);
-    if (status == STK_OK) {
-        status = stk_image_orient(image, reader.orientation, err);
-    }
-    if (status != STK_OK) {
-        stk_image_free(image);
-    }
+    stk_mem_free(reader.pixels);
     return status;
 }
 

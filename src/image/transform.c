@@ -8,8 +8,13 @@
 #include "image/image.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/mem.h"
+#include "image/decoders.h"
+#include "image/resample.h"
 
 #define ASPECT_MIN (3.0 / 4.0)
 #define ASPECT_MAX (4.0 / 3.0)
@@ -56,16 +61,187 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
     return crop;
 }
 
-stk_status stk_transform_apply(const stk_transform *transform, const uint8_t *bytes, size_t size,
-                               stk_rng rng, uint8_t *out, stk_error *err) {
-    stk_image image;
-    stk_status status = stk_image_decode(bytes, size, &image, err);
-    if (status != STK_OK) {
-        return status;
+struct stk_workbench {
+    stk_resampler resampler;
+    stk_heavy_gate gate;
+    uint8_t *spare; /* owned: (size, size, 3) for augmentation; NULL until it is needed */
+    size_t spare_bytes;
+    /* of the picture in work */
+    const stk_transform *transform;
+    stk_rng rng;
+    uint8_t *out;
+    bool swapped; /* rows and columns of the square are to be exchanged */
+    bool heavy;   /* the gate was entered */
+};
+
+stk_status stk_workbench_new(stk_workbench **out, const stk_heavy_gate *gate, stk_error *err) {
+    stk_workbench *bench = stk_mem_new(1, sizeof *bench);
+    if (bench == NULL) {
+        return STK_FAIL_MEMORY(err, "decoding pictures");
     }
+    if (gate != NULL) {
+        bench->gate = *gate;
+    }
+    *out = bench;
+    return STK_OK;
+}
+
+void stk_workbench_free(stk_workbench *bench) {
+    if (bench != NULL) {
+        stk_resampler_free(&bench->resampler);
+        stk_mem_free(bench->spare);
+        stk_mem_free(bench);
+    }
+}
+
+/* Where an upright part lies in the picture as it is stored, turn.swapped and mirrored. */
+static stk_crop in_stored(stk_crop crop, stk_turn turn, double width, double height) {
+    if (turn.swapped) {
+        crop = (stk_crop){.x = crop.y, .y = crop.x, .width = crop.height, .height = crop.width};
+    }
+    crop.x = turn.mirror_x ? width - crop.x - crop.width : crop.x;
+    crop.y = turn.mirror_y ? height - crop.y - crop.height : crop.y;
+    return crop;
+}
+
+/* The strongest division at which the part still has as many pixels as the square. */
+static int choose_divisor(stk_crop crop, int size) {
+    double least = crop.width < crop.height ? crop.width : crop.height;
+    int divisor = 8;
+    while (divisor > 1 && least / divisor < size) {
+        divisor /= 2;
+    }
+    return divisor;
+}
+
+static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
+                             stk_error *err) {
+    stk_workbench *bench = user;
+    if (info->whole_bytes >= STK_IMAGE_HEAVY_BYTES && bench->gate.enter != NULL) {
+        stk_status status = bench->gate.enter(bench->gate.user, info->whole_bytes, err);
+        if (status != STK_OK) {
+            return status;
+        }
+        bench->heavy = true;
+    }
+    stk_turn turn = stk_image_turn(info->orientation);
     bool flip;
-    stk_crop crop = stk_transform_draw(transform, image.width, image.height, &rng, &flip);
-    status = stk_image_resize(&image, crop, transform->size, flip, out, err);
-    stk_image_free(&image);
+    stk_crop crop =
+        stk_transform_draw(bench->transform, turn.swapped ? info->height : info->width,
+                           turn.swapped ? info->width : info->height, &bench->rng, &flip);
+    crop = in_stored(crop, turn, info->width, info->height);
+    int divisor = info->divides ? choose_divisor(crop, bench->transform->size) : 1;
+    stk_resample_job job = {
+        .width = (info->width + divisor - 1) / divisor,
+        .height = (info->height + divisor - 1) / divisor,
+        .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
+        .size = bench->transform->size,
+        .mirror_x = turn.mirror_x != (flip && !turn.swapped),
+        .mirror_y = turn.mirror_y != (flip && turn.swapped)};
+    bench->swapped = turn.swapped;
+    stk_status status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
+    const stk_axis *across = &bench->resampler.across;
+    const stk_axis *down = &bench->resampler.down;
+    *part = (stk_image_part){.divisor = divisor,
+                             .x = across->from,
+                             .y = down->from,
+                             .width = across->to - across->from,
+                             .height = down->to - down->from};
+    return status;
+}
+
+static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
+    stk_workbench *bench = user;
+    return stk_resampler_rows(&bench->resampler, x, width, err);
+}
+
+static uint8_t *room_for_rows(void *user, int count) {
+    stk_workbench *bench = user;
+    return stk_resampler_room(&bench->resampler, count);
+}
+
+static void take_rows(void *user, int count) {
+    stk_workbench *bench = user;
+    stk_resampler_take(&bench->resampler, count);
+}
+
+/* Exchanges rows and columns of a square. */
+static void transpose(uint8_t *pixels, int size) {
+    size_t row = 3 * (size_t)size;
+    for (size_t y = 0; y < (size_t)size; y++) {
+        for (size_t x = y + 1; x < (size_t)size; x++) {
+            uint8_t pixel[3];
+            uint8_t *a = pixels + y * row + 3 * x;
+            uint8_t *b = pixels + x * row + 3 * y;
+            memcpy(pixel, a, 3);
+            memcpy(a, b, 3);
+            memcpy(b, pixel, 3);
+        }
+    }
+}
+
+static stk_status augment(stk_workbench *bench, stk_error *err) {
+    const stk_transform *transform = bench->transform;
+    size_t bytes = 3 * (size_t)transform->size * (size_t)transform->size;
+    if (bench->spare_bytes < bytes) {
+        stk_mem_free(bench->spare);
+        bench->spare = stk_mem_raw(bytes, 1);
+        bench->spare_bytes = bench->spare != NULL ? bytes : 0;
+    }
+    if (bench->spare == NULL) {
+        return STK_FAIL_MEMORY(err, "augmenting a picture");
+    }
+    stk_augment_apply(&transform->augment, transform->size, bench->out, bench->spare, &bench->rng);
+    return STK_OK;
+}
+
+stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transform,
+                               const uint8_t *bytes, size_t size, stk_rng rng, uint8_t *out,
+                               int64_t *augment_ns, stk_error *err) {
+    stk_image_receiver receiver = {.user = bench,
+                                   .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .begin = begin_part,
+                                   .rows = expect_rows,
+                                   .room = room_for_rows,
+                                   .take = take_rows};
+    bench->transform = transform;
+    bench->rng = rng;
+    bench->out = out;
+    bench->heavy = false;
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    if (bench->heavy) {
+        bench->gate.leave(bench->gate.user);
+    }
+    if (status == STK_OK && bench->swapped) {
+        transpose(out, transform->size);
+    }
+    if (status == STK_OK && transform->train && stk_augment_is_needed(&transform->augment)) {
+        int64_t start = stk_clock_ns();
+        status = augment(bench, err);
+        if (augment_ns != NULL) {
+            *augment_ns += stk_clock_ns() - start;
+        }
+    }
+    return status;
+}
+
+stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, bool flip,
+                            uint8_t *out, stk_error *err) {
+    stk_resampler resampler = {0};
+    stk_resample_job job = {.width = image->width,
+                            .height = image->height,
+                            .crop = crop,
+                            .size = size,
+                            .mirror_x = flip};
+    stk_status status = stk_resampler_begin(&resampler, &job, out, err);
+    if (status == STK_OK) {
+        status = stk_resampler_rows(&resampler, 0, image->width, err);
+    }
+    size_t row_bytes = 3 * (size_t)image->width;
+    for (int y = resampler.down.from; status == STK_OK && y < resampler.down.to; y++) {
+        memcpy(stk_resampler_room(&resampler, 1), image->pixels + (size_t)y * row_bytes, row_bytes);
+        stk_resampler_take(&resampler, 1);
+    }
+    stk_resampler_free(&resampler);
     return status;
 }

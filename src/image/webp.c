@@ -53,32 +53,61 @@ static int read_orientation(const uint8_t *bytes, size_t size) {
     return 1;
 }
 
-static stk_status read_pixels(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
-                              const stk_image *image, stk_error *err) {
-    size_t count = (size_t)image->width * (size_t)image->height;
-    bool alpha = config->input.has_alpha != 0;
-    uint8_t *rgba = NULL;
-    if (alpha) {
-        rgba = stk_mem_raw(count, 4);
-        if (rgba == NULL) {
-            return STK_FAIL_MEMORY(err, "decoding a WebP");
+/* Gives the receiver the rows of the part, which begins at row `top` of the pixels. */
+static void give_rows(const stk_image_receiver *to, const stk_image_part *part,
+                      const uint8_t *pixels, int width, bool alpha, int top) {
+    size_t row_bytes = (size_t)width * (alpha ? 4 : 3);
+    for (int y = 0; y < part->height; y++) {
+        const uint8_t *row = pixels + (size_t)(top + y) * row_bytes;
+        uint8_t *out = to->room(to->user, 1);
+        if (alpha) {
+            stk_image_over_white(row, (size_t)width, out);
+        } else {
+            memcpy(out, row, row_bytes);
         }
+        to->take(to->user, 1);
     }
+}
+
+/* libwebp crops from even columns and rows on, so up to one of each comes before the part. */
+static stk_status read_part(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
+                            const stk_image_part *part, const stk_image_receiver *receiver,
+                            stk_error *err) {
+    int left = part->x & ~1;
+    int top = part->y & ~1;
+    int width = part->x + part->width - left;
+    int height = part->y + part->height - top;
+    bool alpha = config->input.has_alpha != 0;
+    size_t row_bytes = (size_t)width * (alpha ? 4 : 3);
+    stk_status status = receiver->rows(receiver->user, left, width, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    uint8_t *pixels = stk_mem_raw((size_t)height, row_bytes);
+    if (pixels == NULL) {
+        return STK_FAIL_MEMORY(err, "decoding a WebP");
+    }
+    config->options.use_cropping = 1;
+    config->options.crop_left = left;
+    config->options.crop_top = top;
+    config->options.crop_width = width;
+    config->options.crop_height = height;
     config->output.colorspace = alpha ? MODE_RGBA : MODE_RGB;
     config->output.is_external_memory = 1;
-    config->output.u.RGBA.rgba = alpha ? rgba : image->pixels;
-    config->output.u.RGBA.stride = image->width * (alpha ? 4 : 3);
-    config->output.u.RGBA.size = count * (alpha ? 4 : 3);
+    config->output.u.RGBA.rgba = pixels;
+    config->output.u.RGBA.stride = (int)row_bytes;
+    config->output.u.RGBA.size = (size_t)height * row_bytes;
     VP8StatusCode code = WebPDecode(bytes, size, config);
     WebPFreeDecBuffer(&config->output);
-    if (code == VP8_STATUS_OK && alpha) {
-        stk_image_over_white(rgba, count, image->pixels);
+    if (code == VP8_STATUS_OK) {
+        give_rows(receiver, part, pixels, width, alpha, part->y - top);
     }
-    stk_mem_free(rgba);
+    stk_mem_free(pixels);
     return code == VP8_STATUS_OK ? STK_OK : fail(code, err);
 }
 
-static stk_status decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
+static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
+                         stk_error *err) {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config)) {
         return STK_FAIL(err, STK_ERR_INTERNAL,
@@ -92,17 +121,17 @@ static stk_status decode(const uint8_t *bytes, size_t size, stk_image *image, st
         return STK_FAIL(err, STK_ERR_DATA,
                         "it is an animated WebP; Stoker reads single pictures: convert it");
     }
-    stk_status status = stk_image_new(image, config.input.width, config.input.height, err);
+    stk_image_part part;
+    stk_image_info info = {.width = config.input.width,
+                           .height = config.input.height,
+                           .orientation = read_orientation(bytes, size),
+                           .whole_bytes =
+                               (uint64_t)config.input.width * (uint64_t)config.input.height * 4};
+    stk_status status = stk_image_check_size(info.width, info.height, err);
     if (status == STK_OK) {
-        status = read_pixels(&config, bytes, size, image, err);
+        status = receiver->begin(receiver->user, &info, &part, err);
     }
-    if (status == STK_OK) {
-        status = stk_image_orient(image, read_orientation(bytes, size), err);
-    }
-    if (status != STK_OK) {
-        stk_image_free(image);
-    }
-    return status;
+    return status == STK_OK ? read_part(&config, bytes, size, &part, receiver, err) : status;
 }
 
 #endif

@@ -24,15 +24,24 @@ typedef struct fold_run {
     stk_train_result result;
 } fold_run;
 
+/* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
+#define EVALUATION_SLOTS 2
+
 stk_loader_config stk_job_loader(const stk_job *job, bool train) {
+    stk_loader_plan plan = job->choice.loader;
+    if (!train) {
+        plan.slots = EVALUATION_SLOTS;
+        plan.most_slots = EVALUATION_SLOTS;
+    }
     return (stk_loader_config){.root = job->dataset->root,
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
                                              .augment = *job->augment_options,
                                              .crop_fraction = job->choice.model->crop_fraction},
                                .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
-                               .workers = job->choice.loader.workers,
-                               .slots = train ? job->choice.loader.slots : 2,
+                               .plan = plan,
+                               .sampling = train ? (stk_sampling)job->loader_options->sampling
+                                                 : STK_SAMPLING_NATURAL,
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
 }
 
@@ -196,6 +205,8 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
+    config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, config.train.count);
+    config.val.stop_after_bad = stk_loader_bad_limit(job->loader_options, config.val.count);
     return stk_train_fold(&config, &fold->result, err);
 }
 
@@ -298,6 +309,8 @@ static void add_to_summary(fold_run *fold) {
     const stk_train_result *r = &fold->result;
     s->epochs_done += r->epochs_done;
     job->images += r->images;
+    job->workers = r->workers > 0 ? r->workers : job->workers;
+    job->slots = r->slots > 0 ? r->slots : job->slots;
     job->train_s += r->train_s;
     job->wait_s += r->wait_s;
     if (r->has_best) {

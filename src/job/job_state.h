@@ -51,6 +51,7 @@ typedef struct stk_job {
     double predict_s;      /* estimate for the test set; NaN: not known */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
+    int workers, slots;             /* that the last loader ended with; 0: none ran */
 } stk_job;
 
 /* Trains and predicts one fold. */

@@ -1,15 +1,8 @@
 /*
- * loader.h - samples to batches.
+ * loader.h - samples to batches, for the other rooms: a list of samples instead of a folder.
  *
- * stk_loader_open() starts worker threads that read, decode and transform samples into a ring of
- * batch slots; stk_loader_next() hands out the batches in order and stk_loader_release() gives a
- * slot back. Order and augmentation derive from (seed, epoch, index): the batches are the same for
- * any number of workers. With `epochs` 0 batches go on for ever, the next epoch's being prepared
- * while this one ends. One thread consumes; memory is bounded by the ring.
- *
- * A picture that cannot be used never ends the stream. In training its place is taken by the next
- * good sample in order; otherwise it is marked in batch.bad and its pixels are zero. Each is
- * remembered with its reason and told once by stk_loader_take_bad().
+ * What a loader does stands in stoker/loader.h; this adds how it is started on samples that are
+ * known already, its options and what they come to on a machine.
  */
 #ifndef STK_LOADER_LOADER_H
 #define STK_LOADER_LOADER_H
@@ -22,18 +15,13 @@
 
 #include "dataset/dataset.h"
 #include "image/image.h"
+#include "loader/sampler.h"
 #include "options/options.h"
-
-typedef enum stk_sampling {
-    STK_SAMPLING_NATURAL,  /* every sample once per epoch */
-    STK_SAMPLING_BALANCED, /* every class equally often */
-    STK_SAMPLING_SQRT      /* classes by the square root of their size */
-} stk_sampling;
 
 typedef struct stk_loader_options {
     int64_t workers;        /* STK_AUTO_INT, or the number; 0 means 1 */
     int64_t prefetch;       /* batches per worker; STK_AUTO_INT */
-    uint64_t loader_memory; /* bytes for batch slots; STK_AUTO_BYTES: an eighth of the memory */
+    uint64_t loader_memory; /* bytes for batches and reads; STK_AUTO_BYTES: an eighth of memory */
     int sampling;           /* stk_sampling */
     double max_bad;         /* percent of the samples that may be bad */
 } stk_loader_options;
@@ -42,14 +30,30 @@ extern const stk_option_table stk_loader_option_table;
 
 /* What the options come to on this machine. */
 typedef struct stk_loader_plan {
-    int workers;
-    int prefetch;
-    int slots; /* workers x prefetch, cut to the memory; at least 2 */
-    bool cut;  /* the memory allowed fewer slots than were asked for */
+    int workers;             /* to start with */
+    int most_workers;        /* that the tuner may go to */
+    int prefetch;            /* as given, or slots / workers, rounded up */
+    int slots;               /* to start with */
+    int most_slots;          /* that the tuner may go to */
+    size_t most_reads;       /* pictures on their way from storage to slots, at most */
+    uint64_t read_memory;    /* bytes for pictures that were read and not decoded yet */
+    uint64_t picture_memory; /* bytes that decoding one picture may take; 0: no limit */
+    bool cut;                /* the memory allowed fewer slots than were asked for */
 } stk_loader_plan;
 
 stk_loader_plan stk_loader_plan_make(const stk_loader_options *options, size_t batch, int img_size,
                                      int cores, uint64_t memory);
+
+/* How many of `count` samples make a run stop when they are bad, for loader_config.stop_after_bad.
+ */
+size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
+
+/* Where batch memory comes from: pinned memory, say. All zero: the heap. */
+typedef struct stk_loader_memory {
+    void *user;
+    void *(*take)(void *user, size_t bytes); /* NULL when there is none */
+    void (*give)(void *user, void *block);
+} stk_loader_memory;
 
 typedef struct stk_loader_config {
     const char *root;          /* what sample paths are below; borrowed */
@@ -58,13 +62,19 @@ typedef struct stk_loader_config {
     size_t count;              /* at least 1 */
     stk_transform transform;
     size_t batch;
-    int workers;
-    int slots;
+    stk_loader_plan plan; /* a plan of zeros: one worker, two slots */
+    stk_loader_memory memory;
     uint64_t seed;
     bool shuffle;
-    bool drop_last;   /* leave out the last batch of an epoch when it is not full */
-    bool replace_bad; /* training: the next good sample takes a bad one's place */
-    uint64_t epochs;  /* 0: for ever */
+    bool drop_last;        /* leave out the last batch of an epoch when it is not full */
+    bool replace_bad;      /* training: the next good sample takes a bad one's place */
+    size_t stop_after_bad; /* fail when this many samples are bad; 0: never */
+    uint64_t epochs;       /* 0: for ever */
+    uint64_t first_epoch;  /* where to start */
+    size_t first_batch;
+    stk_sampling sampling;
+    const double *weights; /* (count), for the call only; weighted sampling */
+    size_t rank, world;    /* machines that share the samples; world 0 means 1 */
 } stk_loader_config;
 
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */

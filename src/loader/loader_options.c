@@ -11,7 +11,7 @@ static const stk_option options[] = {
      .min = 0,
      .max = 1024,
      .metavar = "N",
-     .help = "threads that read and decode; 0 means 1"},
+     .help = "threads that decode; auto starts with the cores and follows the need; 0 means 1"},
     {.name = "prefetch",
      .aliases = "prefetch_factor",
      .type = STK_OPTION_INT,
@@ -21,14 +21,14 @@ static const stk_option options[] = {
      .min = 1,
      .max = 1024,
      .metavar = "N",
-     .help = "batches prepared ahead, per worker"},
+     .help = "batches prepared ahead, per worker; auto is what the consumer needs"},
     {.name = "loader-memory",
      .type = STK_OPTION_BYTES,
      .offset = offsetof(stk_loader_options, loader_memory),
      .fallback = "auto",
      .may_be_auto = true,
      .metavar = "SIZE",
-     .help = "most memory for prepared batches; auto is an eighth of the machine's"},
+     .help = "most memory for prepared batches and reads; auto is an eighth of what there is"},
     {.name = "sampling",
      .type = STK_OPTION_CHOICE,
      .offset = offsetof(stk_loader_options, sampling),
@@ -48,25 +48,57 @@ static const stk_option options[] = {
 const stk_option_table stk_loader_option_table =
     STK_OPTION_TABLE("Loading", options, stk_loader_options);
 
-/* Training on a CPU needs the cores itself: half of them decode, which real photographs need. */
-#define CORES_PER_WORKER 2
-#define AUTO_PREFETCH 4
+/*
+ * Slots when their number is left to Stoker, however many workers there are: all workers fill the
+ * same batches, so that one is used, one or two are complete and one or two are being filled.
+ */
+#define AUTO_SLOTS 4
+#define AUTO_MOST_SLOTS 8
 #define LEAST_SLOTS 2
+
+/* Samples under way per worker, below which workers would wait for each other. */
+#define SAMPLES_PER_WORKER 8
+
+/* Reads take a quarter of the memory and no more than this; that is thousands of pictures. */
+#define READ_SHARE 4
+#define MOST_READ_MEMORY ((uint64_t)64 << 20)
+#define MOST_READS 256
+
+/* Decoding one picture may always take this much. */
+#define LEAST_PICTURE_MEMORY ((uint64_t)256 << 20)
+
+static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
+    return value < low ? low : value > high ? high : value;
+}
 
 stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t batch, int img_size,
                                      int cores, uint64_t memory) {
-    stk_loader_plan plan = {0};
+    stk_loader_plan plan = {.most_reads = MOST_READS};
     bool auto_workers = stk_is_auto_int(given->workers);
-    plan.workers = auto_workers ? cores / CORES_PER_WORKER : (int)given->workers;
+    bool auto_prefetch = stk_is_auto_int(given->prefetch);
+    plan.workers = auto_workers ? cores : (int)given->workers;
     plan.workers = plan.workers < 1 ? 1 : plan.workers;
-    plan.prefetch = stk_is_auto_int(given->prefetch) ? AUTO_PREFETCH : (int)given->prefetch;
+    plan.most_workers = plan.workers;
     uint64_t cap = given->loader_memory == STK_AUTO_BYTES ? memory / 8 : given->loader_memory;
     uint64_t slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
-    uint64_t wanted = (uint64_t)plan.workers * (uint64_t)plan.prefetch;
-    uint64_t allowed = cap / slot_bytes;
-    wanted = wanted < LEAST_SLOTS ? LEAST_SLOTS : wanted;
-    plan.cut = allowed < wanted;
-    wanted = allowed < wanted ? allowed : wanted;
-    plan.slots = wanted < LEAST_SLOTS ? LEAST_SLOTS : (int)wanted;
+    plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
+    plan.picture_memory = cap > LEAST_PICTURE_MEMORY ? cap : LEAST_PICTURE_MEMORY;
+    uint64_t allowed = cap > plan.read_memory ? (cap - plan.read_memory) / slot_bytes : 0;
+    allowed = allowed > LEAST_SLOTS ? allowed : LEAST_SLOTS;
+    uint64_t workers = (uint64_t)plan.workers;
+    uint64_t wanted = auto_prefetch ? AUTO_SLOTS + SAMPLES_PER_WORKER * workers / batch
+                                    : workers * (uint64_t)given->prefetch;
+    uint64_t most = auto_prefetch ? wanted + AUTO_MOST_SLOTS - AUTO_SLOTS : wanted;
+    plan.cut = !auto_prefetch && allowed < wanted;
+    plan.slots = (int)clamp(wanted, LEAST_SLOTS, allowed);
+    plan.most_slots = (int)clamp(most, LEAST_SLOTS, allowed);
+    plan.prefetch =
+        auto_prefetch ? (plan.slots + plan.workers - 1) / plan.workers : (int)given->prefetch;
     return plan;
+}
+
+/* One bad picture is nobody's reason to stop, except with --max-bad 0. */
+size_t stk_loader_bad_limit(const stk_loader_options *given, size_t count) {
+    size_t allowed = (size_t)(given->max_bad / 100 * (double)count);
+    return (given->max_bad > 0 && allowed < 1 ? 1 : allowed) + 1;
 }

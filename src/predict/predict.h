@@ -12,7 +12,7 @@ typedef struct stk_prediction {
     const stk_backend *backend;
     stk_state *state; /* the weights */
     const stk_graph *graph;
-    stk_loader_config data; /* samples, transform, workers, slots */
+    stk_loader_config data; /* samples, transform, plan */
     const char *split;      /* "test" or "val": how bad images are told */
     const stk_events *events;
     stk_halt halt;

@@ -7,13 +7,10 @@ static const stk_storage_source *const sources[] = {
     &stk_storage_local,
 };
 
-stk_status stk_storage_read(const char *root, const char *path, uint8_t **bytes, size_t *size,
-                            stk_error *err) {
-    *bytes = NULL;
-    *size = 0;
+stk_status stk_storage_read(const char *root, const char *path, stk_bytes *bytes, stk_error *err) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         if (sources[i]->matches(root)) {
-            return sources[i]->read(root, path, bytes, size, err);
+            return sources[i]->read(root, path, bytes, err);
         }
     }
     return STK_FAIL(err, STK_ERR_USAGE,

@@ -16,8 +16,8 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     data.replace_bad = false;
     data.epochs = 1;
     float *logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *logits);
-    stk_status status =
-        logits != NULL ? stk_loader_start(&loader, &data, err) : STK_FAIL_MEMORY(err, "predictions");
+    stk_status status = logits != NULL ? stk_loader_start(&loader, &data, err)
+                                       : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && !*done) {
         const stk_batch *batch = NULL;
         if (e->halt.asked != NULL && e->halt.asked(e->halt.user)) {

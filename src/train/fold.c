@@ -2,6 +2,7 @@
 #include "train/train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -72,6 +73,25 @@ static uint64_t consumer_wait_ns(const trainer *t) {
     stk_loader_counters counters;
     stk_loader_stats(t->loader, &counters);
     return counters.wait_ns;
+}
+
+/* Says what the loader changed by itself since the last epoch. */
+static void tell_loader(trainer *t) {
+    stk_loader_counters now;
+    stk_loader_stats(t->loader, &now);
+    char what[64];
+    if (now.workers != t->result->workers) {
+        snprintf(what, sizeof what, "workers %d", now.workers);
+        stk_events_decision(t->config->events, what,
+                            now.workers < t->result->workers ? "fewer are enough"
+                                                             : "training waited for pictures");
+    }
+    if (now.slots != t->result->slots) {
+        snprintf(what, sizeof what, "%d batches prepared ahead", now.slots);
+        stk_events_decision(t->config->events, what, "batches were taken faster than they came");
+    }
+    t->result->workers = now.workers;
+    t->result->slots = now.slots;
 }
 
 static double wait_fraction(const trainer *t) {
@@ -210,6 +230,7 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
     double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
     bool done;
     stk_loader_take_bad(t->loader, tell_bad, t);
+    tell_loader(t);
     t->result->wait_s += waited;
     stk_status status = validate(t, &done, err);
     if (status != STK_OK || !done) {
@@ -311,6 +332,8 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         stk_loader_info info;
         stk_loader_describe(t.loader, &info);
         t.progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
+        result->workers = config->train.plan.workers;
+        result->slots = config->train.plan.slots;
         t.progress.step_s = NAN;
         t.progress.val_s = NAN;
         do {

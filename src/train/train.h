@@ -64,7 +64,7 @@ typedef struct stk_train_config {
     const stk_train_options *options; /* its autos resolved: see lr and batch */
     double lr;
     size_t batch;
-    stk_loader_config train; /* samples, transform, workers, slots */
+    stk_loader_config train; /* samples, transform, plan */
     stk_loader_config val;   /* count 0: no validation, and the last weights are the best */
     uint64_t seed;
     int fold;
@@ -83,6 +83,8 @@ typedef struct stk_train_result {
     double images;      /* trained on */
     double train_s;     /* in steps, waiting included */
     double wait_s;      /* waiting for batches */
+    int workers;        /* that the loader ended with */
+    int slots;
 } stk_train_result;
 
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,

@@ -22,7 +22,7 @@ static stk_crop whole(const stk_image *image) {
     return (stk_crop){0, 0, image->width, image->height};
 }
 
-/* The same filter in floating point, straight from its definition. */
+/* The same filter in floating point, straight from its definition; it stays inside the crop. */
 static double reference(const stk_image *image, stk_crop crop, int size, int i, int j,
                         int channel) {
     double scale_x = crop.width / size;
@@ -33,8 +33,8 @@ static double reference(const stk_image *image, stk_crop crop, int size, int i, 
     double high = fmax(1, scale_y);
     double sum = 0;
     double total = 0;
-    for (int y = 0; y < image->height; y++) {
-        for (int x = 0; x < image->width; x++) {
+    for (int y = (int)crop.y; y < crop.y + crop.height; y++) {
+        for (int x = (int)crop.x; x < crop.x + crop.width; x++) {
             double w = fmax(0, 1 - fabs(x + 0.5 - centre_x) / wide) *
                        fmax(0, 1 - fabs(y + 0.5 - centre_y) / high);
             sum += w * image->pixels[3 * (y * image->width + x) + channel];
@@ -176,11 +176,11 @@ static void draws_stay_inside(void) {
     static const int sides[][2] = {{1, 1}, {1, 300}, {300, 1}, {17, 900}, {512, 384}, {2, 3}};
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         for (uint64_t j = 0; j < 2000; j++) {
-            stk_transform transform = {.size = 32,
-                                       .train = j % 10 != 0,
-                                       .augment = {.crop_scale = j % 3 == 0 ? 0.05 : 0.35,
-                                                   .flip = true},
-                                       .crop_fraction = 0.875};
+            stk_transform transform = {
+                .size = 32,
+                .train = j % 10 != 0,
+                .augment = {.crop_scale = j % 3 == 0 ? 0.05 : 0.35, .flip = true},
+                .crop_fraction = 0.875};
             stk_rng rng = stk_rng_make(9, STK_RNG_AUGMENT, i, j);
             bool flip;
             stk_crop crop = stk_transform_draw(&transform, sides[i][0], sides[i][1], &rng, &flip);
@@ -190,7 +190,8 @@ static void draws_stay_inside(void) {
 }
 
 static void draws_follow_their_limits(void) {
-    stk_transform transform = {.size = 32, .train = true, .augment = {.crop_scale = 0.35, .flip = true}};
+    stk_transform transform = {
+        .size = 32, .train = true, .augment = {.crop_scale = 0.35, .flip = true}};
     int flips = 0;
     double least = 1;
     double most = 0;
@@ -242,23 +243,28 @@ static void apply_depends_on_the_generator_alone(void) {
     uint8_t *jpeg = NULL;
     size_t size = 0;
     REQUIRE_OK(stk_image_encode_jpeg(&image, 90, &jpeg, &size, &err), &err);
-    stk_transform transform = {.size = 32, .train = true, .augment = {.crop_scale = 0.2, .flip = true}};
+    stk_transform transform = {
+        .size = 32, .train = true, .augment = {.crop_scale = 0.2, .flip = true}};
     uint8_t a[32 * 32 * 3];
     uint8_t b[32 * 32 * 3];
     stk_rng rng = stk_rng_make(13, STK_RNG_AUGMENT, 2, 7);
-    REQUIRE_OK(stk_transform_apply(&transform, jpeg, size, rng, a, &err), &err);
-    REQUIRE_OK(stk_transform_apply(&transform, jpeg, size, rng, b, &err), &err);
+    stk_workbench *bench = NULL;
+    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, a, NULL, &err), &err);
+    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, b, NULL, &err), &err);
     CHECK_INT(memcmp(a, b, sizeof a), 0);
     rng = stk_rng_make(13, STK_RNG_AUGMENT, 3, 7);
-    REQUIRE_OK(stk_transform_apply(&transform, jpeg, size, rng, b, &err), &err);
+    REQUIRE_OK(stk_transform_apply(bench, &transform, jpeg, size, rng, b, NULL, &err), &err);
     CHECK(memcmp(a, b, sizeof a) != 0);
-    CHECK_INT(stk_transform_apply(&transform, jpeg, 10, rng, b, &err), STK_ERR_DATA);
+    CHECK_INT(stk_transform_apply(bench, &transform, jpeg, 10, rng, b, NULL, &err), STK_ERR_DATA);
 
     int64_t failed = 0;
     for (;; failed++) {
         stk_error_clear(&err);
+        stk_workbench_free(bench);
+        REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
         stk_mem_fail_after(failed);
-        stk_status status = stk_transform_apply(&transform, jpeg, size, rng, a, &err);
+        stk_status status = stk_transform_apply(bench, &transform, jpeg, size, rng, a, NULL, &err);
         stk_mem_fail_after(-1);
         if (status == STK_OK) {
             break;
@@ -267,6 +273,7 @@ static void apply_depends_on_the_generator_alone(void) {
     }
     CHECK(failed >= 5);
     CHECK_INT(memcmp(a, b, sizeof a), 0);
+    stk_workbench_free(bench);
     stk_mem_free(jpeg);
     stk_image_free(&image);
 }

@@ -27,8 +27,7 @@ static stk_loader_config config_of(const stk_sample *samples, size_t batch) {
         .count = PICTURES,
         .transform = {.size = SIZE, .train = true, .augment = {.crop_scale = 0.4, .flip = true}},
         .batch = batch,
-        .workers = 2,
-        .slots = 3,
+        .plan = {.workers = 2, .slots = 3},
         .seed = 7,
         .shuffle = true,
         .replace_bad = true,
@@ -123,12 +122,13 @@ static const struct {
 static void check_crews(stk_loader_config config) {
     uint64_t first = 0;
     for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
-        config.workers = crews[i].workers;
-        config.slots = crews[i].slots;
+        config.plan.workers = crews[i].workers;
+        config.plan.slots = crews[i].slots;
         uint64_t hash = hash_run(&config);
         first = i == 0 ? hash : first;
         if (hash != first) {
-            CHECK_FAIL("%d workers and %d slots give other bytes", config.workers, config.slots);
+            CHECK_FAIL("%d workers and %d slots give other bytes", config.plan.workers,
+                       config.plan.slots);
         }
     }
 }
@@ -318,7 +318,7 @@ static void bad_samples_are_told_once(void) {
     samples[19].path = "not-there.jpg";
     samples[20].path = NULL;
     stk_loader_config config = config_of(samples, 4);
-    config.workers = 8;
+    config.plan.workers = 8;
     config.epochs = 0;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 20; i++) {
@@ -396,7 +396,7 @@ static void all_bad_is_an_error(void) {
             }
             stk_loader_config config = config_of(samples, batches[b]);
             config.count = 4;
-            config.workers = workers[w];
+            config.plan.workers = workers[w];
             REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
             CHECK(batch == NULL);
@@ -447,7 +447,7 @@ static void close_at_any_moment(void) {
             stk_error err = {0};
             stk_loader *loader = NULL;
             const stk_batch *batch = NULL;
-            config.workers = 8;
+            config.plan.workers = 8;
             config.epochs = 0;
             REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             for (int i = 0; i < taken; i++) {
@@ -502,8 +502,8 @@ static void held_batches_stay(void) {
     stk_error err = {0};
     stk_loader *loader = NULL;
     const stk_batch *held = NULL;
-    config.slots = 2;
-    config.workers = 8;
+    config.plan.slots = 2;
+    config.plan.workers = 8;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     REQUIRE_OK(stk_loader_next(loader, &held, &err), &err);
     uint64_t before = hash_bytes(HASH_START, held->images, held->count * SIZE * SIZE * 3);
@@ -562,8 +562,8 @@ static void open_without_memory(void) {
     for (int64_t n = 0; n < 200; n++) {
         stk_error err = {0};
         stk_loader *loader = NULL;
-        config.workers = 1;
-        config.slots = 2;
+        config.plan.workers = 1;
+        config.plan.slots = 2;
         stk_mem_fail_after(n);
         stk_status status = stk_loader_start(&loader, &config, &err);
         stk_mem_fail_after(-1);
@@ -625,18 +625,20 @@ static void plans(void) {
         int expected_slots;
         bool cut;
     } cases[] = {
-        {none, none, any, 8, 1u << 30, 4, 4, 16, false},
+        {none, none, any, 8, 1u << 30, 8, 2, 10, false},
         {none, none, any, 1, 1u << 30, 1, 4, 4, false},
-        {none, none, any, 3, 1u << 30, 1, 4, 4, false},
+        {none, none, any, 3, 1u << 30, 3, 2, 6, false},
         {0, none, any, 8, 1u << 30, 1, 4, 4, false},
         {0, 1, any, 8, 1u << 30, 1, 1, 2, false}, /* two slots are the least there can be */
         {6, 3, any, 2, 1u << 30, 6, 3, 18, false},
-        {6, 3, 18 * slot, 2, 1u << 30, 6, 3, 18, false},
-        {6, 3, 18 * slot - 1, 2, 1u << 30, 6, 3, 17, true},
+        {6, 3, 24 * slot, 2, 1u << 30, 6, 3, 18, false}, /* a quarter is for reading */
+        {6, 3, 24 * slot - 1, 2, 1u << 30, 6, 3, 18, false},
+        {6, 3, 24 * slot - 4, 2, 1u << 30, 6, 3, 17, true},
         {6, 3, 2 * slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, 0, 2, 1u << 30, 6, 3, 2, true},
-        {6, 3, any, 2, 8 * 5 * slot, 6, 3, 5, true}, /* an eighth of the machine */
+        {6, 3, any, 2, 8 * 4 * slot, 6, 3, 3, true},      /* an eighth of the machine */
+        {6, none, 2 * slot, 2, 1u << 30, 6, 1, 2, false}, /* nobody asked for more */
         {1024, 1024, any, 2, UINT64_MAX, 1024, 1024, 1024 * 1024, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -145,8 +145,7 @@ static void open_model(model *m) {
                                               .samples = m->pictures.samples,
                                               .count = ROWS,
                                               .transform = {.size = SIZE, .crop_fraction = 0.9},
-                                              .workers = 3,
-                                              .slots = 2,
+                                              .plan = {.workers = 3, .slots = 2},
                                               .shuffle = true, /* passed over: rows come in order */
                                               .drop_last = true,
                                               .replace_bad = true},
@@ -183,9 +182,12 @@ static void infer_by_hand(const model *m, stk_exec *exec, size_t row, double *pr
     stk_rng rng = stk_rng_make(0, STK_RNG_TEST, 0, 0);
     snprintf(path, sizeof path, "%s/%s", m->pictures.root, m->pictures.samples[row].path);
     must(stk_file_read(path, 0, &bytes, &size, &err), &err);
-    must(stk_transform_apply(&m->prediction.data.transform, (const uint8_t *)bytes, size, rng,
-                             pixels, &err),
+    stk_workbench *bench = NULL;
+    must(stk_workbench_new(&bench, NULL, &err), &err);
+    must(stk_transform_apply(bench, &m->prediction.data.transform, (const uint8_t *)bytes, size,
+                             rng, pixels, NULL, &err),
          &err);
+    stk_workbench_free(bench);
     must(stk_cpu_backend.infer(exec, pixels, 1, logits, &err), &err);
     stk_softmax(logits, CLASSES, probs);
     stk_mem_free(bytes);
@@ -223,8 +225,8 @@ static void same_bits_again(void) {
         stk_error err = {0};
         static model m;
         open_model(&m);
-        m.prediction.data.workers = workers[i];
-        m.prediction.data.slots = 2 + (int)i;
+        m.prediction.data.plan.workers = workers[i];
+        m.prediction.data.plan.slots = 2 + (int)i;
         m.prediction.data.batch = 3 + i; /* passed over: the batch is fixed */
         REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
         hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);

@@ -14,44 +14,41 @@ static void reads_what_was_written(void) {
     char *path = stk_path_join(root, "a.bin");
     const uint8_t contents[] = {1, 0, 2, 255};
     REQUIRE_OK(stk_file_write(path, contents, sizeof contents, &err), &err);
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    REQUIRE_OK(stk_storage_read(root, "a.bin", &bytes, &size, &err), &err);
-    REQUIRE(size == sizeof contents);
-    CHECK_INT(memcmp(bytes, contents, size), 0);
-    stk_mem_free(bytes);
-    REQUIRE_OK(stk_storage_read("/nowhere", path, &bytes, &size, &err), &err);
-    CHECK_INT(size, sizeof contents);
-    stk_mem_free(bytes);
+    stk_bytes bytes = {0};
+    REQUIRE_OK(stk_storage_read(root, "a.bin", &bytes, &err), &err);
+    REQUIRE(bytes.size == sizeof contents);
+    CHECK_INT(memcmp(bytes.data, contents, bytes.size), 0);
+    stk_bytes_free(&bytes);
+    REQUIRE_OK(stk_storage_read("/nowhere", path, &bytes, &err), &err);
+    CHECK_INT(bytes.size, sizeof contents);
+    stk_bytes_free(&bytes);
     for (int64_t failed = 0;; failed++) {
         stk_error_clear(&err);
+        stk_bytes_free(&bytes);
         stk_mem_fail_after(failed);
-        stk_status status = stk_storage_read(root, "a.bin", &bytes, &size, &err);
+        stk_status status = stk_storage_read(root, "a.bin", &bytes, &err);
         stk_mem_fail_after(-1);
         if (status == STK_OK) {
             CHECK(failed >= 2);
             break;
         }
         CHECK_INT(status, STK_ERR_MEMORY);
-        CHECK(bytes == NULL);
     }
-    stk_mem_free(bytes);
+    stk_bytes_free(&bytes);
     stk_mem_free(path);
 }
 
 static void errors_name_the_object(void) {
     const char *root = check_folder();
-    uint8_t *bytes = NULL;
-    size_t size = 0;
+    stk_bytes bytes = {0};
     stk_error err = {0};
-    CHECK_INT(stk_storage_read(root, "missing.jpg", &bytes, &size, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_storage_read(root, "missing.jpg", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "missing.jpg");
-    CHECK(bytes == NULL);
     stk_error_clear(&err);
-    CHECK_INT(stk_storage_read(root, "", &bytes, &size, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_storage_read(root, "", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "folder");
     stk_error_clear(&err);
-    CHECK_INT(stk_storage_read("gopher://there", "a.jpg", &bytes, &size, &err), STK_ERR_USAGE);
+    CHECK_INT(stk_storage_read("gopher://there", "a.jpg", &bytes, &err), STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "gopher://there");
 }
 
@@ -62,9 +59,8 @@ static void objects_over_the_limit_are_refused(void) {
     REQUIRE_OK(stk_file_write(path, "", 0, &err), &err);
     /* A hole takes no room on the disk. */
     REQUIRE(truncate(path, (off_t)STK_STORAGE_MAX_BYTES + 10) == 0);
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    CHECK_INT(stk_storage_read(root, "huge", &bytes, &size, &err), STK_ERR_STORAGE);
+    stk_bytes bytes = {0};
+    CHECK_INT(stk_storage_read(root, "huge", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "larger than");
     stk_mem_free(path);
 }

@@ -236,13 +236,13 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     stk_events_add(&f->events, &f->observer);
     f->total = 6;
     f->stop_at = -1;
-    stk_loader_config data = {.root = f->pictures.root,
-                              .samples = f->pictures.samples,
-                              .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
-                              .batch = VAL,
-                              .workers = 2,
-                              .slots = 3,
-                              .seed = 4};
+    stk_loader_config data = {
+        .root = f->pictures.root,
+        .samples = f->pictures.samples,
+        .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
+        .batch = VAL,
+        .plan = {.workers = 2, .slots = 3},
+        .seed = 4};
     f->config = (stk_train_config){
         .backend = scripted ? &f->scripted : f->backend,
         .state = f->state,

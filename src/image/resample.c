@@ -1,0 +1,256 @@
+/*
+ * resample.c - weights, and the window of rows that they are applied to.
+ *
+ * Each output value is a weighted mean over a triangle as wide as the scale (never narrower than
+ * two pixels), first down the columns, then along the row. Everything behind the rounding of the
+ * crop to 1/65536 px is arithmetic on whole numbers, and every set of weights adds up to exactly
+ * one, so all machines agree, a constant picture stays as it is and a scale of one copies. As in
+ * torchvision's resized_crop, pixels outside of the crop do not count.
+ */
+#include "image/resample.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define POSITION_BITS 16 /* places between pixels */
+#define ONE ((int64_t)1 << POSITION_BITS)
+#define MAX_SIZE 32768 /* px */
+
+/* A sum of triangle heights stays below this many bits, its share of one is counted in these. */
+#define SUM_BITS 31
+#define SHARE_BITS 62
+
+/* Pictures of unusual size do not make a resampler fat for ever. */
+#define KEEP_BYTES ((size_t)4 << 20)
+
+const stk_resample_kernels *const stk_resample_kernel_list[] = {
+#if defined(__x86_64__)
+    &stk_resample_avx2,
+#elif defined(__aarch64__)
+    &stk_resample_neon,
+#endif
+    &stk_resample_plain,
+    NULL,
+};
+
+static void free_axis(stk_axis *a) {
+    stk_mem_free(a->first);
+    stk_mem_free(a->count);
+    stk_mem_free(a->weights);
+    memset(a, 0, sizeof *a);
+}
+
+/* Makes sure that *block has `bytes`; what was in it is lost. */
+static bool make_room(void **block, size_t *room, size_t bytes) {
+    if (*room >= bytes && (*room <= KEEP_BYTES || *room / 2 <= bytes)) {
+        return true;
+    }
+    stk_mem_free(*block);
+    *block = stk_mem_aligned(bytes);
+    *room = *block != NULL ? bytes : 0;
+    return *block != NULL;
+}
+
+/* Rounds to the grid of positions and into 0 .. limit; what is not a number becomes 0. */
+static int64_t position(double value, int limit) {
+    if (!(value > 0)) {
+        return 0;
+    }
+    return value >= limit ? limit * ONE : (int64_t)(value * (double)ONE + 0.5);
+}
+
+/* The triangle's height over pixel p. */
+static int64_t height_at(int64_t p, int64_t centre, int64_t support) {
+    int64_t distance = p * ONE + ONE / 2 - centre;
+    distance = distance < 0 ? -distance : distance;
+    return distance < support ? support - distance : 0;
+}
+
+/*
+ * The weights of output pixel i. They are differences of a rounded running sum, so that their
+ * rounding errors do not add up and the last running sum is exactly one. `shift` keeps sums of
+ * heights below 2^SUM_BITS.
+ */
+static void weigh(stk_axis *a, int i, int64_t centre, int64_t support, int shift) {
+    int64_t from = (centre - support) >> POSITION_BITS;
+    int64_t to = ((centre + support) >> POSITION_BITS) + 1;
+    from = from > a->from ? from : a->from;
+    to = to < a->to ? to : a->to;
+    while (from + 1 < to && height_at(from, centre, support) >> shift == 0) {
+        from++;
+    }
+    while (from + 1 < to && height_at(to - 1, centre, support) >> shift == 0) {
+        to--;
+    }
+    uint32_t total = 0;
+    for (int64_t p = from; p < to; p++) {
+        total += (uint32_t)(height_at(p, centre, support) >> shift);
+    }
+    int16_t *weights = a->weights + (size_t)i * (size_t)a->taps;
+    memset(weights, 0, (size_t)a->taps * sizeof *weights);
+    a->first[i] = (int)from - a->from;
+    a->count[i] = (int)(to - from);
+    a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
+    if (total == 0) { /* one pixel at the very edge of the triangle */
+        weights[0] = STK_WEIGHT_ONE;
+        return;
+    }
+    const uint64_t share = ((uint64_t)1 << SHARE_BITS) / total;
+    const int drop = SHARE_BITS - STK_WEIGHT_BITS;
+    uint32_t sum = 0;
+    int before = 0;
+    for (int64_t p = from; p < to; p++) {
+        sum += (uint32_t)(height_at(p, centre, support) >> shift);
+        int rounded = (int)((sum * share + ((uint64_t)1 << (drop - 1))) >> drop);
+        weights[p - from] = (int16_t)(rounded - before);
+        before = rounded;
+    }
+    weights[to - from - 1] = (int16_t)(weights[to - from - 1] + STK_WEIGHT_ONE - before);
+}
+
+/* Room for `size` output pixels of `taps` weights each. */
+static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
+    if (a->sizes < size) {
+        stk_mem_free(a->first);
+        stk_mem_free(a->count);
+        a->first = stk_mem_raw((size_t)size, sizeof *a->first);
+        a->count = stk_mem_raw((size_t)size, sizeof *a->count);
+        a->sizes = a->first != NULL && a->count != NULL ? size : 0;
+    }
+    a->taps = taps;
+    if (a->sizes < size || !make_room((void **)&a->weights, &a->room,
+                                      (size_t)size * (size_t)taps * sizeof *a->weights)) {
+        return STK_FAIL_MEMORY(err, "scaling a picture");
+    }
+    return STK_OK;
+}
+
+static stk_status make_axis(stk_axis *a, double start, double length, int pixels, int size,
+                            bool mirror, stk_error *err) {
+    int64_t low = position(start, pixels);
+    int64_t high = position(start + length, pixels);
+    int64_t span = high > low ? high - low : 0;
+    int64_t support = span / size > ONE ? span / size : ONE;
+    stk_status status = grow_axis(a, size, (int)(2 * ((support + ONE - 1) / ONE) + 2), err);
+    if (status != STK_OK) {
+        return status;
+    }
+    a->from = (int)(low / ONE < pixels ? low / ONE : pixels - 1);
+    a->to = (int)((high + ONE - 1) / ONE);
+    a->to = a->to > a->from ? a->to : a->from + 1;
+    a->used = 0;
+    int shift = 0;
+    while (((support / ONE + 1) * support) >> shift >= (int64_t)1 << SUM_BITS) {
+        shift++;
+    }
+    for (int i = 0; i < size; i++) {
+        int64_t centre = low + span * (2 * (int64_t)i + 1) / (2 * (int64_t)size);
+        weigh(a, mirror ? size - 1 - i : i, centre, support, shift);
+    }
+    return STK_OK;
+}
+
+stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, uint8_t *out,
+                               stk_error *err) {
+    if (job->size < 1 || job->size > MAX_SIZE) {
+        return STK_FAIL(err, STK_ERR_USAGE, "cannot scale a picture to %d px: 1 to %d is possible",
+                        job->size, MAX_SIZE);
+    }
+    for (size_t i = 0; r->kernels == NULL; i++) {
+        r->kernels = stk_resample_kernel_list[i]->is_here() ? stk_resample_kernel_list[i] : NULL;
+    }
+    r->size = job->size;
+    r->out = out;
+    r->mirror_y = job->mirror_y;
+    r->next = 0;
+    r->rows = 0;
+    r->waiting = 0;
+    stk_status status = make_axis(&r->across, job->crop.x, job->crop.width, job->width, job->size,
+                                  job->mirror_x, err);
+    if (status == STK_OK) {
+        status =
+            make_axis(&r->down, job->crop.y, job->crop.height, job->height, job->size, false, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    r->first_row = 0;
+    /* Taps beyond the last pixel have the weight 0, but what they read must be there. */
+    r->middle_values =
+        3 * (size_t)(r->across.to - r->across.from + r->across.taps) + 2 * STK_KERNEL_SLACK;
+    size_t bytes = 2 * r->middle_values * sizeof *r->middle;
+    if (!make_room((void **)&r->middle, &r->middle_room, bytes)) {
+        return STK_FAIL_MEMORY(err, "scaling a picture");
+    }
+    memset(r->middle, 0, bytes);
+    return STK_OK;
+}
+
+stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err) {
+    r->column = column;
+    r->stride = 3 * (size_t)width;
+    r->most_rows = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    /* One row more, which an odd number of rows may read with the weight 0. */
+    size_t bytes = (size_t)(r->most_rows + 1) * r->stride + STK_KERNEL_SLACK;
+    return make_room((void **)&r->window, &r->window_bytes, bytes)
+               ? STK_OK
+               : STK_FAIL_MEMORY(err, "scaling a picture");
+}
+
+uint8_t *stk_resampler_room(stk_resampler *r, int count) {
+    assert(count <= STK_RESAMPLE_ROWS);
+    if (r->rows + count > r->most_rows) {
+        int needed = r->next < r->size ? r->down.first[r->next] : r->first_row + r->rows;
+        int gone = needed - r->first_row < r->rows ? needed - r->first_row : r->rows;
+        memmove(r->window, r->window + (size_t)gone * r->stride,
+                (size_t)(r->rows - gone) * r->stride);
+        r->first_row += gone;
+        r->rows -= gone;
+    }
+    return r->window + (size_t)r->rows * r->stride;
+}
+
+static uint8_t *output_row(const stk_resampler *r, int row) {
+    return r->out + 3 * (size_t)r->size * (size_t)(r->mirror_y ? r->size - 1 - row : row);
+}
+
+/* Makes one middle row; the second one of a pair completes two output rows. */
+static void make_row(stk_resampler *r) {
+    const stk_axis *down = &r->down;
+    const stk_axis *across = &r->across;
+    int16_t *second = r->middle + r->middle_values;
+    const uint8_t *rows = r->window + (size_t)(down->first[r->next] - r->first_row) * r->stride +
+                          3 * (size_t)(across->from - r->column);
+    r->kernels->down(rows, r->stride, down->weights + (size_t)r->next * (size_t)down->taps,
+                     (down->count[r->next] + 1) / 2 * 2, 3 * (size_t)(across->to - across->from),
+                     r->waiting == 0 ? r->middle : second);
+    r->waiting++;
+    r->next++;
+    if (r->waiting == 2 || r->next == r->size) {
+        bool pair = r->waiting == 2;
+        uint8_t *last = output_row(r, r->next - 1);
+        r->kernels->across(r->middle, pair ? second : r->middle, across->first, across->weights,
+                           across->taps, across->used, r->size,
+                           pair ? output_row(r, r->next - 2) : last, last);
+        r->waiting = 0;
+    }
+}
+
+void stk_resampler_take(stk_resampler *r, int count) {
+    r->rows += count;
+    while (r->next < r->size &&
+           r->down.first[r->next] + r->down.count[r->next] <= r->first_row + r->rows) {
+        make_row(r);
+    }
+}
+
+void stk_resampler_free(stk_resampler *r) {
+    free_axis(&r->across);
+    free_axis(&r->down);
+    stk_mem_free(r->window);
+    stk_mem_free(r->middle);
+    memset(r, 0, sizeof *r);
+}

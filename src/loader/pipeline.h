@@ -1,0 +1,124 @@
+/*
+ * pipeline.h - inside the loader room: one loader, and the steps of a sample's way.
+ *
+ * The way of a sample: a place of a batch becomes a task (issue), its bytes are read (storage's
+ * reader), a worker decodes them into the batch's slot (workers.c), the last one completes the
+ * batch, the consumer takes it (loader.c) and gives the slot back. Everything marked `lock` is
+ * guarded by the one lock of the loader, which is never held while reading or decoding.
+ */
+#ifndef STK_LOADER_PIPELINE_H
+#define STK_LOADER_PIPELINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "loader/loader.h"
+#include "loader/sampler.h"
+#include "loader/tuner.h"
+#include "storage/reader.h"
+
+typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
+
+/* One batch's memory. It has one owner at a time: workers, queue, consumer. */
+typedef struct slot {
+    stk_batch batch;  /* what the consumer sees; its arrays are the ones below */
+    uint64_t number;  /* of the batch, counted over all epochs; lock */
+    slot_state state; /* lock */
+    size_t missing;   /* samples not there yet; lock */
+    uint8_t *images;  /* from config.memory; NULL until the slot is first used */
+    int *labels;      /* owned, as the next two */
+    size_t *samples;
+    bool *bad;
+} slot;
+
+/* A sample on its way into a slot. */
+typedef struct task {
+    stk_read read;     /* first, so that a read leads to its task */
+    uint64_t batch;    /* counted over all epochs */
+    size_t place;      /* in the batch */
+    size_t position;   /* of the sample in the loader's list */
+    struct task *next; /* in the list it is in; lock */
+} task;
+
+typedef struct worker {
+    stk_loader *loader;
+    pthread_t thread;
+    int index;
+    stk_workbench *bench; /* owned */
+    stk_bytes bytes;      /* owned: of a sample that takes a bad one's place */
+} worker;
+
+typedef struct bad_sample {
+    size_t position;
+    char *reason; /* owned */
+} bad_sample;
+
+struct stk_loader {
+    stk_loader_config config;
+    stk_dataset *dataset; /* owned; NULL unless opened on a folder */
+    stk_split split;      /* what config.indices refers to then */
+    stk_sampler *sampler;
+    stk_reader *reader;
+    size_t places;      /* samples of an epoch */
+    size_t per_epoch;   /* batches of an epoch */
+    size_t image_bytes; /* of one sample in a batch */
+    pthread_mutex_t lock;
+    pthread_cond_t work;   /* for workers: a task is ready, or the loader ends */
+    pthread_cond_t parked; /* for workers that are not wanted now */
+    pthread_cond_t ready;  /* for the consumer and for seek */
+    bool quit;             /* lock */
+    bool paused;           /* nothing is issued or taken: seek is at work; lock */
+    stk_error failure;     /* what ended the loader; lock */
+
+    slot *slots; /* owned; config.most_slots of them */
+    slot **ring; /* owned: (most_slots); batch b is in the slot at b mod most_slots; lock */
+    uint64_t issue_batch; /* the next place to become a task; lock */
+    size_t issue_place;   /* lock */
+    uint64_t next_batch;  /* for the consumer; lock */
+
+    task *tasks;        /* owned; all there are */
+    task *free_tasks;   /* lock */
+    task *ready_tasks;  /* read and not taken by a worker yet, in order; lock */
+    size_t window;      /* tasks that may be under way; lock */
+    size_t under_way;   /* tasks between issue and the end of decoding; lock */
+    size_t ready_bytes; /* lock */
+    double mean_bytes;  /* of the reads so far; lock */
+
+    worker *workers;       /* owned; config.most_workers of them */
+    int started;           /* threads that run; lock */
+    pthread_mutex_t heavy; /* held while a picture that needs much memory is decoded */
+
+    bad_sample *bad;                          /* owned; lock */
+    size_t bad_count, bad_capacity, bad_told; /* lock */
+    uint8_t *is_bad; /* owned: (count), 1 once a position is in `bad`; lock */
+
+    stk_tuner tuner; /* consumer only, as are the next two */
+    int64_t sampled_ns;
+    stk_loader_counters sampled;
+
+    /* Counters: written by their owners, read by anybody. */
+    atomic_int wanted;     /* workers with an index below this work, the others are parked */
+    atomic_int slot_count; /* slots in use; grows */
+    atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns;
+    atomic_ullong read_wait_ns, slot_wait_ns, wait_ns;
+    atomic_ullong in_flight, reads_ready, batches_ready;
+};
+
+/* workers.c */
+
+/* Starts threads until `wanted` run; lock. */
+STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
+
+/* Makes tasks of as many places as slots, window and memory allow, and has them read; lock. */
+void stk_workers_issue(stk_loader *l);
+
+/* The reader's callback. */
+void stk_workers_read_done(void *user, stk_read *read);
+
+/* Remembers what ends the loader, and wakes everybody; lock. */
+void stk_loader_fail(stk_loader *l, const stk_error *why);
+
+const stk_sample *stk_loader_sample(const stk_loader *l, size_t position);
+bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * sampler.h - which sample stands at which place of which epoch.
+ *
+ * A pure function of (seed, epoch, place): any place of any epoch can be asked for at once, from
+ * any thread, without going there step by step. Places are those of one machine of `world`; the
+ * machines' shares do not overlap (natural sampling) or are drawn independently (the others).
+ */
+#ifndef STK_LOADER_SAMPLER_H
+#define STK_LOADER_SAMPLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+typedef enum stk_sampling {
+    STK_SAMPLING_NATURAL,  /* every sample once per epoch */
+    STK_SAMPLING_BALANCED, /* every class equally often */
+    STK_SAMPLING_SQRT,     /* classes in proportion to the square root of their size */
+    STK_SAMPLING_WEIGHTED  /* samples in proportion to weights that are given */
+} stk_sampling;
+
+typedef struct stk_sampler_config {
+    size_t count;          /* samples, 1 or more; positions are 0 .. count-1 */
+    const int *labels;     /* (count), borrowed for the call; balanced and sqrt only */
+    const double *weights; /* (count), borrowed for the call; weighted only */
+    stk_sampling sampling;
+    bool shuffle; /* natural sampling: a new order in every epoch */
+    uint64_t seed;
+    size_t rank;       /* 0 .. world-1 */
+    size_t world;      /* 0 means 1 */
+    bool equal_shares; /* leave out what cannot be shared evenly */
+} stk_sampler_config;
+
+typedef struct stk_sampler stk_sampler;
+
+STK_CHECKED stk_status stk_sampler_new(stk_sampler **sampler, const stk_sampler_config *config,
+                                       stk_error *err);
+void stk_sampler_free(stk_sampler *sampler);
+
+/* Places in an epoch of this machine. */
+size_t stk_sampler_count(const stk_sampler *sampler);
+
+/* The position of the sample at a place, 0 .. stk_sampler_count()-1. */
+size_t stk_sampler_at(const stk_sampler *sampler, uint64_t epoch, size_t place);
+
+#endif

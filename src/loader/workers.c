@@ -1,0 +1,402 @@
+/* workers.c - tasks, and the threads that decode them into slots. */
+#include "loader/pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
+#define PATIENCE_NS 2000000
+
+/* Reads keep their memory for the next picture unless it was an unusually large one. */
+#define KEEP_BYTES ((size_t)1 << 20)
+
+/* How much one read moves the estimate of their size. */
+#define SIZE_WEIGHT 0.05
+
+const stk_sample *stk_loader_sample(const stk_loader *l, size_t position) {
+    return &l->config.samples[l->config.indices != NULL ? l->config.indices[position] : position];
+}
+
+bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch) {
+    return l->config.epochs > 0 && batch >= l->config.epochs * l->per_epoch;
+}
+
+void stk_loader_fail(stk_loader *l, const stk_error *why) {
+    l->failure = l->failure.status == STK_OK ? *why : l->failure;
+    pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(&l->parked);
+    pthread_cond_broadcast(&l->ready);
+}
+
+static void drop_task(stk_loader *l, task *t) {
+    if (t->read.bytes.capacity > KEEP_BYTES) {
+        stk_bytes_free(&t->read.bytes);
+    }
+    t->next = l->free_tasks;
+    l->free_tasks = t;
+    l->under_way--;
+    if (l->paused) {
+        pthread_cond_broadcast(&l->ready);
+    }
+}
+
+/* ---- issue ---- */
+
+/* Memory of a slot that is used for the first time; what was had before a failure stays. */
+static bool equip(const stk_loader *l, slot *s) {
+    const stk_loader_memory *memory = &l->config.memory;
+    size_t batch = l->config.batch;
+    size_t bytes = batch * l->image_bytes;
+    s->images = memory->take != NULL ? memory->take(memory->user, bytes) : stk_mem_aligned(bytes);
+    s->labels = stk_mem_new(batch, sizeof *s->labels);
+    s->samples = stk_mem_new(batch, sizeof *s->samples);
+    s->bad = stk_mem_new(batch, sizeof *s->bad);
+    s->batch =
+        (stk_batch){.images = s->images, .labels = s->labels, .samples = s->samples, .bad = s->bad};
+    return s->images != NULL && s->labels != NULL && s->samples != NULL && s->bad != NULL;
+}
+
+/* A slot that nobody has; NULL when there is none. */
+static slot *find_free_slot(stk_loader *l) {
+    slot *s = NULL;
+    for (int i = 0; i < atomic_load(&l->slot_count) && s == NULL; i++) {
+        s = l->slots[i].state == SLOT_FREE ? &l->slots[i] : NULL;
+    }
+    if (s != NULL && s->images == NULL && !equip(l, s)) {
+        stk_error err = {0};
+        (void)STK_FAIL_MEMORY(&err, "batches; a smaller --loader-memory may help");
+        stk_loader_fail(l, &err);
+        return NULL;
+    }
+    return s;
+}
+
+static void begin_batch(stk_loader *l, slot *s) {
+    uint64_t batch = l->issue_batch;
+    size_t index = (size_t)(batch % l->per_epoch);
+    size_t left = l->places - index * l->config.batch;
+    s->state = SLOT_FILLING;
+    s->number = batch;
+    s->missing = left < l->config.batch ? left : l->config.batch;
+    s->batch.count = s->missing;
+    s->batch.epoch = batch / l->per_epoch;
+    s->batch.index = index;
+    l->ring[batch % (uint64_t)l->config.plan.most_slots] = s;
+}
+
+/* Whether one more picture may be read ahead; some always may, or nothing would move. */
+static bool has_room(const stk_loader *l) {
+    double held = (double)l->ready_bytes + l->mean_bytes * (double)(atomic_load(&l->in_flight) + 1);
+    return l->free_tasks != NULL && l->under_way < l->window &&
+           (l->under_way < (size_t)atomic_load(&l->wanted) ||
+            held < (double)l->config.plan.read_memory);
+}
+
+/* Where a task goes that has its bytes, or never will: in order. */
+static void make_ready(stk_loader *l, task *t) {
+    task **at = &l->ready_tasks;
+    while (*at != NULL &&
+           ((*at)->batch < t->batch || ((*at)->batch == t->batch && (*at)->place < t->place))) {
+        at = &(*at)->next;
+    }
+    t->next = *at;
+    *at = t;
+    l->ready_bytes += t->read.bytes.size;
+    atomic_fetch_add(&l->reads_ready, 1);
+    pthread_cond_signal(&l->work);
+}
+
+void stk_workers_issue(stk_loader *l) {
+    while (!l->quit && !l->paused && l->failure.status == STK_OK &&
+           !stk_loader_is_past_end(l, l->issue_batch) && has_room(l)) {
+        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.plan.most_slots];
+        if (l->issue_place == 0) {
+            s = find_free_slot(l);
+            if (s == NULL) {
+                return;
+            }
+            begin_batch(l, s);
+        }
+        task *t = l->free_tasks;
+        l->free_tasks = t->next;
+        l->under_way++;
+        t->batch = l->issue_batch;
+        t->place = l->issue_place++;
+        t->position =
+            stk_sampler_at(l->sampler, s->batch.epoch, s->batch.index * l->config.batch + t->place);
+        if (l->issue_place == s->batch.count) {
+            l->issue_batch++;
+            l->issue_place = 0;
+        }
+        t->read.path = stk_loader_sample(l, t->position)->path;
+        if (t->read.path != NULL) {
+            atomic_fetch_add(&l->in_flight, 1);
+            stk_reader_submit(l->reader, &t->read);
+        } else {
+            t->read.bytes.size = 0;
+            make_ready(l, t);
+        }
+    }
+}
+
+void stk_workers_read_done(void *user, stk_read *read) {
+    stk_loader *l = user;
+    task *t = (task *)(void *)read;
+    atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
+    pthread_mutex_lock(&l->lock);
+    atomic_fetch_sub(&l->in_flight, 1);
+    if (read->error.status == STK_OK) {
+        double size = (double)read->bytes.size;
+        atomic_fetch_add(&l->read_bytes, read->bytes.size);
+        l->mean_bytes += (l->mean_bytes > 0 ? SIZE_WEIGHT : 1) * (size - l->mean_bytes);
+    } else {
+        read->bytes.size = 0;
+    }
+    if (l->paused) {
+        drop_task(l, t);
+    } else {
+        make_ready(l, t);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- decode ---- */
+
+/* Takes the lock. Whether it was new does not matter; lack of memory ends the loader. */
+static stk_status remember_bad(stk_loader *l, size_t position, const char *reason, stk_error *err) {
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&l->lock);
+    if (l->is_bad[position] == 0) {
+        bad_sample *grown =
+            stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
+        char *copy = stk_mem_strdup(reason);
+        l->bad = grown != NULL ? grown : l->bad;
+        if (grown == NULL || copy == NULL) {
+            stk_mem_free(copy);
+            status = STK_FAIL_MEMORY(err, "the list of bad images");
+        } else {
+            l->bad[l->bad_count++] = (bad_sample){position, copy};
+            l->is_bad[position] = 1;
+            atomic_store(&l->bads, l->bad_count);
+        }
+    }
+    if (status == STK_OK && l->config.stop_after_bad > 0 &&
+        l->bad_count >= l->config.stop_after_bad) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%zu of %zu images cannot be used, more than --max-bad allows; the first "
+                          "is %s: %s; repair or remove them, or raise --max-bad",
+                          l->bad_count, l->config.count,
+                          stk_loader_sample(l, l->bad[0].position)->path, l->bad[0].reason);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/*
+ * Decodes the bytes of a sample into `out`; *good tells whether they were a picture. Memory running
+ * out is not the picture's fault and an error, as is one bad picture too many.
+ */
+static stk_status decode(worker *w, const task *t, size_t position, const stk_bytes *bytes,
+                         stk_error *why, uint8_t *out, bool *good, stk_error *err) {
+    stk_loader *l = w->loader;
+    *good = false;
+    if (why->status == STK_OK) {
+        size_t world = l->config.world > 0 ? l->config.world : 1;
+        uint64_t place = (t->batch % l->per_epoch) * l->config.batch + t->place;
+        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->per_epoch,
+                                   place * world + l->config.rank);
+        int64_t start = stk_clock_ns();
+        int64_t augment_ns = 0;
+        *good = stk_transform_apply(w->bench, &l->config.transform, bytes->data, bytes->size, rng,
+                                    out, &augment_ns, why) == STK_OK;
+        atomic_fetch_add(&l->decode_ns, (uint64_t)(stk_clock_ns() - start - augment_ns));
+        atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);
+    }
+    if (*good) {
+        atomic_fetch_add(&l->images, 1);
+        return STK_OK;
+    }
+    if (why->status == STK_ERR_MEMORY || why->status == STK_ERR_INTERNAL) {
+        return STK_FAIL(err, why->status, "%s", why->message);
+    }
+    return remember_bad(l, position, why->message, err);
+}
+
+/* Reads a sample that takes the place of a bad one. Only bad samples make workers read. */
+static void read_substitute(worker *w, const char *path, stk_error *why) {
+    stk_loader *l = w->loader;
+    int64_t start = stk_clock_ns();
+    if (stk_storage_read(l->config.root, path, &w->bytes, why) == STK_OK) {
+        atomic_fetch_add(&l->read_bytes, w->bytes.size);
+    }
+    atomic_fetch_add(&l->read_ns, (uint64_t)(stk_clock_ns() - start));
+}
+
+/*
+ * Fills a task's place. In training a bad sample is replaced by the one behind it in the epoch's
+ * order, and so on; when all of them are bad there is nothing to train on.
+ */
+static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
+    stk_loader *l = w->loader;
+    uint8_t *out = s->images + t->place * l->image_bytes;
+    size_t first = s->batch.index * l->config.batch + t->place;
+    size_t tries = l->config.replace_bad ? l->places : 1;
+    bool good = false;
+    for (size_t i = 0; i < tries && !good; i++) {
+        size_t position = i == 0
+                              ? t->position
+                              : stk_sampler_at(l->sampler, s->batch.epoch, (first + i) % l->places);
+        const stk_sample *sample = stk_loader_sample(l, position);
+        stk_error why = i == 0 ? t->read.error : (stk_error){0};
+        s->labels[t->place] = sample->label;
+        s->samples[t->place] = (size_t)(sample - l->config.samples);
+        if (sample->path == NULL) {
+            continue;
+        }
+        if (i > 0) {
+            read_substitute(w, sample->path, &why);
+        }
+        stk_status status =
+            decode(w, t, position, i == 0 ? &t->read.bytes : &w->bytes, &why, out, &good, err);
+        if (status != STK_OK) {
+            return status;
+        }
+    }
+    s->bad[t->place] = !good;
+    if (good) {
+        return STK_OK;
+    }
+    memset(out, 0, l->image_bytes);
+    if (l->config.replace_bad) {
+        const char *path = stk_loader_sample(l, 0)->path;
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "none of the %zu training images can be read; the first is %s",
+                        l->config.count, path != NULL ? path : "missing");
+    }
+    return STK_OK;
+}
+
+/* ---- threads ---- */
+
+static task *take_ready(stk_loader *l) {
+    task *t = l->paused ? NULL : l->ready_tasks;
+    if (t != NULL) {
+        l->ready_tasks = t->next;
+        l->ready_bytes -= t->read.bytes.size;
+        atomic_fetch_sub(&l->reads_ready, 1);
+    }
+    return t;
+}
+
+/* Waits until there may be a task; whose fault the waiting is goes to the counters. */
+static void wait_for_task(stk_loader *l) {
+    bool reading = atomic_load(&l->in_flight) > 0;
+    bool ended = stk_loader_is_past_end(l, l->issue_batch);
+    int64_t start = stk_clock_ns();
+    if (reading) {
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        int64_t ns = end.tv_nsec + (int64_t)PATIENCE_NS;
+        end.tv_sec += ns / 1000000000;
+        end.tv_nsec = ns % 1000000000;
+        if (pthread_cond_timedwait(&l->work, &l->lock, &end) == ETIMEDOUT &&
+            l->ready_tasks == NULL && atomic_load(&l->in_flight) > 0) {
+            l->window = 2 * l->window < l->config.plan.most_reads ? 2 * l->window
+                                                                  : l->config.plan.most_reads;
+            stk_workers_issue(l);
+            stk_reader_hurry(l->reader);
+        }
+    } else {
+        pthread_cond_wait(&l->work, &l->lock);
+    }
+    uint64_t waited = (uint64_t)(stk_clock_ns() - start);
+    if (reading) {
+        atomic_fetch_add(&l->read_wait_ns, waited);
+    } else if (!ended) {
+        atomic_fetch_add(&l->slot_wait_ns, waited);
+    }
+}
+
+static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, const stk_error *err) {
+    if (status != STK_OK) { /* the batch stays incomplete: nobody must get it */
+        stk_loader_fail(l, err);
+    } else if (--s->missing == 0 && !l->paused) {
+        s->state = SLOT_READY;
+        atomic_fetch_add(&l->batches_ready, 1);
+        pthread_cond_broadcast(&l->ready);
+    }
+    drop_task(l, t);
+    /* Not for every task: handing over several at a time wakes fewer threads. */
+    if (l->under_way <= l->window - l->window / 4) {
+        stk_workers_issue(l);
+    }
+}
+
+static void *work(void *argument) {
+    worker *w = argument;
+    stk_loader *l = w->loader;
+    pthread_mutex_lock(&l->lock);
+    while (!l->quit && l->failure.status == STK_OK) {
+        if (w->index >= atomic_load(&l->wanted)) {
+            pthread_cond_signal(&l->work); /* what woke this one is another's work */
+            pthread_cond_wait(&l->parked, &l->lock);
+            continue;
+        }
+        task *t = take_ready(l);
+        if (t == NULL) {
+            wait_for_task(l);
+            continue;
+        }
+        slot *s = l->ring[t->batch % (uint64_t)l->config.plan.most_slots];
+        stk_error err = {0};
+        pthread_mutex_unlock(&l->lock);
+        stk_status status = fill(w, t, s, &err);
+        pthread_mutex_lock(&l->lock);
+        finish_task(l, t, s, status, &err);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* One picture that needs much memory at a time; one that needs more than allowed never. */
+static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
+    stk_loader *l = user;
+    uint64_t most = l->config.plan.picture_memory;
+    if (most > 0 && bytes > most) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "decoding it takes %llu MB of memory, --loader-memory allows %llu; scale "
+                        "the picture down",
+                        (unsigned long long)(bytes >> 20), (unsigned long long)(most >> 20));
+    }
+    pthread_mutex_lock(&l->heavy);
+    return STK_OK;
+}
+
+static void leave_heavy(void *user) {
+    stk_loader *l = user;
+    pthread_mutex_unlock(&l->heavy);
+}
+
+stk_status stk_workers_start(stk_loader *l, stk_error *err) {
+    while (l->started < atomic_load(&l->wanted)) {
+        worker *w = &l->workers[l->started];
+        stk_heavy_gate gate = {.user = l, .enter = enter_heavy, .leave = leave_heavy};
+        w->loader = l;
+        w->index = l->started;
+        stk_status status = w->bench == NULL ? stk_workbench_new(&w->bench, &gate, err) : STK_OK;
+        if (status != STK_OK) {
+            return status;
+        }
+        int failed = pthread_create(&w->thread, NULL, work, w);
+        if (failed != 0) {
+            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start %d loader threads: %s",
+                            atomic_load(&l->wanted), strerror(failed));
+        }
+        l->started++;
+    }
+    return STK_OK;
+}
