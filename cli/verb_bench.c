@@ -33,6 +33,8 @@ static const struct {
     NUMBER(ceiling_share),
     COUNT(cores),
     NUMBER(cores_busy),
+    NUMBER(images_per_cpu_second),
+    NUMBER(decode_only_per_cpu_second),
     COUNT(readers),
     COUNT(slots),
     COUNT(samples),
@@ -93,6 +95,8 @@ static void print_loader_text(const stk_loader_figures *f) {
            f->cores == 1 ? "" : "s", f->cores_busy);
     printf("decode only   %.0f images/s per core; the loader reaches %.0f %% of it\n",
            f->decode_only_per_second_per_core, f->ceiling_share * 100);
+    printf("by cpu time   %.0f images/s, decode only %.0f\n", f->images_per_cpu_second,
+           f->decode_only_per_cpu_second);
     printf("per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
            f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
     printf("memory        %s resident\n", memory);

@@ -39,13 +39,13 @@ const cli_verb *cli_find(const cli_verb *const *verbs, const char *word) {
 
 int cli_unknown(const cli_verb *const *verbs, const char *word) {
     const char *names[MAX_VERBS];
-    char above[64]; /* the word before those of this list, and a blank; or nothing */
+    char above[64] = ""; /* the word before those of this list, and a blank; or nothing */
     size_t count = 0;
     for (; verbs[count] != NULL && count < MAX_VERBS; count++) {
+        const char *name = verbs[count]->name;
         names[count] = cli_word(verbs[count]);
+        snprintf(above, sizeof above, "%.*s", (int)(names[count] - name), name);
     }
-    snprintf(above, sizeof above, "%.*s", (int)(cli_word(verbs[0]) - verbs[0]->name),
-             verbs[0]->name);
     const char *nearest = stk_str_nearest(word, names, count);
     fprintf(stderr, "stoker: there is no verb '%s%s'", above, word);
     if (nearest != NULL) {

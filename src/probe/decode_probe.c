@@ -60,7 +60,7 @@ static void decode_slice(void *context, size_t task, int thread) {
     stk_decode_probe *probe = context;
     share mine = {0};
     int64_t start = stk_clock_ns();
-    int64_t now = start;
+    int64_t now;
     size_t bad = 0; /* in a row */
     (void)thread;
     do {
@@ -125,7 +125,7 @@ void stk_decode_probe_close(stk_decode_probe *probe) {
     if (probe == NULL) {
         return;
     }
-    for (size_t i = 0; i < probe->count; i++) {
+    for (size_t i = 0; probe->files != NULL && i < probe->count; i++) {
         stk_mem_free(probe->files[i].bytes);
     }
     stk_pool_free(probe->pool);

@@ -56,6 +56,7 @@ typedef struct loader_probe {
     double cpu_seconds;        /* of slices: processor time of the process */
     stk_loader_counters spent; /* in slices: only read_ns, decode_ns, augment_ns, read_wait_ns */
     stk_decode_tally decoded;
+    double decode_cpu_seconds; /* processor time of decode-only slices */
 } loader_probe;
 
 static int64_t resident_bytes(void) {
@@ -261,10 +262,12 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
         double took = 0;
         status = loader_slice(p, slice_s, &took, err);
         stk_loader_stats(p->loader, &counters);
+        double cpu = processor_seconds();
         if (status == STK_OK) {
             status = stk_decode_probe_run(p->decoder, usable_cores(p, counters.workers), took,
                                           p->stop, &p->decoded, err);
         }
+        p->decode_cpu_seconds += processor_seconds() - cpu;
         status = status == STK_OK ? check_stop(p, err) : status;
     } while (status == STK_OK && p->seconds < seconds);
     return status;
@@ -288,6 +291,8 @@ static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     f->slots = now.slots;
     f->cores = usable_cores(p, now.workers);
     f->cores_busy = p->cpu_seconds / p->seconds;
+    f->images_per_cpu_second = images / p->cpu_seconds;
+    f->decode_only_per_cpu_second = (double)p->decoded.images / p->decode_cpu_seconds;
     f->samples = (int64_t)info.samples;
     f->batch = (int64_t)info.batch;
     f->img_size = info.size;

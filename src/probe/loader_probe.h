@@ -26,6 +26,9 @@ typedef struct stk_loader_figures {
     int64_t slots;         /* batches that the ring holds, at the end */
     int64_t cores;         /* that the workers can use: no more than there are */
     double cores_busy;     /* processor time per second: less than cores when others use them */
+    /* The same rates by processor time: a neighbour on the machine disturbs these little. */
+    double images_per_cpu_second;
+    double decode_only_per_cpu_second;
     int64_t samples;       /* of the loader's data */
     int64_t batch;         /* pictures of a full one */
     int64_t img_size;      /* px */

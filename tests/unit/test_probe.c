@@ -181,7 +181,9 @@ static void check_figures(const stk_loader_figures *f, int64_t samples) {
     CHECK(is_rate(f->first_batch_ms));
     CHECK(is_rate(f->seconds));
     CHECK(is_rate(f->decode_seconds));
-    CHECK(is_time(f->cores_busy));
+    CHECK(is_rate(f->cores_busy));
+    CHECK(is_rate(f->images_per_cpu_second));
+    CHECK(is_rate(f->decode_only_per_cpu_second));
     CHECK(is_time(f->read_us));
     CHECK(is_time(f->decode_us));
     CHECK(is_time(f->augment_us));
