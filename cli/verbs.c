@@ -41,7 +41,7 @@ int cli_unknown(const cli_verb *const *verbs, const char *word) {
     const char *names[MAX_VERBS];
     char above[64] = ""; /* the word before those of this list, and a blank; or nothing */
     size_t count = 0;
-    for (; verbs[count] != NULL && count < MAX_VERBS; count++) {
+    for (; count < MAX_VERBS && verbs[count] != NULL; count++) {
         const char *name = verbs[count]->name;
         names[count] = cli_word(verbs[count]);
         snprintf(above, sizeof above, "%.*s", (int)(names[count] - name), name);
