@@ -6,23 +6,41 @@
 
 #include <stoker/job.h>
 
-/* A verb of the command line; `run` gets the words behind it and returns the exit code. */
+/*
+ * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may
+ * be two words: then the first is a verb without options that has subjects, each of which is a verb
+ * in this sense with both words as its name.
+ */
 typedef struct cli_verb {
     const char *name;
     const char *summary; /* one line for `stoker --help` */
     const char *usage;   /* what stands behind `stoker NAME` */
     stk_status (*options)(stk_options **options, stk_error *err);
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
+    const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
 } cli_verb;
 
 extern const cli_verb cli_sample;
 extern const cli_verb cli_train;
 extern const cli_verb cli_predict;
+extern const cli_verb cli_bench;
 extern const cli_verb cli_completion;
 extern const cli_verb cli_help;
 
 /* All of them, ended by NULL, in the order of the help. */
 extern const cli_verb *const cli_verbs[];
+
+/* Number i of what can be run: each verb, or its subjects where it has some; NULL past the last. */
+const cli_verb *cli_command(size_t i);
+
+/* The last word of a verb's name, by which a list of verbs knows it. */
+const char *cli_word(const cli_verb *verb);
+
+/* The verb of a list that this word means, or NULL. */
+const cli_verb *cli_find(const cli_verb *const *verbs, const char *word);
+
+/* Says that a list has no such verb, and which is near; returns the exit code. */
+int cli_unknown(const cli_verb *const *verbs, const char *word);
 
 /* A command line that was read: options, words, and who is told what happens. */
 typedef struct cli_session {
@@ -46,8 +64,14 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
 int cli_close(cli_session *session, stk_status status, const stk_error *err);
 
 /*
- * A verb that is one job: reads the command line, runs the job, ends. A word without a flag is the
- * value of the option `word_means`: `stoker train pictures` says as clearly what is meant.
+ * A word without a flag is the value of the option `word_means`: `stoker train pictures` says as
+ * clearly what is meant.
+ */
+stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err);
+
+/*
+ * A verb that is one job: reads the command line, runs the job, ends. A word is taken as
+ * above.
  */
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,

@@ -6,23 +6,10 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu_blas.h"
-#include "base/str.h"
 #include "cli/cli.h"
 
-const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict,
+const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict, &cli_bench,
                                      &cli_completion, &cli_help,  NULL};
-
-static int unknown_verb(const char *word) {
-    const char *names[sizeof cli_verbs / sizeof *cli_verbs];
-    size_t count = 0;
-    for (; cli_verbs[count] != NULL; count++) {
-        names[count] = cli_verbs[count]->name;
-    }
-    const char *nearest = stk_str_nearest(word, names, count);
-    fprintf(stderr, "stoker: there is no verb '%s'%s%s; stoker --help lists them\n", word,
-            nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "");
-    return stk_status_exit_code(STK_ERR_USAGE);
-}
 
 /*
  * Some libraries can only be told at their loading how to be fast: start again with the hint in the
@@ -59,11 +46,10 @@ int main(int argc, char **argv) {
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         word = cli_help.name;
     }
-    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
-        if (strcmp(cli_verbs[i]->name, word) == 0) {
-            int exit_code = cli_verbs[i]->run(cli_verbs[i], argc - 2, argv + 2);
-            return cli_verbs[i]->options == NULL ? check_printed(exit_code) : exit_code;
-        }
+    const cli_verb *verb = cli_find(cli_verbs, word);
+    if (verb == NULL) {
+        return cli_unknown(cli_verbs, word);
     }
-    return unknown_verb(word);
+    int exit_code = verb->run(verb, argc - 2, argv + 2);
+    return verb->options == NULL ? check_printed(exit_code) : exit_code;
 }

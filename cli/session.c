@@ -50,6 +50,10 @@ int cli_print_help(const cli_verb *verb) {
     stk_error err = {0};
     stk_str text = {0};
     printf("usage: stoker %s %s\n\n%s\n", verb->name, verb->usage, verb->summary);
+    for (size_t i = 0; verb->subjects != NULL && verb->subjects[i] != NULL; i++) {
+        printf("%s  %-12s %s\n", i == 0 ? "\n" : "", cli_word(verb->subjects[i]),
+               verb->subjects[i]->summary);
+    }
     if (verb->options == NULL) {
         return 0;
     }
@@ -125,24 +129,28 @@ int cli_close(cli_session *session, stk_status status, const stk_error *err) {
     return stk_status_exit_code(status);
 }
 
+stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err) {
+    if (session->word_count == 0) {
+        return STK_OK;
+    }
+    if (stk_options_source(session->options, word_means) == STK_FROM_FLAG) {
+        return STK_FAIL(err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
+                        session->words[0], word_means,
+                        stk_options_get(session->options, word_means));
+    }
+    return stk_options_set(session->options, word_means, session->words[0], err);
+}
+
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err)) {
     cli_session session;
     stk_error err = {0};
-    stk_status status = STK_OK;
     int exit_code = 0;
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    if (session.word_count > 0 &&
-        stk_options_source(session.options, word_means) == STK_FROM_FLAG) {
-        status =
-            STK_FAIL(&err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
-                     session.words[0], word_means, stk_options_get(session.options, word_means));
-    } else if (session.word_count > 0) {
-        status = stk_options_set(session.options, word_means, session.words[0], &err);
-    }
+    stk_status status = cli_take_word(&session, word_means, &err);
     if (status == STK_OK) {
         status = job(session.options, &session.run, NULL, &err);
     }

@@ -37,9 +37,27 @@ static void print_word(void *user, const char *flag, const stk_option *option) {
 static void print_bash_choice(void *user, const char *flag, const stk_option *option) {
     const char *verb = user;
     if (option->choices != NULL) {
-        printf("        %s:%s) words='", verb, flag);
+        printf("        '%s:%s') words='", verb, flag);
         print_choices(option->choices);
         printf("' ;;\n");
+    }
+}
+
+/* Verbs of two words: the second is completed, and then both are the verb. */
+static void print_bash_subjects(void) {
+    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+        const cli_verb *const *subjects = cli_verbs[i]->subjects;
+        if (subjects == NULL) {
+            continue;
+        }
+        printf("    if [ \"$verb\" = %s ]; then\n"
+               "        verb=\"$verb ${COMP_WORDS[2]}\"\n"
+               "        [ \"$COMP_CWORD\" -ne 2 ] || words='--help",
+               cli_verbs[i]->name);
+        for (size_t s = 0; subjects[s] != NULL; s++) {
+            printf(" %s", cli_word(subjects[s]));
+        }
+        printf("'\n    fi\n");
     }
 }
 
@@ -47,6 +65,7 @@ static void print_bash_choice(void *user, const char *flag, const stk_option *op
 static void print_bash(void) {
     printf("_stoker() {\n"
            "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+           "    local verb=${COMP_WORDS[1]}\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
            "        words='");
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {
@@ -55,17 +74,18 @@ static void print_bash(void) {
     printf("--help --version'\n"
            "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
            "        return\n"
-           "    fi\n"
-           "    case ${COMP_WORDS[1]}:$before in\n");
-    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
-        each_flag(cli_verbs[i], print_bash_choice, (void *)(size_t)cli_verbs[i]->name);
+           "    fi\n");
+    print_bash_subjects();
+    printf("    case $verb:$before in\n");
+    for (size_t i = 0; cli_command(i) != NULL; i++) {
+        each_flag(cli_command(i), print_bash_choice, (void *)(size_t)cli_command(i)->name);
     }
     printf("    esac\n"
            "    if [ -z \"$words\" ] && [ \"${word#-}\" != \"$word\" ]; then\n"
-           "        case ${COMP_WORDS[1]} in\n");
-    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
-        printf("            %s) words='--help", cli_verbs[i]->name);
-        each_flag(cli_verbs[i], print_word, NULL);
+           "        case $verb in\n");
+    for (size_t i = 0; cli_command(i) != NULL; i++) {
+        printf("            '%s') words='--help", cli_command(i)->name);
+        each_flag(cli_command(i), print_word, NULL);
         printf("' ;;\n");
     }
     printf("        esac\n"
@@ -91,9 +111,19 @@ static void print_zsh(void) {
            "fi\n");
 }
 
+/* The condition under which a verb's flags are offered: all its words stand there. */
+static void print_fish_seen(const char *verb) {
+    size_t first = strcspn(verb, " ");
+    printf("__fish_seen_subcommand_from %.*s", (int)first, verb);
+    if (verb[first] == ' ') {
+        printf("; and __fish_seen_subcommand_from %s", verb + first + 1);
+    }
+}
+
 static void print_fish_flag(void *user, const char *flag, const stk_option *option) {
-    const char *verb = user;
-    printf("complete -c stoker -n '__fish_seen_subcommand_from %s' -l %s", verb, flag + 2);
+    printf("complete -c stoker -n '");
+    print_fish_seen(user);
+    printf("' -l %s", flag + 2);
     if (option->choices != NULL) {
         printf(" -x -a '");
         print_choices(option->choices);
@@ -108,11 +138,29 @@ static void print_fish_flag(void *user, const char *flag, const stk_option *opti
     printf("'\n");
 }
 
+/* The second words of a verb, offered as long as none of them stands there. */
+static void print_fish_subjects(const cli_verb *verb) {
+    for (size_t i = 0; verb->subjects[i] != NULL; i++) {
+        printf("complete -c stoker -n '__fish_seen_subcommand_from %s; and not "
+               "__fish_seen_subcommand_from",
+               verb->name);
+        for (size_t s = 0; verb->subjects[s] != NULL; s++) {
+            printf(" %s", cli_word(verb->subjects[s]));
+        }
+        printf("' -f -a %s -d '%s'\n", cli_word(verb->subjects[i]), verb->subjects[i]->summary);
+    }
+}
+
 static void print_fish(void) {
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {
         printf("complete -c stoker -n __fish_use_subcommand -f -a %s -d '%s'\n", cli_verbs[i]->name,
                cli_verbs[i]->summary);
-        each_flag(cli_verbs[i], print_fish_flag, (void *)(size_t)cli_verbs[i]->name);
+        if (cli_verbs[i]->subjects != NULL) {
+            print_fish_subjects(cli_verbs[i]);
+        }
+    }
+    for (size_t i = 0; cli_command(i) != NULL; i++) {
+        each_flag(cli_command(i), print_fish_flag, (void *)(size_t)cli_command(i)->name);
     }
 }
 

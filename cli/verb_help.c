@@ -24,20 +24,21 @@ static int print_markdown(void) {
     printf("# Options\n\nThis page is made from the option tables by `make docs`. Dashes and\n"
            "underscores are the same; every name and alias is a flag (`--name`) and a key of the\n"
            "YAML file that `--config` reads. A flag wins over the file.\n");
-    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
+    for (size_t i = 0; cli_command(i) != NULL; i++) {
+        const cli_verb *verb = cli_command(i);
         stk_options *options = NULL;
         stk_error err = {0};
         stk_str text = {0};
-        if (cli_verbs[i]->options == NULL) {
+        if (verb->options == NULL) {
             continue;
         }
-        if (cli_verbs[i]->options(&options, &err) != STK_OK) {
+        if (verb->options(&options, &err) != STK_OK) {
             cli_complain(err.message);
             return stk_status_exit_code(err.status);
         }
         stk_options_markdown(options, &text);
-        printf("\n## stoker %s\n\n`stoker %s %s`\n\n%s\n%s", cli_verbs[i]->name, cli_verbs[i]->name,
-               cli_verbs[i]->usage, cli_verbs[i]->summary, stk_str_text(&text));
+        printf("\n## stoker %s\n\n`stoker %s %s`\n\n%s\n%s", verb->name, verb->name, verb->usage,
+               verb->summary, stk_str_text(&text));
         stk_str_free(&text);
         stk_options_free(options);
     }
@@ -52,17 +53,20 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (strcmp(argv[0], "--markdown") == 0) {
         return print_markdown();
     }
-    for (size_t i = 0; cli_verbs[i] != NULL; i++) {
-        if (strcmp(cli_verbs[i]->name, argv[0]) == 0 && cli_verbs[i] != verb) {
-            return cli_print_help(cli_verbs[i]);
+    const cli_verb *const *list = cli_verbs;
+    const cli_verb *about = verb;
+    for (int i = 0; i < argc && list != NULL; i++) {
+        about = cli_find(list, argv[i]);
+        if (about == NULL) {
+            return cli_unknown(list, argv[i]);
         }
+        list = about->subjects;
     }
-    if (strcmp(argv[0], verb->name) == 0) {
+    if (about == verb) {
         print_overview();
         return 0;
     }
-    fprintf(stderr, "stoker: there is no verb '%s'; stoker help lists them\n", argv[0]);
-    return stk_status_exit_code(STK_ERR_USAGE);
+    return cli_print_help(about);
 }
 
 const cli_verb cli_help = {

@@ -44,6 +44,10 @@ void stk_image_free(stk_image *image);
 STK_CHECKED stk_status stk_image_encode_jpeg(const stk_image *image, int quality, uint8_t **bytes,
                                              size_t *size, stk_error *err);
 
+/* PNG bytes (freed with stk_mem_free), without loss. */
+STK_CHECKED stk_status stk_image_encode_png(const stk_image *image, uint8_t **bytes, size_t *size,
+                                            stk_error *err);
+
 /* A part of a picture in pixels; corners may lie between pixels. */
 typedef struct stk_crop {
     double x, y;

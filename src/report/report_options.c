@@ -16,7 +16,7 @@ static const stk_option output_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = offsetof(stk_output_options, json),
      .fallback = "false",
-     .help = "print events as JSON, one a line"},
+     .help = "print JSON, one object a line"},
 };
 
 const stk_option_table stk_output_option_table =

@@ -32,7 +32,7 @@ syntax fish --no-execute
 
 it "offers the verbs first"
 complete_as stoker ''
-for verb in sample train predict completion help; do
+for verb in sample train predict bench completion help; do
     expect_out "^$verb\$"
 done
 complete_as stoker tr
@@ -44,6 +44,19 @@ complete_as stoker train --bat
 expect_out '^--batch$'
 complete_as stoker sample --bat
 expect_no_out 'batch'
+
+it "offers the second word of a verb, and then its flags and their values"
+complete_as stoker bench ''
+expect_out '^loader$'
+expect_no_out 'batch'
+complete_as stoker bench loader --sh
+expect_out '^--sheet$'
+complete_as stoker bench loader --split ''
+expect_out '^val$'
+complete_as stoker bench nonsense --sh
+expect_no_out 'sheet'
+complete_as stoker train --sh
+expect_no_out 'sheet'
 
 it "offers the values of a flag that has a list of them"
 complete_as stoker train --metric ''

@@ -1,0 +1,104 @@
+/*
+ * encode_png.c - pixels to PNG, without loss.
+ *
+ * The bytes grow in memory of stk_mem and libpng takes its own from there too, so that a test can
+ * make it run out. libpng leaves by longjmp on errors; as in png.c, all that must be freed lives in
+ * the function above the one that calls setjmp.
+ */
+#include "image/image.h"
+
+#include <setjmp.h>
+
+#include <png.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+typedef struct png_writer {
+    png_structp png;
+    png_infop info;
+    const stk_image *image; /* borrowed */
+    stk_str out;            /* owned until handed over: the bytes so far */
+    bool no_memory;         /* a request for memory failed */
+    stk_status status;      /* why libpng was left */
+    stk_error *err;         /* borrowed */
+} png_writer;
+
+static png_voidp take_memory(png_structp png, png_alloc_size_t size) {
+    png_writer *writer = png_get_mem_ptr(png);
+    void *block = stk_mem_raw(size, 1);
+    writer->no_memory = writer->no_memory || block == NULL;
+    return block;
+}
+
+static void give_memory(png_structp png, png_voidp block) {
+    (void)png;
+    stk_mem_free(block);
+}
+
+static PNG_NORETURN void on_error(png_structp png, png_const_charp text) {
+    png_writer *writer = png_get_error_ptr(png);
+    writer->status = writer->no_memory
+                         ? STK_FAIL_MEMORY(writer->err, "encoding a PNG")
+                         : STK_FAIL(writer->err, STK_ERR_DATA, "cannot encode a PNG: %s", text);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text) {
+    (void)png;
+    (void)text;
+}
+
+static void append(png_structp png, png_bytep bytes, size_t length) {
+    png_writer *writer = png_get_io_ptr(png);
+    stk_str_append_bytes(&writer->out, bytes, length);
+    if (!stk_str_ok(&writer->out)) {
+        writer->no_memory = true;
+        png_error(png, "out of memory");
+    }
+}
+
+static void flush_nothing(png_structp png) {
+    (void)png;
+}
+
+static bool write_rows(png_writer *writer) {
+    png_structp png = writer->png;
+    const stk_image *image = writer->image;
+    if (setjmp(png_jmpbuf(png)) != 0) {
+        return false;
+    }
+    png_set_write_fn(png, writer, append, flush_nothing);
+    png_set_IHDR(png, writer->info, (png_uint_32)image->width, (png_uint_32)image->height, 8,
+                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, writer->info);
+    for (int y = 0; y < image->height; y++) {
+        png_write_row(png, image->pixels + (size_t)y * (size_t)image->width * 3);
+    }
+    png_write_end(png, writer->info);
+    return true;
+}
+
+stk_status stk_image_encode_png(const stk_image *image, uint8_t **bytes, size_t *size,
+                                stk_error *err) {
+    png_writer writer = {.image = image, .err = err};
+    writer.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &writer, on_error, on_warning,
+                                           &writer, take_memory, give_memory);
+    writer.info = writer.png != NULL ? png_create_info_struct(writer.png) : NULL;
+    stk_status status = STK_OK;
+    if (writer.info == NULL) {
+        status = STK_FAIL_MEMORY(err, "encoding a PNG");
+    } else if (!write_rows(&writer)) {
+        status = writer.status;
+    }
+    png_destroy_write_struct(&writer.png, &writer.info);
+    if (status == STK_OK) {
+        *size = writer.out.length;
+        *bytes = (uint8_t *)stk_str_take(&writer.out);
+        status = *bytes != NULL ? STK_OK : STK_FAIL_MEMORY(err, "encoding a PNG");
+    }
+    stk_str_free(&writer.out);
+    return status;
+}

@@ -1,0 +1,149 @@
+/*
+ * decode_probe.c - threads that decode files out of memory.
+ *
+ * Each thread takes the next file of the list when it is done with one, so that large and small
+ * pictures are spread evenly, and counts its own time up to the end of its last picture: nothing
+ * is lost or gained at the ends of a slice.
+ */
+#include "probe/decode_probe.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "image/image.h"
+#include "storage/storage.h"
+
+/* More files would show the same, and their memory must be had beside the loader's. */
+#define MAX_BYTES ((size_t)256 * 1024 * 1024)
+
+typedef struct file {
+    uint8_t *bytes; /* owned */
+    size_t size;
+    atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
+} file;
+
+/* What one task of a slice found; read when all are done. */
+typedef struct share {
+    uint64_t images;
+    int64_t ns;
+    bool no_memory;
+} share;
+
+struct stk_decode_probe {
+    file *files; /* owned */
+    size_t count;
+    share *shares; /* owned; one per thread */
+    stk_pool *pool;
+    atomic_size_t next;   /* file to take, modulo count */
+    int64_t until_ns;     /* end of the slice */
+    const stk_stop *stop; /* borrowed for the slice */
+};
+
+/* False when the picture cannot be used; then it is not tried again, unless memory was short. */
+static bool decode_one(file *f, bool *no_memory) {
+    stk_image image = {0};
+    stk_error why = {0};
+    if (stk_image_decode(f->bytes, f->size, &image, &why) == STK_OK) {
+        stk_image_free(&image);
+        return true;
+    }
+    *no_memory = why.status == STK_ERR_MEMORY;
+    atomic_store(&f->bad, !*no_memory);
+    return false;
+}
+
+static void decode_slice(void *context, size_t task, int thread) {
+    stk_decode_probe *probe = context;
+    share mine = {0};
+    int64_t start = stk_clock_ns();
+    int64_t now;
+    size_t bad = 0; /* in a row */
+    (void)thread;
+    do {
+        file *f = &probe->files[atomic_fetch_add(&probe->next, 1) % probe->count];
+        if (!atomic_load(&f->bad) && decode_one(f, &mine.no_memory)) {
+            mine.images++;
+            bad = 0;
+        } else {
+            bad++;
+        }
+        now = stk_clock_ns();
+    } while (now < probe->until_ns && bad < probe->count && !mine.no_memory &&
+             stk_stop_asked(probe->stop) == STK_STOP_NONE);
+    mine.ns = now - start;
+    probe->shares[task] = mine;
+}
+
+static stk_status read_files(stk_decode_probe *probe, const char *root, const char *const *paths,
+                             size_t count, stk_error *err) {
+    stk_error why = {0};
+    size_t total = 0;
+    for (size_t i = 0; i < count && total < MAX_BYTES; i++) {
+        file *f = &probe->files[probe->count];
+        stk_error_clear(&why);
+        if (stk_storage_read(root, paths[i], &f->bytes, &f->size, &why) == STK_OK) {
+            total += f->size;
+            probe->count++;
+        } else if (why.status == STK_ERR_MEMORY) {
+            return STK_FAIL(err, why.status, "%s", why.message);
+        }
+    }
+    return probe->count > 0 ? STK_OK
+                            : STK_FAIL(err, STK_ERR_DATA,
+                                       "none of the pictures that the loader showed can be read "
+                                       "again; the last reason: %s",
+                                       why.message);
+}
+
+stk_status stk_decode_probe_open(stk_decode_probe **out, const char *root, const char *const *paths,
+                                 size_t count, int threads, stk_error *err) {
+    stk_decode_probe *probe = stk_mem_new(1, sizeof *probe);
+    stk_status status = STK_OK;
+    if (probe == NULL) {
+        return STK_FAIL_MEMORY(err, "pictures to decode");
+    }
+    probe->files = stk_mem_new(count, sizeof *probe->files);
+    probe->shares = stk_mem_new((size_t)threads, sizeof *probe->shares);
+    if (probe->files == NULL || probe->shares == NULL) {
+        status = STK_FAIL_MEMORY(err, "pictures to decode");
+    }
+    status = status == STK_OK ? read_files(probe, root, paths, count, err) : status;
+    status = status == STK_OK ? stk_pool_new(&probe->pool, threads, err) : status;
+    if (status != STK_OK) {
+        stk_decode_probe_close(probe);
+        return status;
+    }
+    *out = probe;
+    return STK_OK;
+}
+
+void stk_decode_probe_close(stk_decode_probe *probe) {
+    if (probe == NULL) {
+        return;
+    }
+    for (size_t i = 0; probe->files != NULL && i < probe->count; i++) {
+        stk_mem_free(probe->files[i].bytes);
+    }
+    stk_pool_free(probe->pool);
+    stk_mem_free(probe->files);
+    stk_mem_free(probe->shares);
+    stk_mem_free(probe);
+}
+
+stk_status stk_decode_probe_run(stk_decode_probe *probe, int threads, double seconds,
+                                const stk_stop *stop, stk_decode_tally *tally, stk_error *err) {
+    bool no_memory = false;
+    probe->until_ns = stk_clock_ns() + (int64_t)(seconds * 1e9);
+    probe->stop = stop;
+    stk_pool_run(probe->pool, (size_t)threads, decode_slice, probe);
+    for (int i = 0; i < threads; i++) {
+        tally->images += probe->shares[i].images;
+        tally->thread_seconds += (double)probe->shares[i].ns * 1e-9;
+        no_memory = no_memory || probe->shares[i].no_memory;
+    }
+    return no_memory ? STK_FAIL_MEMORY(err, "decoding pictures") : STK_OK;
+}

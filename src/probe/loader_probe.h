@@ -1,0 +1,53 @@
+/*
+ * loader_probe.h - how fast a loader is, held against the decode-only ceiling of the same run.
+ *
+ * The loader is opened from options as anybody opens it (stoker/loader.h) and consumed by somebody
+ * who gives every batch back at once. Threads: measure one thing at a time in a process, since
+ * memory and processor time are the process's.
+ */
+#ifndef STK_PROBE_LOADER_PROBE_H
+#define STK_PROBE_LOADER_PROBE_H
+
+#include <stdint.h>
+
+#include <stoker/loader.h>
+#include <stoker/stop.h>
+
+/* Rates are of the loader's slices unless they say decode_only. */
+typedef struct stk_loader_figures {
+    double images_per_second;
+    double images_per_second_per_core;
+    double decode_only_per_second_per_core; /* whole pictures out of memory, on as many threads */
+    double ceiling_share;                   /* the loader's rate per core over decode only's */
+    double first_batch_ms; /* from before the loader was opened to a batch in hand */
+    int64_t rss_bytes;     /* most that was resident before decode-only began */
+    int64_t workers;       /* threads that decode, at the end */
+    int64_t readers;       /* threads that read, at the end */
+    int64_t slots;         /* batches that the ring holds, at the end */
+    int64_t cores;         /* that the workers can use: no more than there are */
+    double cores_busy;     /* processor time per second: less than cores when others use them */
+    /* The same rates by processor time: a neighbour on the machine disturbs these little. */
+    double images_per_cpu_second;
+    double decode_only_per_cpu_second;
+    int64_t samples;       /* of the loader's data */
+    int64_t batch;         /* pictures of a full one */
+    int64_t img_size;      /* px */
+    int64_t images;        /* that were counted */
+    double seconds;        /* that they took */
+    int64_t decode_images; /* the same for decode only */
+    double decode_seconds; /* summed over threads */
+    double read_us;        /* per picture, as the loader counts: storage */
+    double decode_us;      /* decoding and scaling */
+    double augment_us;     /* what comes behind them */
+    double read_wait_us;   /* a worker had no bytes */
+    int64_t bad;           /* pictures that could not be used */
+} stk_loader_figures;
+
+/*
+ * Opens a loader from the options and measures it until its slices last `seconds` together, which
+ * must be above 0. A request to stop gives STK_ERR_STOPPED.
+ */
+STK_CHECKED stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,
+                                        stk_loader_figures *figures, stk_error *err);
+
+#endif

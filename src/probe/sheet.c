@@ -1,0 +1,192 @@
+/*
+ * sheet.c - choosing pictures for a contact sheet and drawing their views.
+ *
+ * The views come from the same call that the loader makes. A picture that cannot be used gives its
+ * row to the one behind it in the list.
+ */
+#include "probe/sheet.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "dataset/dataset.h"
+#include "loader/feed.h"
+#include "storage/storage.h"
+
+/* Evaluation resizes to 256 and keeps the centre of 224, or the same share at other sizes. */
+#define CENTRE_SHARE 0.875
+
+typedef struct sheet_maker {
+    const stk_dataset *dataset; /* borrowed */
+    const stk_sample_list *list;
+    stk_transform centre;
+    stk_transform training;
+    uint64_t seed;
+    uint8_t *view;    /* owned: (size, size, 3) */
+    stk_image *sheet; /* borrowed */
+} sheet_maker;
+
+/* The pictures that the options mean; a folder without classes counts as a whole. */
+static stk_status open_dataset(stk_dataset **dataset, const stk_dataset_options *given,
+                               stk_error *err) {
+    stk_events nobody = {0};
+    stk_error first = {0};
+    stk_status status = stk_dataset_open(dataset, given, &nobody, &first);
+    if (status == STK_ERR_DATA &&
+        stk_dataset_open_images(dataset, given, &nobody, NULL) == STK_OK) {
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", first.message);
+}
+
+static const stk_sample_list *choose_list(const stk_dataset *dataset, int split) {
+    const stk_sample_list *list = &dataset->train;
+    if (split == STK_FEED_TEST) {
+        list = &dataset->test;
+    } else if (split == STK_FEED_VAL && dataset->val.count > 0) {
+        list = &dataset->val;
+    }
+    return list->count > 0 ? list : &dataset->test;
+}
+
+/* The place in the list where the search for a row's picture begins. */
+static size_t choose_sample(const sheet_maker *m, size_t row, size_t rows) {
+    size_t classes = (size_t)m->dataset->class_count;
+    if (classes == 0 || m->list->items[0].label < 0) {
+        return row * m->list->count / rows;
+    }
+    /* More rows than classes: a class comes again with another of its pictures. */
+    size_t label = classes >= rows ? row * classes / rows : row % classes;
+    size_t wanted = classes >= rows ? 0 : row / classes;
+    size_t found = 0;
+    for (size_t i = 0; i < m->list->count; i++) {
+        if ((size_t)m->list->items[i].label == label) {
+            found = i;
+            if (wanted-- == 0) {
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+/* One view into its place of the sheet. */
+static stk_status draw_view(sheet_maker *m, const uint8_t *bytes, size_t size, size_t sample,
+                            size_t row, size_t column, stk_error *err) {
+    const stk_transform *transform = column == 0 ? &m->centre : &m->training;
+    uint64_t epoch = column == 0 ? 0 : column - 1;
+    stk_rng rng = stk_rng_make(m->seed, STK_RNG_AUGMENT, epoch, sample);
+    size_t side = (size_t)transform->size;
+    size_t row_bytes = (size_t)m->sheet->width * 3;
+    size_t x = STK_SHEET_GAP_PX + column * (side + STK_SHEET_GAP_PX);
+    size_t y = STK_SHEET_GAP_PX + row * (side + STK_SHEET_GAP_PX);
+    stk_status status = stk_transform_apply(transform, bytes, size, rng, m->view, err);
+    for (size_t i = 0; i < side && status == STK_OK; i++) {
+        memcpy(m->sheet->pixels + (y + i) * row_bytes + x * 3, m->view + i * side * 3, side * 3);
+    }
+    return status;
+}
+
+static stk_status draw_sample(sheet_maker *m, size_t sample, size_t row, stk_error *err) {
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    const char *path = m->list->items[sample].path;
+    if (path == NULL) {
+        return STK_FAIL(err, STK_ERR_DATA, "the picture of a row is missing");
+    }
+    stk_status status = stk_storage_read(m->dataset->root, path, &bytes, &size, err);
+    for (size_t column = 0; column <= STK_SHEET_VIEWS && status == STK_OK; column++) {
+        status = draw_view(m, bytes, size, sample, row, column, err);
+    }
+    stk_mem_free(bytes);
+    return status;
+}
+
+/* The first picture that can be used, from the chosen one on, around the list. */
+static stk_status draw_row(sheet_maker *m, size_t row, size_t rows, const stk_stop *stop,
+                           stk_error *err) {
+    stk_error why = {0};
+    size_t first = choose_sample(m, row, rows);
+    for (size_t i = 0; i < m->list->count; i++) {
+        if (stk_stop_asked(stop) != STK_STOP_NONE) {
+            return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the sheet was drawn");
+        }
+        stk_error_clear(&why);
+        stk_status status = draw_sample(m, (first + i) % m->list->count, row, &why);
+        if (status == STK_OK || status == STK_ERR_MEMORY) {
+            return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+        }
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "cannot draw a sheet: none of the %zu pictures in %s can be used; the last "
+                    "reason: %s",
+                    m->list->count, m->dataset->root, why.message);
+}
+
+static stk_status new_sheet(stk_image *sheet, size_t rows, int64_t side_px, stk_error *err) {
+    int64_t cell = side_px + STK_SHEET_GAP_PX;
+    int64_t width = (STK_SHEET_VIEWS + 1) * cell + STK_SHEET_GAP_PX;
+    int64_t height = (int64_t)rows * cell + STK_SHEET_GAP_PX;
+    if (width * height > STK_IMAGE_MAX_PIXELS) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "a sheet of pictures of %lld pixels a side would be too large; pass a "
+                        "smaller --img-size",
+                        (long long)side_px);
+    }
+    stk_status status = stk_image_new(sheet, (int)width, (int)height, err);
+    if (status == STK_OK) {
+        memset(sheet->pixels, 255, (size_t)width * (size_t)height * 3);
+    }
+    return status;
+}
+
+stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image *sheet,
+                          stk_error *err) {
+    const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
+    const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
+    const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
+    stk_dataset *dataset = NULL;
+    stk_image drawn = {0};
+    int side = (int)feed->img_size;
+    sheet_maker m = {.centre = {.size = side, .crop_fraction = CENTRE_SHARE},
+                     .training = {.size = side, .train = true, .augment = *augment},
+                     .seed = (uint64_t)feed->seed,
+                     .sheet = &drawn};
+    size_t rows = 0;
+    stk_status status = open_dataset(&dataset, data, err);
+    if (status == STK_OK) {
+        m.dataset = dataset;
+        m.list = choose_list(dataset, feed->split);
+        rows = m.list->count < STK_SHEET_ROWS ? m.list->count : STK_SHEET_ROWS;
+        m.view = stk_mem_raw((size_t)side * (size_t)side, 3);
+        status = rows == 0        ? STK_FAIL(err, STK_ERR_DATA, "%s has no pictures", dataset->root)
+                 : m.view == NULL ? STK_FAIL_MEMORY(err, "the sheet")
+                                  : new_sheet(&drawn, rows, side, err);
+    }
+    for (size_t row = 0; row < rows && status == STK_OK; row++) {
+        status = draw_row(&m, row, rows, stop, err);
+    }
+    stk_mem_free(m.view);
+    stk_dataset_free(dataset);
+    if (status != STK_OK) {
+        stk_image_free(&drawn);
+        return status;
+    }
+    *sheet = drawn;
+    return STK_OK;
+}
+
+stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const char *path,
+                           stk_error *err) {
+    stk_image sheet = {0};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    stk_status status = stk_sheet_draw(options, stop, &sheet, err);
+    status = status == STK_OK ? stk_image_encode_png(&sheet, &bytes, &size, err) : status;
+    status = status == STK_OK ? stk_file_write(path, bytes, size, err) : status;
+    stk_image_free(&sheet);
+    stk_mem_free(bytes);
+    return status;
+}

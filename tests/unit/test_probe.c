@@ -1,0 +1,454 @@
+/* test_probe.c - measuring a loader, the decode-only ceiling, the contact sheet and its PNG. */
+#include "check.h"
+#include "image_files.h"
+#include "small_pictures.h"
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "probe/decode_probe.h"
+#include "probe/loader_probe.h"
+#include "probe/probe_options.h"
+#include "probe/sheet.h"
+
+#define CLASSES 3
+#define PER_CLASS 10
+#define SIDE 16
+
+/* A data set of class folders, c0/p0.jpg and so on. */
+static void make_classes(char *root, size_t size) {
+    stk_error err = {0};
+    snprintf(root, size, "%s", check_folder());
+    for (int i = 0; i < CLASSES * PER_CLASS; i++) {
+        char path[320];
+        snprintf(path, sizeof path, "%s/c%d", root, i % CLASSES);
+        must(stk_dir_make(path, &err), &err);
+        snprintf(path, sizeof path, "%s/c%d/p%d.jpg", root, i % CLASSES, i / CLASSES);
+        write_picture(path, i % CLASSES, i / CLASSES);
+    }
+}
+
+static const char *shared_classes(void) {
+    static char root[256];
+    if (root[0] == '\0') {
+        make_classes(root, sizeof root);
+    }
+    return root;
+}
+
+static stk_options *options_for(const char *root) {
+    static const char *const given[][2] = {{"batch", "8"}, {"img-size", "16"}, {"workers", "2"}};
+    stk_error err = {0};
+    stk_options *options = NULL;
+    must(stk_options_for_bench_loader(&options, &err), &err);
+    must(stk_options_set(options, "data", root, &err), &err);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        must(stk_options_set(options, given[i][0], given[i][1], &err), &err);
+    }
+    return options;
+}
+
+/* ---- PNG ---- */
+
+static void check_round_trip(int width, int height) {
+    stk_error err = {0};
+    stk_image image = noise(width, height, (uint64_t)width);
+    stk_image again = {0};
+    blob png = {0};
+    REQUIRE_OK(stk_image_encode_png(&image, &png.bytes, &png.size, &err), &err);
+    REQUIRE_OK(stk_image_decode(png.bytes, png.size, &again, &err), &err);
+    CHECK_INT(again.width, width);
+    CHECK_INT(again.height, height);
+    CHECK(memcmp(image.pixels, again.pixels, (size_t)width * (size_t)height * 3) == 0);
+    free_blob(&png);
+    stk_image_free(&image);
+    stk_image_free(&again);
+}
+
+static void png_keeps_every_pixel(void) {
+    check_round_trip(1, 1);
+    check_round_trip(37, 21);
+    check_round_trip(1, 300);
+    check_round_trip(640, 3);
+}
+
+/* libpng refuses rows of more than a million pixels, by longjmp. */
+static void png_tells_what_libpng_refuses(void) {
+    stk_error err = {0};
+    stk_image wide = noise(1000001, 1, 1);
+    blob png = {0};
+    CHECK_INT(stk_image_encode_png(&wide, &png.bytes, &png.size, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "cannot encode a PNG");
+    CHECK(png.bytes == NULL);
+    stk_image_free(&wide);
+}
+
+static void png_survives_lack_of_memory(void) {
+    stk_image image = noise(50, 40, 1);
+    stk_status status = STK_ERR_MEMORY;
+    int64_t requests = 0;
+    for (; status != STK_OK && requests < 1000; requests++) {
+        stk_error err = {0};
+        blob png = {0};
+        stk_mem_fail_after(requests);
+        status = stk_image_encode_png(&image, &png.bytes, &png.size, &err);
+        stk_mem_fail_after(-1);
+        if (status != STK_OK) {
+            CHECK_INT(status, STK_ERR_MEMORY);
+            CHECK_CONTAINS(err.message, "memory");
+        }
+        free_blob(&png);
+    }
+    CHECK_INT(status, STK_OK);
+    CHECK(requests > 3);
+    stk_image_free(&image);
+}
+
+/* ---- decode only ---- */
+
+static const char *const some_paths[] = {"c0/p0.jpg", "c1/p1.jpg", "c2/gone.jpg", "c2/p3.jpg"};
+
+static void decodes_what_can_be_read(void) {
+    stk_error err = {0};
+    stk_decode_probe *probe = NULL;
+    stk_decode_tally tally = {0};
+    REQUIRE_OK(stk_decode_probe_open(&probe, shared_classes(), some_paths, 4, 2, &err), &err);
+    REQUIRE_OK(stk_decode_probe_run(probe, 2, 0.01, NULL, &tally, &err), &err);
+    CHECK(tally.images >= 2); /* each thread has decoded one at least */
+    CHECK(tally.thread_seconds > 0);
+    stk_decode_tally before = tally;
+    REQUIRE_OK(stk_decode_probe_run(probe, 1, 0, NULL, &tally, &err), &err);
+    CHECK_INT(tally.images, before.images + 1);
+    CHECK(tally.thread_seconds > before.thread_seconds);
+    stk_decode_probe_close(probe);
+    stk_decode_probe_close(NULL);
+}
+
+static void does_not_count_bad_pictures(void) {
+    stk_error err = {0};
+    stk_decode_probe *probe = NULL;
+    stk_decode_tally tally = {0};
+    const char *root = check_folder();
+    const char *const paths[] = {"a.jpg", "b.jpg"};
+    write_text(root, "a.jpg", "no picture");
+    write_text(root, "b.jpg", "none either");
+    REQUIRE_OK(stk_decode_probe_open(&probe, root, paths, 2, 1, &err), &err);
+    REQUIRE_OK(stk_decode_probe_run(probe, 1, 3600, NULL, &tally, &err), &err); /* ends at once */
+    CHECK_INT(tally.images, 0);
+    stk_decode_probe_close(probe);
+    probe = NULL;
+    CHECK_INT(stk_decode_probe_open(&probe, shared_classes(), some_paths + 2, 1, 1, &err),
+              STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "gone.jpg");
+}
+
+static void decoding_survives_lack_of_memory(void) {
+    stk_status status = STK_ERR_MEMORY;
+    for (int64_t requests = 0; status != STK_OK && requests < 1000; requests++) {
+        stk_error err = {0};
+        stk_decode_probe *probe = NULL;
+        stk_decode_tally tally = {0};
+        const char *root = shared_classes();
+        stk_mem_fail_after(requests);
+        status = stk_decode_probe_open(&probe, root, some_paths, 4, 2, &err);
+        status = status == STK_OK ? stk_decode_probe_run(probe, 2, 0, NULL, &tally, &err) : status;
+        stk_mem_fail_after(-1);
+        stk_decode_probe_close(probe);
+        if (status != STK_OK) {
+            CHECK_INT(status, STK_ERR_MEMORY);
+            CHECK_CONTAINS(err.message, "memory");
+        }
+    }
+    CHECK_INT(status, STK_OK);
+}
+
+/* ---- the loader ---- */
+
+static bool is_rate(double value) {
+    return isfinite(value) && value > 0;
+}
+
+static bool is_time(double value) {
+    return isfinite(value) && value >= 0;
+}
+
+static void check_figures(const stk_loader_figures *f, int64_t samples) {
+    CHECK(is_rate(f->images_per_second));
+    CHECK(is_rate(f->images_per_second_per_core));
+    CHECK(is_rate(f->decode_only_per_second_per_core));
+    CHECK(is_rate(f->ceiling_share));
+    CHECK(is_rate(f->first_batch_ms));
+    CHECK(is_rate(f->seconds));
+    CHECK(is_rate(f->decode_seconds));
+    CHECK(is_rate(f->cores_busy));
+    CHECK(is_rate(f->images_per_cpu_second));
+    CHECK(is_rate(f->decode_only_per_cpu_second));
+    CHECK(is_time(f->read_us));
+    CHECK(is_time(f->decode_us));
+    CHECK(is_time(f->augment_us));
+    CHECK(is_time(f->read_wait_us));
+    CHECK(f->rss_bytes > 100000);
+    CHECK(f->images > 0);
+    CHECK(f->decode_images > 0);
+    CHECK_INT(f->workers, 2);
+    CHECK(f->readers >= 0);
+    CHECK(f->slots >= 2);
+    CHECK(f->cores >= 1 && f->cores <= 2);
+    CHECK_INT(f->samples, samples);
+    CHECK_INT(f->batch, 8);
+    CHECK_INT(f->img_size, SIDE);
+    CHECK_NEAR(f->images_per_second * f->seconds, f->images, 1e-6 * (double)f->images);
+    CHECK_NEAR(f->ceiling_share * f->decode_only_per_second_per_core, f->images_per_second_per_core,
+               1e-6 * f->images_per_second_per_core);
+}
+
+static void measures_a_loader(void) {
+    stk_error err = {0};
+    stk_loader_figures figures = {0};
+    stk_options *options = options_for(shared_classes());
+    REQUIRE_OK(stk_probe_loader(options, 0.2, NULL, &figures, &err), &err);
+    check_figures(&figures, CLASSES * PER_CLASS);
+    CHECK(figures.seconds >= 0.2);
+    CHECK_INT(figures.bad, 0);
+    stk_options_free(options);
+}
+
+static void measures_a_stream_that_ends(void) {
+    stk_error err = {0};
+    stk_loader_figures figures = {0};
+    stk_options *options = options_for(shared_classes());
+    must(stk_options_set(options, "epochs", "1", &err), &err);
+    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, &figures, &err), &err);
+    check_figures(&figures, CLASSES * PER_CLASS);
+    stk_options_free(options);
+}
+
+static void measures_around_a_bad_picture(void) {
+    char root[256];
+    char path[320];
+    stk_error err = {0};
+    stk_loader_figures figures = {0};
+    make_classes(root, sizeof root);
+    snprintf(path, sizeof path, "%s/c1", root);
+    write_text(path, "text.jpg", "this is no picture");
+    stk_options *options = options_for(root);
+    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, &figures, &err), &err);
+    check_figures(&figures, CLASSES * PER_CLASS + 1);
+    CHECK_INT(figures.bad, 1);
+    stk_options_free(options);
+}
+
+static void refuses_what_cannot_be_measured(void) {
+    stk_error err = {0};
+    stk_loader_figures figures = {0};
+    stk_options *options = options_for("/nonexistent");
+    CHECK_INT(stk_probe_loader(options, 0.1, NULL, &figures, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "/nonexistent");
+    stk_options_free(options);
+
+    char root[256];
+    char path[320];
+    stk_error bad = {0};
+    snprintf(root, sizeof root, "%s", check_folder());
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/c%d", root, i);
+        must(stk_dir_make(path, &err), &err);
+        write_text(path, "a.jpg", "no picture");
+        write_text(path, "b.jpg", "no picture");
+    }
+    options = options_for(root);
+    CHECK_INT(stk_probe_loader(options, 0.1, NULL, &figures, &bad), STK_ERR_DATA);
+    CHECK(bad.message[0] != '\0');
+    stk_options_free(options);
+}
+
+static void ends_when_asked(void) {
+    stk_error err = {0};
+    stk_loader_figures figures = {0};
+    stk_stop stop = {0};
+    stk_options *options = options_for(shared_classes());
+    stk_image sheet = {0};
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    CHECK_INT(stk_probe_loader(options, 3600, &stop, &figures, &err), STK_ERR_STOPPED);
+    stk_error_clear(&err);
+    CHECK_INT(stk_sheet_draw(options, &stop, &sheet, &err), STK_ERR_STOPPED);
+    CHECK(sheet.pixels == NULL);
+    stk_options_free(options);
+}
+
+static void measuring_survives_lack_of_memory(void) {
+    static const int64_t requests[] = {0, 1, 3, 10, 30, 100};
+    stk_options *options = options_for(shared_classes());
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        stk_error err = {0};
+        stk_loader_figures figures = {0};
+        stk_mem_fail_after(requests[i]);
+        stk_status status = stk_probe_loader(options, 0.01, NULL, &figures, &err);
+        stk_mem_fail_after(-1);
+        CHECK_INT(status, STK_ERR_MEMORY);
+    }
+    stk_options_free(options);
+}
+
+/* ---- the sheet ---- */
+
+static const uint8_t *sheet_pixel(const stk_image *sheet, int row, int column, int x, int y) {
+    int cell = SIDE + STK_SHEET_GAP_PX;
+    return pixel(sheet, STK_SHEET_GAP_PX + column * cell + x, STK_SHEET_GAP_PX + row * cell + y);
+}
+
+static bool same_views(const stk_image *a, int row_a, int column_a, const stk_image *b, int row_b,
+                       int column_b) {
+    for (int y = 0; y < SIDE; y++) {
+        if (memcmp(sheet_pixel(a, row_a, column_a, 0, y), sheet_pixel(b, row_b, column_b, 0, y),
+                   (size_t)SIDE * 3) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_white_between(const stk_image *sheet) {
+    int cell = SIDE + STK_SHEET_GAP_PX;
+    for (int y = 0; y < sheet->height; y++) {
+        for (int x = 0; x < sheet->width; x++) {
+            const uint8_t *p = pixel(sheet, x, y);
+            bool gap = x % cell < STK_SHEET_GAP_PX || y % cell < STK_SHEET_GAP_PX;
+            if (gap && (p[0] != 255 || p[1] != 255 || p[2] != 255)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void check_sheet_size(const stk_image *sheet, int rows) {
+    int cell = SIDE + STK_SHEET_GAP_PX;
+    CHECK_INT(sheet->width, (STK_SHEET_VIEWS + 1) * cell + STK_SHEET_GAP_PX);
+    CHECK_INT(sheet->height, rows * cell + STK_SHEET_GAP_PX);
+}
+
+static void draws_rows_of_views(void) {
+    stk_error err = {0};
+    stk_image sheet = {0};
+    stk_image again = {0};
+    stk_options *options = options_for(shared_classes());
+    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, &again, &err), &err);
+    check_sheet_size(&sheet, STK_SHEET_ROWS);
+    check_sheet_size(&again, STK_SHEET_ROWS);
+    CHECK(is_white_between(&sheet));
+    CHECK(memcmp(sheet.pixels, again.pixels, (size_t)sheet.width * (size_t)sheet.height * 3) == 0);
+    for (int row = 0; row < STK_SHEET_ROWS; row++) {
+        /* Classes come in turn: each has a colour that leads. */
+        const uint8_t *middle = sheet_pixel(&sheet, row, 0, SIDE / 2, SIDE / 2);
+        int lead = middle[0] > middle[1] ? (middle[0] > middle[2] ? 0 : 2)
+                                         : (middle[1] > middle[2] ? 1 : 2);
+        CHECK_INT(lead, row % CLASSES);
+        for (int column = 1; column <= STK_SHEET_VIEWS; column++) {
+            CHECK(!same_views(&sheet, row, column - 1, &sheet, row, column));
+        }
+        CHECK(row < CLASSES || !same_views(&sheet, row, 0, &sheet, row - CLASSES, 0));
+    }
+    stk_image_free(&again);
+    must(stk_options_set(options, "seed", "5", &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, &again, &err), &err);
+    CHECK(same_views(&sheet, 0, 0, &again, 0, 0));
+    CHECK(!same_views(&sheet, 0, 1, &again, 0, 1));
+    stk_image_free(&sheet);
+    stk_image_free(&again);
+    stk_options_free(options);
+}
+
+static void writes_a_sheet_that_reads_again(void) {
+    stk_error err = {0};
+    stk_image sheet = {0};
+    stk_image again = {0};
+    char *bytes = NULL;
+    size_t size = 0;
+    char path[320];
+    stk_options *options = options_for(shared_classes());
+    snprintf(path, sizeof path, "%s/sheet.png", check_folder());
+    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
+    REQUIRE_OK(stk_sheet_write(options, NULL, path, &err), &err);
+    REQUIRE_OK(stk_file_read(path, 0, &bytes, &size, &err), &err);
+    REQUIRE_OK(stk_image_decode((const uint8_t *)bytes, size, &again, &err), &err);
+    check_sheet_size(&again, STK_SHEET_ROWS);
+    CHECK(memcmp(sheet.pixels, again.pixels, (size_t)sheet.width * (size_t)sheet.height * 3) == 0);
+    stk_mem_free(bytes);
+    stk_image_free(&sheet);
+    stk_image_free(&again);
+    CHECK_INT(stk_sheet_write(options, NULL, "/nonexistent/sheet.png", &err), STK_ERR_STORAGE);
+    stk_options_free(options);
+}
+
+/* A folder of two pictures and no classes, one of them bad; then a folder of none at all. */
+static void draws_what_there_is(void) {
+    char root[256];
+    char path[320];
+    stk_error err = {0};
+    stk_image sheet = {0};
+    snprintf(root, sizeof root, "%s", check_folder());
+    stk_options *options = options_for(root);
+    write_text(root, "a.jpg", "no picture");
+    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "none of the 1 pictures");
+    stk_error_clear(&err);
+    snprintf(path, sizeof path, "%s/b.jpg", root);
+    write_picture(path, 1, 1);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
+    check_sheet_size(&sheet, 2);
+    CHECK(same_views(&sheet, 0, 0, &sheet, 1, 0)); /* the good one stands in both rows */
+    stk_image_free(&sheet);
+    must(stk_options_set(options, "data", "/nonexistent", &err), &err);
+    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "/nonexistent");
+    stk_error_clear(&err);
+    must(stk_options_set(options, "data", shared_classes(), &err), &err);
+    must(stk_options_set(options, "img-size", "4096", &err), &err);
+    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "--img-size");
+    stk_options_free(options);
+}
+
+static void drawing_survives_lack_of_memory(void) {
+    char path[320];
+    stk_status status = STK_ERR_MEMORY;
+    stk_options *options = options_for(shared_classes());
+    snprintf(path, sizeof path, "%s/sheet.png", check_folder());
+    for (int64_t requests = 0; status != STK_OK && requests < 5000; requests += 3) {
+        stk_error err = {0};
+        stk_mem_fail_after(requests);
+        status = stk_sheet_write(options, NULL, path, &err);
+        stk_mem_fail_after(-1);
+        if (status != STK_OK) {
+            CHECK_INT(status, STK_ERR_MEMORY);
+            CHECK(!stk_path_is_file(path));
+        }
+    }
+    CHECK_INT(status, STK_OK);
+    CHECK(stk_path_is_file(path));
+    stk_options_free(options);
+}
+
+static const check_test tests[] = {
+    TEST(png_keeps_every_pixel),
+    TEST(png_tells_what_libpng_refuses),
+    TEST(png_survives_lack_of_memory),
+    TEST(decodes_what_can_be_read),
+    TEST(does_not_count_bad_pictures),
+    TEST(decoding_survives_lack_of_memory),
+    TEST(measures_a_loader),
+    TEST(measures_a_stream_that_ends),
+    TEST(measures_around_a_bad_picture),
+    TEST(refuses_what_cannot_be_measured),
+    TEST(ends_when_asked),
+    TEST(measuring_survives_lack_of_memory),
+    TEST(draws_rows_of_views),
+    TEST(writes_a_sheet_that_reads_again),
+    TEST(draws_what_there_is),
+    TEST(drawing_survives_lack_of_memory),
+};
+
+CHECK_MAIN(tests)
