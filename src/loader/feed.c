@@ -13,9 +13,6 @@
 #include "loader/feed.h"
 #include "loader/pipeline.h"
 
-/* Evaluation keeps this share of the short side, as most of timm's models ask for. */
-#define CROP_FRACTION 0.875
-
 #define FIELD(name) offsetof(stk_feed_options, name)
 
 static const stk_option options[] = {
@@ -96,126 +93,112 @@ stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
     return stk_options_new(out, "loader", tables, sizeof tables / sizeof *tables, err);
 }
 
-/* What a feed is made of; handed to the loader in the end. */
-typedef struct feed {
-    const stk_dataset_options *data;
-    const stk_feed_options *feed;
-    const stk_loader_options *loader;
-    const stk_augment_options *augment;
-    stk_dataset *dataset;
-    stk_split split;
-    const stk_sample_list *list; /* of the data set */
-    const size_t *indices;       /* into the list; NULL: all of it */
-    size_t count;
-} feed;
-
 /* Class folders or a Kaggle folder; where it is neither, every picture below it will do. */
-static stk_status open_dataset(feed *f, stk_error *err) {
+static stk_status open_dataset(stk_dataset **dataset, const stk_dataset_options *data, bool any,
+                               stk_error *err) {
     stk_error why = {0};
-    stk_status status = stk_dataset_open(&f->dataset, f->data, NULL, &why);
-    if (status == STK_ERR_DATA && f->feed->split == STK_FEED_ALL) {
-        stk_error other = {0};
-        if (stk_dataset_open_images(&f->dataset, f->data, NULL, &other) == STK_OK) {
-            return STK_OK;
-        }
+    stk_status status = stk_dataset_open(dataset, data, NULL, &why);
+    if (status == STK_ERR_DATA && any &&
+        stk_dataset_open_images(dataset, data, NULL, NULL) == STK_OK) {
+        return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
-static stk_status choose_samples(feed *f, stk_error *err) {
+static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
+                         const stk_feed_options *feed, stk_error *err) {
     const stk_dataset *d = f->dataset;
-    bool whole = f->feed->split == STK_FEED_ALL;
-    if (whole || f->feed->split == STK_FEED_TEST) {
+    bool whole = feed->split == STK_FEED_ALL;
+    if (whole || feed->split == STK_FEED_TEST) {
         f->list = whole && d->train.count > 0 ? &d->train : &d->test;
         f->count = f->list->count;
     } else {
-        stk_status status = stk_dataset_split(d, f->data->val_fraction, 1, 0,
-                                              (uint64_t)f->feed->seed, &f->split, err);
+        stk_status status =
+            stk_dataset_split(d, data->val_fraction, 1, 0, (uint64_t)feed->seed, &f->split, err);
         if (status != STK_OK) {
             return status;
         }
-        bool val = f->feed->split == STK_FEED_VAL;
+        bool val = feed->split == STK_FEED_VAL;
         bool given = val && d->val.count > 0;
         f->list = given ? &d->val : &d->train;
         f->indices = given ? NULL : val ? f->split.val : f->split.train;
         f->count = given ? d->val.count : val ? f->split.val_count : f->split.train_count;
     }
-    if (f->count == 0) {
-        return STK_FAIL(err, STK_ERR_DATA, "there are no pictures in this part of %s",
-                        f->data->data);
-    }
-    return STK_OK;
+    return f->count > 0 ? STK_OK
+                        : STK_FAIL(err, STK_ERR_DATA, "there are no pictures in this part of %s",
+                                   data->data);
 }
 
-static stk_status start(feed *f, stk_loader **out, stk_error *err) {
-    bool train = f->feed->train;
-    size_t batch = (size_t)f->feed->batch < f->count ? (size_t)f->feed->batch : f->count;
-    stk_loader_config config = {
-        .root = f->dataset->root,
-        .samples = f->list->items,
-        .indices = f->indices,
-        .count = f->count,
-        .transform = {.size = (int)f->feed->img_size,
-                      .train = train,
-                      .augment = *f->augment,
-                      .crop_fraction = CROP_FRACTION},
-        .batch = batch,
-        .plan = stk_loader_plan_make(f->loader, batch, (int)f->feed->img_size, stk_machine_cores(),
-                                     stk_machine_memory()),
-        .seed = (uint64_t)f->feed->seed,
-        .shuffle = train,
-        .drop_last = train,
-        .replace_bad = train,
-        .stop_after_bad = stk_loader_bad_limit(f->loader, f->count),
-        .epochs = (uint64_t)f->feed->epochs,
-        .sampling = train ? (stk_sampling)f->loader->sampling : STK_SAMPLING_NATURAL,
-        .rank = (size_t)f->feed->rank,
-        .world = (size_t)f->feed->world};
-    return stk_loader_start(out, &config, err);
+stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, stk_error *err) {
+    const stk_dataset_options *data = stk_options_values(given, &stk_dataset_option_table);
+    const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
+    memset(f, 0, sizeof *f);
+    if (data->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--data is missing: the folder of pictures to load");
+    }
+    stk_status status = open_dataset(&f->dataset, data, feed->split == STK_FEED_ALL, err);
+    if (status == STK_OK) {
+        status = choose(f, data, feed, err);
+    }
+    if (status != STK_OK) {
+        stk_feed_samples_close(f);
+    }
+    return status;
+}
+
+void stk_feed_samples_close(stk_feed_samples *f) {
+    stk_split_free(&f->split);
+    stk_dataset_free(f->dataset);
+    memset(f, 0, sizeof *f);
 }
 
 stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
-    feed f = {.data = stk_options_values(given, &stk_dataset_option_table),
-              .feed = stk_options_values(given, &stk_feed_option_table),
-              .loader = stk_options_values(given, &stk_loader_option_table),
-              .augment = stk_options_values(given, &stk_augment_option_table)};
-    if (f.data->data == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--data is missing: the folder of pictures to load");
-    }
-    stk_loader *l = NULL;
-    stk_status status = open_dataset(&f, err);
-    if (status == STK_OK) {
-        status = choose_samples(&f, err);
-    }
-    if (status == STK_OK) {
-        status = start(&f, &l, err);
-    }
+    const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
+    const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
+    const stk_augment_options *augment = stk_options_values(given, &stk_augment_option_table);
+    stk_feed_samples samples;
+    stk_status status = stk_feed_samples_open(&samples, given, err);
     if (status != STK_OK) {
-        stk_split_free(&f.split);
-        stk_dataset_free(f.dataset);
         return status;
     }
-    l->dataset = f.dataset;
-    l->split = f.split;
-    *out = l;
+    int size = (int)feed->img_size;
+    size_t batch = (size_t)feed->batch < samples.count ? (size_t)feed->batch : samples.count;
+    stk_loader_config config = {
+        .root = samples.dataset->root,
+        .samples = samples.list->items,
+        .indices = samples.indices,
+        .count = samples.count,
+        .transform = {.size = size,
+                      .train = feed->train,
+                      .augment = *augment,
+                      .crop_fraction = STK_FEED_CROP_FRACTION},
+        .batch = batch,
+        .plan =
+            stk_loader_plan_make(loader, batch, size, stk_machine_cores(), stk_machine_memory()),
+        .seed = (uint64_t)feed->seed,
+        .shuffle = feed->train,
+        .drop_last = feed->train,
+        .replace_bad = feed->train,
+        .stop_after_bad = stk_loader_bad_limit(loader, samples.count),
+        .epochs = (uint64_t)feed->epochs,
+        .sampling = feed->train ? (stk_sampling)loader->sampling : STK_SAMPLING_NATURAL,
+        .rank = (size_t)feed->rank,
+        .world = (size_t)feed->world};
+    status = stk_loader_start(out, &config, err);
+    if (status != STK_OK) {
+        stk_feed_samples_close(&samples);
+        return status;
+    }
+    (*out)->feed = samples;
     return STK_OK;
 }
 
 const char *stk_loader_path(const stk_loader *l, size_t sample) {
-    const stk_dataset *d = l->dataset;
-    if (d == NULL) {
-        return NULL;
-    }
-    const stk_sample_list *lists[] = {&d->train, &d->val, &d->test};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        if (lists[i]->items == l->config.samples) {
-            return sample < lists[i]->count ? lists[i]->items[sample].path : NULL;
-        }
-    }
-    return NULL;
+    const stk_sample_list *list = l->feed.list;
+    return list != NULL && sample < list->count ? list->items[sample].path : NULL;
 }
 
 const char *stk_loader_class(const stk_loader *l, int label) {
-    const stk_dataset *d = l->dataset;
+    const stk_dataset *d = l->feed.dataset;
     return d != NULL && label >= 0 && label < d->class_count ? d->classes[label] : NULL;
 }

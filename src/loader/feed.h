@@ -1,7 +1,8 @@
-/* feed.h - the options of a loader that is opened on a folder (stoker/loader.h). */
+/* feed.h - a loader that is opened on a folder (stoker/loader.h): its options and its samples. */
 #ifndef STK_LOADER_FEED_H
 #define STK_LOADER_FEED_H
 
+#include "dataset/dataset.h"
 #include "options/options.h"
 
 typedef enum stk_feed_split {
@@ -23,5 +24,22 @@ typedef struct stk_feed_options {
 } stk_feed_options;
 
 extern const stk_option_table stk_feed_option_table;
+
+/* Evaluation keeps this share of the short side, as most of timm's models ask for. */
+#define STK_FEED_CROP_FRACTION 0.875
+
+/* The samples that the options of a loader mean. */
+typedef struct stk_feed_samples {
+    stk_dataset *dataset;
+    stk_split split;
+    const stk_sample_list *list; /* of the data set */
+    const size_t *indices;       /* into the list, of the split; NULL: all of it */
+    size_t count;                /* at least 1 */
+} stk_feed_samples;
+
+/* A folder that is neither of class folders nor Kaggle's gives every picture below it. */
+STK_CHECKED stk_status stk_feed_samples_open(stk_feed_samples *samples, const stk_options *options,
+                                             stk_error *err);
+void stk_feed_samples_close(stk_feed_samples *samples);
 
 #endif

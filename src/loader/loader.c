@@ -205,8 +205,7 @@ void stk_loader_close(stk_loader *l) {
     stk_mem_free(l->workers);
     stk_mem_free(l->tasks);
     stk_sampler_free(l->sampler);
-    stk_split_free(&l->split);
-    stk_dataset_free(l->dataset);
+    stk_feed_samples_close(&l->feed);
     stk_mem_free(l);
 }
 
@@ -364,11 +363,12 @@ stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_erro
 /* ---- accessors ---- */
 
 void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
-    *info = (stk_loader_info){.samples = l->places,
-                              .batches_per_epoch = l->per_epoch,
-                              .batch = l->config.batch,
-                              .size = l->config.transform.size,
-                              .classes = l->dataset != NULL ? l->dataset->class_count : 0};
+    *info =
+        (stk_loader_info){.samples = l->places,
+                          .batches_per_epoch = l->per_epoch,
+                          .batch = l->config.batch,
+                          .size = l->config.transform.size,
+                          .classes = l->feed.dataset != NULL ? l->feed.dataset->class_count : 0};
 }
 
 void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "loader/feed.h"
 #include "loader/loader.h"
 #include "loader/sampler.h"
 #include "loader/tuner.h"
@@ -55,8 +56,7 @@ typedef struct bad_sample {
 
 struct stk_loader {
     stk_loader_config config;
-    stk_dataset *dataset; /* owned; NULL unless opened on a folder */
-    stk_split split;      /* what config.indices refers to then */
+    stk_feed_samples feed; /* owned; zeros unless opened on a folder */
     stk_sampler *sampler;
     stk_reader *reader;
     size_t places;      /* samples of an epoch */

@@ -21,8 +21,7 @@
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
 
 typedef struct file {
-    uint8_t *bytes; /* owned */
-    size_t size;
+    stk_bytes bytes; /* owned */
     atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
 } file;
 
@@ -36,6 +35,7 @@ typedef struct share {
 struct stk_decode_probe {
     file *files; /* owned */
     size_t count;
+    size_t capacity;
     share *shares; /* owned; one per thread */
     stk_pool *pool;
     atomic_size_t next;   /* file to take, modulo count */
@@ -47,7 +47,7 @@ struct stk_decode_probe {
 static bool decode_one(file *f, bool *no_memory) {
     stk_image image = {0};
     stk_error why = {0};
-    if (stk_image_decode(f->bytes, f->size, &image, &why) == STK_OK) {
+    if (stk_image_decode(f->bytes.data, f->bytes.size, &image, &why) == STK_OK) {
         stk_image_free(&image);
         return true;
     }
@@ -85,8 +85,8 @@ static stk_status read_files(stk_decode_probe *probe, const char *root, const ch
     for (size_t i = 0; i < count && total < MAX_BYTES; i++) {
         file *f = &probe->files[probe->count];
         stk_error_clear(&why);
-        if (stk_storage_read(root, paths[i], &f->bytes, &f->size, &why) == STK_OK) {
-            total += f->size;
+        if (stk_storage_read(root, paths[i], &f->bytes, &why) == STK_OK) {
+            total += f->bytes.size;
             probe->count++;
         } else if (why.status == STK_ERR_MEMORY) {
             return STK_FAIL(err, why.status, "%s", why.message);
@@ -107,6 +107,7 @@ stk_status stk_decode_probe_open(stk_decode_probe **out, const char *root, const
         return STK_FAIL_MEMORY(err, "pictures to decode");
     }
     probe->files = stk_mem_new(count, sizeof *probe->files);
+    probe->capacity = count;
     probe->shares = stk_mem_new((size_t)threads, sizeof *probe->shares);
     if (probe->files == NULL || probe->shares == NULL) {
         status = STK_FAIL_MEMORY(err, "pictures to decode");
@@ -125,8 +126,8 @@ void stk_decode_probe_close(stk_decode_probe *probe) {
     if (probe == NULL) {
         return;
     }
-    for (size_t i = 0; probe->files != NULL && i < probe->count; i++) {
-        stk_mem_free(probe->files[i].bytes);
+    for (size_t i = 0; probe->files != NULL && i < probe->capacity; i++) {
+        stk_bytes_free(&probe->files[i].bytes);
     }
     stk_pool_free(probe->pool);
     stk_mem_free(probe->files);

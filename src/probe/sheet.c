@@ -11,16 +11,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "dataset/dataset.h"
 #include "loader/feed.h"
 #include "storage/storage.h"
 
-/* Evaluation resizes to 256 and keeps the centre of 224, or the same share at other sizes. */
-#define CENTRE_SHARE 0.875
-
 typedef struct sheet_maker {
-    const stk_dataset *dataset; /* borrowed */
-    const stk_sample_list *list;
+    stk_feed_samples samples;
+    stk_workbench *bench; /* owned */
+    stk_bytes bytes;      /* owned: of the picture in work */
     stk_transform centre;
     stk_transform training;
     uint64_t seed;
@@ -28,41 +25,22 @@ typedef struct sheet_maker {
     stk_image *sheet; /* borrowed */
 } sheet_maker;
 
-/* The pictures that the options mean; a folder without classes counts as a whole. */
-static stk_status open_dataset(stk_dataset **dataset, const stk_dataset_options *given,
-                               stk_error *err) {
-    stk_events nobody = {0};
-    stk_error first = {0};
-    stk_status status = stk_dataset_open(dataset, given, &nobody, &first);
-    if (status == STK_ERR_DATA &&
-        stk_dataset_open_images(dataset, given, &nobody, NULL) == STK_OK) {
-        return STK_OK;
-    }
-    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", first.message);
-}
-
-static const stk_sample_list *choose_list(const stk_dataset *dataset, int split) {
-    const stk_sample_list *list = &dataset->train;
-    if (split == STK_FEED_TEST) {
-        list = &dataset->test;
-    } else if (split == STK_FEED_VAL && dataset->val.count > 0) {
-        list = &dataset->val;
-    }
-    return list->count > 0 ? list : &dataset->test;
+static const stk_sample *sample_at(const sheet_maker *m, size_t i) {
+    return &m->samples.list->items[m->samples.indices != NULL ? m->samples.indices[i] : i];
 }
 
 /* The place in the list where the search for a row's picture begins. */
 static size_t choose_sample(const sheet_maker *m, size_t row, size_t rows) {
-    size_t classes = (size_t)m->dataset->class_count;
-    if (classes == 0 || m->list->items[0].label < 0) {
-        return row * m->list->count / rows;
+    size_t classes = (size_t)m->samples.dataset->class_count;
+    if (classes == 0 || sample_at(m, 0)->label < 0) {
+        return row * m->samples.count / rows;
     }
     /* More rows than classes: a class comes again with another of its pictures. */
     size_t label = classes >= rows ? row * classes / rows : row % classes;
     size_t wanted = classes >= rows ? 0 : row / classes;
     size_t found = 0;
-    for (size_t i = 0; i < m->list->count; i++) {
-        if ((size_t)m->list->items[i].label == label) {
+    for (size_t i = 0; i < m->samples.count; i++) {
+        if ((size_t)sample_at(m, i)->label == label) {
             found = i;
             if (wanted-- == 0) {
                 break;
@@ -73,8 +51,8 @@ static size_t choose_sample(const sheet_maker *m, size_t row, size_t rows) {
 }
 
 /* One view into its place of the sheet. */
-static stk_status draw_view(sheet_maker *m, const uint8_t *bytes, size_t size, size_t sample,
-                            size_t row, size_t column, stk_error *err) {
+static stk_status draw_view(sheet_maker *m, size_t sample, size_t row, size_t column,
+                            stk_error *err) {
     const stk_transform *transform = column == 0 ? &m->centre : &m->training;
     uint64_t epoch = column == 0 ? 0 : column - 1;
     stk_rng rng = stk_rng_make(m->seed, STK_RNG_AUGMENT, epoch, sample);
@@ -82,7 +60,8 @@ static stk_status draw_view(sheet_maker *m, const uint8_t *bytes, size_t size, s
     size_t row_bytes = (size_t)m->sheet->width * 3;
     size_t x = STK_SHEET_GAP_PX + column * (side + STK_SHEET_GAP_PX);
     size_t y = STK_SHEET_GAP_PX + row * (side + STK_SHEET_GAP_PX);
-    stk_status status = stk_transform_apply(transform, bytes, size, rng, m->view, err);
+    stk_status status = stk_transform_apply(m->bench, transform, m->bytes.data, m->bytes.size, rng,
+                                            m->view, NULL, err);
     for (size_t i = 0; i < side && status == STK_OK; i++) {
         memcpy(m->sheet->pixels + (y + i) * row_bytes + x * 3, m->view + i * side * 3, side * 3);
     }
@@ -90,17 +69,14 @@ static stk_status draw_view(sheet_maker *m, const uint8_t *bytes, size_t size, s
 }
 
 static stk_status draw_sample(sheet_maker *m, size_t sample, size_t row, stk_error *err) {
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    const char *path = m->list->items[sample].path;
+    const char *path = sample_at(m, sample)->path;
     if (path == NULL) {
         return STK_FAIL(err, STK_ERR_DATA, "the picture of a row is missing");
     }
-    stk_status status = stk_storage_read(m->dataset->root, path, &bytes, &size, err);
+    stk_status status = stk_storage_read(m->samples.dataset->root, path, &m->bytes, err);
     for (size_t column = 0; column <= STK_SHEET_VIEWS && status == STK_OK; column++) {
-        status = draw_view(m, bytes, size, sample, row, column, err);
+        status = draw_view(m, sample, row, column, err);
     }
-    stk_mem_free(bytes);
     return status;
 }
 
@@ -109,12 +85,12 @@ static stk_status draw_row(sheet_maker *m, size_t row, size_t rows, const stk_st
                            stk_error *err) {
     stk_error why = {0};
     size_t first = choose_sample(m, row, rows);
-    for (size_t i = 0; i < m->list->count; i++) {
+    for (size_t i = 0; i < m->samples.count; i++) {
         if (stk_stop_asked(stop) != STK_STOP_NONE) {
             return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the sheet was drawn");
         }
         stk_error_clear(&why);
-        stk_status status = draw_sample(m, (first + i) % m->list->count, row, &why);
+        stk_status status = draw_sample(m, (first + i) % m->samples.count, row, &why);
         if (status == STK_OK || status == STK_ERR_MEMORY) {
             return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
         }
@@ -122,7 +98,7 @@ static stk_status draw_row(sheet_maker *m, size_t row, size_t rows, const stk_st
     return STK_FAIL(err, STK_ERR_DATA,
                     "cannot draw a sheet: none of the %zu pictures in %s can be used; the last "
                     "reason: %s",
-                    m->list->count, m->dataset->root, why.message);
+                    m->samples.count, m->samples.dataset->root, why.message);
 }
 
 static stk_status new_sheet(stk_image *sheet, size_t rows, int64_t side_px, stk_error *err) {
@@ -146,30 +122,29 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image 
                           stk_error *err) {
     const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
     const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
-    const stk_dataset_options *data = stk_options_values(options, &stk_dataset_option_table);
-    stk_dataset *dataset = NULL;
     stk_image drawn = {0};
     int side = (int)feed->img_size;
-    sheet_maker m = {.centre = {.size = side, .crop_fraction = CENTRE_SHARE},
+    sheet_maker m = {.centre = {.size = side, .crop_fraction = STK_FEED_CROP_FRACTION},
                      .training = {.size = side, .train = true, .augment = *augment},
                      .seed = (uint64_t)feed->seed,
                      .sheet = &drawn};
-    size_t rows = 0;
-    stk_status status = open_dataset(&dataset, data, err);
+    stk_status status = stk_feed_samples_open(&m.samples, options, err);
+    size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
-        m.dataset = dataset;
-        m.list = choose_list(dataset, feed->split);
-        rows = m.list->count < STK_SHEET_ROWS ? m.list->count : STK_SHEET_ROWS;
+        status = stk_workbench_new(&m.bench, NULL, err);
+    }
+    if (status == STK_OK) {
         m.view = stk_mem_raw((size_t)side * (size_t)side, 3);
-        status = rows == 0        ? STK_FAIL(err, STK_ERR_DATA, "%s has no pictures", dataset->root)
-                 : m.view == NULL ? STK_FAIL_MEMORY(err, "the sheet")
-                                  : new_sheet(&drawn, rows, side, err);
+        status =
+            m.view != NULL ? new_sheet(&drawn, rows, side, err) : STK_FAIL_MEMORY(err, "the sheet");
     }
     for (size_t row = 0; row < rows && status == STK_OK; row++) {
         status = draw_row(&m, row, rows, stop, err);
     }
     stk_mem_free(m.view);
-    stk_dataset_free(dataset);
+    stk_bytes_free(&m.bytes);
+    stk_workbench_free(m.bench);
+    stk_feed_samples_close(&m.samples);
     if (status != STK_OK) {
         stk_image_free(&drawn);
         return status;
