@@ -89,7 +89,7 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     uint64_t wanted = auto_prefetch ? AUTO_SLOTS + SAMPLES_PER_WORKER * workers / batch
                                     : workers * (uint64_t)given->prefetch;
     uint64_t most = auto_prefetch ? wanted + AUTO_MOST_SLOTS - AUTO_SLOTS : wanted;
-    plan.cut = !auto_prefetch && allowed < wanted;
+    plan.cut = allowed < wanted;
     plan.slots = (int)clamp(wanted, LEAST_SLOTS, allowed);
     plan.most_slots = (int)clamp(most, LEAST_SLOTS, allowed);
     plan.prefetch =
