@@ -90,8 +90,11 @@ int main(int argc, char **argv) {
     } else if (s.count > 0) {
         for (int c = 0; c < 3; c++) {
             double mean = s.sum[c] / s.count;
-            printf("%s mean %.4f std %.4f\n", c == 0 ? "red  " : c == 1 ? "green" : "blue ", mean,
-                   sqrt(s.squares[c] / s.count - mean * mean));
+            printf("%s mean %.4f std %.4f\n",
+                   c == 0   ? "red  "
+                   : c == 1 ? "green"
+                            : "blue ",
+                   mean, sqrt(s.squares[c] / s.count - mean * mean));
         }
     }
     stk_loader_close(loader);

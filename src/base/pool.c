@@ -8,12 +8,9 @@
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -168,49 +165,4 @@ void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *conte
         }
         pthread_mutex_unlock(&pool->lock);
     }
-}
-
-/* The first number in a cgroup file; false when it is absent or "max". */
-static bool read_limit(const char *path, double *first, double *second) {
-    FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        return false;
-    }
-    int found = fscanf(file, "%lf %lf", first, second);
-    fclose(file);
-    return found >= 1;
-}
-
-int stk_machine_cores(void) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        cores = CPU_COUNT(&set);
-    }
-    double quota = 0;
-    double period = 0;
-    bool v2 = read_limit("/sys/fs/cgroup/cpu.max", &quota, &period);
-    if (!v2) {
-        double unused;
-        if (!read_limit("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota, &unused) ||
-            !read_limit("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period, &unused)) {
-            quota = 0;
-        }
-    }
-    if (quota > 0 && period > 0 && quota / period < (double)cores) {
-        cores = (long)(quota / period + 0.999);
-    }
-    return cores > 0 ? (int)cores : 1;
-}
-
-uint64_t stk_machine_memory(void) {
-    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    double limit;
-    double unused;
-    if ((read_limit("/sys/fs/cgroup/memory.max", &limit, &unused) ||
-         read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", &limit, &unused)) &&
-        limit > 0 && limit < bytes) {
-        bytes = limit;
-    }
-    return (uint64_t)bytes;
 }

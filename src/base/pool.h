@@ -1,5 +1,5 @@
 /*
- * pool.h - threads that share one piece of work, and what the machine lets this process use.
+ * pool.h - threads that share one piece of work.
  *
  * stk_pool_run() hands tasks 0 .. n-1 to the pool's threads and to the caller and returns when all
  * are done. Which thread takes which task is not fixed, so a task must not depend on it beyond
@@ -9,7 +9,6 @@
 #define STK_BASE_POOL_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include <stoker/status.h>
 
@@ -23,11 +22,5 @@ STK_CHECKED stk_status stk_pool_new(stk_pool **pool, int threads, stk_error *err
 void stk_pool_free(stk_pool *pool);
 int stk_pool_threads(const stk_pool *pool);
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context);
-
-/* Cores that affinity and cgroup limits leave to this process; at least 1. */
-int stk_machine_cores(void);
-
-/* Bytes of memory that this process may use: the machine's or the cgroup's limit. */
-uint64_t stk_machine_memory(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "backend/backends.h"
 #include "base/error.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "budget/budget.h"
 #include "job/job_options.h"
 #include "train/train.h"

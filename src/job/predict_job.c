@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "dataset/dataset.h"
 #include "job/clockwork.h"
 #include "job/job_options.h"

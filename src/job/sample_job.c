@@ -2,7 +2,7 @@
 #include <stoker/job.h>
 
 #include "base/error.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "stage/sample.h"
 
 stk_status stk_make_sample(const char *dir, stk_options *options, const stk_run *run,

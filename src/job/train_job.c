@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "predict/submission.h"

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "loader/feed.h"
 #include "loader/pipeline.h"
 

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/machine.h"
 #include "dataset/dataset.h"
 #include "probe/decode_probe.h"
 

@@ -1,7 +1,7 @@
 /* test_choose.c - what Stoker chooses by itself, and that it says so. */
 #include "check.h"
 
-#include "base/pool.h"
+#include "base/machine.h"
 #include "job/choose.h"
 #include "job/job_options.h"
 

@@ -1,0 +1,121 @@
+/*
+ * machine.c - cores and memory, as far as this process may use them.
+ *
+ * A process is in one control group per hierarchy and every group above it limits it too. A
+ * container may see its group as the root, or with the path that it has outside; so the path is
+ * tried from its end upwards and what is not there does not count.
+ */
+#include "base/machine.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_MAX_BYTES 4096
+
+/* The first numbers in a file of a group; false when it is absent or says "max". */
+static bool read_numbers(const char *group, const char *name, double *first, double *second) {
+    char path[PATH_MAX_BYTES + 64];
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    int found = fscanf(file, "%lf %lf", first, second);
+    fclose(file);
+    return found >= 1;
+}
+
+static void limit_by_group(const char *group, stk_machine_limits *limits) {
+    double quota = 0;
+    double period = 0;
+    double bytes = 0;
+    double unused = 0;
+    bool cpu = read_numbers(group, "cpu.max", &quota, &period) ||
+               (read_numbers(group, "cpu.cfs_quota_us", &quota, &unused) &&
+                read_numbers(group, "cpu.cfs_period_us", &period, &unused));
+    if (cpu && quota > 0 && period > 0) {
+        limits->cores = fmin(limits->cores, quota / period);
+    }
+    if ((read_numbers(group, "memory.max", &bytes, &unused) ||
+         read_numbers(group, "memory.limit_in_bytes", &bytes, &unused)) &&
+        bytes > 0) {
+        limits->bytes = fmin(limits->bytes, bytes);
+    }
+}
+
+/* The group mount/hierarchy/path and all above it up to the hierarchy's root. */
+static void limit_by_path(const char *mount, const char *hierarchy, const char *path,
+                          stk_machine_limits *limits) {
+    char group[PATH_MAX_BYTES];
+    int root =
+        snprintf(group, sizeof group, "%s%s%s", mount, hierarchy[0] != '\0' ? "/" : "", hierarchy);
+    int whole = snprintf(group + root, sizeof group - (size_t)root, "%s", path);
+    if (root < 0 || whole < 0 || (size_t)root + (size_t)whole >= sizeof group) {
+        return;
+    }
+    for (;;) {
+        limit_by_group(group, limits);
+        char *slash = strrchr(group + root, '/');
+        if (slash == NULL) {
+            return;
+        }
+        *slash = '\0';
+    }
+}
+
+stk_machine_limits stk_machine_group_limits(const char *membership, const char *mount) {
+    stk_machine_limits limits = {.cores = INFINITY, .bytes = INFINITY};
+    char line[PATH_MAX_BYTES];
+    FILE *file = fopen(membership, "re");
+    if (file == NULL) {
+        limit_by_group(mount, &limits);
+        return limits;
+    }
+    /* "4:cpu,cpuacct:/path" of version 1, "0::/path" of version 2. */
+    while (fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':');
+        char *path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        if (path == NULL) {
+            continue;
+        }
+        *path++ = '\0';
+        controllers++;
+        limit_by_path(mount, controllers, path, &limits);
+        if (controllers[0] == '\0') { /* where both versions are in use */
+            limit_by_path(mount, "unified", path, &limits);
+        }
+        char *rest = NULL;
+        for (char *name = strtok_r(controllers, ",", &rest); name != NULL;
+             name = strtok_r(NULL, ",", &rest)) {
+            limit_by_path(mount, name, path, &limits);
+        }
+    }
+    fclose(file);
+    return limits;
+}
+
+static stk_machine_limits own_limits(void) {
+    return stk_machine_group_limits("/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+int stk_machine_cores(void) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        cores = CPU_COUNT(&set);
+    }
+    /* Part of a core more is worth a thread. */
+    double allowed = ceil(own_limits().cores - 1e-6);
+    cores = allowed < (double)cores ? (long)allowed : cores;
+    return cores > 0 ? (int)cores : 1;
+}
+
+uint64_t stk_machine_memory(void) {
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    return (uint64_t)fmin(bytes, own_limits().bytes);
+}

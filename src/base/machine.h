@@ -1,0 +1,25 @@
+/* machine.h - what the machine lets this process use. Threads: safe. */
+#ifndef STK_BASE_MACHINE_H
+#define STK_BASE_MACHINE_H
+
+#include <stdint.h>
+
+/* Cores that affinity and cgroup limits leave to this process; at least 1. */
+int stk_machine_cores(void);
+
+/* Bytes of memory that this process may use: the machine's or the cgroups' limit. */
+uint64_t stk_machine_memory(void);
+
+/* What control groups allow; INFINITY where they do not limit. */
+typedef struct stk_machine_limits {
+    double cores;
+    double bytes;
+} stk_machine_limits;
+
+/*
+ * The limits of the groups that `membership` (/proc/self/cgroup) names and of all groups above
+ * them, below `mount` (/sys/fs/cgroup); both versions of control groups are understood.
+ */
+stk_machine_limits stk_machine_group_limits(const char *membership, const char *mount);
+
+#endif
