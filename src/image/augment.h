@@ -23,7 +23,8 @@ typedef enum stk_policy {
 
 /* The options of augmentation; also what stk_augment_apply follows. */
 typedef struct stk_augment_options {
-    double crop_scale;   /* least share of the picture's area that a training crop keeps */
+    double crop_scale;   /* least share of the picture's area that a training crop keeps; a
+                            loader is given a number, not STK_AUTO_DOUBLE */
     bool flip;           /* mirror every other training picture */
     double color_jitter; /* brightness, contrast and saturation change by a factor 1-x .. 1+x */
     double hue;          /* hue turns by up to this share of the circle, 0 .. 0.5 */

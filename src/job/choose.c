@@ -28,6 +28,9 @@
 #define AUTO_LR 0.08
 #define AUTO_LR_BATCH 32.0
 
+/* Short trainings learn more from most of a picture than from a small part of it. */
+#define AUTO_CROP_SCALE 0.7
+
 static size_t auto_batch(size_t train_count, int img_size) {
     size_t batch = MOST_BATCH;
     size_t pixels = (size_t)img_size * (size_t)img_size;
@@ -147,6 +150,16 @@ static stk_status choose_loader(stk_choice *choice, stk_options *options,
     return status;
 }
 
+static stk_status choose_augment(stk_choice *choice, stk_options *options, stk_error *err) {
+    const stk_augment_options *given = stk_options_values(options, &stk_augment_option_table);
+    choice->augment = *given;
+    if (!stk_is_auto_double(given->crop_scale)) {
+        return STK_OK;
+    }
+    choice->augment.crop_scale = AUTO_CROP_SCALE;
+    return resolve_number(options, "crop-scale", AUTO_CROP_SCALE, "auto", err);
+}
+
 /* "model convnet_s (auto), img-size 64 (auto), ..." */
 static void write_line(stk_choice *choice, const stk_options *options) {
     static const char *const shown[] = {"model",   "img-size", "batch",  "epochs",
@@ -187,6 +200,9 @@ stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_cou
     }
     if (status == STK_OK) {
         status = choose_loader(choice, options, loader, err);
+    }
+    if (status == STK_OK) {
+        status = choose_augment(choice, options, err);
     }
     if (status == STK_OK) {
         write_line(choice, options);

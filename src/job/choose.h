@@ -16,6 +16,7 @@ typedef struct stk_choice {
     int epochs_wanted; /* 0: as many as the budget allows */
     int threads;
     stk_loader_plan loader;
+    stk_augment_options augment;
     const stk_backend *backend;
     const char *precision; /* "fp32" */
     stk_str line;          /* all of it, for people; owned */

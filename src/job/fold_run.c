@@ -36,7 +36,7 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
     return (stk_loader_config){.root = job->dataset->root,
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
-                                             .augment = *job->augment_options,
+                                             .augment = job->choice.augment,
                                              .crop_fraction = job->choice.model->crop_fraction},
                                .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
                                .plan = plan,

@@ -20,7 +20,6 @@ typedef struct stk_job {
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
-    const stk_augment_options *augment_options;
     const stk_train_options *train_options;
     const stk_job_options *job_options;
     stk_events events;

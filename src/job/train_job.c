@@ -366,7 +366,6 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
-    job->augment_options = stk_options_values(options, &stk_augment_option_table);
     job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};

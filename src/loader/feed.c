@@ -13,6 +13,9 @@
 #include "loader/feed.h"
 #include "loader/pipeline.h"
 
+/* What RandomResizedCrop does everywhere unless it is told otherwise (Szegedy et al., 2015). */
+#define USUAL_CROP_SCALE 0.08
+
 #define FIELD(name) offsetof(stk_feed_options, name)
 
 static const stk_option options[] = {
@@ -93,6 +96,13 @@ stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
     return stk_options_new(out, "loader", tables, sizeof tables / sizeof *tables, err);
 }
 
+stk_augment_options stk_feed_augment(const stk_options *given) {
+    const stk_augment_options *augment = stk_options_values(given, &stk_augment_option_table);
+    stk_augment_options open = *augment;
+    open.crop_scale = stk_is_auto_double(open.crop_scale) ? USUAL_CROP_SCALE : open.crop_scale;
+    return open;
+}
+
 /* Class folders or a Kaggle folder; where it is neither, every picture below it will do. */
 static stk_status open_dataset(stk_dataset **dataset, const stk_dataset_options *data, bool any,
                                stk_error *err) {
@@ -155,7 +165,6 @@ void stk_feed_samples_close(stk_feed_samples *f) {
 stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
-    const stk_augment_options *augment = stk_options_values(given, &stk_augment_option_table);
     stk_feed_samples samples;
     stk_status status = stk_feed_samples_open(&samples, given, err);
     if (status != STK_OK) {
@@ -170,7 +179,7 @@ stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err)
         .count = samples.count,
         .transform = {.size = size,
                       .train = feed->train,
-                      .augment = *augment,
+                      .augment = stk_feed_augment(given),
                       .crop_fraction = STK_FEED_CROP_FRACTION},
         .batch = batch,
         .plan =

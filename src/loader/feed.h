@@ -3,6 +3,7 @@
 #define STK_LOADER_FEED_H
 
 #include "dataset/dataset.h"
+#include "image/augment.h"
 #include "options/options.h"
 
 typedef enum stk_feed_split {
@@ -27,6 +28,9 @@ extern const stk_option_table stk_feed_option_table;
 
 /* Evaluation keeps this share of the short side, as most of timm's models ask for. */
 #define STK_FEED_CROP_FRACTION 0.875
+
+/* The augmentation that the options mean, with torchvision's crops where they leave it open. */
+stk_augment_options stk_feed_augment(const stk_options *options);
 
 /* The samples that the options of a loader mean. */
 typedef struct stk_feed_samples {

@@ -121,13 +121,13 @@ static stk_status new_sheet(stk_image *sheet, size_t rows, int64_t side_px, stk_
 stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image *sheet,
                           stk_error *err) {
     const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
-    const stk_augment_options *augment = stk_options_values(options, &stk_augment_option_table);
     stk_image drawn = {0};
     int side = (int)feed->img_size;
-    sheet_maker m = {.centre = {.size = side, .crop_fraction = STK_FEED_CROP_FRACTION},
-                     .training = {.size = side, .train = true, .augment = *augment},
-                     .seed = (uint64_t)feed->seed,
-                     .sheet = &drawn};
+    sheet_maker m = {
+        .centre = {.size = side, .crop_fraction = STK_FEED_CROP_FRACTION},
+        .training = {.size = side, .train = true, .augment = stk_feed_augment(options)},
+        .seed = (uint64_t)feed->seed,
+        .sheet = &drawn};
     stk_status status = stk_feed_samples_open(&m.samples, options, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
