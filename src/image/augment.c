@@ -13,8 +13,9 @@
 #include "image/augment_plan.h"
 
 #define STRENGTH_MAX 30
-#define TRIVIAL_SHIFT_PX 32 /* TrivialAugment moves by so many pixels at most, whatever the size \
-                             */
+#define TRIVIAL_SHIFT_PX                                                    \
+    32 /* TrivialAugment moves by so many pixels at most, whatever the size \
+        */
 #define ERASE_TRIES 10
 #define ERASE_AREA_MIN 0.02 /* of the picture */
 #define ERASE_AREA_MAX 0.33
@@ -78,8 +79,10 @@ static int draw_factor(double change, stk_rng *rng) {
     return (int)(factor < STK_FACTOR_MAX ? factor : STK_FACTOR_MAX);
 }
 
-/* The four parts in random order. All is drawn even where a part is off, so that parts do not
- * change each other's numbers. */
+/*
+ * The four parts in random order. All is drawn even where a part is off, so that parts do not
+ * change each other's numbers.
+ */
 static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_augment_plan *plan) {
     if (!(options->color_jitter > 0) && !(options->hue > 0)) {
         return;
@@ -157,8 +160,8 @@ static void draw_erasing(const stk_augment_options *options, int size, stk_rng *
             stk_change *change = add(plan, STK_CHANGE_ERASE, 0);
             change->width = width;
             change->height = height;
-            change->y = (int)stk_rng_below(rng, (uint64_t)(size - height + 1));
-            change->x = (int)stk_rng_below(rng, (uint64_t)(size - width + 1));
+            change->y = (int)stk_rng_below(rng, (uint64_t)size - (uint64_t)height + 1);
+            change->x = (int)stk_rng_below(rng, (uint64_t)size - (uint64_t)width + 1);
             return;
         }
     }

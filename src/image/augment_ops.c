@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "image/compile_twice.h"
+
 #define BLOCK 192        /* values that are worked on together; whole pixels and whole vectors */
 #define LEVELS 256       /* of a value */
 #define BLEND_BITS 5     /* fraction of a blend before it is cut off */
@@ -20,30 +22,6 @@
 #define GREEN_WEIGHT 38470
 #define BLUE_WEIGHT 7471
 #define SUM_BLOCKS 256 /* as many values of 8 bits as a sum of 16 bits can hold */
-
-/*
- * Each loop over pixels is compiled for every processor and, on x86, once more for those that have
- * AVX2. Both compute the same whole numbers.
- */
-#if defined(__x86_64__)
-#define COMPILE_TWICE(function, parameters, arguments)                       \
-    static __attribute__((target("avx2"))) void function##_avx2 parameters { \
-        function##_body arguments;                                           \
-    }                                                                        \
-    static void function parameters {                                        \
-        if (__builtin_cpu_supports("avx2")) {                                \
-            function##_avx2 arguments;                                       \
-        } else {                                                             \
-            function##_body arguments;                                       \
-        }                                                                    \
-    }
-#else
-#define COMPILE_TWICE(function, parameters, arguments) \
-    static void function parameters {                  \
-        function##_body arguments;                     \
-    }
-#endif
-#define BODY static inline __attribute__((always_inline))
 
 /* A part of a picture: each value, and the two other values of its pixel. */
 typedef struct part {
@@ -62,11 +40,6 @@ static size_t values_of(int size) {
     return 3 * (size_t)size * (size_t)size;
 }
 
-/* How many values of the block at `at` belong to the picture. */
-static size_t block_length(size_t at, size_t count) {
-    return count - at < BLOCK ? count - at : BLOCK;
-}
-
 static void make_masks(masks *m) {
     for (int i = 0; i < BLOCK; i++) {
         m->is_red[i] = i % 3 == 0 ? 0xff : 0;
@@ -74,22 +47,34 @@ static void make_masks(masks *m) {
     }
 }
 
-/*
- * The block at `at`. Bytes next to it are read but never used: the first value of a block is red
- * and the last one blue. At the picture's ends they are zero, as is what a block has too much.
- */
-BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks *m, part *to) {
-    uint8_t padded[2 + BLOCK + 2];
-    const uint8_t *from = pixels + at;
-    if (at < 2 || count - at < BLOCK + 2) {
-        memset(padded, 0, sizeof padded);
-        memcpy(padded + 2, from, block_length(at, count));
-        from = padded + 2;
-    }
+/* Reads two bytes more on each side. They are never used: blocks are whole pixels. */
+BODY void split(const uint8_t *restrict from, const masks *restrict m, part *restrict to) {
     memcpy(to->own, from, BLOCK);
     for (int i = 0; i < BLOCK; i++) {
         to->next[i] = (uint8_t)((from[i + 1] & ~m->is_blue[i]) | (from[i - 2] & m->is_blue[i]));
+    }
+    for (int i = 0; i < BLOCK; i++) {
         to->last[i] = (uint8_t)((from[i - 1] & ~m->is_red[i]) | (from[i + 2] & m->is_red[i]));
+    }
+}
+
+/* The block at `at`; what it has more than the picture is zero. */
+BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks *m, part *to) {
+    if (at >= 2 && count - at >= BLOCK + 2) {
+        split(pixels + at, m, to);
+        return;
+    }
+    uint8_t padded[2 + BLOCK + 2] = {0};
+    memcpy(padded + 2, pixels + at, count - at < BLOCK ? count - at : BLOCK);
+    split(padded + 2, m, to);
+}
+
+/* A copy of known length is a few instructions; most blocks are whole. */
+BODY void put_part(const uint8_t *from, uint8_t *pixels, size_t count, size_t at) {
+    if (count - at >= BLOCK) {
+        memcpy(pixels + at, from, BLOCK);
+    } else {
+        memcpy(pixels + at, from, count - at);
     }
 }
 
@@ -215,7 +200,7 @@ BODY void saturate_body(int size, uint8_t *pixels, int factor) {
         take_part(pixels, count, at, &m, &from);
         grey_of(&from, (const uint16_t(*)[BLOCK])weights, grey);
         blend(from.own, grey, factor, to);
-        memcpy(pixels + at, to, block_length(at, count));
+        put_part(to, pixels, count, at);
     }
 }
 COMPILE_TWICE(saturate, (int size, uint8_t *pixels, int factor), (size, pixels, factor))
@@ -231,11 +216,12 @@ void stk_augment_saturation(int size, uint8_t *pixels, int factor) {
 BODY void blur(const uint8_t *from, size_t stride, size_t length, uint8_t *to) {
     int16_t sums[BLOCK] = {0};
     int16_t means[BLOCK];
-    const uint8_t *above = from - stride;
-    const uint8_t *below = from + stride;
+    const uint8_t *here = from - 3;
+    const uint8_t *above = here - stride;
+    const uint8_t *below = here + stride;
     for (size_t i = 0; i < length; i++) {
-        sums[i] = (int16_t)(above[i - 3] + above[i] + above[i + 3] + from[i - 3] + 5 * from[i] +
-                            from[i + 3] + below[i - 3] + below[i] + below[i + 3] + 6);
+        sums[i] = (int16_t)(above[i] + above[i + 3] + above[i + 6] + here[i] + 5 * here[i + 3] +
+                            here[i + 6] + below[i] + below[i + 3] + below[i + 6] + 6);
     }
     high_halves(sums, 5042, means);
     for (int i = 0; i < BLOCK; i++) {
@@ -286,7 +272,8 @@ void stk_augment_sharpness(int size, uint8_t *pixels, uint8_t *spare, int factor
  *     own is the greatest:  |next - last|
  *     own is the least:     3 spread - |next - last|
  *     own is between them:  2 spread - (own - least), |next - last| being the spread
- * and it lies on the side of the greater one of next and last.
+ * and it lies on the side of the greater one of next and last. All three are 2 spread - (own -
+ * least) plus the rest, spread - |next - last|, or minus it where own is the greatest.
  */
 BODY void turn_hue(const part *from, int turn, uint8_t *to) {
     uint8_t lowest[BLOCK];
@@ -313,8 +300,7 @@ BODY void turn_hue(const part *from, int turn, uint8_t *to) {
         int16_t turned = (int16_t)(place * (1 << HUE_BITS) + ((turns[i] ^ side) - side));
         int16_t away = most(turned, (int16_t)-turned);
         spread = (int16_t)(spread * (1 << HUE_BITS));
-        int16_t around = (int16_t)(6 * spread - away);
-        away = least(away, most(around, (int16_t)-around));
+        away = least(away, (int16_t)(6 * spread - away)); /* the other way around */
         int16_t above = least(most((int16_t)(2 * spread - away), 0), spread);
         to[i] = (uint8_t)(lowest[i] + ((above + (1 << (HUE_BITS - 1))) >> HUE_BITS));
     }
@@ -329,7 +315,7 @@ BODY void turn_hues_body(int size, uint8_t *pixels, int turn) {
         uint8_t to[BLOCK];
         take_part(pixels, count, at, &m, &from);
         turn_hue(&from, turn, to);
-        memcpy(pixels + at, to, block_length(at, count));
+        put_part(to, pixels, count, at);
     }
 }
 COMPILE_TWICE(turn_hues, (int size, uint8_t *pixels, int turn), (size, pixels, turn))
