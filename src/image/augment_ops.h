@@ -38,7 +38,10 @@ void stk_augment_contrast(int size, uint8_t *pixels, int factor);
 void stk_augment_saturation(int size, uint8_t *pixels, int factor);
 void stk_augment_sharpness(int size, uint8_t *pixels, uint8_t *spare, int factor);
 
-/* Turns the hue and keeps saturation and value as in HSV; turn is -STK_HUE_MAX .. STK_HUE_MAX. */
+/*
+ * Turns the hue and keeps saturation and value as in HSV; turn is -STK_HUE_MAX .. STK_HUE_MAX. This
+ * is torchvision's for tensors; Pillow rounds hues to 8 bits.
+ */
 void stk_augment_hue(int size, uint8_t *pixels, int turn);
 
 /* Clears the lowest bits of each value; 0 .. 8. */
