@@ -15,6 +15,9 @@
 #include "base/rng.h"
 #include "options/options.h"
 
+/* RandAugment makes no more changes than this to one picture. */
+#define STK_AUGMENT_MAX_OPS 14
+
 typedef enum stk_policy {
     STK_POLICY_NONE,
     STK_POLICY_RANDAUGMENT,   /* Cubuk et al., 2019: a number of operations of one strength */
@@ -37,13 +40,17 @@ typedef struct stk_augment_options {
 
 extern const stk_option_table stk_augment_option_table;
 
-/* Whether stk_augment_apply would do anything. */
+/* Whether stk_augment_apply would do anything; crop_scale and flip do not count. */
 bool stk_augment_is_needed(const stk_augment_options *options);
 
 /*
- * Augments the picture `pixels` (size, size, 3) in place, in the order rotation, colour jitter,
- * policy, erasing. Crop and flip are not done here: transform.c does them while it scales. `spare`
- * (size, size, 3) is overwritten.
+ * Augments the picture `pixels` (size, size, 3), 1 px or more, in place, in the order rotation,
+ * colour jitter (its parts in random order), policy, erasing. Strengths and their distributions are
+ * those of torchvision's transforms. Two things are our own: what is moved is sampled bilinearly,
+ * and what comes from outside of the picture or is erased has ImageNet's mean colour (124, 116,
+ * 104), which normalising turns into about zero. Crop and flip are not done here: transform.c does
+ * them while it scales. `spare` (size, size, 3) is overwritten. The options must be within the
+ * limits of their table.
  */
 void stk_augment_apply(const stk_augment_options *options, int size, uint8_t *pixels,
                        uint8_t *spare, stk_rng *rng);
