@@ -13,9 +13,7 @@
 #include "image/augment_plan.h"
 
 #define STRENGTH_MAX 30
-#define TRIVIAL_SHIFT_PX                                                    \
-    32 /* TrivialAugment moves by so many pixels at most, whatever the size \
-        */
+#define TRIVIAL_SHIFT_PX 32 /* TrivialAugment moves no further, whatever the size */
 #define ERASE_TRIES 10
 #define ERASE_AREA_MIN 0.02 /* of the picture */
 #define ERASE_AREA_MAX 0.33
