@@ -4,8 +4,8 @@
     bench/loader_vs_torch.py --data DIR
     bench/loader_vs_torch.py --data DIR --cores 2 --rounds 5 --json
 
-Both make the same batches: RandomResizedCrop (antialiased bilinear) and a horizontal flip, uint8, no
-normalising. PyTorch reads them the way its own examples do, with torchvision's ImageFolder and
+Both make the same batches: RandomResizedCrop (antialiased bilinear) and a horizontal flip, uint8,
+no normalising. PyTorch reads them the way its own examples do, with torchvision's ImageFolder and
 Pillow in persistent worker processes. DALI on the CPU and FFCV are measured too where they are
 installed; FFCV twice, with the JPEG files as they are and with raw pixels, both from a file in its
 own format that is written first and not timed.
@@ -16,10 +16,12 @@ ratio of a round beside it. Before that, each runs once for a moment, so that al
 the page cache. Only steady work is timed: DataLoader and FFCV see the folder repeated without end,
 which spares them their pause between epochs; --real-epochs lets epochs end.
 
-Columns: images per second (median, lowest and highest round); workers; pictures that one core
-decodes in full in a second, nothing else done; memory, of all processes of the loader together, where
-shared pages count once (for Stoker: resident); milliseconds from opening the folder to the first
-batch, not counting the start of Python and its imports. Empty: not known for that loader.
+Columns: images per second (median, lowest and highest round); images per second of CPU time, which
+other work on the machine disturbs less; workers; pictures that one core decodes in full in a
+second, nothing else done; memory of all processes of the loader, where shared pages count once, files that
+FFCV maps included (for Stoker: resident); milliseconds from opening the folder to the first batch,
+not counting the start of Python and its imports, but the compiling that FFCV does. Empty: not known
+for that loader.
 
 Needs torch, torchvision and Pillow; nothing is downloaded.
 """
@@ -40,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 KEYS = ("images_per_second", "workers", "decode_only_per_second_per_core", "rss_bytes",
         "first_batch_ms")
+CPU_KEY = "images_per_cpu_second"
 LOADERS = {  # name: modules it needs
     "stoker": (),
     "torch": ("torch", "torchvision", "PIL"),
@@ -62,24 +65,34 @@ class Failed(Exception):
 # Measuring one loader: everything here runs in a process of its own.
 
 
-def memory_bytes():
-    """What this process and all below it hold, pages that they share counted once."""
-    parents = {}
+def family():
+    """This process and all below it: id to the fields of /proc/ID/stat behind the name."""
+    stats = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 text = Path("/proc", entry, "stat").read_text()
-                parents[int(entry)] = int(text.rpartition(")")[2].split()[1])
+                stats[int(entry)] = text.rpartition(")")[2].split()
             except OSError:
                 pass  # it ended while we looked
-    family = {os.getpid()}
+    members = {os.getpid()}
     while True:
-        more = {pid for pid, parent in parents.items() if parent in family} - family
+        more = {pid for pid, fields in stats.items() if int(fields[1]) in members} - members
         if not more:
-            break
-        family |= more
+            return {pid: stats[pid] for pid in members}
+        members |= more
+
+
+def cpu_seconds():
+    """What the family has used of the cores so far."""
+    ticks = sum(int(fields[11]) + int(fields[12]) for fields in family().values())
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_bytes():
+    """What the family holds, pages that they share counted once."""
     total = 0
-    for pid in family:
+    for pid in family():
         try:
             lines = Path("/proc", str(pid), "smaps_rollup").read_text().splitlines()
         except OSError:
@@ -91,8 +104,8 @@ def memory_bytes():
 def steady(settings, opened_at, batches):
     """
     Times an iterator that gives the number of images of each batch and never ends. Parallel workers
-    deliver in bursts of as many batches as there are workers, so the clock starts and stops behind a
-    whole burst.
+    deliver in bursts of as many batches as there are workers, so the clock starts and stops behind
+    a whole burst.
     """
     workers = settings["workers"]
     next(batches)
@@ -101,6 +114,7 @@ def steady(settings, opened_at, batches):
         next(batches)
     images = 0
     bursts = 0
+    cpu_before = cpu_seconds()
     started = now = time.perf_counter()
     while now - started < settings["seconds"] or bursts % workers != 0:
         images += next(batches)
@@ -108,7 +122,8 @@ def steady(settings, opened_at, batches):
         now = time.perf_counter()
     return {"images_per_second": images / (now - started), "workers": workers,
             "decode_only_per_second_per_core": None, "rss_bytes": memory_bytes(),
-            "first_batch_ms": first_batch_ms}
+            "first_batch_ms": first_batch_ms,
+            CPU_KEY: images / (cpu_seconds() - cpu_before)}
 
 
 def endless(loader):
@@ -184,7 +199,7 @@ def measure_dali(settings):
 
 
 def write_beton(settings, path, raw):
-    """The folder in FFCV's own format; its JPEG mode would encode again, so it is given the bytes."""
+    """The folder in FFCV's own format. Its JPEG mode would encode again, so it gets the bytes."""
     from ffcv.fields import IntField, RGBImageField
     from ffcv.writer import DatasetWriter
     from PIL import Image
@@ -257,7 +272,8 @@ def command_of(name, options, settings):
                 json.dumps({**settings, "name": name})]
     command = [str(options.stoker), "bench", "loader", "--data", settings["data"],
                "--img-size", str(settings["img_size"]), "--batch", str(settings["batch"]),
-               "--crop-scale", str(settings["crop_scale"]), "--json"]
+               "--crop-scale", str(settings["crop_scale"]),
+               "--seconds", str(settings["seconds"]), "--json"]
     return command + (["--workers", str(options.workers)] if options.workers else [])
 
 
@@ -273,7 +289,7 @@ def run_once(name, options, settings):
         if done.returncode != 0:
             raise ValueError
         figures = json.loads(done.stdout if name == "stoker" else lines[-1])
-        return {key: figures[key] for key in KEYS}
+        return {**{key: figures[key] for key in KEYS}, CPU_KEY: figures.get(CPU_KEY)}
     except (ValueError, KeyError, IndexError, TypeError):
         last = (done.stderr.strip().splitlines() or lines or ["it printed nothing"])[-1]
         raise Failed(f"{name} ended with exit code {done.returncode}: {last}") from None
@@ -298,7 +314,7 @@ def usable_loaders(options, pictures, note):
 def medians(rounds):
     """One loader's figures over its rounds; the rounds themselves show the spread."""
     figures = {}
-    for key in KEYS:
+    for key in (*KEYS, CPU_KEY):
         values = [figure[key] for figure in rounds if figure[key] is not None]
         figures[key] = statistics.median(values) if values else None
     figures["workers"] = rounds[-1]["workers"]
@@ -330,12 +346,14 @@ def compare(options, settings, pictures, note):
                  f"{rounds[name][-1]['images_per_second']:8.0f} images/s")
     result = {name: None for name in LOADERS}
     result.update({name: medians(rounds[name]) for name in names})
-    result.update(ratio=None, ratio_low=None, ratio_high=None)
+    result.update(ratio=None, ratio_low=None, ratio_high=None, cpu_ratio=None)
     if "stoker" in names and "torch" in names:
         ours, theirs = result["stoker"], result["torch"]
         each = [a / b for a, b in zip(ours["rounds"], theirs["rounds"])]
         result.update(ratio=ours["images_per_second"] / theirs["images_per_second"],
                       ratio_low=min(each), ratio_high=max(each))
+        if ours[CPU_KEY] is not None:
+            result["cpu_ratio"] = ours[CPU_KEY] / theirs[CPU_KEY]
     return result
 
 
@@ -344,19 +362,22 @@ def cell(value, width, factor=1):
 
 
 def print_table(result):
-    print(f"{'loader':10} {'images/s':>8} {'lowest':>7} {'highest':>7} {'workers':>7} "
-          f"{'decode/s/core':>13} {'memory MB':>9} {'first batch ms':>14}")
+    print(f"{'loader':10} {'images/s':>8} {'lowest':>7} {'highest':>7} {'per CPU s':>9} "
+          f"{'workers':>7} {'decode/s/core':>13} {'memory MB':>9} {'first batch ms':>14}")
     for name in LOADERS:
         row = result[name]
         if row is None:
             continue
         print(f"{name:10} {cell(row['images_per_second'], 8)} {cell(min(row['rounds']), 7)} "
-              f"{cell(max(row['rounds']), 7)} {cell(row['workers'], 7)} "
+              f"{cell(max(row['rounds']), 7)} {cell(row[CPU_KEY], 9)} "
+              f"{cell(row['workers'], 7)} "
               f"{cell(row['decode_only_per_second_per_core'], 13)} "
               f"{cell(row['rss_bytes'], 9, 1e-6)} {cell(row['first_batch_ms'], 14)}")
     if result["ratio"] is not None:
         print(f"Stoker is {result['ratio']:.2f} times as fast as DataLoader "
               f"({result['ratio_low']:.2f} to {result['ratio_high']:.2f} by round).")
+    if result["cpu_ratio"] is not None:
+        print(f"For the same CPU time it makes {result['cpu_ratio']:.2f} times the images.")
 
 
 def processor():
@@ -387,8 +408,8 @@ def sample_folder(options, scratch):
     if PHOTOS.is_dir():
         return PHOTOS
     folder = Path(scratch, "sample")
-    done = subprocess.run([str(options.stoker), "sample", str(folder), "--layout", "folders",
-                           "--quiet"], capture_output=True, text=True)
+    done = subprocess.run([str(options.stoker), "sample", str(folder), "--quiet"],
+                          capture_output=True, text=True)
     if done.returncode != 0:
         raise Failed(f"no --data, and stoker sample failed: {done.stderr.strip()}")
     train = folder / "train"
@@ -418,7 +439,7 @@ def parse(arguments):
                         help="which to measure (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: 3)")
     parser.add_argument("--seconds", type=float, default=8,
-                        help="timed in each round; Stoker times itself (default: 8)")
+                        help="timed in each round (default: 8)")
     parser.add_argument("--cores", type=int, help="cores that all may use (default: all)")
     parser.add_argument("--workers", type=int,
                         help="(default: as many as cores; Stoker chooses its own)")

@@ -141,7 +141,7 @@ def main():
     total = sum(path.stat().st_size for path in folder.iterdir() if path.suffix != ".py")
     print(f"{len(rows)} cases, {total / 1000:.0f} kB")
     if total > LIMIT_BYTES:
-        sys.exit(f"make_golden.py: more than {LIMIT_BYTES / 1000:.0f} kB: use fewer or smaller cases")
+        sys.exit(f"make_golden.py: over {LIMIT_BYTES / 1000:.0f} kB: use fewer or smaller cases")
 
 
 if __name__ == "__main__":
