@@ -18,10 +18,10 @@ which spares them their pause between epochs; --real-epochs lets epochs end.
 
 Columns: images per second (median, lowest and highest round); images per second of CPU time, which
 other work on the machine disturbs less; workers; pictures that one core decodes in full in a
-second, nothing else done; memory of all processes of the loader, where shared pages count once, files that
-FFCV maps included (for Stoker: resident); milliseconds from opening the folder to the first batch,
-not counting the start of Python and its imports, but the compiling that FFCV does. Empty: not known
-for that loader.
+second, nothing else done; memory of all processes of the loader, where shared pages count once and
+files that FFCV maps are included (for Stoker: resident); milliseconds from opening the folder to
+the first batch, not counting the start of Python and its imports, but the compiling that FFCV
+does. Empty: not known for that loader.
 
 Needs torch, torchvision and Pillow; nothing is downloaded.
 """
