@@ -15,8 +15,12 @@
 #include "base/mem.h"
 #include "loader/pipeline.h"
 
-/* Reads that may be under way at first; they double when workers have no bytes. */
+/*
+ * Samples that may be under way at first; they double when workers have no bytes. A reader that has
+ * to wait for a core must not leave the workers without bytes.
+ */
 #define FIRST_WINDOW 16
+#define WINDOW_PER_WORKER 4
 
 /* How long the consumer watches before it tunes. */
 #define TUNE_NS 250000000
@@ -106,7 +110,9 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     l->tuner = (stk_tuner){.most_workers = plan->most_workers, .most_slots = plan->most_slots};
     atomic_store(&l->wanted, plan->workers);
     atomic_store(&l->slot_count, plan->slots);
-    l->window = plan->most_reads < FIRST_WINDOW ? plan->most_reads : FIRST_WINDOW;
+    size_t window = WINDOW_PER_WORKER * (size_t)plan->workers;
+    window = window > FIRST_WINDOW ? window : FIRST_WINDOW;
+    l->window = window < plan->most_reads ? window : plan->most_reads;
     l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
     l->next_batch = l->issue_batch;
     l->sampled_ns = stk_clock_ns();
