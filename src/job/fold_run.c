@@ -32,6 +32,7 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
     if (!train) {
         plan.slots = EVALUATION_SLOTS;
         plan.most_slots = EVALUATION_SLOTS;
+        plan.tune_slots = false;
     }
     return (stk_loader_config){.root = job->dataset->root,
                                .transform = {.size = job->choice.img_size,

@@ -107,7 +107,10 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                                  .most_threads = (int)plan->most_reads,
                                  .done = stk_workers_read_done,
                                  .user = l};
-    l->tuner = (stk_tuner){.most_workers = plan->most_workers, .most_slots = plan->most_slots};
+    l->tuner = (stk_tuner){.most_workers = plan->most_workers,
+                           .most_slots = plan->most_slots,
+                           .fix_workers = !plan->tune_workers,
+                           .fix_slots = !plan->tune_slots};
     atomic_store(&l->wanted, plan->workers);
     atomic_store(&l->slot_count, plan->slots);
     size_t window = WINDOW_PER_WORKER * (size_t)plan->workers;

@@ -30,6 +30,8 @@ extern const stk_option_table stk_loader_option_table;
 
 /* What the options come to on this machine. */
 typedef struct stk_loader_plan {
+    bool tune_workers; /* their number was left to Stoker */
+    bool tune_slots;
     int workers;             /* to start with */
     int most_workers;        /* that the tuner may go to */
     int prefetch;            /* as given, or slots / workers, rounded up */

@@ -73,9 +73,10 @@ static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
 
 stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t batch, int img_size,
                                      int cores, uint64_t memory) {
-    stk_loader_plan plan = {.most_reads = MOST_READS};
     bool auto_workers = stk_is_auto_int(given->workers);
     bool auto_prefetch = stk_is_auto_int(given->prefetch);
+    stk_loader_plan plan = {
+        .most_reads = MOST_READS, .tune_workers = auto_workers, .tune_slots = auto_prefetch};
     plan.workers = auto_workers ? cores : (int)given->workers;
     plan.workers = plan.workers < 1 ? 1 : plan.workers;
     plan.most_workers = plan.workers;

@@ -492,6 +492,52 @@ static void counters_add_up(void) {
     stk_loader_close(loader);
 }
 
+/* ---- tuning ---- */
+
+/* A consumer that takes its time needs one worker; one that does not gets them back. */
+static void workers_follow_the_consumer(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    stk_loader_counters counters = {.workers = 6};
+    config.epochs = 0;
+    config.plan = (stk_loader_plan){.workers = 6, .slots = 3, .tune_workers = true};
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
+    for (int i = 0; i < 600 && counters.workers == 6; i++) {
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        usleep(20000);
+        stk_loader_release(loader, batch);
+        stk_loader_stats(loader, &counters);
+    }
+    CHECK(counters.workers < 6);
+    for (int i = 0; i < 50; i++) { /* the others still work */
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_close(loader);
+}
+
+static void workers_that_were_asked_for_stay(void) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    stk_loader_counters counters;
+    config.epochs = 0;
+    config.plan = (stk_loader_plan){.workers = 6, .slots = 3};
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
+    for (int i = 0; i < 75; i++) {
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        usleep(20000);
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_stats(loader, &counters);
+    CHECK_INT(counters.workers, 6);
+    CHECK_INT(counters.slots, 3);
+    stk_loader_close(loader);
+}
+
 /* ---- memory ---- */
 
 static void open_without_memory(void) {
@@ -589,6 +635,8 @@ static void plans(void) {
         CHECK_INT(plan.prefetch, cases[i].expected_prefetch);
         CHECK_INT(plan.slots, cases[i].expected_slots);
         CHECK_INT(plan.cut, cases[i].cut);
+        CHECK_INT(plan.tune_workers, cases[i].workers == none);
+        CHECK_INT(plan.tune_slots, cases[i].prefetch == none);
     }
 }
 
@@ -611,6 +659,8 @@ static const check_test tests[] = {
     TEST(released_in_any_order),
     TEST(held_batches_stay),
     TEST(counters_add_up),
+    TEST(workers_follow_the_consumer),
+    TEST(workers_that_were_asked_for_stay),
     TEST(open_without_memory),
     TEST(next_without_memory),
     TEST(plans),
