@@ -23,7 +23,7 @@ typedef struct stk_loader_options {
     int64_t prefetch;       /* batches per worker; STK_AUTO_INT */
     uint64_t loader_memory; /* bytes for batches and reads; STK_AUTO_BYTES: an eighth of memory */
     int sampling;           /* stk_sampling */
-    double max_bad;         /* percent of the samples that may be bad */
+    double max_bad;         /* percent of the samples that may be bad; STK_AUTO_DOUBLE */
 } stk_loader_options;
 
 extern const stk_option_table stk_loader_option_table;

@@ -38,11 +38,13 @@ static const stk_option options[] = {
     {.name = "max-bad",
      .type = STK_OPTION_DOUBLE,
      .offset = offsetof(stk_loader_options, max_bad),
-     .fallback = "5",
+     .fallback = "auto",
+     .may_be_auto = true,
      .min = 0,
      .max = 100,
      .metavar = "PERCENT",
-     .help = "stop when more of the pictures than this cannot be used; one never stops a run"},
+     .help = "stop when more of the pictures than this cannot be used; auto is 5, and more than "
+             "three pictures"},
 };
 
 const stk_option_table stk_loader_option_table =
@@ -98,8 +100,14 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     return plan;
 }
 
-/* One bad picture is nobody's reason to stop, except with --max-bad 0. */
+/* A few bad pictures are nobody's reason to stop, however small a set is, unless a limit is given.
+ */
+#define AUTO_MAX_BAD 5.0 /* percent */
+#define AUTO_BAD_ALLOWED 3
+
 size_t stk_loader_bad_limit(const stk_loader_options *given, size_t count) {
-    size_t allowed = (size_t)(given->max_bad / 100 * (double)count);
-    return (given->max_bad > 0 && allowed < 1 ? 1 : allowed) + 1;
+    bool open = stk_is_auto_double(given->max_bad);
+    double percent = open ? AUTO_MAX_BAD : given->max_bad;
+    size_t allowed = (size_t)(percent / 100 * (double)count);
+    return (open && allowed < AUTO_BAD_ALLOWED ? AUTO_BAD_ALLOWED : allowed) + 1;
 }

@@ -158,7 +158,7 @@ cp -r k ruined
 for file in ruined/train/*.jpg; do echo junk >"$file"; done
 train ruined
 expect_exit 3
-expect_err 'none of the'
+expect_err '4 of 19 images cannot be used, more than --max-bad'
 if [ -e r ]; then
     # The pictures are only opened while training: what was asked for may then be there from priors.
     expect_sound r k/sample_submission.csv "$labels"
@@ -166,6 +166,28 @@ if [ -e r ]; then
     expect_summary r/summary.json stop_reason error
 fi
 rm -rf r
+
+it "stops when more pictures are bad than --max-bad allows, and says so"
+"$STOKER" sample many --classes 2 --per-class 50 --quiet
+for number in 0000 0001 0002 0003 0004 0005; do
+    for class in many/train/*; do echo junk >"$class/$number.jpg"; done
+done
+run train --data many --out r-many --img-size 16 --epochs 3
+expect_exit 3
+expect_err 'images cannot be used, more than --max-bad allows; the first is train/.*jpg: .*raise --max-bad'
+expect "those that were met are named" [ "$(wc -l <r-many/bad_images.csv)" -gt 4 ]
+run train --data many --out r-many --img-size 16 --epochs 1 --max-bad 20
+expect_exit 0
+expect_summary r-many/summary.json bad_images 12
+run train --data k --out r-none --img-size 16 --epochs 1 --max-bad 0
+expect_exit 0
+cp -r k one && echo junk >"one/train/$id.jpg"
+run train --data one --out r-one --img-size 16 --epochs 1 --max-bad 0
+expect_exit 3
+run train --data one --out r-one --img-size 16 --epochs 1 --max-bad 101
+expect_exit 2
+expect_err 'max-bad'
+rm -rf r-many r-none r-one
 
 # as_nobody COMMAND...: runs without root's rights, which make everything writable.
 as_nobody() {

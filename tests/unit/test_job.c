@@ -348,7 +348,7 @@ static void no_usable_picture(void) {
     }
     train(&story, base, a, "", plain);
     CHECK_INT(story.status, STK_ERR_DATA);
-    CHECK_CONTAINS(story.err.message, "--max-bad");
+    CHECK_CONTAINS(story.err.message, "more than --max-bad");
     CHECK_STR(story.outcome.status, "failed");
     CHECK_SUMMARY(a, "status", "failed");
     CHECK_SUMMARY(a, "stop_reason", "error");

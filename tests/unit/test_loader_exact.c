@@ -324,8 +324,9 @@ static void limits_of_bad_pictures(void) {
         double percent;
         size_t count;
         size_t limit;
-    } cases[] = {{5, 1000, 51}, {5, 20, 2}, {5, 19, 2},    {5, 1, 2},     {5, 40, 3},
-                 {0, 1000, 1},  {0, 1, 1},  {100, 10, 11}, {0.1, 100, 2}, {50, 3, 2}};
+    } cases[] = {{NAN, 1000, 51}, {NAN, 79, 4},  {NAN, 80, 5},  {NAN, 1, 4},
+                 {5, 1000, 51},   {5, 20, 2},    {5, 19, 1},    {0, 1000, 1},
+                 {0, 1, 1},       {100, 10, 11}, {0.1, 100, 1}, {50, 3, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_loader_options options = {.max_bad = cases[i].percent};
         CHECK_INT(stk_loader_bad_limit(&options, cases[i].count), cases[i].limit);
