@@ -192,7 +192,9 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
 stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err) {
     r->column = column;
     r->stride = 3 * (size_t)width;
-    r->most_rows = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    int all = r->down.to - r->down.from;
+    int enough = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    r->most_rows = enough < all ? enough : all;
     /* One row more, which an odd number of rows may read with the weight 0. */
     size_t bytes = (size_t)(r->most_rows + 1) * r->stride + STK_KERNEL_SLACK;
     return make_room((void **)&r->window, &r->window_bytes, bytes)
