@@ -151,6 +151,23 @@ static void ask_receiver(jpeg_reader *reader) {
     }
 }
 
+/*
+ * Whether columns can be left out. libjpeg-turbo before 2.1.91 errs when colour that is coarser
+ * both ways, by more than two one way, is divided: it fills half of a row and leaves the rest as
+ * the memory was.
+ */
+static bool can_crop(const struct jpeg_decompress_struct *cinfo, int divisor) {
+    for (int i = 0; divisor > 1 && i < cinfo->num_components; i++) {
+        int h = cinfo->comp_info[i].h_samp_factor;
+        int v = cinfo->comp_info[i].v_samp_factor;
+        bool both = h < cinfo->max_h_samp_factor && v < cinfo->max_v_samp_factor;
+        if (both && (2 * h != cinfo->max_h_samp_factor || 2 * v != cinfo->max_v_samp_factor)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Starts decoding, narrows it to the part and moves to its first row; returns the row's width. */
 static JDIMENSION start_part(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
@@ -162,13 +179,14 @@ static JDIMENSION start_part(jpeg_reader *reader) {
     cinfo->scale_denom = (unsigned)part->divisor;
     (void)jpeg_start_decompress(cinfo);
 
-    int columns = (int)cinfo->output_width;
+    JDIMENSION x = 0;
+    JDIMENSION width = cinfo->output_width;
     int left = part->x > SPARE_COLUMNS ? part->x - SPARE_COLUMNS : 0;
     int right = part->x + part->width + SPARE_COLUMNS;
-    right = right < columns ? right : columns;
-    JDIMENSION x = (JDIMENSION)left;
-    JDIMENSION width = (JDIMENSION)(right - left);
-    if (left > 0 || right < columns) {
+    right = right < (int)width ? right : (int)width;
+    if ((left > 0 || right < (int)width) && can_crop(cinfo, part->divisor)) {
+        x = (JDIMENSION)left;
+        width = (JDIMENSION)(right - left);
         jpeg_crop_scanline(cinfo, &x, &width);
     }
     stk_status status =

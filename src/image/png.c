@@ -2,7 +2,8 @@
  * png.c - PNG to pixels with libpng.
  *
  * libpng leaves by longjmp on errors; as in jpeg.c, all that must be freed lives in a png_reader of
- * the function above the one that calls setjmp. Its memory comes from stk_mem.
+ * the function above the one that calls setjmp. Its memory comes from stk_mem. Chunks that say
+ * nothing about pixels are passed over: compressed texts of a small file can fill the memory.
  */
 #include "image/decoders.h"
 
@@ -65,6 +66,17 @@ static void take_bytes(png_structp png, png_bytep to, size_t length) {
     }
     memcpy(to, reader->bytes + reader->offset, length);
     reader->offset += length;
+}
+
+/* Of the chunks that a PNG can do without, only the orientation and transparency count. */
+static void pass_over_chunks(png_structp png) {
+#ifdef PNG_HANDLE_AS_UNKNOWN_SUPPORTED
+    static const png_byte kept[] = "eXIf";
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, kept, 1);
+#else
+    (void)png;
+#endif
 }
 
 /* Everything becomes 8-bit RGB or RGBA; false when the header's promises cannot be true. */
@@ -190,6 +202,7 @@ static bool read_part(png_reader *reader) {
         return false;
     }
     png_set_read_fn(png, reader, take_bytes);
+    pass_over_chunks(png);
     png_read_info(png, reader->info);
     if (!prepare(reader)) {
         return false;

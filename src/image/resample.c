@@ -36,6 +36,14 @@ const stk_resample_kernels *const stk_resample_kernel_list[] = {
     NULL,
 };
 
+static const stk_resample_kernels *fastest_kernels(void) {
+    const stk_resample_kernels *const *at = stk_resample_kernel_list;
+    while (*at != NULL && !(*at)->is_here()) {
+        at++;
+    }
+    return *at != NULL ? *at : &stk_resample_plain;
+}
+
 static void free_axis(stk_axis *a) {
     stk_mem_free(a->first);
     stk_mem_free(a->count);
@@ -159,9 +167,7 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
         return STK_FAIL(err, STK_ERR_USAGE, "cannot scale a picture to %d px: 1 to %d is possible",
                         job->size, MAX_SIZE);
     }
-    for (size_t i = 0; r->kernels == NULL; i++) {
-        r->kernels = stk_resample_kernel_list[i]->is_here() ? stk_resample_kernel_list[i] : NULL;
-    }
+    r->kernels = r->kernels != NULL ? r->kernels : fastest_kernels();
     r->size = job->size;
     r->out = out;
     r->mirror_y = job->mirror_y;
@@ -192,7 +198,9 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
 stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err) {
     r->column = column;
     r->stride = 3 * (size_t)width;
-    r->most_rows = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    int all = r->down.to - r->down.from;
+    int enough = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    r->most_rows = enough < all ? enough : all;
     /* One row more, which an odd number of rows may read with the weight 0. */
     size_t bytes = (size_t)(r->most_rows + 1) * r->stride + STK_KERNEL_SLACK;
     return make_room((void **)&r->window, &r->window_bytes, bytes)

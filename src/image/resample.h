@@ -45,7 +45,7 @@ typedef struct stk_resampler {
     int next;             /* output row to make next */
     int16_t *middle;      /* owned: two rows that were weighed down the columns */
     size_t middle_values; /* of one of them, slack included */
-    size_t middle_room;   /* values that fit */
+    size_t middle_room;   /* bytes of middle */
     int waiting;          /* middle rows that wait for a second one: 0 or 1 */
 } stk_resampler;
 

@@ -1,4 +1,9 @@
-/* webp.c - WebP to pixels with libwebp, where the build has it. */
+/*
+ * webp.c - WebP to pixels with libwebp, where the build has it.
+ *
+ * libwebp crops from even columns and rows on, and at the edges of a crop it makes up the
+ * neighbours that colour needs: a little more than the part is decoded on each side.
+ */
 #include "image/decoders.h"
 
 #include <string.h>
@@ -16,6 +21,9 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 
 #define RIFF_HEADER 12
 #define CHUNK_HEADER 8
+
+/* Rows and columns beside a part that make its own pixels right. */
+#define SPARE 2
 
 static stk_status fail(VP8StatusCode code, stk_error *err) {
     switch (code) {
@@ -69,14 +77,21 @@ static void give_rows(const stk_image_receiver *to, const stk_image_part *part,
     }
 }
 
-/* libwebp crops from even columns and rows on, so up to one of each comes before the part. */
+/* Along one axis: from an even pixel on, with the spare ones that there are. */
+static int widen(int start, int *length, int pixels) {
+    int from = (start > SPARE ? start - SPARE : 0) & ~1;
+    int to = start + *length + SPARE;
+    *length = (to < pixels ? to : pixels) - from;
+    return from;
+}
+
 static stk_status read_part(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
                             const stk_image_part *part, const stk_image_receiver *receiver,
                             stk_error *err) {
-    int left = part->x & ~1;
-    int top = part->y & ~1;
-    int width = part->x + part->width - left;
-    int height = part->y + part->height - top;
+    int width = part->width;
+    int height = part->height;
+    int left = widen(part->x, &width, config->input.width);
+    int top = widen(part->y, &height, config->input.height);
     bool alpha = config->input.has_alpha != 0;
     size_t row_bytes = (size_t)width * (alpha ? 4 : 3);
     stk_status status = receiver->rows(receiver->user, left, width, err);

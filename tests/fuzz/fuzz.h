@@ -2,8 +2,8 @@
  * fuzz.h - what a fuzz target and its driver share.
  *
  * A target fuzz_NAME.c defines LLVMFuzzerTestOneInput(), which aborts when something is wrong, and
- * a list of seeds. With fuzz_main.c it becomes build/tests/test_fuzz_NAME, a test like any other.
- * With clang it can be fuzzed for as long as one likes, guided by coverage:
+ * fuzz_prepare(), which tells the seeds. With fuzz_main.c it becomes build/tests/test_fuzz_NAME, a
+ * test like any other. With clang it can be fuzzed for as long as one likes, guided by coverage:
  *
  *     clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DSTK_VERSION='"0"' -Iinclude \
  *         -Isrc tests/fuzz/fuzz_json.c src/base/[a-z]*.c -lm -pthread -o fuzz_json && ./fuzz_json
@@ -25,8 +25,24 @@ typedef struct fuzz_seed {
 #define FUZZ_SEED(literal) \
     { (literal), sizeof(literal) - 1 }
 
-extern const fuzz_seed fuzz_seeds[];
-extern const size_t fuzz_seed_count;
+/* What a test run tries. */
+typedef struct fuzz_plan {
+    const fuzz_seed *seeds;
+    size_t count;
+    size_t prefixed;    /* of so many, the first ones, every beginning is tried */
+    uint64_t mutations; /* in a run that is told nothing else */
+} fuzz_plan;
+
+/* Called once, at the start of the driver. */
+fuzz_plan fuzz_prepare(void);
+
+/* A plan for an array of seeds that are quick to try. */
+#define FUZZ_PLAN(array)                                                              \
+    fuzz_plan fuzz_prepare(void) {                                                    \
+        const size_t count = sizeof(array) / sizeof *(array);                         \
+        return (fuzz_plan){                                                           \
+            .seeds = (array), .count = count, .prefixed = count, .mutations = 30000}; \
+    }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

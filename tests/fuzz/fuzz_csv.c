@@ -5,14 +5,14 @@
 
 #include "base/csv.h"
 
-const fuzz_seed fuzz_seeds[] = {
+static const fuzz_seed seeds[] = {
     FUZZ_SEED("id,label\n1,cat\n2,dog\n"),
     FUZZ_SEED("\xEF\xBB\xBFid,label\r\n\"a,b\",\"say \"\"hi\"\"\"\r\n\r\n\"two\nlines\",\r\n"),
     FUZZ_SEED("a\rb\rc"),
     FUZZ_SEED("id,c0,c1,c2\nx,0.25,0.5,0.25\ny,,,\n"),
     FUZZ_SEED("\"\",\"\"\n\"\",x\n"),
 };
-const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof *fuzz_seeds;
+FUZZ_PLAN(seeds)
 
 /*
  * An empty cell that is a row of its own is a blank line, which readers pass over; and text that

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-const fuzz_seed fuzz_seeds[] = {
+static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"a\": [1, -2.5e3, true, null, \"x\\u00e9\\ud83d\\ude00\\n\"], \"b\": {}}"),
     FUZZ_SEED(
         "{\"__metadata__\":{\"format\":\"pt\"},\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[10,"
@@ -16,7 +16,7 @@ const fuzz_seed fuzz_seeds[] = {
     FUZZ_SEED("\"\\\"\\\\\\/\\b\\f\\n\\r\\t \xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\""),
     FUZZ_SEED(" \t\r\n{ \"k\" : false , \"\" : \"\" } "),
 };
-const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof *fuzz_seeds;
+FUZZ_PLAN(seeds)
 
 static void write_value(stk_json_writer *writer, const stk_json *value) {
     bool object = stk_json_kind_of(value) == STK_JSON_OBJECT;

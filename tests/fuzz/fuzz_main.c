@@ -14,11 +14,15 @@
 
 #include "base/rng.h"
 
-#define MAX_SIZE 4096
-#define DEFAULT_COUNT 30000
+/* Bytes of an input: room for small seeds to grow, and a bound for the large ones. */
+#define ROOM_SIZE 4096
+#define MAX_SIZE (64 * 1024)
 
 /* Bytes that mean something in the formats that are read; picked more often than others. */
 static const char interesting[] = "\"\\,:{}[]\r\n\t 0123456789-+.eEun\xEF\xBB\xBF\xFF\x80\x7F<>/";
+
+static fuzz_plan plan;
+static size_t most_bytes; /* of an input; ROOM_SIZE or as the largest seed */
 
 /* What is being tried, for the handler. */
 static char current[64] = "nothing";
@@ -55,7 +59,7 @@ static size_t mutate_once(char *text, size_t size, stk_rng *rng) {
         }
         return size;
     case 1: /* insert a byte */
-        if (size < MAX_SIZE) {
+        if (size < most_bytes) {
             memmove(text + at + 1, text + at, size - at);
             text[at] = byte;
             size++;
@@ -68,16 +72,16 @@ static size_t mutate_once(char *text, size_t size, stk_rng *rng) {
     }
     case 3: { /* repeat a piece */
         size_t length = (size_t)stk_rng_below(rng, size - at + 1);
-        if (size + length <= MAX_SIZE) {
+        if (size + length <= most_bytes) {
             memmove(text + at + length, text + at, size - at);
             size += length;
         }
         return size;
     }
     default: { /* put a piece of another seed there */
-        const fuzz_seed *other = &fuzz_seeds[stk_rng_below(rng, fuzz_seed_count)];
+        const fuzz_seed *other = &plan.seeds[stk_rng_below(rng, plan.count)];
         size_t length = (size_t)stk_rng_below(rng, other->size + 1);
-        if (at + length <= MAX_SIZE) {
+        if (at + length <= most_bytes) {
             memcpy(text + at, other->bytes, length);
             size = at + length > size ? at + length : size;
         }
@@ -89,8 +93,8 @@ static size_t mutate_once(char *text, size_t size, stk_rng *rng) {
 static void try_mutation(uint64_t number) {
     static char text[MAX_SIZE + 1];
     stk_rng rng = stk_rng_make(number, STK_RNG_TEST, 0, 0);
-    const fuzz_seed *seed = &fuzz_seeds[stk_rng_below(&rng, fuzz_seed_count)];
-    size_t size = seed->size < MAX_SIZE ? seed->size : MAX_SIZE;
+    const fuzz_seed *seed = &plan.seeds[stk_rng_below(&rng, plan.count)];
+    size_t size = seed->size < most_bytes ? seed->size : most_bytes;
     memcpy(text, seed->bytes, size);
     for (uint64_t edits = 1 + stk_rng_below(&rng, 8); edits > 0; edits--) {
         size = mutate_once(text, size, &rng);
@@ -99,21 +103,32 @@ static void try_mutation(uint64_t number) {
     try_input(text, size);
 }
 
+static void try_prefixes(size_t number) {
+    const fuzz_seed *seed = &plan.seeds[number];
+    for (size_t size = 0; size <= seed->size; size++) {
+        snprintf(current, sizeof current, "the first %zu bytes of seed %zu", size, number);
+        try_input(seed->bytes, size);
+    }
+}
+
 int main(int argc, char **argv) {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
-    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : DEFAULT_COUNT;
     signal(SIGABRT, on_crash);
     signal(SIGSEGV, on_crash);
-    for (size_t i = 0; i < fuzz_seed_count && argc < 2; i++) {
-        for (size_t size = 0; size <= fuzz_seeds[i].size; size++) {
-            snprintf(current, sizeof current, "the first %zu bytes of seed %zu", size, i);
-            try_input(fuzz_seeds[i].bytes, size);
-        }
+    plan = fuzz_prepare();
+    most_bytes = ROOM_SIZE;
+    for (size_t i = 0; i < plan.count; i++) {
+        size_t size = plan.seeds[i].size < MAX_SIZE ? plan.seeds[i].size : MAX_SIZE;
+        most_bytes = size > most_bytes ? size : most_bytes;
+    }
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : plan.mutations;
+    for (size_t i = 0; i < plan.prefixed && argc < 2; i++) {
+        try_prefixes(i);
     }
     for (uint64_t i = 0; i < count; i++) {
         try_mutation(first + i);
     }
     printf("ok   %llu mutations of %zu seeds\n1 passed, 0 failed, 0 skipped\n",
-           (unsigned long long)count, fuzz_seed_count);
+           (unsigned long long)count, plan.count);
     return 0;
 }

@@ -11,7 +11,7 @@
 #define NUMBERS 24 /* bytes of tensors behind a header that is given alone */
 
 /* Whole files and headers alone: an edit of a whole file's header mostly spoils its length. */
-const fuzz_seed fuzz_seeds[] = {
+static const fuzz_seed seeds[] = {
     FUZZ_SEED("\x3d\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}"
               "     \0\0\x80\x3f\0\0\0\x40"),
     FUZZ_SEED("\x02\0\0\0\0\0\0\0{}"),
@@ -24,7 +24,7 @@ const fuzz_seed fuzz_seeds[] = {
               "\"BF16\",\"shape\":[0,9],\"data_offsets\":[8,8]},\"h\":{\"dtype\":\"F16\",\"shape\":"
               "[1,1,1,1,1,1,1,8],\"data_offsets\":[8,24]}}"),
 };
-const size_t fuzz_seed_count = sizeof fuzz_seeds / sizeof *fuzz_seeds;
+FUZZ_PLAN(seeds)
 
 static size_t dtype_bytes(const char *dtype) {
     size_t bits = strtoul(dtype + strcspn(dtype, "0123456789"), NULL, 10);

@@ -10,6 +10,9 @@
 
 #include <jpeglib.h>
 #include <png.h>
+#ifdef STK_HAVE_WEBP
+#include <webp/encode.h>
+#endif
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -89,6 +92,9 @@ typedef struct jpeg_kind {
     bool progressive;
     bool adobe;  /* marker, and so inverted ink */
     int restart; /* rows of MCUs between restart markers */
+    int h, v;    /* how often colour is coarser than brightness; 0: as libjpeg likes it */
+    const jpeg_scan_info *scans; /* the script of a progressive file; NULL: the usual one */
+    int scan_count;
 } jpeg_kind;
 
 /* A JPEG straight from libjpeg, of rows with `channels` values per pixel. */
@@ -110,7 +116,15 @@ static inline blob make_jpeg(const uint8_t *values, int width, int height, int c
     cinfo.write_Adobe_marker = kind.adobe;
     jpeg_set_quality(&cinfo, 95, TRUE);
     cinfo.restart_in_rows = kind.restart;
-    if (kind.progressive) {
+    for (int i = 0; kind.h > 0 && i < cinfo.num_components; i++) {
+        bool fine = i == 0 || i == 3; /* brightness, and the black of YCCK */
+        cinfo.comp_info[i].h_samp_factor = fine ? kind.h : 1;
+        cinfo.comp_info[i].v_samp_factor = fine ? kind.v : 1;
+    }
+    if (kind.scans != NULL) {
+        cinfo.scan_info = kind.scans;
+        cinfo.num_scans = kind.scan_count;
+    } else if (kind.progressive) {
         jpeg_simple_progression(&cinfo);
     }
     jpeg_start_compress(&cinfo, TRUE);
@@ -137,7 +151,10 @@ typedef struct png_kind {
     const uint8_t *alphas;   /* tRNS of a palette */
     const png_color_16 *key; /* tRNS of other kinds */
     int orientation;         /* eXIf when not 0 */
+    int texts;               /* so many compressed texts of TEXT_BYTES */
 } png_kind;
+
+#define TEXT_BYTES 20000
 
 static inline void png_append(png_structp png, png_bytep bytes, size_t size) {
     stk_str_append_bytes(png_get_io_ptr(png), bytes, size);
@@ -145,6 +162,18 @@ static inline void png_append(png_structp png, png_bytep bytes, size_t size) {
 
 static inline void png_flush_nothing(png_structp png) {
     (void)png;
+}
+
+static inline void png_add_text(png_structp png, png_infop info) {
+    char words[TEXT_BYTES + 1];
+    char key[] = "Comment";
+    memset(words, 'a', TEXT_BYTES);
+    words[TEXT_BYTES] = '\0';
+    png_text text = {.compression = PNG_TEXT_COMPRESSION_zTXt,
+                     .key = key,
+                     .text = words,
+                     .text_length = TEXT_BYTES};
+    png_set_text(png, info, &text, 1);
 }
 
 static inline blob make_png(const uint8_t *rows, size_t row_bytes, int width, int height,
@@ -168,6 +197,9 @@ static inline blob make_png(const uint8_t *rows, size_t row_bytes, int width, in
         png_set_eXIf_1(png, info, sizeof exif, exif);
     }
 #endif
+    for (int i = 0; i < kind.texts; i++) {
+        png_add_text(png, info);
+    }
     png_write_info(png, info);
     int passes = png_set_interlace_handling(png);
     for (int pass = 0; pass < passes; pass++) {
@@ -185,6 +217,59 @@ static inline blob make_rgb_png(const stk_image *image, int interlace) {
     png_kind kind = {.depth = 8, .colour = PNG_COLOR_TYPE_RGB, .interlace = interlace};
     return make_png(image->pixels, (size_t)image->width * 3, image->width, image->height, kind);
 }
+
+#ifdef STK_HAVE_WEBP
+
+typedef enum webp_kind { WEBP_LOSSY, WEBP_LOSSLESS } webp_kind;
+
+/* A WebP of rows with 3 or 4 values per pixel. */
+static inline blob make_webp(const uint8_t *values, int width, int height, int channels,
+                             webp_kind kind) {
+    int stride = width * channels;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    if (kind == WEBP_LOSSLESS) {
+        size = (channels == 4 ? WebPEncodeLosslessRGBA
+                              : WebPEncodeLosslessRGB)(values, width, height, stride, &bytes);
+    } else {
+        size = (channels == 4 ? WebPEncodeRGBA : WebPEncodeRGB)(values, width, height, stride, 90,
+                                                                &bytes);
+    }
+    blob out = {stk_mem_raw(size, 1), size};
+    if (size == 0 || out.bytes == NULL) {
+        exit(1);
+    }
+    memcpy(out.bytes, bytes, size);
+    WebPFree(bytes);
+    return out;
+}
+
+/* The same picture in the extended form, where an EXIF chunk behind it tells the orientation. */
+static inline blob webp_with_exif(blob simple, int width, int height, int orientation) {
+    enum { HEADER = 12, EXTENDED = 18, EXIF = 8 + 26 };
+    size_t picture = simple.size - HEADER;
+    size_t size = HEADER + EXTENDED + picture + EXIF;
+    blob out = {stk_mem_new(size, 1), size};
+    uint8_t *at = out.bytes;
+    memcpy(at, simple.bytes, HEADER);
+    for (int i = 0; i < 4; i++) {
+        at[4 + i] = (uint8_t)((size - 8) >> (8 * i));
+    }
+    at += HEADER;
+    memcpy(at, "VP8X\x0A\0\0\0\x08", 9);
+    for (int i = 0; i < 3; i++) {
+        at[12 + i] = (uint8_t)((unsigned)(width - 1) >> (8 * i));
+        at[15 + i] = (uint8_t)((unsigned)(height - 1) >> (8 * i));
+    }
+    at += EXTENDED;
+    memcpy(at, simple.bytes + HEADER, picture);
+    at += picture;
+    memcpy(at, "EXIF\x1A\0\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 27);
+    at[27] = (uint8_t)orientation;
+    return out;
+}
+
+#endif
 
 /* Puts an APP1 with the orientation right behind SOI, in either byte order. */
 static inline blob with_exif(blob jpeg, int orientation, bool little) {

@@ -1,0 +1,130 @@
+/*
+ * fuzz_image.h - what the fuzz targets of the picture formats share: seeds of one format, and what
+ * must hold for any bytes.
+ *
+ * The seeds are pictures of every kind that the tests make and, where they are, the small files of
+ * the folder odd-images below $STOKER_DATA; the number of a mutation means the same only with the
+ * same seeds.
+ */
+#ifndef STK_TESTS_FUZZ_IMAGE_H
+#define STK_TESTS_FUZZ_IMAGE_H
+
+#include "fuzz.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "unit/image_kinds.h"
+
+#define FUZZ_MOST_SEEDS 128
+#define FUZZ_MOST_BYTES (12 * 1024) /* of a file that becomes a seed: larger ones are slow */
+#define FUZZ_MOST_SIZE 40           /* px */
+
+/* Some of the kinds are enough for trying every beginning. */
+#define FUZZ_PREFIXED 4
+
+static inline void fuzz_add_odd_images(const stk_image_decoder *decoder, fuzz_seed *seeds,
+                                       size_t *count) {
+    const char *root = getenv("STOKER_DATA");
+    char *folder = stk_path_join(root != NULL ? root : "../shared/data", "odd-images");
+    stk_dir_list list = {0};
+    stk_error err = {0};
+    if (stk_path_is_dir(folder) && stk_dir_read(folder, &list, &err) == STK_OK) {
+        for (size_t i = 0; i < list.count && *count < FUZZ_MOST_SEEDS; i++) {
+            char *path = stk_path_join(folder, list.entries[i].name);
+            char *bytes = NULL;
+            size_t size = 0;
+            if (stk_file_read(path, FUZZ_MOST_BYTES, &bytes, &size, &err) == STK_OK &&
+                decoder->recognises((const uint8_t *)bytes, size)) {
+                seeds[(*count)++] = (fuzz_seed){bytes, size};
+            } else {
+                stk_mem_free(bytes);
+            }
+            stk_mem_free(path);
+        }
+        stk_dir_list_free(&list);
+    }
+    stk_mem_free(folder);
+}
+
+/* The seeds live as long as the program. */
+static inline fuzz_plan fuzz_plan_pictures(file_format format, const stk_image_decoder *decoder,
+                                           uint64_t mutations) {
+    static fuzz_seed seeds[FUZZ_MOST_SEEDS];
+    size_t count = 0;
+    for (size_t k = 0; k < FILE_KINDS; k++) {
+        if (file_kinds[k].format == format) {
+            blob file = make_file(&file_kinds[k], 19, 13, (int)(k % 9), k);
+            seeds[count++] = (fuzz_seed){(const char *)file.bytes, file.size};
+        }
+    }
+    size_t prefixed = count < FUZZ_PREFIXED ? count : FUZZ_PREFIXED;
+    fuzz_add_odd_images(decoder, seeds, &count);
+    return (fuzz_plan){
+        .seeds = seeds, .count = count, .prefixed = prefixed, .mutations = mutations};
+}
+
+static inline void fuzz_check_failure(stk_status status, const stk_error *err) {
+    FUZZ_REQUIRE(status == STK_ERR_DATA || status == STK_ERR_MEMORY);
+    FUZZ_REQUIRE(err->status == status && err->message[0] != '\0');
+}
+
+static inline void fuzz_decode(const uint8_t *data, size_t size) {
+    stk_error err = {0};
+    stk_image image;
+    stk_status status = stk_image_decode(data, size, &image, &err);
+    if (status != STK_OK) {
+        fuzz_check_failure(status, &err);
+        FUZZ_REQUIRE(image.pixels == NULL);
+        return;
+    }
+    FUZZ_REQUIRE(image.width > 0 && image.height > 0);
+    /* Every pixel can be read. */
+    size_t count = (size_t)image.width * (size_t)image.height * 3;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += image.pixels[i];
+    }
+    FUZZ_REQUIRE(sum <= 255 * (uint64_t)count);
+    stk_image_free(&image);
+}
+
+/* Twice over other bytes: what succeeds has filled all of the square, both times the same. */
+static inline void fuzz_transform(stk_workbench *bench, const stk_transform *transform,
+                                  const uint8_t *data, size_t size) {
+    static uint8_t out[2][FUZZ_MOST_SIZE * FUZZ_MOST_SIZE * 3];
+    stk_rng rng = stk_rng_make(size, STK_RNG_AUGMENT, 0, (uint64_t)transform->size);
+    stk_status status[2];
+    for (int i = 0; i < 2; i++) {
+        stk_error err = {0};
+        memset(out[i], i == 0 ? 0x5A : 0xA5, sizeof out[i]);
+        status[i] = stk_transform_apply(bench, transform, data, size, rng, out[i], NULL, &err);
+        if (status[i] != STK_OK) {
+            fuzz_check_failure(status[i], &err);
+        }
+    }
+    size_t bytes = 3 * (size_t)transform->size * (size_t)transform->size;
+    FUZZ_REQUIRE(status[0] == status[1]);
+    FUZZ_REQUIRE(status[0] != STK_OK || memcmp(out[0], out[1], bytes) == 0);
+    for (size_t i = bytes; i < sizeof out[0]; i++) {
+        FUZZ_REQUIRE(out[0][i] == 0x5A && out[1][i] == 0xA5);
+    }
+}
+
+static inline void fuzz_picture(const uint8_t *data, size_t size) {
+    static const stk_transform transforms[] = {
+        {.size = 3, .crop_fraction = 0.9},
+        {.size = 16, .train = true, .augment = {.crop_scale = 0.05, .flip = true}},
+        {.size = FUZZ_MOST_SIZE, .train = true, .augment = {.crop_scale = 0.5, .flip = true}},
+    };
+    static stk_workbench *bench; /* lives as long as the program */
+    stk_error err = {0};
+    if (bench == NULL) {
+        FUZZ_REQUIRE(stk_workbench_new(&bench, NULL, &err) == STK_OK);
+    }
+    fuzz_decode(data, size);
+    for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++) {
+        fuzz_transform(bench, &transforms[i], data, size);
+    }
+}
+
+#endif
