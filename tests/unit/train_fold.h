@@ -299,7 +299,8 @@ static inline double weights_distance(const fold *a, const fold *b) {
         must(a->backend->state_read(a->state, STK_TENSOR_VALUE, p, x, &err), &err);
         must(b->backend->state_read(b->state, STK_TENSOR_VALUE, p, y, &err), &err);
         for (size_t i = 0; i < count; i++) {
-            most = fmax(most, fabs((double)x[i] - y[i]));
+            double distance = fabs((double)x[i] - y[i]);
+            most = distance > most ? distance : most;
         }
         stk_mem_free(x);
         stk_mem_free(y);
