@@ -64,8 +64,10 @@ class Loader:
             bytes_each = self.info.size * self.info.size * 3
             # numpy.ctypeslib.as_array(b.images, (b.count, size, size, 3)) makes an array of this.
             images = c.cast(b.images, c.POINTER(c.c_uint8 * (b.count * bytes_each))).contents
-            yield images, [b.labels[i] for i in range(b.count)]
-            self.lib.stk_loader_release(self.handle, batch)
+            try:
+                yield images, [b.labels[i] for i in range(b.count)]
+            finally:  # also when the loop over the batches is left early
+                self.lib.stk_loader_release(self.handle, batch)
 
     def class_name(self, label):
         return self.lib.stk_loader_class(self.handle, label).decode()

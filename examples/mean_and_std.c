@@ -87,14 +87,17 @@ int main(int argc, char **argv) {
     }
     if (status != STK_OK) {
         fprintf(stderr, "mean_and_std: %s\n", err.message);
-    } else if (s.count > 0) {
+    } else if (s.count <= 0) {
+        fprintf(stderr, "mean_and_std: none of the pictures in %s can be used\n", argv[1]);
+        status = STK_ERR_DATA;
+    } else {
         for (int c = 0; c < 3; c++) {
             double mean = s.sum[c] / s.count;
             printf("%s mean %.4f std %.4f\n",
                    c == 0   ? "red  "
                    : c == 1 ? "green"
                             : "blue ",
-                   mean, sqrt(s.squares[c] / s.count - mean * mean));
+                   mean, sqrt(fmax(s.squares[c] / s.count - mean * mean, 0)));
         }
     }
     stk_loader_close(loader);

@@ -53,10 +53,10 @@ static void limit_by_path(const char *mount, const char *hierarchy, const char *
     char group[PATH_MAX_BYTES];
     int root =
         snprintf(group, sizeof group, "%s%s%s", mount, hierarchy[0] != '\0' ? "/" : "", hierarchy);
-    int whole = snprintf(group + root, sizeof group - (size_t)root, "%s", path);
-    if (root < 0 || whole < 0 || (size_t)root + (size_t)whole >= sizeof group) {
-        return;
+    if (root < 0 || (size_t)root + strlen(path) >= sizeof group) {
+        return; /* no such group can be named */
     }
+    memcpy(group + root, path, strlen(path) + 1);
     for (;;) {
         limit_by_group(group, limits);
         char *slash = strrchr(group + root, '/');

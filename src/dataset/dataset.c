@@ -263,6 +263,19 @@ stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_opti
     return end(&listing, status, dataset);
 }
 
+stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options *options,
+                                const stk_events *events, stk_error *err) {
+    stk_listing listing = {.options = options, .events = events};
+    *dataset = NULL;
+    stk_status status = begin(&listing, err);
+    if (status == STK_OK) {
+        bool labels = stk_kaggle_table(&listing) != NULL || stk_folders_exist(&listing);
+        status = labels ? list_layout(&listing, err) : list_images(&listing, err);
+        status = status == STK_OK && labels ? stk_listing_finish(&listing, err) : status;
+    }
+    return end(&listing, status, dataset);
+}
+
 void stk_dataset_free(stk_dataset *dataset) {
     if (dataset == NULL) {
         return;

@@ -79,6 +79,15 @@ STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset
 STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_dataset_options *options,
                                                const stk_events *events, stk_error *err);
+
+/*
+ * For those who take pictures with labels or without: a data set, or where the folder has neither
+ * a table nor class folders, all pictures in and below it as test samples. Labels that are there
+ * and wrong are an error.
+ */
+STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
+                                            const stk_dataset_options *options,
+                                            const stk_events *events, stk_error *err);
 void stk_dataset_free(stk_dataset *dataset);
 
 /*

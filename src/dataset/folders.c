@@ -222,6 +222,14 @@ static void sort_by_path(stk_sample_list *list) {
     }
 }
 
+bool stk_folders_exist(const stk_listing *listing) {
+    size_t folders = 0;
+    for (size_t i = 0; i < listing->top.count; i++) {
+        folders += is_class_folder(&listing->top.entries[i], true) ? 1 : 0;
+    }
+    return folders >= 2 || stk_listing_entry(listing, train_names, true) != NULL;
+}
+
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     const char *train = stk_listing_entry(listing, train_names, true);
     const char *val = stk_listing_entry(listing, val_names, true);

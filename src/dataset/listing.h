@@ -159,6 +159,9 @@ STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures
 
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
+/* Whether the folder means to say classes by folders: a train folder, or two others or more. */
+bool stk_folders_exist(const stk_listing *listing);
+
 /* Which file of the folder holds labels; NULL when none has a usual name. */
 const char *stk_kaggle_table(const stk_listing *listing);
 

@@ -79,9 +79,10 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
 
 /*
  * Memory that one thread transforms pictures with, one after the other. `heavy`, which may be NULL,
- * is asked before a picture is decoded for which the format alone needs STK_IMAGE_HEAVY_BYTES or
- * more, and told when it is done: whoever has many threads lets one such picture pass at a time. An
- * error of it refuses the picture.
+ * is asked before a picture is decoded that needs STK_IMAGE_HEAVY_BYTES or more, because its
+ * format holds it as a whole or because much of it becomes little, and told when it is done:
+ * whoever has many threads lets one such picture pass at a time. An error of it refuses the
+ * picture.
  */
 #define STK_IMAGE_HEAVY_BYTES ((uint64_t)64 << 20)
 

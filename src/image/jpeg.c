@@ -136,14 +136,17 @@ static void ask_receiver(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     stk_status status = stk_image_check_size(cinfo->image_width, cinfo->image_height, reader->err);
     if (status == STK_OK) {
-        uint64_t samples =
-            (uint64_t)cinfo->image_width * cinfo->image_height * (uint64_t)cinfo->num_components;
+        uint64_t blocks = 0;
+        for (int i = 0; i < cinfo->num_components; i++) {
+            blocks += (uint64_t)cinfo->comp_info[i].width_in_blocks *
+                      cinfo->comp_info[i].height_in_blocks;
+        }
         stk_image_info info = {.width = (int)cinfo->image_width,
                                .height = (int)cinfo->image_height,
                                .orientation = read_orientation(cinfo),
                                .divides = true,
                                .whole_bytes =
-                                   jpeg_has_multiple_scans(cinfo) ? samples * sizeof(JCOEF) : 0};
+                                   jpeg_has_multiple_scans(cinfo) ? blocks * sizeof(JBLOCK) : 0};
         status = reader->receiver->begin(reader->receiver->user, &info, &reader->part, reader->err);
     }
     if (status != STK_OK) {

@@ -15,6 +15,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+#define SIGNATURE_BYTES 8
+#define CHUNK_FRAME 12 /* length, name and checksum of a chunk */
+
 /* No deflate stream grows by more than this, so a larger promise in the header is a lie. */
 #define DEFLATE_MAX_RATIO 1040
 
@@ -68,12 +71,10 @@ static void take_bytes(png_structp png, png_bytep to, size_t length) {
     reader->offset += length;
 }
 
-/* Of the chunks that a PNG can do without, only the orientation and transparency count. */
+/* Of the chunks that a PNG can do without, libpng is only wanted to see transparency. */
 static void pass_over_chunks(png_structp png) {
 #ifdef PNG_HANDLE_AS_UNKNOWN_SUPPORTED
-    static const png_byte kept[] = "eXIf";
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
-    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, kept, 1);
 #else
     (void)png;
 #endif
@@ -104,16 +105,23 @@ static bool prepare(png_reader *reader) {
     return true;
 }
 
-static int read_orientation(png_reader *reader) {
-#ifdef PNG_eXIf_SUPPORTED
-    png_bytep exif = NULL;
-    png_uint_32 length = 0;
-    if (png_get_eXIf_1(reader->png, reader->info, &length, &exif) != 0) {
-        return stk_image_orientation(exif, length);
+static uint32_t big_endian(const uint8_t *bytes) {
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* The chunk with EXIF may stand behind the pixels, where libpng has not been yet. */
+static int read_orientation(const uint8_t *bytes, size_t size) {
+    size_t place = SIGNATURE_BYTES;
+    while (place + CHUNK_FRAME <= size) {
+        size_t length = big_endian(bytes + place);
+        if (length > size - place - CHUNK_FRAME) {
+            break;
+        }
+        if (memcmp(bytes + place + 4, "eXIf", 4) == 0) {
+            return stk_image_orientation(bytes + place + 8, length);
+        }
+        place += CHUNK_FRAME + length;
     }
-#else
-    (void)reader;
-#endif
     return 1;
 }
 
@@ -124,7 +132,7 @@ static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
     size_t whole = interlaced ? row_bytes * (size_t)reader->height : 0;
     stk_image_info info = {.width = reader->width,
                            .height = reader->height,
-                           .orientation = read_orientation(reader),
+                           .orientation = read_orientation(reader->bytes, reader->size),
                            .whole_bytes = whole};
     reader->status = to->begin(to->user, &info, &reader->part, reader->err);
     if (reader->status == STK_OK) {

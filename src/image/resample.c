@@ -51,15 +51,15 @@ static void free_axis(stk_axis *a) {
     memset(a, 0, sizeof *a);
 }
 
-/* Makes sure that *block has `bytes`; what was in it is lost. */
-static bool make_room(void **block, size_t *room, size_t bytes) {
+/* A block of at least `bytes`, the old one or a new one; NULL without memory. */
+static void *make_room(void *block, size_t *room, size_t bytes) {
     if (*room >= bytes && (*room <= KEEP_BYTES || *room / 2 <= bytes)) {
-        return true;
+        return block;
     }
-    stk_mem_free(*block);
-    *block = stk_mem_aligned(bytes);
-    *room = *block != NULL ? bytes : 0;
-    return *block != NULL;
+    stk_mem_free(block);
+    block = stk_mem_aligned(bytes);
+    *room = block != NULL ? bytes : 0;
+    return block;
 }
 
 /* Rounds to the grid of positions and into 0 .. limit; what is not a number becomes 0. */
@@ -129,8 +129,8 @@ static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
         a->sizes = a->first != NULL && a->count != NULL ? size : 0;
     }
     a->taps = taps;
-    if (a->sizes < size || !make_room((void **)&a->weights, &a->room,
-                                      (size_t)size * (size_t)taps * sizeof *a->weights)) {
+    a->weights = make_room(a->weights, &a->room, (size_t)size * (size_t)taps * sizeof *a->weights);
+    if (a->sizes < size || a->weights == NULL) {
         return STK_FAIL_MEMORY(err, "scaling a picture");
     }
     return STK_OK;
@@ -188,24 +188,32 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
     r->middle_values =
         3 * (size_t)(r->across.to - r->across.from + r->across.taps) + 2 * STK_KERNEL_SLACK;
     size_t bytes = 2 * r->middle_values * sizeof *r->middle;
-    if (!make_room((void **)&r->middle, &r->middle_room, bytes)) {
+    r->middle = make_room(r->middle, &r->middle_room, bytes);
+    if (r->middle == NULL) {
         return STK_FAIL_MEMORY(err, "scaling a picture");
     }
     memset(r->middle, 0, bytes);
     return STK_OK;
 }
 
+/* Twice the rows that one output row needs, so that few have to be moved. */
+static int window_rows(const stk_resampler *r) {
+    int all = r->down.to - r->down.from;
+    int enough = 2 * r->down.taps + STK_RESAMPLE_ROWS;
+    return enough < all ? enough : all;
+}
+
+/* One row more, which an odd number of rows may read with the weight 0. */
+size_t stk_resampler_window_bytes(const stk_resampler *r, int width) {
+    return (size_t)(window_rows(r) + 1) * 3 * (size_t)width + STK_KERNEL_SLACK;
+}
+
 stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err) {
     r->column = column;
     r->stride = 3 * (size_t)width;
-    int all = r->down.to - r->down.from;
-    int enough = 2 * r->down.taps + STK_RESAMPLE_ROWS;
-    r->most_rows = enough < all ? enough : all;
-    /* One row more, which an odd number of rows may read with the weight 0. */
-    size_t bytes = (size_t)(r->most_rows + 1) * r->stride + STK_KERNEL_SLACK;
-    return make_room((void **)&r->window, &r->window_bytes, bytes)
-               ? STK_OK
-               : STK_FAIL_MEMORY(err, "scaling a picture");
+    r->most_rows = window_rows(r);
+    r->window = make_room(r->window, &r->window_bytes, stk_resampler_window_bytes(r, width));
+    return r->window != NULL ? STK_OK : STK_FAIL_MEMORY(err, "scaling a picture");
 }
 
 uint8_t *stk_resampler_room(stk_resampler *r, int count) {

@@ -62,6 +62,9 @@ typedef struct stk_resample_job {
 STK_CHECKED stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job,
                                            uint8_t *out, stk_error *err);
 
+/* Bytes that the window will need for rows of this width. */
+size_t stk_resampler_window_bytes(const stk_resampler *r, int width);
+
 /* The rows that come are `width` px wide and begin with picture column `column`. */
 STK_CHECKED stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error *err);
 

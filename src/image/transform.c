@@ -44,7 +44,10 @@ static stk_crop draw_crop(double min_scale, int width, int height, stk_rng *rng)
     }
     double w = fmin(width, round(height * ASPECT_MAX));
     double h = fmin(height, round(width / ASPECT_MIN));
-    return centre(width, height, w, h);
+    stk_crop crop = centre(width, height, w, h);
+    crop.x = floor(crop.x);
+    crop.y = floor(crop.y);
+    return crop;
 }
 
 stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
@@ -114,15 +117,22 @@ static int choose_divisor(stk_crop crop, int size) {
     return divisor;
 }
 
+/* Asks the gate for a picture that needs much memory, once. */
+static stk_status enter_gate(stk_workbench *bench, uint64_t bytes, stk_error *err) {
+    if (bench->heavy || bytes < STK_IMAGE_HEAVY_BYTES || bench->gate.enter == NULL) {
+        return STK_OK;
+    }
+    stk_status status = bench->gate.enter(bench->gate.user, bytes, err);
+    bench->heavy = status == STK_OK;
+    return status;
+}
+
 static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
                              stk_error *err) {
     stk_workbench *bench = user;
-    if (info->whole_bytes >= STK_IMAGE_HEAVY_BYTES && bench->gate.enter != NULL) {
-        stk_status status = bench->gate.enter(bench->gate.user, info->whole_bytes, err);
-        if (status != STK_OK) {
-            return status;
-        }
-        bench->heavy = true;
+    stk_status status = enter_gate(bench, info->whole_bytes, err);
+    if (status != STK_OK) {
+        return status;
     }
     stk_turn turn = stk_image_turn(info->orientation);
     bool flip;
@@ -139,7 +149,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         .mirror_x = turn.mirror_x != (flip && !turn.swapped),
         .mirror_y = turn.mirror_y != (flip && turn.swapped)};
     bench->swapped = turn.swapped;
-    stk_status status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
+    status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
     const stk_axis *across = &bench->resampler.across;
     const stk_axis *down = &bench->resampler.down;
     *part = (stk_image_part){.divisor = divisor,
@@ -152,7 +162,9 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
 
 static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
     stk_workbench *bench = user;
-    return stk_resampler_rows(&bench->resampler, x, width, err);
+    size_t bytes = stk_resampler_window_bytes(&bench->resampler, width);
+    stk_status status = enter_gate(bench, bytes, err);
+    return status == STK_OK ? stk_resampler_rows(&bench->resampler, x, width, err) : status;
 }
 
 static uint8_t *room_for_rows(void *user, int count) {

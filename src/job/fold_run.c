@@ -206,8 +206,10 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
-    config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, config.train.count);
-    config.val.stop_after_bad = stk_loader_bad_limit(job->loader_options, config.val.count);
+    /* A small validation set does not make a few bad pictures many. */
+    config.train.stop_after_bad =
+        stk_loader_bad_limit(job->loader_options, config.train.count + config.val.count);
+    config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
 

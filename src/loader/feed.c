@@ -103,18 +103,6 @@ stk_augment_options stk_feed_augment(const stk_options *given) {
     return open;
 }
 
-/* Class folders or a Kaggle folder; where it is neither, every picture below it will do. */
-static stk_status open_dataset(stk_dataset **dataset, const stk_dataset_options *data, bool any,
-                               stk_error *err) {
-    stk_error why = {0};
-    stk_status status = stk_dataset_open(dataset, data, NULL, &why);
-    if (status == STK_ERR_DATA && any &&
-        stk_dataset_open_images(dataset, data, NULL, NULL) == STK_OK) {
-        return STK_OK;
-    }
-    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
-}
-
 static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
                          const stk_feed_options *feed, stk_error *err) {
     const stk_dataset *d = f->dataset;
@@ -140,15 +128,22 @@ static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
 }
 
 stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, stk_error *err) {
-    const stk_dataset_options *data = stk_options_values(given, &stk_dataset_option_table);
+    const stk_dataset_options *asked = stk_options_values(given, &stk_dataset_option_table);
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
+    stk_dataset_options data = *asked;
     memset(f, 0, sizeof *f);
-    if (data->data == NULL) {
+    if (data.data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "--data is missing: the folder of pictures to load");
     }
-    stk_status status = open_dataset(&f->dataset, data, feed->split == STK_FEED_ALL, err);
+    bool divided = feed->split == STK_FEED_TRAIN || feed->split == STK_FEED_VAL;
+    if (!divided && data.rare_class == STK_RARE_ERROR) {
+        data.rare_class = STK_RARE_TRAIN; /* nothing is validated, so one picture is no problem */
+    }
+    stk_status status = feed->split == STK_FEED_ALL
+                            ? stk_dataset_open_any(&f->dataset, &data, NULL, err)
+                            : stk_dataset_open(&f->dataset, &data, NULL, err);
     if (status == STK_OK) {
-        status = choose(f, data, feed, err);
+        status = choose(f, &data, feed, err);
     }
     if (status != STK_OK) {
         stk_feed_samples_close(f);

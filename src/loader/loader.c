@@ -76,7 +76,8 @@ static stk_status allocate(stk_loader *l, stk_error *err) {
         l->tasks[i].next = l->free_tasks;
         l->free_tasks = &l->tasks[i];
     }
-    return good ? STK_OK : STK_FAIL_MEMORY(err, "batches; a smaller --loader-memory may help");
+    return good ? STK_OK
+                : STK_FAIL_MEMORY(err, "the loader; a smaller --batch or --prefetch may help");
 }
 
 /* A plan may leave out what it does not care for. */
@@ -101,6 +102,18 @@ static void init_threads(stk_loader *l) {
     pthread_condattr_destroy(&attributes);
 }
 
+/* Batches are counted over all epochs in 64 bits. */
+static stk_status check_target(const stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
+    if (batch >= l->per_epoch) {
+        return STK_FAIL(err, STK_ERR_USAGE, "an epoch has %zu batches: there is no batch %zu",
+                        l->per_epoch, batch);
+    }
+    if (epoch >= UINT64_MAX / l->per_epoch) {
+        return STK_FAIL(err, STK_ERR_USAGE, "there is no epoch %llu", (unsigned long long)epoch);
+    }
+    return STK_OK;
+}
+
 static stk_status begin(stk_loader *l, stk_error *err) {
     const stk_loader_plan *plan = &l->config.plan;
     stk_reader_config reading = {.root = l->config.root,
@@ -119,11 +132,10 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
     l->next_batch = l->issue_batch;
     l->sampled_ns = stk_clock_ns();
-    if (l->config.first_batch >= l->per_epoch) {
-        return STK_FAIL(err, STK_ERR_USAGE, "an epoch has %zu batches: there is no batch %zu",
-                        l->per_epoch, l->config.first_batch);
+    stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
+    if (status == STK_OK) {
+        status = stk_reader_open(&l->reader, &reading, err);
     }
-    stk_status status = stk_reader_open(&l->reader, &reading, err);
     if (status == STK_OK) {
         pthread_mutex_lock(&l->lock);
         stk_workers_issue(l);
@@ -174,15 +186,7 @@ static void stop_threads(stk_loader *l) {
 
 static void free_slots(stk_loader *l) {
     for (int i = 0; l->slots != NULL && i < l->config.plan.most_slots; i++) {
-        slot *s = &l->slots[i];
-        if (s->images != NULL && l->config.memory.give != NULL) {
-            l->config.memory.give(l->config.memory.user, s->images);
-        } else {
-            stk_mem_free(s->images);
-        }
-        stk_mem_free(s->labels);
-        stk_mem_free(s->samples);
-        stk_mem_free(s->bad);
+        stk_workers_free_slot(l, &l->slots[i]);
     }
     stk_mem_free(l->ring);
     stk_mem_free(l->slots);
@@ -324,33 +328,27 @@ static void drain(stk_loader *l) {
     for (stk_read *read = stk_reader_take_back(l->reader); read != NULL;) {
         task *t = (task *)(void *)read;
         read = read->next;
-        t->next = l->free_tasks;
-        l->free_tasks = t;
-        l->under_way--;
         atomic_fetch_sub(&l->in_flight, 1);
+        stk_workers_drop(l, t);
     }
     while (l->ready_tasks != NULL) {
         task *t = l->ready_tasks;
         l->ready_tasks = t->next;
-        t->next = l->free_tasks;
-        l->free_tasks = t;
-        l->under_way--;
+        stk_workers_drop(l, t);
     }
     while (l->under_way > 0 && l->failure.status == STK_OK) {
         pthread_cond_wait(&l->ready, &l->lock);
     }
     l->ready_bytes = 0;
     atomic_store(&l->reads_ready, 0);
-    atomic_store(&l->batches_ready, 0);
     l->paused = false;
 }
 
 stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
-    if (batch >= l->per_epoch) {
-        return STK_FAIL(err, STK_ERR_USAGE, "an epoch has %zu batches: there is no batch %zu",
-                        l->per_epoch, batch);
+    stk_status status = check_target(l, epoch, batch, err);
+    if (status != STK_OK) {
+        return status;
     }
-    stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
     drain(l);
     if (l->failure.status != STK_OK) {
@@ -360,6 +358,7 @@ stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_erro
             l->slots[i].state = SLOT_FREE;
             l->ring[i] = NULL;
         }
+        atomic_store(&l->batches_ready, 0);
         l->next_batch = epoch * l->per_epoch + batch;
         l->issue_batch = l->next_batch;
         l->issue_place = 0;

@@ -50,7 +50,12 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *options, size_t b
  */
 size_t stk_loader_bad_limit(const stk_loader_options *options, size_t count);
 
-/* Where batch memory comes from: pinned memory, say. All zero: the heap. */
+/*
+ * Where batch memory comes from: pinned memory, say. All zero: the heap. `take` is called when a
+ * slot is first used, from any thread of the loader and with its lock held, so it must not call the
+ * loader; `give` is called by stk_loader_close. With two blocks or more, NULL only means fewer
+ * slots.
+ */
 typedef struct stk_loader_memory {
     void *user;
     void *(*take)(void *user, size_t bytes); /* NULL when there is none */

@@ -106,6 +106,12 @@ struct stk_loader {
 
 /* workers.c */
 
+/* Ends a task, whatever became of it; lock. */
+void stk_workers_drop(stk_loader *l, task *t);
+
+/* Frees what a slot has. */
+void stk_workers_free_slot(const stk_loader *l, slot *s);
+
 /* Starts threads until `wanted` run; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 

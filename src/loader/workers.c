@@ -11,8 +11,12 @@
 /* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000
 
-/* Reads keep their memory for the next picture unless it was an unusually large one. */
-#define KEEP_BYTES ((size_t)1 << 20)
+/* Blocks are kept for the next picture unless this one was unusually large. */
+#define KEEP_MEANS 2
+#define KEEP_BYTES ((size_t)64 << 10)
+
+/* Batches without which a loader cannot go on: one is used while the other is filled. */
+#define LEAST_SLOTS 2
 
 /* How much one read moves the estimate of their size. */
 #define SIZE_WEIGHT 0.05
@@ -22,7 +26,7 @@ const stk_sample *stk_loader_sample(const stk_loader *l, size_t position) {
 }
 
 bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch) {
-    return l->config.epochs > 0 && batch >= l->config.epochs * l->per_epoch;
+    return l->config.epochs > 0 && batch / l->per_epoch >= l->config.epochs;
 }
 
 void stk_loader_fail(stk_loader *l, const stk_error *why) {
@@ -32,10 +36,15 @@ void stk_loader_fail(stk_loader *l, const stk_error *why) {
     pthread_cond_broadcast(&l->ready);
 }
 
-static void drop_task(stk_loader *l, task *t) {
-    if (t->read.bytes.capacity > KEEP_BYTES) {
-        stk_bytes_free(&t->read.bytes);
+/* Under the lock. */
+static void trim(const stk_loader *l, stk_bytes *bytes) {
+    if ((double)bytes->capacity > KEEP_MEANS * l->mean_bytes + (double)KEEP_BYTES) {
+        stk_bytes_free(bytes);
     }
+}
+
+void stk_workers_drop(stk_loader *l, task *t) {
+    trim(l, &t->read.bytes);
     t->next = l->free_tasks;
     l->free_tasks = t;
     l->under_way--;
@@ -46,7 +55,19 @@ static void drop_task(stk_loader *l, task *t) {
 
 /* ---- issue ---- */
 
-/* Memory of a slot that is used for the first time; what was had before a failure stays. */
+void stk_workers_free_slot(const stk_loader *l, slot *s) {
+    if (s->images != NULL && l->config.memory.give != NULL) {
+        l->config.memory.give(l->config.memory.user, s->images);
+    } else {
+        stk_mem_free(s->images);
+    }
+    stk_mem_free(s->labels);
+    stk_mem_free(s->samples);
+    stk_mem_free(s->bad);
+    memset(s, 0, sizeof *s);
+}
+
+/* Memory of a slot that is used for the first time. */
 static bool equip(const stk_loader *l, slot *s) {
     const stk_loader_memory *memory = &l->config.memory;
     size_t batch = l->config.batch;
@@ -57,22 +78,37 @@ static bool equip(const stk_loader *l, slot *s) {
     s->bad = stk_mem_new(batch, sizeof *s->bad);
     s->batch =
         (stk_batch){.images = s->images, .labels = s->labels, .samples = s->samples, .bad = s->bad};
-    return s->images != NULL && s->labels != NULL && s->samples != NULL && s->bad != NULL;
+    bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL && s->bad != NULL;
+    if (!whole) {
+        stk_workers_free_slot(l, s);
+    }
+    return whole;
 }
 
-/* A slot that nobody has; NULL when there is none. */
+/*
+ * A slot that nobody has; NULL when there is none. Slots are first used in order, so where there is
+ * no memory for one, those before it have theirs: two are enough to go on with.
+ */
 static slot *find_free_slot(stk_loader *l) {
-    slot *s = NULL;
-    for (int i = 0; i < atomic_load(&l->slot_count) && s == NULL; i++) {
-        s = l->slots[i].state == SLOT_FREE ? &l->slots[i] : NULL;
+    int count = atomic_load(&l->slot_count);
+    int i = 0;
+    while (i < count && l->slots[i].state != SLOT_FREE) {
+        i++;
     }
-    if (s != NULL && s->images == NULL && !equip(l, s)) {
-        stk_error err = {0};
-        (void)STK_FAIL_MEMORY(&err, "batches; a smaller --loader-memory may help");
-        stk_loader_fail(l, &err);
+    if (i == count || l->slots[i].images != NULL || equip(l, &l->slots[i])) {
+        return i < count ? &l->slots[i] : NULL;
+    }
+    if (i >= LEAST_SLOTS) {
+        atomic_store(&l->slot_count, i);
         return NULL;
     }
-    return s;
+    stk_error err = {0};
+    (void)STK_FAIL(&err, STK_ERR_MEMORY,
+                   "out of memory for batches of %zu pictures of %d px; use a smaller --batch or "
+                   "--img-size",
+                   l->config.batch, l->config.transform.size);
+    stk_loader_fail(l, &err);
+    return NULL;
 }
 
 static void begin_batch(stk_loader *l, slot *s) {
@@ -88,12 +124,15 @@ static void begin_batch(stk_loader *l, slot *s) {
     l->ring[batch % (uint64_t)l->config.plan.most_slots] = s;
 }
 
-/* Whether one more picture may be read ahead; some always may, or nothing would move. */
+/*
+ * Whether one more picture may be read ahead; some always may, or nothing would move. Before the
+ * first has arrived nobody knows how large they are.
+ */
 static bool has_room(const stk_loader *l) {
     double held = (double)l->ready_bytes + l->mean_bytes * (double)(atomic_load(&l->in_flight) + 1);
     return l->free_tasks != NULL && l->under_way < l->window &&
            (l->under_way < (size_t)atomic_load(&l->wanted) ||
-            held < (double)l->config.plan.read_memory);
+            (l->mean_bytes > 0 && held < (double)l->config.plan.read_memory));
 }
 
 /* Where a task goes that has its bytes, or never will: in order. */
@@ -149,17 +188,21 @@ void stk_workers_read_done(void *user, stk_read *read) {
     atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
     pthread_mutex_lock(&l->lock);
     atomic_fetch_sub(&l->in_flight, 1);
+    bool first = !(l->mean_bytes > 0);
     if (read->error.status == STK_OK) {
-        double size = (double)read->bytes.size;
+        double size = (double)read->bytes.size + 1;
         atomic_fetch_add(&l->read_bytes, read->bytes.size);
         l->mean_bytes += (l->mean_bytes > 0 ? SIZE_WEIGHT : 1) * (size - l->mean_bytes);
     } else {
         read->bytes.size = 0;
     }
     if (l->paused) {
-        drop_task(l, t);
+        stk_workers_drop(l, t);
     } else {
         make_ready(l, t);
+    }
+    if (first) {
+        stk_workers_issue(l);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -236,6 +279,13 @@ static void read_substitute(worker *w, const char *path, stk_error *why) {
     atomic_fetch_add(&l->read_ns, (uint64_t)(stk_clock_ns() - start));
 }
 
+static bool is_ending(stk_loader *l) {
+    pthread_mutex_lock(&l->lock);
+    bool ending = l->quit || l->failure.status != STK_OK;
+    pthread_mutex_unlock(&l->lock);
+    return ending;
+}
+
 /*
  * Fills a task's place. In training a bad sample is replaced by the one behind it in the epoch's
  * order, and so on; when all of them are bad there is nothing to train on.
@@ -256,6 +306,9 @@ static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
         s->samples[t->place] = (size_t)(sample - l->config.samples);
         if (sample->path == NULL) {
             continue;
+        }
+        if (i > 0 && is_ending(l)) {
+            return STK_FAIL(err, STK_ERR_STOPPED, "the loader was closed");
         }
         if (i > 0) {
             read_substitute(w, sample->path, &why);
@@ -329,7 +382,7 @@ static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, cons
         atomic_fetch_add(&l->batches_ready, 1);
         pthread_cond_broadcast(&l->ready);
     }
-    drop_task(l, t);
+    stk_workers_drop(l, t);
     /* Not for every task: handing over several at a time wakes fewer threads. */
     if (l->under_way <= l->window - l->window / 4) {
         stk_workers_issue(l);
@@ -356,6 +409,7 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);
         pthread_mutex_lock(&l->lock);
+        trim(l, &w->bytes);
         finish_task(l, t, s, status, &err);
     }
     pthread_mutex_unlock(&l->lock);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -72,6 +73,15 @@ static int start_thread(stk_reader *r) {
     return failed;
 }
 
+/* Every read has a file open: a part of the descriptors is for them, the others for others. */
+static int limit_threads(int wanted) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= (rlim_t)wanted) {
+        return wanted;
+    }
+    return limit.rlim_cur >= 8 ? (int)(limit.rlim_cur / 4) : 1;
+}
+
 stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, stk_error *err) {
     stk_reader *r = stk_mem_new(1, sizeof *r);
     pthread_t *handles = stk_mem_new((size_t)config->most_threads, sizeof *handles);
@@ -81,6 +91,7 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
         return STK_FAIL_MEMORY(err, "reading");
     }
     r->config = *config;
+    r->config.most_threads = limit_threads(config->most_threads);
     r->handles = handles;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->work, NULL);

@@ -78,6 +78,9 @@ static void nonsense_limits_nothing(void) {
     CHECK(isinf(limits.cores) && isinf(limits.bytes));
     put("cpu.max", "0 0\n");
     CHECK(isinf(limits_of("0::/\n").cores));
+    char longest[9000];
+    snprintf(longest, sizeof longest, "4:%4085s:/x\n0::/%4080s\n", "cpu", "y");
+    CHECK(isinf(limits_of(longest).cores));
     put("cpu.max", "200000 100000\n");
     limits = stk_machine_group_limits("/nowhere/at/all", root);
     CHECK_NEAR(limits.cores, 2, 1e-9);

@@ -494,7 +494,7 @@ static void counters_add_up(void) {
 
 /* ---- tuning ---- */
 
-/* A consumer that takes its time needs one worker; one that does not gets them back. */
+/* A consumer that takes its time needs fewer workers; the batches stay the same. */
 static void workers_follow_the_consumer(void) {
     stk_loader_config config = config_of(shared_pictures()->samples, 4);
     stk_error err = {0};
