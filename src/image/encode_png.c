@@ -9,52 +9,24 @@
 
 #include <setjmp.h>
 
-#include <png.h>
-
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "image/png_guard.h"
 
 typedef struct png_writer {
     png_structp png;
     png_infop info;
     const stk_image *image; /* borrowed */
     stk_str out;            /* owned until handed over: the bytes so far */
-    bool no_memory;         /* a request for memory failed */
-    stk_status status;      /* why libpng was left */
-    stk_error *err;         /* borrowed */
+    stk_png_guard guard;
 } png_writer;
-
-static png_voidp take_memory(png_structp png, png_alloc_size_t size) {
-    png_writer *writer = png_get_mem_ptr(png);
-    void *block = stk_mem_raw(size, 1);
-    writer->no_memory = writer->no_memory || block == NULL;
-    return block;
-}
-
-static void give_memory(png_structp png, png_voidp block) {
-    (void)png;
-    stk_mem_free(block);
-}
-
-static PNG_NORETURN void on_error(png_structp png, png_const_charp text) {
-    png_writer *writer = png_get_error_ptr(png);
-    writer->status = writer->no_memory
-                         ? STK_FAIL_MEMORY(writer->err, "encoding a PNG")
-                         : STK_FAIL(writer->err, STK_ERR_DATA, "cannot encode a PNG: %s", text);
-    png_longjmp(png, 1);
-}
-
-static void on_warning(png_structp png, png_const_charp text) {
-    (void)png;
-    (void)text;
-}
 
 static void append(png_structp png, png_bytep bytes, size_t length) {
     png_writer *writer = png_get_io_ptr(png);
     stk_str_append_bytes(&writer->out, bytes, length);
     if (!stk_str_ok(&writer->out)) {
-        writer->no_memory = true;
+        writer->guard.no_memory = true;
         png_error(png, "out of memory");
     }
 }
@@ -83,15 +55,16 @@ static bool write_rows(png_writer *writer) {
 
 stk_status stk_image_encode_png(const stk_image *image, uint8_t **bytes, size_t *size,
                                 stk_error *err) {
-    png_writer writer = {.image = image, .err = err};
-    writer.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &writer, on_error, on_warning,
-                                           &writer, take_memory, give_memory);
+    png_writer writer = {
+        .image = image,
+        .guard = {.purpose = "encoding a PNG", .refusal = "cannot encode a PNG", .err = err}};
+    writer.png = stk_png_new_write(&writer.guard);
     writer.info = writer.png != NULL ? png_create_info_struct(writer.png) : NULL;
     stk_status status = STK_OK;
     if (writer.info == NULL) {
         status = STK_FAIL_MEMORY(err, "encoding a PNG");
     } else if (!write_rows(&writer)) {
-        status = writer.status;
+        status = writer.guard.status;
     }
     png_destroy_write_struct(&writer.png, &writer.info);
     if (status == STK_OK) {

@@ -10,10 +10,9 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include <png.h>
-
 #include "base/error.h"
 #include "base/mem.h"
+#include "image/png_guard.h"
 
 #define SIGNATURE_BYTES 8
 #define CHUNK_FRAME 12 /* length, name and checksum of a chunk */
@@ -32,35 +31,8 @@ typedef struct png_reader {
     stk_image_watch watch;
     int width, height; /* px */
     uint8_t *pixels;   /* owned: one row with alpha, or all rows of an interlaced picture */
-    bool no_memory;    /* a request for memory failed; libpng may not have minded */
-    stk_status status;
-    stk_error *err; /* borrowed */
+    stk_png_guard guard;
 } png_reader;
-
-static png_voidp take_memory(png_structp png, png_alloc_size_t size) {
-    png_reader *reader = png_get_mem_ptr(png);
-    void *block = stk_mem_raw(size, 1);
-    reader->no_memory = reader->no_memory || block == NULL;
-    return block;
-}
-
-static void give_memory(png_structp png, png_voidp block) {
-    (void)png;
-    stk_mem_free(block);
-}
-
-static PNG_NORETURN void on_error(png_structp png, png_const_charp text) {
-    png_reader *reader = png_get_error_ptr(png);
-    reader->status = reader->no_memory ? STK_FAIL_MEMORY(reader->err, "decoding a PNG")
-                                       : STK_FAIL(reader->err, STK_ERR_DATA,
-                                                  "the PNG cannot be decoded: %s", text);
-    png_longjmp(png, 1);
-}
-
-static void on_warning(png_structp png, png_const_charp text) {
-    (void)png;
-    (void)text;
-}
 
 static void take_bytes(png_structp png, png_bytep to, size_t length) {
     png_reader *reader = png_get_io_ptr(png);
@@ -86,17 +58,18 @@ static bool prepare(png_reader *reader) {
     png_infop info = reader->info;
     png_uint_32 width = png_get_image_width(png, info);
     png_uint_32 height = png_get_image_height(png, info);
-    reader->status = stk_image_check_size(width, height, reader->err);
-    if (reader->status != STK_OK) {
+    reader->guard.status = stk_image_check_size(width, height, reader->guard.err);
+    if (reader->guard.status != STK_OK) {
         return false;
     }
     reader->width = (int)width;
     reader->height = (int)height;
     if ((uint64_t)png_get_rowbytes(png, info) * height / DEFLATE_MAX_RATIO > reader->size) {
-        reader->status = STK_FAIL(reader->err, STK_ERR_DATA,
-                                  "the PNG says that it has %u x %u pixels, which its %zu bytes "
-                                  "cannot hold",
-                                  (unsigned)width, (unsigned)height, reader->size);
+        reader->guard.status =
+            STK_FAIL(reader->guard.err, STK_ERR_DATA,
+                     "the PNG says that it has %u x %u pixels, which its %zu bytes "
+                     "cannot hold",
+                     (unsigned)width, (unsigned)height, reader->size);
         return false;
     }
     png_set_scale_16(png);
@@ -134,17 +107,17 @@ static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
                            .height = reader->height,
                            .orientation = read_orientation(reader->bytes, reader->size),
                            .whole_bytes = whole};
-    reader->status = to->begin(to->user, &info, &reader->part, reader->err);
-    if (reader->status == STK_OK) {
-        reader->status = to->rows(to->user, 0, reader->width, reader->err);
+    reader->guard.status = to->begin(to->user, &info, &reader->part, reader->guard.err);
+    if (reader->guard.status == STK_OK) {
+        reader->guard.status = to->rows(to->user, 0, reader->width, reader->guard.err);
     }
-    if (reader->status == STK_OK && (interlaced || channels == 4)) {
+    if (reader->guard.status == STK_OK && (interlaced || channels == 4)) {
         reader->pixels = stk_mem_raw(interlaced ? whole : row_bytes, 1);
         if (reader->pixels == NULL) {
-            reader->status = STK_FAIL_MEMORY(reader->err, "decoding a PNG");
+            reader->guard.status = STK_FAIL_MEMORY(reader->guard.err, "decoding a PNG");
         }
     }
-    return reader->status == STK_OK;
+    return reader->guard.status == STK_OK;
 }
 
 /* Gives the receiver one row, which has alpha with four channels. */
@@ -160,7 +133,7 @@ static void give_row(const png_reader *reader, const uint8_t *row, int channels)
 
 static bool is_overdue(png_reader *reader) {
     if (stk_image_overdue(&reader->watch)) {
-        reader->status = stk_image_refuse_overdue("PNG", reader->err);
+        reader->guard.status = stk_image_refuse_overdue("PNG", reader->guard.err);
         return true;
     }
     return false;
@@ -230,20 +203,20 @@ static bool read_part(png_reader *reader) {
 
 static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
                          stk_error *err) {
-    png_reader reader = {.bytes = bytes,
-                         .size = size,
-                         .receiver = receiver,
-                         .watch = stk_image_watch_start(receiver->max_cpu_ns),
-                         .err = err};
-    reader.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning,
-                                          &reader, take_memory, give_memory);
+    png_reader reader = {
+        .bytes = bytes,
+        .size = size,
+        .receiver = receiver,
+        .watch = stk_image_watch_start(receiver->max_cpu_ns),
+        .guard = {.purpose = "decoding a PNG", .refusal = "the PNG cannot be decoded", .err = err}};
+    reader.png = stk_png_new_read(&reader.guard);
     reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;
     stk_status status = STK_OK;
     if (reader.info == NULL) {
         status = STK_FAIL_MEMORY(err, "decoding a PNG");
     } else if (!read_part(&reader)) {
-        status = reader.status;
-    } else if (reader.no_memory) {
+        status = reader.guard.status;
+    } else if (reader.guard.no_memory) {
         /* libpng passed over a part that it had no memory for: the pixels may be wrong. */
         status = STK_FAIL_MEMORY(err, "decoding a PNG");
     }

@@ -58,15 +58,18 @@ static stk_status apply(stk_workbench *bench, blob file, stk_error *err) {
     return stk_transform_apply(bench, &transform, file.bytes, file.size, rng, out, NULL, err);
 }
 
-/* 3400 x 3300 px of three colours at two bytes are just above the limit, 100 rows less are not. */
+/*
+ * 4800 x 4672 px of 4:2:0 are 525,600 blocks of 128 bytes, which is just above the limit; 16 rows
+ * less are not.
+ */
 static void only_heavy_pictures_pass_the_gate(void) {
     stk_error err = {0};
     gate_log log = {0};
     stk_heavy_gate gate = {&log, enter, leave};
     stk_workbench *bench = NULL;
-    blob heavy[2] = {make_flat_jpeg(3400, 3300, true),
+    blob heavy[2] = {make_flat_jpeg(4800, 4672, true),
                      make_flat_png(4800, 4800, PNG_INTERLACE_ADAM7)};
-    blob light[3] = {make_flat_jpeg(3400, 3300, false), make_flat_jpeg(3400, 3200, true),
+    blob light[3] = {make_flat_jpeg(4800, 4672, false), make_flat_jpeg(4800, 4656, true),
                      make_flat_png(4800, 4800, PNG_INTERLACE_NONE)};
     REQUIRE_OK(stk_workbench_new(&bench, &gate, &err), &err);
     for (int i = 0; i < 3; i++) {
@@ -74,7 +77,7 @@ static void only_heavy_pictures_pass_the_gate(void) {
         CHECK_INT(log.entered, 0);
         free_blob(&light[i]);
     }
-    static const uint64_t needed[2] = {(uint64_t)3400 * 3300 * 3 * 2, (uint64_t)4800 * 4800 * 3};
+    static const uint64_t needed[2] = {(uint64_t)525600 * 128, (uint64_t)4800 * 4800 * 3};
     for (int i = 0; i < 2; i++) {
         REQUIRE_OK(apply(bench, heavy[i], &err), &err);
         CHECK_INT(log.entered, i + 1);
@@ -100,7 +103,7 @@ static void the_gate_is_left_after_failures(void) {
     gate_log log = {0};
     stk_heavy_gate gate = {&log, enter, leave};
     stk_workbench *bench = NULL;
-    blob jpeg = make_flat_jpeg(3400, 3300, true);
+    blob jpeg = make_flat_jpeg(4800, 4672, true);
     REQUIRE_OK(stk_workbench_new(&bench, &gate, &err), &err);
     int failures = 0;
     for (size_t part = 0; part < 8; part++) {

@@ -1,0 +1,26 @@
+/*
+ * png_guard.h - what reading and writing PNG share: libpng's memory comes from stk_mem, its errors
+ * become a status and leave by longjmp, its warnings go nowhere. Not for other rooms.
+ */
+#ifndef STK_IMAGE_PNG_GUARD_H
+#define STK_IMAGE_PNG_GUARD_H
+
+#include <stdbool.h>
+
+#include <png.h>
+
+#include <stoker/status.h>
+
+typedef struct stk_png_guard {
+    const char *purpose; /* "decoding a PNG" */
+    const char *refusal; /* "the PNG cannot be decoded" */
+    bool no_memory;      /* a request for memory failed; libpng may not have minded */
+    stk_status status;   /* why libpng was left */
+    stk_error *err;      /* borrowed */
+} stk_png_guard;
+
+/* libpng's structs with the guard for their errors; NULL without memory. */
+png_structp stk_png_new_read(stk_png_guard *guard);
+png_structp stk_png_new_write(stk_png_guard *guard);
+
+#endif
