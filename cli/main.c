@@ -1,8 +1,11 @@
 /* main.c - `stoker VERB ...`: finds the verb and runs it. */
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backend/cpu/cpu_blas.h"
@@ -11,14 +14,30 @@
 const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict, &cli_bench,
                                      &cli_completion, &cli_help,  NULL};
 
+/* True when the variable was not there before. */
+static bool give_hint(const char *name, const char *value) {
+    return getenv(name) == NULL && setenv(name, value, 1) == 0;
+}
+
 /*
- * Some libraries can only be told at their loading how to be fast: start again with the hint in the
+ * OpenBLAS can only be told at its loading how to be fast, and that it need not start threads of
+ * its own, which under a limit of address space never end: start again with the hints in the
  * environment. Where that fails, all works as before, only slower.
  */
 static void restart_with_fast_blas(char **argv) {
     const char *core = stk_cpu_blas_core_type();
-    if (core != NULL && getenv("OPENBLAS_CORETYPE") == NULL &&
-        setenv("OPENBLAS_CORETYPE", core, 1) == 0) {
+    struct rlimit space;
+    bool again = core != NULL && give_hint("OPENBLAS_CORETYPE", core);
+    bool limited = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    if (again || limited) {
+        again = give_hint("OPENBLAS_NUM_THREADS", "1") || again;
+    }
+    if (again) {
+        /* By its own path, so that it keeps its name in lists of processes. */
+        char path[PATH_MAX];
+        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+        path[length > 0 ? length : 0] = '\0';
+        execv(path, argv);
         execv("/proc/self/exe", argv);
     }
 }

@@ -107,8 +107,17 @@ static void print_loader_text(const stk_loader_figures *f) {
     printf("measured      %lld images in %.1f s; %lld decoded in full in %.1f s of threads\n",
            (long long)f->images, f->seconds, (long long)f->decode_images, f->decode_seconds);
     if (f->bad > 0) {
-        printf("bad           %lld of %lld pictures cannot be used\n", (long long)f->bad,
-               (long long)f->samples);
+        printf("bad           %lld of %lld pictures cannot be used, such as %s\n",
+               (long long)f->bad, (long long)f->samples, f->first_bad);
+    }
+}
+
+/* --prefetch is a wish that --loader-memory may not grant. */
+static void print_cut(const stk_options *options, const stk_loader_figures *f) {
+    long long wanted = atoll(stk_options_get(options, "prefetch")) * f->workers;
+    if (f->slots < wanted) {
+        printf("cut           %lld batches instead of %lld: --loader-memory allows no more\n",
+               (long long)f->slots, wanted);
     }
 }
 
@@ -139,6 +148,7 @@ static stk_status bench_loader(cli_session *session, stk_error *err) {
         status = status == STK_OK ? printed : status;
     } else if (measured && !session->quiet && !session->json) {
         print_loader_text(&figures);
+        print_cut(session->options, &figures);
     }
     if (sheet != NULL && !session->quiet && !session->json) {
         printf("sheet         %s\n", sheet);

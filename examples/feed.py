@@ -78,7 +78,7 @@ class Loader:
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or any("=" not in setting for setting in sys.argv[2:]):
         sys.exit(__doc__)
     options = dict(setting.split("=", 1) for setting in sys.argv[2:])
     loader = Loader(sys.argv[1], **{"batch": 32, "img-size": 64, "epochs": 1, **options})

@@ -4,6 +4,8 @@
  *
  *     mean_and_std DATA_DIR
  *
+ * Built with: cc mean_and_std.c -o mean_and_std $(pkg-config --cflags --libs stoker) -lm
+ *
  * DATA_DIR is a data set as docs/datasets.md describes it, or any folder with pictures in or below
  * it. The pictures are read once, in order, scaled to 64 px with their centre kept. Pictures that
  * cannot be used are named and left out. The exit code is that of the stoker command.

@@ -112,6 +112,27 @@ stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
     return status;
 }
 
+/* Only looks at the header: what it returns ends the decoding and is no failure. */
+static stk_status note_size(void *user, const stk_image_info *info, stk_image_part *part,
+                            stk_error *err) {
+    stk_image *size = user;
+    (void)part;
+    (void)err;
+    size->width = info->width;
+    size->height = info->height;
+    return STK_ERR_STOPPED;
+}
+
+stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
+                          stk_error *err) {
+    stk_image noted = {0};
+    stk_image_receiver receiver = {.user = &noted, .begin = note_size};
+    stk_status status = stk_image_receive(bytes, size, &receiver, err);
+    *width = noted.width;
+    *height = noted.height;
+    return status == STK_ERR_STOPPED ? STK_OK : status;
+}
+
 stk_status stk_image_check_size(int64_t width, int64_t height, stk_error *err) {
     if (width < 1 || height < 1) {
         return STK_FAIL(err, STK_ERR_DATA, "the picture has no pixels (%lld x %lld)",

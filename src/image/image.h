@@ -37,6 +37,10 @@ typedef struct stk_image {
 STK_CHECKED stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
                                         stk_error *err);
 
+/* The size of a picture as it is stored, from its header; nothing is decoded. */
+STK_CHECKED stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
+                                      stk_error *err);
+
 STK_CHECKED stk_status stk_image_new(stk_image *image, int width, int height, stk_error *err);
 void stk_image_free(stk_image *image);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/machine.h"
+#include "base/str.h"
 #include "loader/feed.h"
 #include "loader/pipeline.h"
 
@@ -48,6 +48,11 @@ static const stk_option options[] = {
      .offset = FIELD(train),
      .fallback = "true",
      .help = "shuffle and augment; without it in order, resized, centre cropped"},
+    {.name = "drop-last",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(drop_last),
+     .fallback = "true",
+     .help = "leave out the last batch of an epoch when it is not full (shuffled batches only)"},
     {.name = "epochs",
      .type = STK_OPTION_INT,
      .offset = FIELD(epochs),
@@ -93,7 +98,7 @@ static const stk_option_table *const tables[] = {
 };
 
 stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
-    return stk_options_new(out, "loader", tables, sizeof tables / sizeof *tables, err);
+    return stk_options_new(out, "bench loader", tables, sizeof tables / sizeof *tables, err);
 }
 
 stk_augment_options stk_feed_augment(const stk_options *given) {
@@ -122,9 +127,10 @@ static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
         f->indices = given ? NULL : val ? f->split.val : f->split.train;
         f->count = given ? d->val.count : val ? f->split.val_count : f->split.train_count;
     }
+    static const char *const names[] = {"labelled", "training", "validation", "test"};
     return f->count > 0 ? STK_OK
-                        : STK_FAIL(err, STK_ERR_DATA, "there are no pictures in this part of %s",
-                                   data->data);
+                        : STK_FAIL(err, STK_ERR_DATA, "there are no %s pictures in %s",
+                                   names[feed->split], data->data);
 }
 
 stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, stk_error *err) {
@@ -157,6 +163,32 @@ void stk_feed_samples_close(stk_feed_samples *f) {
     memset(f, 0, sizeof *f);
 }
 
+/* What cannot work is told before threads start, and before the kernel's killer comes. */
+static stk_status check_request(const stk_feed_samples *samples, const stk_loader_options *loader,
+                                const stk_feed_options *feed, const stk_loader_plan *plan,
+                                size_t batch, uint64_t memory, stk_error *err) {
+    uint64_t bytes =
+        (uint64_t)plan->slots * batch * (uint64_t)feed->img_size * (uint64_t)feed->img_size * 3;
+    if (bytes > memory / 2) {
+        char need[32];
+        char have[32];
+        return STK_FAIL(err, STK_ERR_MEMORY,
+                        "%d batches of %zu pictures at %d px need %s of memory, this process may "
+                        "use %s; use a smaller --batch or --img-size",
+                        plan->slots, batch, (int)feed->img_size,
+                        stk_format_bytes(need, sizeof need, bytes),
+                        stk_format_bytes(have, sizeof have, memory));
+    }
+    if (feed->train && loader->sampling != STK_SAMPLING_NATURAL &&
+        samples->dataset->class_count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "sampling by class needs labels, and %s has none: sort the pictures into "
+                        "one folder per class, or leave --sampling natural",
+                        samples->dataset->root);
+    }
+    return STK_OK;
+}
+
 stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
@@ -167,27 +199,33 @@ stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err)
     }
     int size = (int)feed->img_size;
     size_t batch = (size_t)feed->batch < samples.count ? (size_t)feed->batch : samples.count;
-    stk_loader_config config = {
-        .root = samples.dataset->root,
-        .samples = samples.list->items,
-        .indices = samples.indices,
-        .count = samples.count,
-        .transform = {.size = size,
-                      .train = feed->train,
-                      .augment = stk_feed_augment(given),
-                      .crop_fraction = STK_FEED_CROP_FRACTION},
-        .batch = batch,
-        .plan =
-            stk_loader_plan_make(loader, batch, size, stk_machine_cores(), stk_machine_memory()),
-        .seed = (uint64_t)feed->seed,
-        .shuffle = feed->train,
-        .drop_last = feed->train,
-        .replace_bad = feed->train,
-        .stop_after_bad = stk_loader_bad_limit(loader, samples.count),
-        .epochs = (uint64_t)feed->epochs,
-        .sampling = feed->train ? (stk_sampling)loader->sampling : STK_SAMPLING_NATURAL,
-        .rank = (size_t)feed->rank,
-        .world = (size_t)feed->world};
+    uint64_t memory = stk_machine_memory();
+    stk_loader_plan plan = stk_loader_plan_make(loader, batch, size, stk_machine_cores(), memory);
+    status = check_request(&samples, loader, feed, &plan, batch, memory, err);
+    if (status != STK_OK) {
+        stk_feed_samples_close(&samples);
+        return status;
+    }
+    stk_loader_config config = {.root = samples.dataset->root,
+                                .samples = samples.list->items,
+                                .indices = samples.indices,
+                                .count = samples.count,
+                                .transform = {.size = size,
+                                              .train = feed->train,
+                                              .augment = stk_feed_augment(given),
+                                              .crop_fraction = STK_FEED_CROP_FRACTION},
+                                .batch = batch,
+                                .plan = plan,
+                                .seed = (uint64_t)feed->seed,
+                                .shuffle = feed->train,
+                                .drop_last = feed->train && feed->drop_last,
+                                .replace_bad = feed->train,
+                                .stop_after_bad = stk_loader_bad_limit(loader, samples.count),
+                                .epochs = (uint64_t)feed->epochs,
+                                .sampling = feed->train ? (stk_sampling)loader->sampling
+                                                        : STK_SAMPLING_NATURAL,
+                                .rank = (size_t)feed->rank,
+                                .world = (size_t)feed->world};
     status = stk_loader_start(out, &config, err);
     if (status != STK_OK) {
         stk_feed_samples_close(&samples);

@@ -18,6 +18,7 @@ typedef struct stk_feed_options {
     int64_t img_size; /* px */
     int split;        /* stk_feed_split */
     bool train;       /* shuffled and augmented */
+    bool drop_last;   /* in training: leave out a last batch that is not full */
     int64_t epochs;   /* 0: for ever */
     int64_t seed;
     int64_t rank;

@@ -66,8 +66,8 @@ const stk_option_table stk_loader_option_table =
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
 #define MOST_READS 256
 
-/* Decoding one picture may always take this much. */
-#define LEAST_PICTURE_MEMORY ((uint64_t)256 << 20)
+/* Decoding one picture may take this part of the memory where no limit was given. */
+#define PICTURE_SHARE 4
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
     return value < low ? low : value > high ? high : value;
@@ -85,7 +85,8 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     uint64_t cap = given->loader_memory == STK_AUTO_BYTES ? memory / 8 : given->loader_memory;
     uint64_t slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
     plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
-    plan.picture_memory = cap > LEAST_PICTURE_MEMORY ? cap : LEAST_PICTURE_MEMORY;
+    bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
+    plan.picture_memory = auto_memory ? memory / PICTURE_SHARE : cap;
     uint64_t allowed = cap > plan.read_memory ? (cap - plan.read_memory) / slot_bytes : 0;
     allowed = allowed > LEAST_SLOTS ? allowed : LEAST_SLOTS;
     uint64_t workers = (uint64_t)plan.workers;

@@ -420,10 +420,10 @@ static void *work(void *argument) {
 static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
     stk_loader *l = user;
     uint64_t most = l->config.plan.picture_memory;
-    if (most > 0 && bytes > most) {
+    if (bytes > most && most > 0) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "decoding it takes %llu MB of memory, --loader-memory allows %llu; scale "
-                        "the picture down",
+                        "decoding it takes %llu MB of memory, more than the %llu MB that are "
+                        "allowed; scale the picture down, or raise --loader-memory",
                         (unsigned long long)(bytes >> 20), (unsigned long long)(most >> 20));
     }
     pthread_mutex_lock(&l->heavy);

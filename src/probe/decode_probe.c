@@ -19,6 +19,7 @@
 
 /* More files would show the same, and their memory must be had beside the loader's. */
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
+#define MAX_PIXELS ((int64_t)32 * 1024 * 1024)
 
 typedef struct file {
     stk_bytes bytes; /* owned */
@@ -78,6 +79,21 @@ static void decode_slice(void *context, size_t task, int thread) {
     probe->shares[task] = mine;
 }
 
+/* A loader decodes parts of huge pictures; as a whole each thread would need much memory. */
+static bool is_usual(const stk_bytes *bytes, stk_error *why) {
+    int width;
+    int height;
+    if (stk_image_size(bytes->data, bytes->size, &width, &height, why) != STK_OK) {
+        return false;
+    }
+    if ((int64_t)width * height > MAX_PIXELS) {
+        (void)STK_FAIL(why, STK_ERR_DATA, "its %d x %d pixels are too many to decode as a whole",
+                       width, height);
+        return false;
+    }
+    return true;
+}
+
 static stk_status read_files(stk_decode_probe *probe, const char *root, const char *const *paths,
                              size_t count, stk_error *err) {
     stk_error why = {0};
@@ -85,7 +101,8 @@ static stk_status read_files(stk_decode_probe *probe, const char *root, const ch
     for (size_t i = 0; i < count && total < MAX_BYTES; i++) {
         file *f = &probe->files[probe->count];
         stk_error_clear(&why);
-        if (stk_storage_read(root, paths[i], &f->bytes, &why) == STK_OK) {
+        if (stk_storage_read(root, paths[i], &f->bytes, &why) == STK_OK &&
+            is_usual(&f->bytes, &why)) {
             total += f->bytes.size;
             probe->count++;
         } else if (why.status == STK_ERR_MEMORY) {

@@ -275,6 +275,13 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
 
 /* ---- figures ---- */
 
+static void note_bad(void *user, const char *path, const char *reason) {
+    stk_loader_figures *f = user;
+    if (f->first_bad[0] == '\0') {
+        snprintf(f->first_bad, sizeof f->first_bad, "%s: %s", path, reason);
+    }
+}
+
 static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     stk_loader_info info;
     stk_loader_counters now;
@@ -305,6 +312,7 @@ static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     f->augment_us = (double)p->spent.augment_ns * 1e-3 / images;
     f->read_wait_us = (double)p->spent.read_wait_ns * 1e-3 / images;
     f->bad = (int64_t)now.bad;
+    stk_loader_take_bad(p->loader, note_bad, f);
 }
 
 stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,

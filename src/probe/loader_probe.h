@@ -41,6 +41,7 @@ typedef struct stk_loader_figures {
     double augment_us;     /* what comes behind them */
     double read_wait_us;   /* a worker had no bytes */
     int64_t bad;           /* pictures that could not be used */
+    char first_bad[512];   /* one of them and the reason; "" without */
 } stk_loader_figures;
 
 /*

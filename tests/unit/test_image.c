@@ -21,6 +21,21 @@ static void jpeg_goes_there_and_back(void) {
     stk_image_free(&image);
 }
 
+static void size_is_told_without_decoding(void) {
+    stk_error err = {0};
+    stk_image image = quarters(70, 33);
+    blob jpeg = make_rgb_jpeg(&image, true);
+    int width = 0;
+    int height = 0;
+    REQUIRE_OK(stk_image_size(jpeg.bytes, jpeg.size, &width, &height, &err), &err);
+    CHECK(width == 70 && height == 33);
+    CHECK_INT(stk_image_size(jpeg.bytes, 30, &width, &height, &err), STK_ERR_DATA);
+    stk_error_clear(&err);
+    CHECK_INT(stk_image_size((const uint8_t *)"text", 4, &width, &height, &err), STK_ERR_DATA);
+    free_blob(&jpeg);
+    stk_image_free(&image);
+}
+
 static void jpeg_that_is_too_wide_is_refused(void) {
     stk_error err = {0};
     stk_image image = quarters(70000, 2);
@@ -551,6 +566,7 @@ static void photographs_of_every_orientation_agree(void) {
 
 static const check_test tests[] = {
     TEST(jpeg_goes_there_and_back),
+    TEST(size_is_told_without_decoding),
     TEST(jpeg_that_is_too_wide_is_refused),
     TEST(jpeg_of_every_orientation_stands_upright),
     TEST(jpeg_with_damaged_exif_is_read_as_stored),

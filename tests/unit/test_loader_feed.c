@@ -117,7 +117,7 @@ static void splits_are_parts(void) {
     setting test[] = {{"split", "test"}};
     seen s = run(folder, test, 1);
     CHECK_INT(s.status, STK_ERR_DATA);
-    CHECK_CONTAINS(s.err.message, "no pictures in this part");
+    CHECK_CONTAINS(s.err.message, "no test pictures");
 }
 
 static void a_folder_without_classes_gives_all_its_pictures(void) {
@@ -183,6 +183,38 @@ static void what_is_not_there_is_told(void) {
     CHECK_CONTAINS(s.err.message, "empty");
 }
 
+static void requests_that_cannot_work_are_refused(void) {
+    const char *folder = check_folder();
+    make_classes(folder, 2, 40);
+    setting huge[] = {
+        {"batch", "80"}, {"img-size", "4096"}, {"prefetch", "1000"}, {"loader-memory", "1000000G"}};
+    seen s = run(folder, huge, 4);
+    CHECK_INT(s.status, STK_ERR_MEMORY);
+    CHECK_CONTAINS(s.err.message, "--img-size");
+    setting keep[] = {{"drop-last", "no"}, {"batch", "32"}};
+    s = run(folder, keep, 2);
+    REQUIRE_OK(s.status, &s.err);
+    CHECK_INT(s.images, 80);
+    setting drop[] = {{"batch", "32"}};
+    s = run(folder, drop, 1);
+    REQUIRE_OK(s.status, &s.err);
+    CHECK_INT(s.images, 64);
+}
+
+static void sampling_by_class_needs_labels(void) {
+    char folder[256];
+    char path[300];
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%d.jpg", folder, i);
+        write_picture(path, 0, i);
+    }
+    setting balanced[] = {{"sampling", "balanced"}};
+    seen s = run(folder, balanced, 1);
+    CHECK_INT(s.status, STK_ERR_DATA);
+    CHECK_CONTAINS(s.err.message, "labels");
+}
+
 static void a_batch_larger_than_the_set_is_the_set(void) {
     const char *folder = check_folder();
     make_classes(folder, 2, 1);
@@ -199,6 +231,8 @@ static const check_test tests[] = {
     TEST(wrong_labels_are_an_error),
     TEST(loose_pictures_beside_classes_are_an_error),
     TEST(what_is_not_there_is_told),
+    TEST(requests_that_cannot_work_are_refused),
+    TEST(sampling_by_class_needs_labels),
     TEST(a_batch_larger_than_the_set_is_the_set),
 };
 
