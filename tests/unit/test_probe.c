@@ -130,10 +130,15 @@ static void does_not_count_bad_pictures(void) {
     stk_decode_probe *probe = NULL;
     stk_decode_tally tally = {0};
     const char *root = check_folder();
-    const char *const paths[] = {"a.jpg", "b.jpg"};
-    write_text(root, "a.jpg", "no picture");
-    write_text(root, "b.jpg", "none either");
-    REQUIRE_OK(stk_decode_probe_open(&probe, root, paths, 2, 1, &err), &err);
+    const char *const paths[] = {"a.jpg", "b.jpg", "c.jpg"};
+    for (int i = 0; i < 2; i++) { /* their headers are whole, and nothing else */
+        char path[300];
+        snprintf(path, sizeof path, "%s/%s", root, paths[i]);
+        write_picture(path, 0, i);
+        REQUIRE(truncate(path, 640) == 0);
+    }
+    write_text(root, "c.jpg", "no picture");
+    REQUIRE_OK(stk_decode_probe_open(&probe, root, paths, 3, 1, &err), &err);
     REQUIRE_OK(stk_decode_probe_run(probe, 1, 3600, NULL, &tally, &err), &err); /* ends at once */
     CHECK_INT(tally.images, 0);
     stk_decode_probe_close(probe);
