@@ -301,7 +301,7 @@ static void finish_summary(stk_job *job, stk_status status) {
                                              : stk_budget_reserve(s->budget_s, NAN);
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
-    s->prefetch = job->slots > 0 && (job->choice.loader.tune_slots || job->choice.loader.cut)
+    s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
                       ? (job->slots + s->workers - 1) / s->workers
                       : job->choice.loader.prefetch;
     s->device = job->choice.backend->name;

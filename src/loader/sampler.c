@@ -24,11 +24,11 @@ static size_t share(const stk_sampler_config *c) {
 
 /* Sizes of the classes; a label that is not known is a class of its own, the first one. */
 static size_t *count_classes(const stk_sampler_config *c, size_t *classes) {
-    int most = -1;
+    *classes = 1;
     for (size_t i = 0; i < c->count; i++) {
-        most = c->labels[i] > most ? c->labels[i] : most;
+        size_t needed = c->labels[i] < 0 ? 1 : (size_t)c->labels[i] + 2;
+        *classes = needed > *classes ? needed : *classes;
     }
-    *classes = (size_t)(most + 2);
     size_t *sizes = stk_mem_new(*classes, sizeof *sizes);
     for (size_t i = 0; sizes != NULL && i < c->count; i++) {
         sizes[c->labels[i] + 1]++;
