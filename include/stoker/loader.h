@@ -114,6 +114,14 @@ STK_API void stk_loader_release(stk_loader *loader, const stk_batch *batch);
 STK_API STK_CHECKED stk_status stk_loader_seek(stk_loader *loader, uint64_t epoch, size_t batch,
                                                stk_error *err);
 
+/*
+ * From here on samples are drawn, with repetitions, in proportion to their weights: weights[n] is
+ * that of sample number n, as in stk_batch.samples, 0 or more; `count` is above every such number.
+ * The stream begins again with epoch 0, which is as long as before; it can be sought in as ever.
+ */
+STK_API STK_CHECKED stk_status stk_loader_weigh(stk_loader *loader, const double *weights,
+                                                size_t count, stk_error *err);
+
 STK_API void stk_loader_describe(const stk_loader *loader, stk_loader_info *info);
 
 /* Never waits for the threads that work. */

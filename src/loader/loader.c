@@ -27,16 +27,20 @@
 
 /* ---- opening ---- */
 
+static stk_sampler_config sampler_config(const stk_loader_config *c) {
+    return (stk_sampler_config){.count = c->count,
+                                .weights = c->weights,
+                                .sampling = c->sampling,
+                                .shuffle = c->shuffle,
+                                .seed = c->seed,
+                                .rank = c->rank,
+                                .world = c->world,
+                                .equal_shares = c->drop_last};
+}
+
 static stk_status open_sampler(stk_loader *l, stk_error *err) {
     const stk_loader_config *c = &l->config;
-    stk_sampler_config config = {.count = c->count,
-                                 .weights = c->weights,
-                                 .sampling = c->sampling,
-                                 .shuffle = c->shuffle,
-                                 .seed = c->seed,
-                                 .rank = c->rank,
-                                 .world = c->world,
-                                 .equal_shares = c->drop_last};
+    stk_sampler_config config = sampler_config(c);
     int *labels = NULL;
     if (c->sampling == STK_SAMPLING_BALANCED || c->sampling == STK_SAMPLING_SQRT) {
         labels = stk_mem_raw(c->count, sizeof *labels);
@@ -344,27 +348,61 @@ static void drain(stk_loader *l) {
     l->paused = false;
 }
 
-stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
-    stk_status status = check_target(l, epoch, batch, err);
-    if (status != STK_OK) {
-        return status;
-    }
+/* Goes on from a batch, counted over all epochs, with *sampler, which is exchanged for the old one.
+ */
+static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, stk_error *err) {
+    stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
     drain(l);
     if (l->failure.status != STK_OK) {
         status = STK_FAIL(err, l->failure.status, "%s", l->failure.message);
     } else {
+        stk_sampler *old = l->sampler;
+        l->sampler = *sampler;
+        *sampler = old;
         for (int i = 0; i < l->config.plan.most_slots; i++) {
             l->slots[i].state = SLOT_FREE;
             l->ring[i] = NULL;
         }
         atomic_store(&l->batches_ready, 0);
-        l->next_batch = epoch * l->per_epoch + batch;
-        l->issue_batch = l->next_batch;
+        l->next_batch = batch;
+        l->issue_batch = batch;
         l->issue_place = 0;
         stk_workers_issue(l);
     }
     pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+stk_status stk_loader_seek(stk_loader *l, uint64_t epoch, size_t batch, stk_error *err) {
+    stk_sampler *same = l->sampler;
+    stk_status status = check_target(l, epoch, batch, err);
+    return status == STK_OK ? restart(l, epoch * l->per_epoch + batch, &same, err) : status;
+}
+
+stk_status stk_loader_weigh(stk_loader *l, const double *weights, size_t count, stk_error *err) {
+    stk_sampler_config config = sampler_config(&l->config);
+    stk_sampler *sampler = NULL;
+    stk_status status = STK_OK;
+    double *chosen = stk_mem_raw(l->config.count, sizeof *chosen);
+    if (chosen == NULL) {
+        return STK_FAIL_MEMORY(err, "sampling");
+    }
+    for (size_t i = 0; i < l->config.count && status == STK_OK; i++) {
+        size_t number = (size_t)(stk_loader_sample(l, i) - l->config.samples);
+        if (number < count) {
+            chosen[i] = weights[number];
+        } else {
+            status = STK_FAIL(err, STK_ERR_USAGE, "sample %zu has no weight: there are %zu weights",
+                              number, count);
+        }
+    }
+    config.sampling = STK_SAMPLING_WEIGHTED;
+    config.weights = chosen;
+    status = status == STK_OK ? stk_sampler_new(&sampler, &config, err) : status;
+    status = status == STK_OK ? restart(l, 0, &sampler, err) : status;
+    stk_sampler_free(sampler);
+    stk_mem_free(chosen);
     return status;
 }
 

@@ -201,6 +201,42 @@ static void requests_that_cannot_work_are_refused(void) {
     CHECK_INT(s.images, 64);
 }
 
+static void weights_choose_samples(void) {
+    enum { COUNT = 20 };
+    const char *folder = check_folder();
+    double weights[COUNT] = {[3] = 1, [17] = 3};
+    size_t drawn[COUNT] = {0};
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    make_classes(folder, 2, COUNT / 2);
+    static const setting forever[] = {{"epochs", "0"}, {"max-bad", "0"}};
+    stk_options *options = options_for(folder, forever, 2);
+    REQUIRE_OK(stk_loader_open(&loader, options, &err), &err);
+    stk_options_free(options);
+    REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+    CHECK_INT(stk_loader_weigh(loader, weights, COUNT - 1, &err), STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "sample 19");
+    stk_error_clear(&err);
+    REQUIRE_OK(stk_loader_weigh(loader, weights, COUNT, &err), &err);
+    size_t first[4] = {0};
+    for (int i = 0; i < 100; i++) {
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        CHECK(batch->epoch == (uint64_t)i / 5 && batch->index == (size_t)i % 5);
+        for (size_t k = 0; k < batch->count; k++) {
+            drawn[batch->samples[k]]++;
+        }
+        memcpy(first, i == 0 ? batch->samples : first, sizeof first);
+        stk_loader_release(loader, batch);
+    }
+    CHECK_INT(drawn[3] + drawn[17], 400);
+    CHECK(drawn[3] > 60 && drawn[3] < 140); /* 100 expected; five deviations are 43 */
+    REQUIRE_OK(stk_loader_seek(loader, 0, 0, &err), &err);
+    REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+    CHECK_INT(memcmp(first, batch->samples, sizeof first), 0);
+    stk_loader_close(loader);
+}
+
 static void sampling_by_class_needs_labels(void) {
     char folder[256];
     char path[300];
@@ -232,6 +268,7 @@ static const check_test tests[] = {
     TEST(loose_pictures_beside_classes_are_an_error),
     TEST(what_is_not_there_is_told),
     TEST(requests_that_cannot_work_are_refused),
+    TEST(weights_choose_samples),
     TEST(sampling_by_class_needs_labels),
     TEST(a_batch_larger_than_the_set_is_the_set),
 };
