@@ -17,11 +17,11 @@ static void enter(void) {
 
 /* ---- one run ---- */
 
-/* The story without plans, whose moments depend on time. */
+/* The story without plans and decisions, whose moments depend on time. */
 static const char *story_without_plans(const run_story *story, char *buf) {
     size_t size = 0;
     for (size_t i = 0; i < story->size; i++) {
-        if (story->text[i] != 'p') {
+        if (story->text[i] != 'p' && story->text[i] != 'd') {
             buf[size++] = story->text[i];
         }
     }
