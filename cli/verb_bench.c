@@ -1,7 +1,6 @@
 /* verb_bench.c - `stoker bench WHAT`: how fast a part of the line is on this machine. */
 #include "cli/cli.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +52,6 @@ static const struct {
 #undef COUNT
 };
 
-/* Six digits are more than a measurement is good for. */
-static double rounded(double value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    return isfinite(value) ? strtod(text, NULL) : value;
-}
-
 static stk_status print_loader_json(const stk_loader_figures *figures, const char *sheet,
                                     stk_error *err) {
     stk_str text = {0};
@@ -73,7 +65,7 @@ static stk_status print_loader_json(const stk_loader_figures *figures, const cha
         } else if (loader_keys[i].whole) {
             stk_json_put_int(&writer, *(const int64_t *)at);
         } else {
-            stk_json_put_double(&writer, rounded(*(const double *)at));
+            stk_json_put_double(&writer, stk_as_shown(*(const double *)at));
         }
     }
     stk_json_key(&writer, "sheet");

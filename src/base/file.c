@@ -48,20 +48,16 @@ static bool reserve(stk_bytes *bytes, size_t capacity) {
     return grown != NULL;
 }
 
-static stk_status read_open_file(int fd, const char *path, size_t max_bytes, stk_bytes *bytes,
-                                 stk_error *err) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        return fail_reading(path, err);
-    }
-    if (S_ISDIR(info.st_mode)) {
+static stk_status read_open_file(int fd, const char *path, const struct stat *info,
+                                 size_t max_bytes, stk_bytes *bytes, stk_error *err) {
+    if (S_ISDIR(info->st_mode)) {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is a folder", path);
     }
-    if (max_bytes > 0 && info.st_size > 0 && (uint64_t)info.st_size > max_bytes) {
+    if (max_bytes > 0 && info->st_size > 0 && (uint64_t)info->st_size > max_bytes) {
         return too_large(path, max_bytes, err);
     }
     /* One byte for the NUL and one more, so that the read that meets the end needs no growing. */
-    size_t need = (size_t)(info.st_size > 0 ? info.st_size : 4096) + 2;
+    size_t need = (size_t)(info->st_size > 0 ? info->st_size : 4096) + 2;
     bytes->size = 0;
     for (;;) {
         if (max_bytes > 0 && bytes->size > max_bytes) {
@@ -85,10 +81,10 @@ static stk_status read_open_file(int fd, const char *path, size_t max_bytes, stk
         }
         bytes->size += (size_t)got;
     }
-    if (S_ISREG(info.st_mode) && (int64_t)bytes->size < (int64_t)info.st_size) {
+    if (S_ISREG(info->st_mode) && (int64_t)bytes->size < (int64_t)info->st_size) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "cannot read %s: it became shorter while it was read (%zu of %lld bytes)",
-                        path, bytes->size, (long long)info.st_size);
+                        path, bytes->size, (long long)info->st_size);
     }
     bytes->data[bytes->size] = '\0';
     return STK_OK;
@@ -104,10 +100,12 @@ static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk
     }
     struct stat info;
     stk_status status = STK_OK;
-    if (!stream && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    if (fstat(fd, &info) != 0) {
+        status = fail_reading(path, err);
+    } else if (!stream && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is not a file", path);
     } else {
-        status = read_open_file(fd, path, max_bytes, bytes, err);
+        status = read_open_file(fd, path, &info, max_bytes, bytes, err);
     }
     close(fd);
     return status;

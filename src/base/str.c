@@ -389,3 +389,9 @@ const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes) {
     snprintf(buf, size, value < 9.95 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
     return buf;
 }
+
+double stk_as_shown(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    return isfinite(value) ? strtod(text, NULL) : value;
+}

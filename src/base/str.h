@@ -69,6 +69,12 @@ bool stk_parse_bool(const char *text, bool *value);
 /* "0:41", "12:05", "1:02:03" into buf; returns buf. */
 const char *stk_format_duration(char *buf, size_t size, double seconds);
 
+/*
+ * A number as people are shown it, with six digits: what is computed with is then what is written,
+ * and a run from a file is the same run.
+ */
+double stk_as_shown(double value);
+
 /* "412 kB", "1.3 GB" into buf (decimal units); returns buf. */
 const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes);
 

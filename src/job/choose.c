@@ -41,13 +41,6 @@ static size_t auto_batch(size_t train_count, int img_size) {
     return batch < train_count ? batch : train_count;
 }
 
-/* What is computed with is what args.yaml shows: a run from that file is the same run. */
-static double as_shown(double value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.6g", value);
-    return strtod(text, NULL);
-}
-
 static stk_status resolve_number(stk_options *options, const char *name, double value,
                                  const char *why, stk_error *err) {
     char text[32];
@@ -113,13 +106,13 @@ static stk_status choose_steps(stk_choice *choice, stk_options *options,
         }
     }
     if (status == STK_OK && stk_is_auto_double(train->lr)) {
-        choice->lr = as_shown(
+        choice->lr = stk_as_shown(
             AUTO_LR * sqrt((double)choice->batch * (double)train->accumulate / AUTO_LR_BATCH));
         status = resolve_number(options, "lr", choice->lr, "auto", err);
     } else if (status == STK_OK) {
         choice->lr = train->lr;
         if (scale != 1) {
-            choice->lr = as_shown(train->lr * scale);
+            choice->lr = stk_as_shown(train->lr * scale);
             status = resolve_number(options, "lr", choice->lr, "scaled with the batch", err);
         }
     }

@@ -114,13 +114,12 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
     stk_compile_config infer = {.batch = STK_PREDICT_BATCH, .train = false};
     uint64_t arenas[2] = {0};
     uint64_t memory = stk_machine_memory();
-    size_t picture = (size_t)job->choice.img_size * (size_t)job->choice.img_size * 3;
     stk_status status = backend->plan_bytes(job->device, job->graph, &train, &arenas[0], err);
     if (status == STK_OK) {
         status = backend->plan_bytes(job->device, job->graph, &infer, &arenas[1], err);
     }
     uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->state) +
-                     (uint64_t)job->choice.loader.slots * job->choice.batch * picture;
+                     (uint64_t)job->choice.loader.slots * job->choice.loader.slot_bytes;
     if (status == STK_OK && bytes > memory / 10 * 9) {
         char need[32];
         char have[32];

@@ -167,8 +167,7 @@ void stk_feed_samples_close(stk_feed_samples *f) {
 static stk_status check_request(const stk_feed_samples *samples, const stk_loader_options *loader,
                                 const stk_feed_options *feed, const stk_loader_plan *plan,
                                 size_t batch, uint64_t memory, stk_error *err) {
-    uint64_t bytes =
-        (uint64_t)plan->slots * batch * (uint64_t)feed->img_size * (uint64_t)feed->img_size * 3;
+    uint64_t bytes = (uint64_t)plan->slots * plan->slot_bytes;
     if (bytes > memory / 2) {
         char need[32];
         char have[32];

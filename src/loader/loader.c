@@ -88,7 +88,7 @@ static stk_status allocate(stk_loader *l, stk_error *err) {
 static void complete_plan(stk_loader_plan *plan) {
     plan->workers = plan->workers > 0 ? plan->workers : 1;
     plan->most_workers = plan->most_workers > plan->workers ? plan->most_workers : plan->workers;
-    plan->slots = plan->slots > 2 ? plan->slots : 2;
+    plan->slots = plan->slots > STK_LOADER_LEAST_SLOTS ? plan->slots : STK_LOADER_LEAST_SLOTS;
     plan->most_slots = plan->most_slots > plan->slots ? plan->most_slots : plan->slots;
     plan->most_reads = plan->most_reads > 0 ? plan->most_reads : FIRST_WINDOW;
     plan->read_memory = plan->read_memory > 0 ? plan->read_memory : UINT64_MAX;

@@ -28,6 +28,9 @@ typedef struct stk_loader_options {
 
 extern const stk_option_table stk_loader_option_table;
 
+/* Batches without which a loader cannot go on: one is used while the other is filled. */
+#define STK_LOADER_LEAST_SLOTS 2
+
 /* What the options come to on this machine. */
 typedef struct stk_loader_plan {
     bool tune_workers; /* their number was left to Stoker */
@@ -37,6 +40,7 @@ typedef struct stk_loader_plan {
     int prefetch;            /* as given, or slots / workers, rounded up */
     int slots;               /* to start with */
     int most_slots;          /* that the tuner may go to */
+    uint64_t slot_bytes;     /* of the pictures of one batch */
     size_t most_reads;       /* pictures on their way from storage to slots, at most */
     uint64_t read_memory;    /* bytes for pictures that were read and not decoded yet */
     uint64_t picture_memory; /* bytes that decoding one picture may take; 0: no limit */

@@ -56,7 +56,6 @@ const stk_option_table stk_loader_option_table =
  */
 #define AUTO_SLOTS 4
 #define AUTO_MOST_SLOTS 8
-#define LEAST_SLOTS 2
 
 /* Samples under way per worker, below which workers would wait for each other. */
 #define SAMPLES_PER_WORKER 8
@@ -82,20 +81,20 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     plan.workers = auto_workers ? cores : (int)given->workers;
     plan.workers = plan.workers < 1 ? 1 : plan.workers;
     plan.most_workers = plan.workers;
-    uint64_t cap = given->loader_memory == STK_AUTO_BYTES ? memory / 8 : given->loader_memory;
-    uint64_t slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
-    plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
     bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
+    uint64_t cap = auto_memory ? memory / 8 : given->loader_memory;
+    plan.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
+    plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
     plan.picture_memory = auto_memory ? memory / PICTURE_SHARE : cap;
-    uint64_t allowed = cap > plan.read_memory ? (cap - plan.read_memory) / slot_bytes : 0;
-    allowed = allowed > LEAST_SLOTS ? allowed : LEAST_SLOTS;
+    uint64_t allowed = cap > plan.read_memory ? (cap - plan.read_memory) / plan.slot_bytes : 0;
+    allowed = allowed > STK_LOADER_LEAST_SLOTS ? allowed : STK_LOADER_LEAST_SLOTS;
     uint64_t workers = (uint64_t)plan.workers;
     uint64_t wanted = auto_prefetch ? AUTO_SLOTS + SAMPLES_PER_WORKER * workers / batch
                                     : workers * (uint64_t)given->prefetch;
     uint64_t most = auto_prefetch ? wanted + AUTO_MOST_SLOTS - AUTO_SLOTS : wanted;
     plan.cut = allowed < wanted;
-    plan.slots = (int)clamp(wanted, LEAST_SLOTS, allowed);
-    plan.most_slots = (int)clamp(most, LEAST_SLOTS, allowed);
+    plan.slots = (int)clamp(wanted, STK_LOADER_LEAST_SLOTS, allowed);
+    plan.most_slots = (int)clamp(most, STK_LOADER_LEAST_SLOTS, allowed);
     plan.prefetch =
         auto_prefetch ? (plan.slots + plan.workers - 1) / plan.workers : (int)given->prefetch;
     return plan;

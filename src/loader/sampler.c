@@ -174,8 +174,12 @@ static size_t draw_balanced(const stk_sampler *s, uint64_t epoch, size_t place) 
     return s->members[s->starts[class] + (size_t)stk_rng_permute(cycle.key, size, round % size)];
 }
 
+uint64_t stk_sampler_global(const stk_sampler *s, size_t place) {
+    return (uint64_t)place * s->config.world + s->config.rank;
+}
+
 size_t stk_sampler_at(const stk_sampler *s, uint64_t epoch, size_t place) {
-    size_t global = place * s->config.world + s->config.rank;
+    size_t global = (size_t)stk_sampler_global(s, place);
     switch (s->config.sampling) {
     case STK_SAMPLING_BALANCED:
         return draw_balanced(s, epoch, global);

@@ -42,6 +42,10 @@ void stk_sampler_free(stk_sampler *sampler);
 /* Places in an epoch of this machine. */
 size_t stk_sampler_count(const stk_sampler *sampler);
 
+/* The number of a place among those of all machines: what else is drawn for it derives from this.
+ */
+uint64_t stk_sampler_global(const stk_sampler *sampler, size_t place);
+
 /* The position of the sample at a place, 0 .. stk_sampler_count()-1. */
 size_t stk_sampler_at(const stk_sampler *sampler, uint64_t epoch, size_t place);
 

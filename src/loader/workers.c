@@ -10,13 +10,11 @@
 
 /* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000
+#define NS_PER_S 1000000000
 
 /* Blocks are kept for the next picture unless this one was unusually large. */
 #define KEEP_MEANS 2
 #define KEEP_BYTES ((size_t)64 << 10)
-
-/* Batches without which a loader cannot go on: one is used while the other is filled. */
-#define LEAST_SLOTS 2
 
 /* How much one read moves the estimate of their size. */
 #define SIZE_WEIGHT 0.05
@@ -98,7 +96,7 @@ static slot *find_free_slot(stk_loader *l) {
     if (i == count || l->slots[i].images != NULL || equip(l, &l->slots[i])) {
         return i < count ? &l->slots[i] : NULL;
     }
-    if (i >= LEAST_SLOTS) {
+    if (i >= STK_LOADER_LEAST_SLOTS) {
         atomic_store(&l->slot_count, i);
         return NULL;
     }
@@ -248,10 +246,9 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
     stk_loader *l = w->loader;
     *good = false;
     if (why->status == STK_OK) {
-        size_t world = l->config.world > 0 ? l->config.world : 1;
-        uint64_t place = (t->batch % l->per_epoch) * l->config.batch + t->place;
+        size_t place = (size_t)(t->batch % l->per_epoch) * l->config.batch + t->place;
         stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->per_epoch,
-                                   place * world + l->config.rank);
+                                   stk_sampler_global(l->sampler, place));
         int64_t start = stk_clock_ns();
         int64_t augment_ns = 0;
         *good = stk_transform_apply(w->bench, &l->config.transform, bytes->data, bytes->size, rng,
@@ -351,11 +348,8 @@ static void wait_for_task(stk_loader *l) {
     bool ended = stk_loader_is_past_end(l, l->issue_batch);
     int64_t start = stk_clock_ns();
     if (reading) {
-        struct timespec end;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        int64_t ns = end.tv_nsec + (int64_t)PATIENCE_NS;
-        end.tv_sec += ns / 1000000000;
-        end.tv_nsec = ns % 1000000000;
+        struct timespec end = {.tv_sec = (start + PATIENCE_NS) / NS_PER_S,
+                               .tv_nsec = (start + PATIENCE_NS) % NS_PER_S};
         if (pthread_cond_timedwait(&l->work, &l->lock, &end) == ETIMEDOUT &&
             l->ready_tasks == NULL && atomic_load(&l->in_flight) > 0) {
             l->window = 2 * l->window < l->config.plan.most_reads ? 2 * l->window
