@@ -2,10 +2,15 @@
  * reader.h - reads in flight.
  *
  * Whoever needs many objects hands over reads with stk_reader_submit(), which never waits, and is
- * told of each by the `done` callback, from a thread of the reader's. Reads begin in the order in
- * which they were handed over and may end in any. There are as few threads as will do: one, and one
- * more whenever stk_reader_hurry() says that bytes are missing while reads are waiting, so that
- * their number follows latency times rate and not the number of cores.
+ * told of each by the `done` callback, from any thread but never from within a call of the
+ * reader's. Reads begin in the order in which they were handed over and may end in any.
+ *
+ * One policy for all places: bytes come from the cache when it has them and go into it when not; an
+ * attempt that takes too long is given up; one that fails is made again after a pause that grows
+ * and is never the same; one that is far slower than its peers gets a second one beside it and the
+ * first to come wins. A read ends with an error when time or attempts have run out. When several
+ * in a row end so, with none that worked between them, the place is lost: the reads say so, and
+ * whoever reads should stop.
  */
 #ifndef STK_STORAGE_READER_H
 #define STK_STORAGE_READER_H
@@ -16,34 +21,33 @@ typedef struct stk_reader stk_reader;
 
 /* One read. It belongs to the reader from submit to done. */
 typedef struct stk_read {
-    const char *path;      /* below the root; borrowed */
+    const char *path;      /* borrowed until done */
     stk_bytes bytes;       /* what was read; the block is used again */
-    stk_error error;       /* error.status is STK_OK when it went well */
+    stk_error error;       /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;             /* with an error: nothing more can be had from this place */
     int64_t ns;            /* how long it took */
-    struct stk_read *next; /* the reader's */
+    uint64_t expected;     /* bytes that the place says it has; 0: not known. Set by submit */
+    struct stk_read_state *state; /* the reader's */
 } stk_read;
 
 typedef struct stk_reader_config {
-    const char *root; /* borrowed, must outlive the reader */
-    int most_threads;
-    void (*done)(void *user, stk_read *read); /* from any thread of the reader's */
+    stk_store *store; /* borrowed, must outlive the reader */
+    void (*done)(void *user, stk_read *read);
     void *user;
 } stk_reader_config;
 
 STK_CHECKED stk_status stk_reader_open(stk_reader **reader, const stk_reader_config *config,
                                        stk_error *err);
 
-/* Waits for the reads that have begun; those that have not are never told. NULL is fine. */
+/* Cancels what is under way, waits for the callbacks of that, and frees. NULL is fine. */
 void stk_reader_close(stk_reader *reader);
 
 void stk_reader_submit(stk_reader *reader, stk_read *read);
 
-/* Bytes are missing: begins one more read at once if there is one and it can be. */
+/* Bytes are missing: places that use threads take up one more read at once. */
 void stk_reader_hurry(stk_reader *reader);
 
-/* Takes back all reads that have not begun, as a list through `next`. */
-stk_read *stk_reader_take_back(stk_reader *reader);
-
-int stk_reader_threads(const stk_reader *reader);
+/* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
+void stk_reader_cancel(stk_reader *reader);
 
 #endif

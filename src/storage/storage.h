@@ -1,8 +1,13 @@
 /*
  * storage.h - where bytes come from.
  *
- * A root names a place (a folder now; buckets and shards are further sources) and a path one object
- * in it. Nothing here knows what the bytes are. Errors name the object. Threads: safe.
+ * A stk_store is an opened place: a folder of this machine or of a mount, `s3://bucket/prefix`, or
+ * tar shards in one of them. It shows folders and reads whole objects, whose paths are below the
+ * place; nothing here knows what the bytes are. Reading one object waits for it; who needs many
+ * opens a stk_reader (reader.h). Nothing waits for ever: an object that does not come in time is
+ * tried again and then an error, and so is a place that answers no more. Errors name the object.
+ *
+ * Threads: everything but open and close may be called from many threads at once.
  */
 #ifndef STK_STORAGE_STORAGE_H
 #define STK_STORAGE_STORAGE_H
@@ -14,21 +19,84 @@
 #include <stoker/status.h>
 
 #include "base/file.h"
+#include "events/events.h"
+#include "options/options.h"
 
 /* Objects with more bytes are refused: no picture has them, a wrong path might. */
 #define STK_STORAGE_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
-typedef struct stk_storage_source {
-    const char *name;                  /* "local" */
-    bool (*matches)(const char *root); /* whether this source serves the root, by its spelling */
-    stk_status (*read)(const char *root, const char *path, stk_bytes *bytes, stk_error *err);
-} stk_storage_source;
+typedef struct stk_storage_options {
+    const char *cache;     /* NULL: auto; "off", "ram", or a folder */
+    uint64_t cache_size;   /* STK_AUTO_BYTES: what there is room for */
+    bool refresh;          /* list again what was listed in an earlier run */
+    bool anonymous;        /* S3 without signatures */
+    double read_timeout_s; /* how long one attempt to read may take */
+} stk_storage_options;
+
+extern const stk_option_table stk_storage_option_table;
+
+typedef struct stk_store stk_store;
+
+/*
+ * Opens a place. Whatever a person may want to know (which listing, which cache) goes to `events`,
+ * which may be NULL and is used during this call only. `options` NULL: the defaults, without a
+ * cache. A place that does not exist is STK_ERR_DATA, one that does not answer STK_ERR_STORAGE.
+ */
+STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
+                                      const stk_storage_options *options, const stk_events *events,
+                                      stk_error *err);
+
+/* All its readers must be closed. A thread that is stuck in a read stays behind. NULL is fine. */
+void stk_store_close(stk_store *store);
+
+/* The place as it was given, without slashes at its end. */
+const char *stk_store_root(const stk_store *store);
+
+/* True where every read has a long way: listing again or reading twice is to be avoided. */
+bool stk_store_is_remote(const stk_store *store);
+
+/* What stands in a folder ("": the place itself), sorted, hidden names left out. */
+STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
+                                      stk_error *err);
+
+/* What makes a folder the same one as another, through links too; zeros where there are no links. */
+typedef struct stk_store_identity {
+    uint64_t device;
+    uint64_t inode;
+} stk_store_identity;
+
+STK_CHECKED stk_status stk_store_identify(stk_store *store, const char *folder,
+                                          stk_store_identity *identity, stk_error *err);
 
 /* Reads one whole object into a block that may be used again and again. */
-STK_CHECKED stk_status stk_storage_read(const char *root, const char *path, stk_bytes *bytes,
-                                        stk_error *err);
+STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_bytes *bytes,
+                                      stk_error *err);
 
-/* The sources, one file each. */
-extern const stk_storage_source stk_storage_local;
+/*
+ * Reads a part of an object of the place itself: of a shard, not of a member. What is behind the
+ * end is not there, so that fewer bytes may come.
+ */
+STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
+                                           uint64_t length, stk_bytes *bytes, stk_error *err);
+
+/* The bytes of an object where they are known without reading it; 0: not known. */
+uint64_t stk_store_size(const stk_store *store, const char *path);
+
+/* What a small text holds where that is known without reading it (labels in shards), or NULL. */
+const char *stk_store_text(const stk_store *store, const char *path);
+
+typedef struct stk_store_counters {
+    uint64_t cache_hits;
+    uint64_t cache_misses;
+    uint64_t cache_bytes; /* that the cache holds now */
+    uint64_t retries;     /* attempts after the first that failed */
+    uint64_t hedges;      /* second requests because the first was slow */
+    uint64_t timeouts;    /* attempts that were given up */
+} stk_store_counters;
+
+void stk_store_stats(const stk_store *store, stk_store_counters *counters);
+
+/* One sentence about what happened since, such as a full cache; false when there is none. */
+bool stk_store_take_notice(stk_store *store, char *buf, size_t size);
 
 #endif

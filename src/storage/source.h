@@ -1,0 +1,87 @@
+/*
+ * source.h - inside storage: what a kind of place must be able to do, one table per kind.
+ *
+ * A source makes single attempts. It is told to begin one and calls done when it has ended, however
+ * it ended; when to try again, what is too slow and what to keep is the reader's business
+ * (reader.c), the same for all sources.
+ */
+#ifndef STK_STORAGE_SOURCE_H
+#define STK_STORAGE_SOURCE_H
+
+#include <stdatomic.h>
+
+#include "base/file.h"
+#include "events/events.h"
+#include "storage/hands.h"
+#include "storage/storage.h"
+#include "storage/tree.h"
+
+/* What an attempt is to bring. */
+typedef enum stk_fetch_kind {
+    STK_FETCH_BYTES,    /* of an object, all or a part */
+    STK_FETCH_LIST,     /* of a folder, as stk_dir_pack writes it; only sources without a tree */
+    STK_FETCH_IDENTITY, /* a stk_store_identity; only sources without a tree */
+    STK_FETCH_VERSION   /* any bytes that change when the object does; only sources without a tree */
+} stk_fetch_kind;
+
+/* How an attempt ended. */
+typedef enum stk_fetch_verdict {
+    STK_FETCH_OK,
+    STK_FETCH_AGAIN,     /* the place is busy or does not answer: it may work later */
+    STK_FETCH_DAMAGED,   /* the wrong number of bytes or a wrong checksum: it may work at once */
+    STK_FETCH_NEVER,     /* this object is missing or refused */
+    STK_FETCH_LOST,      /* nothing can be had from this place: credentials, no such bucket */
+    STK_FETCH_CANCELLED, /* it was told to stop */
+} stk_fetch_verdict;
+
+typedef struct stk_fetch {
+    stk_fetch_kind kind;
+    const char *path; /* below the place; valid until done */
+    uint64_t offset;
+    uint64_t length;          /* 0: the whole object */
+    stk_bytes bytes;          /* out; a block may be there already */
+    stk_error error;          /* out, unless the verdict is OK or CANCELLED */
+    stk_fetch_verdict verdict; /* out */
+    double wait_s;            /* out: the place asks not to be tried again before; 0: nothing said */
+    atomic_llong started_ns;  /* when it really began, after waiting for its turn; 0: not yet */
+    void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
+    void *owner;              /* the beginner's */
+    void *job;                /* the source's, between begin and done */
+} stk_fetch;
+
+typedef struct stk_storage_source {
+    const char *name;                  /* "local" */
+    bool remote;                       /* every read has a long way */
+    bool (*matches)(const char *root); /* whether this source serves the root, by its spelling */
+
+    /*
+     * Checks that the place is there. `hands` are the store's threads for work that blocks; they
+     * outlive the place. `kept` is a folder for what should be remembered between runs, or NULL.
+     */
+    stk_status (*open)(void **place, const char *root, const stk_storage_options *options,
+                       stk_hands *hands, const char *kept, const stk_events *events,
+                       stk_error *err);
+
+    /* Nothing of it is under way, but for what hands are stuck in: it is then called later. */
+    void (*close)(void *place);
+
+    /* All objects, where the source lists them when it is opened; else NULL. */
+    const stk_tree *(*tree)(const void *place);
+
+    /* Never waits, and never calls done itself. */
+    void (*begin)(void *place, stk_fetch *fetch);
+
+    /* Has the attempt end soon: done is called, perhaps before this returns. */
+    void (*cancel)(void *place, stk_fetch *fetch);
+
+    /* Threads that serve attempts now. */
+    int (*threads)(const void *place);
+} stk_storage_source;
+
+/* The sources, one file each. */
+extern const stk_storage_source stk_storage_local;
+#ifdef STK_HAVE_S3
+extern const stk_storage_source stk_storage_s3;
+#endif
+
+#endif

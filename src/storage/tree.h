@@ -1,0 +1,53 @@
+/*
+ * tree.h - a flat list of objects, shown as folders.
+ *
+ * Stores that have no folders (S3, tar shards) have names with slashes. A tree is filled once, then
+ * sorted by stk_tree_finish() and read by many threads. About 40 bytes per object and its name.
+ */
+#ifndef STK_STORAGE_TREE_H
+#define STK_STORAGE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#include "base/file.h"
+
+typedef struct stk_tree_object {
+    const char *path;    /* owned by the tree; below the place, without a slash in front */
+    const char *version; /* owned by the tree: what changes when the object does (ETag); "" */
+    uint64_t size;       /* bytes */
+    uint64_t value;      /* the filler's: an offset in a shard, say */
+} stk_tree_object;
+
+typedef struct stk_tree {
+    stk_tree_object *objects; /* sorted by the bytes of the path after stk_tree_finish */
+    size_t count;
+    size_t capacity;
+    struct stk_tree_block *blocks; /* owned texts */
+    const char *last_version;      /* many objects of a shard have the same */
+} stk_tree; /* starts zeroed */
+
+/*
+ * Adds an object. Names that are no file's are passed over: empty ones, those that end with a slash
+ * (consoles make them for empty folders) and those with a `.` or `..` between slashes; "./" in
+ * front is cut off.
+ */
+STK_CHECKED stk_status stk_tree_add(stk_tree *tree, const char *path, size_t length, uint64_t size,
+                                    const char *version, uint64_t value, stk_error *err);
+
+/* Sorts; of two objects with one name the one that was added last stays. */
+STK_CHECKED stk_status stk_tree_finish(stk_tree *tree, stk_error *err);
+
+void stk_tree_free(stk_tree *tree);
+
+/* The object with a path, or NULL. */
+const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path);
+
+/* What stands in a folder, as stk_dir_read shows it; one that does not exist is empty. */
+STK_CHECKED stk_status stk_tree_list(const stk_tree *tree, const char *folder, stk_dir_list *list,
+                                     stk_error *err);
+
+#endif
