@@ -1,0 +1,13 @@
+/* http_head.h - inside storage: one line after another of the head of an answer. Threads: safe. */
+#ifndef STK_STORAGE_HTTP_HEAD_H
+#define STK_STORAGE_HTTP_HEAD_H
+
+#include "storage/http.h"
+
+/*
+ * Takes a line as it came; its end (CR LF) may be there. A status line begins a new answer: all that
+ * was known is forgotten. What is not understood is passed over.
+ */
+void stk_http_head_line(stk_http_answer *answer, const char *line, size_t size);
+
+#endif
