@@ -96,6 +96,9 @@ typedef struct stk_store_counters {
 
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);
 
+/* Threads that serve reads now. */
+int stk_store_threads(const stk_store *store);
+
 /* One sentence about what happened since, such as a full cache; false when there is none. */
 bool stk_store_take_notice(stk_store *store, char *buf, size_t size);
 
