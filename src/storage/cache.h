@@ -13,9 +13,9 @@
  *
  * Paths and other names do not go into it, only keys. Files are made for their owner only.
  *
- * Memory: about 60 bytes per object that is in the cache (72 MB for 1.2 million), one descriptor per
- * pack, and what waits to be written. Threads: all calls are safe from many threads at once, except
- * open and close. A process that forks must not use the cache in the child.
+ * Memory: about 60 bytes per object that is in the cache (72 MB for 1.2 million), one descriptor
+ * per pack, and what waits to be written. Threads: all calls are safe from many threads at once,
+ * except open and close. A process that forks must not use the cache in the child.
  */
 #ifndef STK_STORAGE_CACHE_H
 #define STK_STORAGE_CACHE_H
@@ -59,7 +59,8 @@ typedef struct stk_cache_counters {
     bool failed;         /* ended because writing failed */
 } stk_cache_counters;
 
-/* The same parts in the same order give the same key on every machine; ("ab","c") is not ("a","bc"). */
+/* The same parts in the same order give the same key on every machine; ("ab","c") is not
+ * ("a","bc"). */
 stk_cache_key stk_cache_key_make(const char *const *parts, size_t count);
 
 /*
