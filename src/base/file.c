@@ -39,18 +39,6 @@ static stk_status fail_reading(const char *path, stk_error *err) {
     return status;
 }
 
-bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity) {
-    if (bytes->capacity >= capacity) {
-        return true;
-    }
-    uint8_t *grown = stk_mem_resize(bytes->data, capacity, 1);
-    if (grown != NULL) {
-        bytes->data = grown;
-        bytes->capacity = capacity;
-    }
-    return grown != NULL;
-}
-
 static stk_status read_open_file(int fd, const char *path, const struct stat *info,
                                  size_t max_bytes, stk_bytes *bytes, stk_error *err) {
     if (S_ISDIR(info->st_mode)) {
@@ -165,6 +153,18 @@ static stk_status read_new(const char *path, bool stream, size_t max_bytes, char
 void stk_bytes_free(stk_bytes *bytes) {
     stk_mem_free(bytes->data);
     memset(bytes, 0, sizeof *bytes);
+}
+
+bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity) {
+    if (bytes->capacity >= capacity) {
+        return true;
+    }
+    uint8_t *grown = stk_mem_resize(bytes->data, capacity, 1);
+    if (grown != NULL) {
+        bytes->data = grown;
+        bytes->capacity = capacity;
+    }
+    return grown != NULL;
 }
 
 stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
