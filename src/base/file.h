@@ -3,8 +3,8 @@
  *
  * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
  * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
- * that becomes shorter while it is read is an error. After a failed read errno is the system's reason,
- * or 0 when it was another. Threads: safe.
+ * that becomes shorter while it is read is an error. After a failed read errno is the system's
+ * reason, or 0 when it was another. Threads: safe.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H

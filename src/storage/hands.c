@@ -18,13 +18,13 @@
 #define STRAYS_PER_THREAD 2
 
 typedef struct job {
-    stk_job public;     /* first: what the work sees */
-    stk_fetch *fetch;   /* NULL once it was cancelled; lock */
+    stk_job public;   /* first: what the work sees */
+    stk_fetch *fetch; /* NULL once it was cancelled; lock */
     stk_hands_work *work;
     void *place;
-    bool running;      /* lock */
-    struct job *next;  /* in the queue; lock */
-    char path[];       /* the copy that public.path shows */
+    bool running;     /* lock */
+    struct job *next; /* in the queue; lock */
+    char path[];      /* the copy that public.path shows */
 } job;
 
 struct stk_hands {
@@ -36,8 +36,8 @@ struct stk_hands {
     int idle;            /* threads that wait for work; lock */
     int strays;          /* threads whose job was cancelled under them; lock */
     int most_threads;
-    bool quit;           /* lock */
-    atomic_int threads;  /* strays not counted */
+    bool quit;                /* lock */
+    atomic_int threads;       /* strays not counted */
     void (*after)(void *arg); /* lock; set once closing has left only strays */
     void *arg;
 };

@@ -101,10 +101,9 @@ static stk_status fail_missing(const char *path, stk_error *err) {
         }
     }
     char *near = nearest_sibling(part);
-    stk_status status =
-        STK_FAIL(err, STK_ERR_DATA, "no such folder: %s%s%s%s", path,
-                 near != NULL ? " (did you mean " : "", near != NULL ? near : "",
-                 near != NULL ? "?)" : "");
+    stk_status status = STK_FAIL(err, STK_ERR_DATA, "no such folder: %s%s%s%s", path,
+                                 near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+                                 near != NULL ? "?)" : "");
     stk_mem_free(near);
     stk_mem_free(part);
     return status;
@@ -119,9 +118,9 @@ static int check_root(const char *root, stk_error *err) {
             (void)(fail_missing(root, err) == STK_OK);
             return STK_FETCH_NEVER;
         }
-        return judge(STK_FAIL(err, STK_ERR_STORAGE, "cannot read the folder %s: %s", root,
-                              strerror(why)),
-                     why);
+        return judge(
+            STK_FAIL(err, STK_ERR_STORAGE, "cannot read the folder %s: %s", root, strerror(why)),
+            why);
     }
     if (!S_ISDIR(info.st_mode)) {
         return judge(STK_FAIL(err, STK_ERR_DATA,
@@ -175,14 +174,16 @@ static stk_status look(const char *path, stk_fetch_kind kind, stk_bytes *bytes, 
         return put(bytes, &identity, sizeof identity, err);
     }
     char version[96];
-    int length = snprintf(version, sizeof version, "%lld.%09ld.%lld", (long long)info.st_mtim.tv_sec,
-                          info.st_mtim.tv_nsec, (long long)info.st_size);
+    int length =
+        snprintf(version, sizeof version, "%lld.%09ld.%lld", (long long)info.st_mtim.tv_sec,
+                 info.st_mtim.tv_nsec, (long long)info.st_size);
     return put(bytes, version, (size_t)length + 1, err);
 }
 
 static int work(void *place, stk_job *job) {
     const folder *f = place;
-    char *whole = job->path[0] != '\0' ? stk_path_join(f->root, job->path) : stk_mem_strdup(f->root);
+    char *whole =
+        job->path[0] != '\0' ? stk_path_join(f->root, job->path) : stk_mem_strdup(f->root);
     if (whole == NULL) {
         return judge(STK_FAIL_MEMORY(&job->error, job->path), ENOMEM);
     }

@@ -1,11 +1,11 @@
 /*
  * reader.c - the policy of reading: when to try, to try again, to try twice, and to give up.
  *
- * A read that is under way is a flight. It has at most two attempts at a time; an attempt belongs to
- * its source until done, so one that is not wanted any more is cut loose from its flight, cancelled
- * and dropped when it ends. One thread, the watch, looks at all flights some times a second: what is
- * too slow gets a second attempt or is given up, what failed is tried again when its pause is over.
- * Sources are called without the lock where they may call back.
+ * A read that is under way is a flight. It has at most two attempts at a time; an attempt belongs
+ * to its source until done, so one that is not wanted any more is cut loose from its flight,
+ * cancelled and dropped when it ends. One thread, the watch, looks at all flights some times a
+ * second: what is too slow gets a second attempt or is given up, what failed is tried again when
+ * its pause is over. Sources are called without the lock where they may call back.
  */
 #include "storage/reader.h"
 
@@ -63,15 +63,15 @@ typedef struct attempt {
 typedef struct flight {
     stk_read *read;
     stk_question question;
-    stk_extent extent;  /* where it is */
-    bool is_part;       /* the extent counts: a member of a shard, or a part of an object */
-    stk_cache_key key;  /* when has_key */
+    stk_extent extent; /* where it is */
+    bool is_part;      /* the extent counts: a member of a shard, or a part of an object */
+    stk_cache_key key; /* when has_key */
     bool has_key;
-    bool is_new;        /* the bytes came from the source and belong into the cache */
+    bool is_new; /* the bytes came from the source and belong into the cache */
     attempt *attempts[2];
     int64_t begun_ns;
-    int64_t retry_ns;   /* when to try again; 0: an attempt is under way */
-    bool ended;         /* the watch is to tell of it: nobody may be told from within submit */
+    int64_t retry_ns; /* when to try again; 0: an attempt is under way */
+    bool ended;       /* the watch is to tell of it: nobody may be told from within submit */
     int failures;
     int damaged;
     uint64_t generation; /* which cancel it came after */
@@ -87,20 +87,20 @@ struct stk_reader {
     pthread_cond_t calm; /* no attempt is left */
     pthread_t watch;
     bool started;
-    bool quit;           /* lock, as all below */
-    bool watching;       /* the watch sleeps with a time limit */
-    flight *first;       /* flights that are not finished */
-    size_t attempts;     /* that have not ended, with their callbacks */
-    attempt *unwanted;   /* to be cancelled */
+    bool quit;         /* lock, as all below */
+    bool watching;     /* the watch sleeps with a time limit */
+    flight *first;     /* flights that are not finished */
+    size_t attempts;   /* that have not ended, with their callbacks */
+    attempt *unwanted; /* to be cancelled */
     uint64_t generation;
-    uint64_t cancel_before; /* flights of earlier generations end */
+    uint64_t cancel_before;    /* flights of earlier generations end */
     int64_t recent_ns[RECENT]; /* of the latest good reads */
     size_t recent;
-    int64_t good_ns;     /* when the latest of them came */
-    int64_t slow_ns;     /* what is far slower than its peers; 0: not known yet */
-    double credit;       /* second attempts that may be made */
-    int given_up;        /* reads in a row */
-    stk_error lost;      /* what is said once the place is lost */
+    int64_t good_ns; /* when the latest of them came */
+    int64_t slow_ns; /* what is far slower than its peers; 0: not known yet */
+    double credit;   /* second attempts that may be made */
+    int given_up;    /* reads in a row */
+    stk_error lost;  /* what is said once the place is lost */
     stk_rng rng;
 };
 
@@ -234,6 +234,19 @@ static void lose_place(stk_reader *r, const stk_error *why) {
     if (r->lost.status == STK_OK) {
         r->lost = *why;
         pthread_cond_signal(&r->wake);
+        pthread_mutex_lock(&r->store->lock);
+        r->store->lost = *why;
+        pthread_mutex_unlock(&r->store->lock);
+        atomic_store(&r->store->is_lost, true);
+    }
+}
+
+/* Another reader of the store may have found out. */
+static void look_for_loss(stk_reader *r) {
+    if (r->lost.status == STK_OK && atomic_load(&r->store->is_lost)) {
+        pthread_mutex_lock(&r->store->lock);
+        r->lost = r->store->lost;
+        pthread_mutex_unlock(&r->store->lock);
     }
 }
 
@@ -442,8 +455,8 @@ static int64_t age_ns(const stk_reader *r, const flight *f, const attempt *a, in
 static void second_attempt(stk_reader *r, flight *f, int64_t age) {
     attempt *a = f->attempts[0] != NULL ? f->attempts[0] : f->attempts[1];
     bool alone = (f->attempts[0] == NULL) != (f->attempts[1] == NULL);
-    if (alone && a->stage == STAGE_SOURCE && r->slow_ns > 0 && age > r->slow_ns &&
-        r->credit >= 1 && begin_attempt(r, f, STAGE_SOURCE)) {
+    if (alone && a->stage == STAGE_SOURCE && r->slow_ns > 0 && age > r->slow_ns && r->credit >= 1 &&
+        begin_attempt(r, f, STAGE_SOURCE)) {
         r->credit -= 1;
         atomic_fetch_add(&r->store->hedges, 1);
     }
@@ -505,6 +518,7 @@ static flight *inspect(stk_reader *r) {
     flight *over = NULL;
     int64_t now = stk_clock_ns();
     measure_peers(r);
+    look_for_loss(r);
     for (flight *f = r->first; f != NULL;) {
         flight *next = f->next;
         if (look_after(r, f, now)) {
@@ -606,8 +620,7 @@ static void locate(const stk_store *store, flight *f) {
     const stk_question *q = &f->question;
     if (q->whole_place) {
         f->is_part = q->length > 0;
-        f->extent =
-            (stk_extent){.object = f->read->path, .offset = q->offset, .length = q->length};
+        f->extent = (stk_extent){.object = f->read->path, .offset = q->offset, .length = q->length};
     } else if (store->shards != NULL && q->kind == STK_FETCH_BYTES) {
         f->is_part = stk_shards_find(store->shards, f->read->path, &f->extent);
     }
@@ -620,15 +633,14 @@ bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question)
     }
     stk_error_clear(&read->error);
     read->lost = false;
-    read->expected = stk_store_size(r->store, read->path);
     f->read = read;
     f->question = *question;
     f->begun_ns = stk_clock_ns();
     locate(r->store, f);
     pthread_mutex_lock(&r->lock);
     f->generation = r->generation;
-    r->credit = r->credit + HEDGE_SHARE < HEDGE_MOST_CREDIT ? r->credit + HEDGE_SHARE
-                                                            : HEDGE_MOST_CREDIT;
+    r->credit =
+        r->credit + HEDGE_SHARE < HEDGE_MOST_CREDIT ? r->credit + HEDGE_SHARE : HEDGE_MOST_CREDIT;
     link_flight(r, f);
     if (!r->watching) {
         r->watching = true;

@@ -21,12 +21,11 @@ typedef struct stk_reader stk_reader;
 
 /* One read. It belongs to the reader from submit to done. */
 typedef struct stk_read {
-    const char *path;      /* borrowed until done */
-    stk_bytes bytes;       /* what was read; the block is used again */
-    stk_error error;       /* error.status is STK_OK when it went well, STOPPED when cancelled */
-    bool lost;             /* with an error: nothing more can be had from this place */
-    int64_t ns;            /* how long it took */
-    uint64_t expected;     /* bytes that the place says it has; 0: not known. Set by submit */
+    const char *path; /* borrowed until done */
+    stk_bytes bytes;  /* what was read; the block is used again */
+    stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;        /* with an error: nothing more can be had from this place */
+    int64_t ns;       /* how long it took */
 } stk_read;
 
 typedef struct stk_reader_config {

@@ -38,15 +38,15 @@ typedef struct stk_fetch {
     stk_fetch_kind kind;
     const char *path; /* below the place; valid until done */
     uint64_t offset;
-    uint64_t length;          /* 0: the whole object */
-    stk_bytes bytes;          /* out; a block may be there already */
-    stk_error error;          /* out, unless the verdict is OK or CANCELLED */
+    uint64_t length;           /* 0: the whole object */
+    stk_bytes bytes;           /* out; a block may be there already */
+    stk_error error;           /* out, unless the verdict is OK or CANCELLED */
     stk_fetch_verdict verdict; /* out */
-    double wait_s;            /* out: the place asks not to be tried again before; 0: nothing said */
-    atomic_llong started_ns;  /* when it really began, after waiting for its turn; 0: not yet */
+    double wait_s;           /* out: the place asks not to be tried again before; 0: nothing said */
+    atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
-    void *owner;              /* the beginner's */
-    void *job;                /* the source's, between begin and done */
+    void *owner;                           /* the beginner's */
+    void *job;                             /* the source's, between begin and done */
 } stk_fetch;
 
 typedef struct stk_storage_source {

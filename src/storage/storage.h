@@ -59,7 +59,8 @@ bool stk_store_is_remote(const stk_store *store);
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
 
-/* What makes a folder the same one as another, through links too; zeros where there are no links. */
+/* What makes a folder the same one as another, through links too; zeros where there are no links.
+ */
 typedef struct stk_store_identity {
     uint64_t device;
     uint64_t inode;

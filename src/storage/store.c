@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -62,7 +63,8 @@ const stk_option_table stk_storage_option_table =
 /* Reads in flight of a place that uses threads. */
 #define MOST_THREADS 256
 
-/* What others are left of the disk of the cache, and how much must be free to have one by itself. */
+/* What others are left of the disk of the cache, and how much must be free to have one by itself.
+ */
 #define KEEP_FREE_BYTES ((uint64_t)1 << 30)
 #define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
 #define AUTO_DISK_SHARE 2
@@ -124,8 +126,8 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
         size_t head = (size_t)(stk_path_base(s->root) - s->root);
         *only = s->root + head;
         stk_mem_free(s->base);
-        s->base = head > 1 ? stk_mem_strndup(root, head - 1)
-                           : stk_mem_strdup(head == 1 ? "/" : ".");
+        s->base =
+            head > 1 ? stk_mem_strndup(root, head - 1) : stk_mem_strdup(head == 1 ? "/" : ".");
     }
     return s->base != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
 }
@@ -161,7 +163,8 @@ static uint64_t held_bytes(const char *folder) {
     if (stk_dir_read(folder, &list, NULL) == STK_OK) {
         for (size_t i = 0; i < list.count; i++) {
             char *path = stk_path_join(folder, list.entries[i].name);
-            sum += path != NULL ? stk_file_size(path) : 0;
+            struct stat info;
+            sum += path != NULL && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
             stk_mem_free(path);
         }
     }
@@ -180,8 +183,8 @@ static void tell_cache(const stk_store *s, const char *where, uint64_t most,
     stk_format_bytes(holds, sizeof holds, c.bytes);
     stk_format_bytes(limit, sizeof limit, most);
     snprintf(what, sizeof what, "cache in %.300s", where);
-    snprintf(why, sizeof why, "it may hold %s and holds %s; every epoch but the first reads from it",
-             limit, holds);
+    snprintf(why, sizeof why,
+             "it may hold %s and holds %s; every epoch but the first reads from it", limit, holds);
     stk_events_decision(events, what, why);
 }
 
@@ -203,9 +206,9 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     stk_error why = {0};
     uint64_t most = s->options.cache_size;
     char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
-    stk_status status = folder != NULL ? stk_dir_make(folder, &why)
-                                       : STK_FAIL(&why, STK_ERR_STORAGE,
-                                                  "there is no home folder for a cache");
+    stk_status status =
+        folder != NULL ? stk_dir_make(folder, &why)
+                       : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
     if (status == STK_OK && most == STK_AUTO_BYTES) {
         most = auto_disk_bytes(folder, held_bytes(folder));
         if (most < AUTO_LEAST_BYTES && !asked) {
@@ -215,7 +218,8 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     if (status == STK_OK) {
         stk_cache_config config = {.folder = folder,
                                    .most_bytes = most,
-                                   .keep_free_bytes = asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
+                                   .keep_free_bytes =
+                                       asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
                                    .queue_bytes = QUEUE_BYTES};
         status = stk_cache_open(&s->cache, &config, &why);
     }
@@ -253,8 +257,7 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
     bool wanted = only != NULL || (status == STK_OK && stk_shards_wanted(&top));
     stk_dir_list_free(&top);
     if (status == STK_OK && wanted) {
-        status =
-            stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
+        status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
         s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;
     }
     return status;

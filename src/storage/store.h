@@ -22,7 +22,9 @@ struct stk_store {
     stk_shards *shards;   /* owned, or NULL */
     stk_cache *cache;     /* owned, or NULL */
     pthread_mutex_t lock;
-    stk_reader *reader; /* owned: for single reads; made when first needed; lock */
+    stk_reader *reader;  /* owned: for single reads; made when first needed; lock */
+    atomic_bool is_lost; /* one of the readers has found that nothing comes any more */
+    stk_error lost;      /* what it said; lock; set before is_lost */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };
@@ -30,8 +32,8 @@ struct stk_store {
 /* What a read is about. */
 typedef struct stk_question {
     stk_fetch_kind kind;
-    bool whole_place;  /* the path names an object of the place, not a member of a shard */
-    uint64_t offset;   /* with whole_place and a length: a part of it */
+    bool whole_place; /* the path names an object of the place, not a member of a shard */
+    uint64_t offset;  /* with whole_place and a length: a part of it */
     uint64_t length;
 } stk_question;
 
