@@ -2,9 +2,9 @@
  * http.c - one thread around libcurl's multi interface.
  *
  * The thread waits with epoll and hands libcurl only the sockets that something happened on: with
- * hundreds of requests in flight the other way, in which libcurl looks at all of them each time, costs
- * a multiple. Easy handles keep their options and connections stay open, so that a request costs an
- * address, a list of headers that stands in the handle's own slot, and the bytes.
+ * hundreds of requests in flight the other way, in which libcurl looks at all of them each time,
+ * costs a multiple. Easy handles keep their options and connections stay open, so that a request
+ * costs an address, a list of headers that stands in the handle's own slot, and the bytes.
  */
 #include "storage/http.h"
 
@@ -46,7 +46,7 @@
 /* An easy handle and what it works on. */
 typedef struct http_slot {
     CURL *easy;
-    stk_http_request *request; /* NULL: free */
+    stk_http_request *request;                     /* NULL: free */
     struct curl_slist nodes[STK_HTTP_HEADERS_MAX]; /* the request's headers as libcurl wants them */
     long timeout_ms;                               /* as the handle has it now */
     bool too_large;
@@ -68,18 +68,18 @@ struct stk_http {
 
     /* Everything below belongs to the thread. */
     CURLM *multi;
-    char *ca_bundle;         /* owned, or NULL */
+    char *ca_bundle; /* owned, or NULL */
     long connect_timeout_ms;
-    http_slot **slots;       /* owned; most of them, slot_count are there */
+    http_slot **slots; /* owned; most of them, slot_count are there */
     int slot_count;
     int most;
     int in_flight;
     http_slot *free_slots;
     stk_http_request *waiting_first; /* taken up, no connection is free for them */
     stk_http_request *waiting_last;
-    int64_t timer_ns;   /* when libcurl wants to be called; -1: not at all */
-    int64_t first_ns;   /* when the first request began; 0: none has */
-    bool answered;      /* something has come since */
+    int64_t timer_ns; /* when libcurl wants to be called; -1: not at all */
+    int64_t first_ns; /* when the first request began; 0: none has */
+    bool answered;    /* something has come since */
 };
 
 static void append(stk_http_request **first, stk_http_request **last, stk_http_request *request) {
@@ -102,7 +102,8 @@ static bool make_room(http_slot *slot, size_t size) {
     const stk_http_request *request = slot->request;
     stk_bytes *bytes = request->bytes;
     size_t need = bytes->size + size + 1;
-    if (bytes->size == 0 && request->answer.has_length && request->answer.length < request->max_bytes) {
+    if (bytes->size == 0 && request->answer.has_length &&
+        request->answer.length < request->max_bytes) {
         size_t told = (size_t)request->answer.length + 1;
         need = told > need ? told : need;
     } else if (need > bytes->capacity && need < 2 * bytes->capacity) {
@@ -121,9 +122,9 @@ static size_t take_body(char *piece, size_t one, size_t size, void *user) {
     if (!good && bytes->size + size > ERROR_BODY_BYTES) {
         return size;
     }
-    slot->too_large = good && (bytes->size + size > request->max_bytes ||
-                               (request->answer.has_length &&
-                                request->answer.length > request->max_bytes));
+    slot->too_large =
+        good && (bytes->size + size > request->max_bytes ||
+                 (request->answer.has_length && request->answer.length > request->max_bytes));
     if (slot->too_large || !make_room(slot, size)) {
         return 0;
     }
@@ -243,8 +244,8 @@ static void finish(stk_http_request *request, stk_http_end end, const char *reas
 static bool set_request(http_slot *slot, stk_http_request *request) {
     struct curl_slist *list = NULL;
     for (size_t i = request->header_count; i-- > 0;) {
-        slot->nodes[i] = (struct curl_slist){.data = (char *)(uintptr_t)request->headers[i],
-                                             .next = list};
+        slot->nodes[i] =
+            (struct curl_slist){.data = (char *)(uintptr_t)request->headers[i], .next = list};
         list = &slot->nodes[i];
     }
     long timeout_ms = (long)(request->timeout_s * MS_PER_S);

@@ -4,8 +4,8 @@
  * A stk_http is a thread with connections that are used again and again. Requests are handed over
  * with stk_http_begin(), which never waits, and each is told of by its `done` callback, from that
  * thread. Requests begin in the order in which they were handed over; when as many are under way as
- * connections are allowed, the others wait for their turn. Answers are bytes and a few headers: what
- * they mean, and whether to ask again, is the caller's business. Redirects are not followed.
+ * connections are allowed, the others wait for their turn. Answers are bytes and a few headers:
+ * what they mean, and whether to ask again, is the caller's business. Redirects are not followed.
  *
  * Built with STK_HAVE_S3 only. Threads: safe.
  */
@@ -36,19 +36,19 @@ typedef enum stk_http_end {
 } stk_http_end;
 
 /* What the head of an answer said, as far as anybody here asks. */
-typedef struct stk_http_answer {
+typedef struct stk_http_head {
     int status; /* 0: no answer came */
     bool has_length;
-    bool has_range;        /* the answer is a part */
-    bool sealed;           /* encrypted with a key of the user's: the ETag is no MD5 */
-    uint64_t length;       /* Content-Length */
-    uint64_t range_first;  /* the offset of the first byte */
-    uint64_t range_total;  /* bytes of the whole; 0: not told */
-    double retry_after_s;  /* 0: not told */
-    int64_t date_s;        /* the server's clock, unix time; 0: not told */
-    char etag[128];        /* without quotes, cut when longer; "" */
-    char region[40];       /* x-amz-bucket-region; "" */
-} stk_http_answer;
+    bool has_range;       /* the answer is a part */
+    bool sealed;          /* encrypted with a key of the user's: the ETag is no MD5 */
+    uint64_t length;      /* Content-Length */
+    uint64_t range_first; /* the offset of the first byte */
+    uint64_t range_total; /* bytes of the whole; 0: not told */
+    double retry_after_s; /* 0: not told */
+    int64_t date_s;       /* the server's clock, unix time; 0: not told */
+    char etag[128];       /* without quotes, cut when longer; "" */
+    char region[40];      /* x-amz-bucket-region; "" */
+} stk_http_head;
 
 /* One request. It belongs to the engine from begin to done. */
 typedef struct stk_http_request {
@@ -65,9 +65,9 @@ typedef struct stk_http_request {
     /* Exactly once; the request is not touched afterwards. */
     void (*done)(struct stk_http_request *request);
 
-    stk_http_end end;       /* out */
-    stk_http_answer answer; /* out */
-    char reason[256];       /* out: part of a sentence, unless ANSWERED or CANCELLED */
+    stk_http_end end;     /* out */
+    stk_http_head answer; /* out */
+    char reason[256];     /* out: part of a sentence, unless ANSWERED or CANCELLED */
 
     struct stk_http_request *next; /* the engine's, as is the rest */
     struct http_slot *slot;
@@ -77,9 +77,9 @@ typedef struct stk_http_request {
 typedef struct stk_http stk_http;
 
 typedef struct stk_http_config {
-    const char *ca_bundle;  /* certificates to trust; NULL: the system's */
+    const char *ca_bundle; /* certificates to trust; NULL: the system's */
     double connect_timeout_s;
-    int most_connections;   /* fewer where the process may open few files */
+    int most_connections; /* fewer where the process may open few files */
 } stk_http_config;
 
 STK_CHECKED stk_status stk_http_open(stk_http **http, const stk_http_config *config,

@@ -33,7 +33,7 @@ static bool take_number(const char **at, const char *end, uint64_t *number) {
     return *at > start;
 }
 
-static void take_length(stk_http_answer *answer, const char *value, size_t size) {
+static void take_length(stk_http_head *answer, const char *value, size_t size) {
     const char *at = value;
     uint64_t length;
     if (take_number(&at, value + size, &length) && at == value + size) {
@@ -43,7 +43,7 @@ static void take_length(stk_http_answer *answer, const char *value, size_t size)
 }
 
 /* "bytes 0-99/1234"; the whole may be "*", which is not known. */
-static void take_range(stk_http_answer *answer, const char *value, size_t size) {
+static void take_range(stk_http_head *answer, const char *value, size_t size) {
     const char *end = value + size;
     const char *at = value + 6;
     uint64_t last;
@@ -58,7 +58,7 @@ static void take_range(stk_http_answer *answer, const char *value, size_t size) 
     }
 }
 
-static void take_etag(stk_http_answer *answer, const char *value, size_t size) {
+static void take_etag(stk_http_head *answer, const char *value, size_t size) {
     if (size >= 2 && value[0] == 'W' && value[1] == '/') {
         value += 2;
         size -= 2;
@@ -78,7 +78,7 @@ static int64_t parse_date(const char *value, size_t size) {
 }
 
 /* Seconds, or a date. */
-static void take_retry(stk_http_answer *answer, const char *value, size_t size) {
+static void take_retry(stk_http_head *answer, const char *value, size_t size) {
     const char *at = value;
     uint64_t seconds;
     if (take_number(&at, value + size, &seconds)) {
@@ -92,20 +92,20 @@ static void take_retry(stk_http_answer *answer, const char *value, size_t size) 
     }
 }
 
-static void take_date(stk_http_answer *answer, const char *value, size_t size) {
+static void take_date(stk_http_head *answer, const char *value, size_t size) {
     answer->date_s = parse_date(value, size);
 }
 
-static void take_region(stk_http_answer *answer, const char *value, size_t size) {
+static void take_region(stk_http_head *answer, const char *value, size_t size) {
     copy_value(answer->region, sizeof answer->region, value, size);
 }
 
 /* AES256 is a key of the store's, with which ETags stay what they are. */
-static void take_encryption(stk_http_answer *answer, const char *value, size_t size) {
+static void take_encryption(stk_http_head *answer, const char *value, size_t size) {
     answer->sealed = answer->sealed || (size >= 7 && strncasecmp(value, "aws:kms", 7) == 0);
 }
 
-static void take_customer_key(stk_http_answer *answer, const char *value, size_t size) {
+static void take_customer_key(stk_http_head *answer, const char *value, size_t size) {
     (void)value;
     answer->sealed = answer->sealed || size > 0;
 }
@@ -113,7 +113,7 @@ static void take_customer_key(stk_http_answer *answer, const char *value, size_t
 static const struct {
     const char *name;
     size_t length;
-    void (*take)(stk_http_answer *answer, const char *value, size_t size);
+    void (*take)(stk_http_head *answer, const char *value, size_t size);
 } headers[] = {
 #define HEADER(name, take) \
     { name, sizeof(name) - 1, take }
@@ -129,7 +129,7 @@ static const struct {
 };
 
 /* "HTTP/1.1 200 OK" */
-static void take_status(stk_http_answer *answer, const char *line, size_t size) {
+static void take_status(stk_http_head *answer, const char *line, size_t size) {
     memset(answer, 0, sizeof *answer);
     const char *end = line + size;
     const char *at = memchr(line, ' ', size);
@@ -139,7 +139,7 @@ static void take_status(stk_http_answer *answer, const char *line, size_t size) 
     }
 }
 
-void stk_http_head_line(stk_http_answer *answer, const char *line, size_t size) {
+void stk_http_head_line(stk_http_head *answer, const char *line, size_t size) {
     while (size > 0 && strchr(" \t\r\n", line[size - 1]) != NULL) {
         size--;
     }

@@ -5,9 +5,9 @@
 #include "storage/http.h"
 
 /*
- * Takes a line as it came; its end (CR LF) may be there. A status line begins a new answer: all that
- * was known is forgotten. What is not understood is passed over.
+ * Takes a line as it came; its end (CR LF) may be there. A status line begins a new answer: all
+ * that was known is forgotten. What is not understood is passed over.
  */
-void stk_http_head_line(stk_http_answer *answer, const char *line, size_t size);
+void stk_http_head_line(stk_http_head *answer, const char *line, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * s3_client.c - signed requests to one bucket.
  *
- * Three things can be wrong with all requests at once and be put right by an answer: the region, the
- * clock and credentials that have expired. Each is put right at most once for one state of things;
- * when the next request says the same again, the place is lost.
+ * Three things can be wrong with all requests at once and be put right by an answer: the region,
+ * the clock and credentials that have expired. Each is put right at most once for one state of
+ * things; when the next request says the same again, the place is lost.
  */
 #include "storage/s3_client.h"
 
@@ -106,8 +106,8 @@ static bool sign(stk_s3_client *c, stk_s3_call *call) {
     };
     stk_s3_signed_free(&call->signature);
     stk_error ignored = {0};
-    if (stk_s3_sign(&request, &c->credentials, c->settings.region,
-                    (int64_t)time(NULL) + c->shift_s, &call->signature, &ignored) != STK_OK) {
+    if (stk_s3_sign(&request, &c->credentials, c->settings.region, (int64_t)time(NULL) + c->shift_s,
+                    &call->signature, &ignored) != STK_OK) {
         return false;
     }
     call->identity = c->identity;
@@ -240,8 +240,9 @@ static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *confi
     if (status == STK_OK) {
         c->anonymous = config->anonymous || c->settings.anonymous;
         c->told_region = stk_mem_strdup(c->settings.region);
-        status = c->told_region != NULL ? stk_s3_address_of(&c->settings, c->bucket, &c->address, err)
-                                        : STK_FAIL_MEMORY(err, c->place);
+        status = c->told_region != NULL
+                     ? stk_s3_address_of(&c->settings, c->bucket, &c->address, err)
+                     : STK_FAIL_MEMORY(err, c->place);
     }
     if (status == STK_OK && !c->anonymous) {
         status = stk_s3_credentials_find(&c->settings, &c->credentials, err);
@@ -253,8 +254,8 @@ static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *confi
         double half_s = config->timeout_s / 2;
         stk_http_config http = {
             .ca_bundle = c->settings.ca_bundle,
-            .connect_timeout_s = half_s > 0 && half_s < CONNECT_TIMEOUT_S ? half_s
-                                                                          : CONNECT_TIMEOUT_S,
+            .connect_timeout_s =
+                half_s > 0 && half_s < CONNECT_TIMEOUT_S ? half_s : CONNECT_TIMEOUT_S,
             .most_connections = MOST_CONNECTIONS,
         };
         status = stk_http_open(&c->http, &http, err);

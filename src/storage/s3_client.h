@@ -2,8 +2,8 @@
  * s3_client.h - inside storage: one bucket, asked over and over.
  *
  * Makes addresses, signs, sends and judges; knows the credentials and finds them again before they
- * expire, in a thread of its own; learns the bucket's region and the store's clock from the answers.
- * When to try again is the callers' business. Built with STK_HAVE_S3 only.
+ * expire, in a thread of its own; learns the bucket's region and the store's clock from the
+ * answers. When to try again is the callers' business. Built with STK_HAVE_S3 only.
  *
  * Threads: everything but open and close may be called from many threads at once.
  */
@@ -27,11 +27,11 @@ typedef struct stk_s3_call {
     stk_s3_pair query[STK_S3_QUERY_MAX];
     size_t query_count;
     uint64_t offset;
-    uint64_t length;            /* 0: all of it */
-    size_t max_bytes;           /* of the body */
-    double timeout_s;           /* 0: none */
-    stk_bytes *bytes;           /* where the body goes */
-    atomic_llong *started_ns;   /* NULL, or where to write when it really begins */
+    uint64_t length;          /* 0: all of it */
+    size_t max_bytes;         /* of the body */
+    double timeout_s;         /* 0: none */
+    stk_bytes *bytes;         /* where the body goes */
+    atomic_llong *started_ns; /* NULL, or where to write when it really begins */
     /* NULL, or told of each piece of a good body, at http.answer what the head said. */
     void (*received)(struct stk_s3_call *call, const uint8_t *piece, size_t size);
     /* Exactly once, from the client's thread. The call is the caller's again. */

@@ -65,8 +65,8 @@ static void busy(judging *j) {
     char words[256];
     char cause[400];
     snprintf(cause, sizeof cause, "the store does not serve it now (%d%s%s)%s",
-             j->request->answer.status, j->complaint.code[0] != '\0' ? " " : "",
-             j->complaint.code, said(j, words, sizeof words));
+             j->request->answer.status, j->complaint.code[0] != '\0' ? " " : "", j->complaint.code,
+             said(j, words, sizeof words));
     give(j, STK_FETCH_AGAIN, cause);
     double wait_s = j->request->answer.retry_after_s;
     j->out->wait_s = wait_s < WAIT_MAX_S ? wait_s : WAIT_MAX_S;
@@ -90,8 +90,8 @@ static void no_bucket(judging *j) {
     const stk_s3_question *q = j->question;
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_LOST;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_DATA,
-                    "%s: %s has no bucket %s; check its name%s", j->what, store_name(j), q->bucket,
+    (void)(STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
+                    j->what, store_name(j), q->bucket,
                     q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
                                         : " and AWS_ENDPOINT_URL") != STK_OK);
 }
@@ -134,10 +134,11 @@ static void bad_key_id(judging *j) {
 static void bad_secret(judging *j) {
     char with[256];
     char cause[400];
-    snprintf(cause, sizeof cause,
-             "the signature that was made %s is wrong: the secret key does not belong to the access "
-             "key id",
-             who(j, with, sizeof with));
+    snprintf(
+        cause, sizeof cause,
+        "the signature that was made %s is wrong: the secret key does not belong to the access "
+        "key id",
+        who(j, with, sizeof with));
     give(j, STK_FETCH_LOST, cause);
 }
 
@@ -161,18 +162,19 @@ static void expired(judging *j) {
 
 static void wrong_region(judging *j) {
     char cause[400];
-    const char *region = j->request->answer.region[0] != '\0' ? j->request->answer.region
-                                                              : j->complaint.region;
+    const char *region =
+        j->request->answer.region[0] != '\0' ? j->request->answer.region : j->complaint.region;
     if (region[0] == '\0') {
-        snprintf(cause, sizeof cause,
-                 "the bucket is not in region %s (%d), and the answer does not say where it is; set "
-                 "AWS_REGION",
-                 j->question->region, j->request->answer.status);
+        snprintf(
+            cause, sizeof cause,
+            "the bucket is not in region %s (%d), and the answer does not say where it is; set "
+            "AWS_REGION",
+            j->question->region, j->request->answer.status);
         give(j, STK_FETCH_LOST, cause);
         return;
     }
-    snprintf(cause, sizeof cause, "the bucket is in region %s, not in %s; set AWS_REGION=%s", region,
-             j->question->region, region);
+    snprintf(cause, sizeof cause, "the bucket is in region %s, not in %s; set AWS_REGION=%s",
+             region, j->question->region, region);
     give(j, STK_FETCH_LOST, cause);
     if (!stk_str_equal(region, j->question->region)) {
         j->out->cure = STK_S3_CURE_REGION;
@@ -288,10 +290,11 @@ static void judge_end(judging *j) {
         give(j, STK_FETCH_AGAIN, cause);
         break;
     case STK_HTTP_UNTRUSTED:
-        snprintf(cause, sizeof cause,
-                 "the store's certificate is not trusted (%s); AWS_CA_BUNDLE names a file of others "
-                 "to trust",
-                 reason);
+        snprintf(
+            cause, sizeof cause,
+            "the store's certificate is not trusted (%s); AWS_CA_BUNDLE names a file of others "
+            "to trust",
+            reason);
         give(j, STK_FETCH_LOST, cause);
         break;
     case STK_HTTP_NO_MEMORY:
@@ -331,7 +334,7 @@ void stk_s3_judge(const stk_http_request *request, const stk_s3_question *questi
     if (status / 100 != 2) {
         stk_s3_complaint_parse(request->bytes->data, request->bytes->size, &j.complaint);
     }
-    judge_of(&j)(&j);
+    judge_of (&j)(&j);
 }
 
 #endif

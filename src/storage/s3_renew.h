@@ -1,8 +1,8 @@
 /*
  * s3_renew.h - inside storage: credentials found again while requests go on.
  *
- * Finding them may take long (a service, a program of the user's), so it is done in a thread, one at
- * a time, which nobody waits for: when the renewal is closed meanwhile, the thread drops what it
+ * Finding them may take long (a service, a program of the user's), so it is done in a thread, one
+ * at a time, which nobody waits for: when the renewal is closed meanwhile, the thread drops what it
  * brings. Built with STK_HAVE_S3 only. Threads: safe.
  */
 #ifndef STK_STORAGE_S3_RENEW_H

@@ -38,8 +38,8 @@ typedef struct reading {
     int depth;
     bool in_contents;
     bool in_prefixes;
-    bool is_page;   /* the outermost element was that of a listing */
-    bool encoded;   /* keys are percent-encoded */
+    bool is_page; /* the outermost element was that of a listing */
+    bool encoded; /* keys are percent-encoded */
     meaning now;
     stk_str text; /* of the element that is read now */
     stk_str key;
@@ -235,9 +235,9 @@ static void XMLCALL end_element(void *user, const XML_Char *name) {
         length = decode(r->key.text, length);
     }
     const char *key = stk_str_text(&r->key);
-    bool good = r->in_contents ? r->page->object(r->page->user, key, length, r->size,
-                                                 stk_str_text(&r->etag))
-                               : r->page->folder(r->page->user, key, length);
+    bool good = r->in_contents
+                    ? r->page->object(r->page->user, key, length, r->size, stk_str_text(&r->etag))
+                    : r->page->folder(r->page->user, key, length);
     if (!good) {
         stop_memory(r);
     }
@@ -265,8 +265,8 @@ static bool read_all(reading *r, const void *data, size_t size) {
     XML_SetElementHandler(r->parser, begin_element, end_element);
     XML_SetCharacterDataHandler(r->parser, take_text);
     XML_SetStartDoctypeDeclHandler(r->parser, refuse_doctype);
-    bool good = size <= INT32_MAX && XML_Parse(r->parser, data, (int)size, XML_TRUE) ==
-                                         XML_STATUS_OK;
+    bool good =
+        size <= INT32_MAX && XML_Parse(r->parser, data, (int)size, XML_TRUE) == XML_STATUS_OK;
     if (!good && r->trouble == NULL) {
         enum XML_Error code = XML_GetErrorCode(r->parser);
         r->no_memory = code == XML_ERROR_NO_MEMORY;

@@ -1,9 +1,9 @@
 /*
  * s3_xml.h - inside storage: what S3 answers in XML: pages of a listing, and errors.
  *
- * Whatever comes is taken as a stranger's: too large, broken or strange XML is an error or is passed
- * over, and document types, which can make a short text long, are refused. Built with STK_HAVE_S3
- * only. Threads: safe.
+ * Whatever comes is taken as a stranger's: too large, broken or strange XML is an error or is
+ * passed over, and document types, which can make a short text long, are refused. Built with
+ * STK_HAVE_S3 only. Threads: safe.
  */
 #ifndef STK_STORAGE_S3_XML_H
 #define STK_STORAGE_S3_XML_H
