@@ -452,7 +452,7 @@ static bool input_ended(void) {
 }
 
 static void say_where(int listen_fd) {
-    struct sockaddr_in address;
+    struct sockaddr_in address = {0};
     socklen_t size = sizeof address;
     getsockname(listen_fd, (struct sockaddr *)&address, &size);
     printf("listening on http://127.0.0.1:%d\n", ntohs(address.sin_port));

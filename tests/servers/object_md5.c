@@ -24,7 +24,7 @@ static uint32_t turn(uint32_t x, int bits) {
 }
 
 /* One operation: the four words change places by the order of the arguments. */
-#define STEP(mixed, a, b, word, bits, i) a = b + turn(a + (mixed) + (word) + sines[i], bits)
+#define STEP(mixed, a, b, word, bits, i) (a) = (b) + turn((a) + (mixed) + (word) + sines[i], bits)
 
 #define F(x, y, z) (((x) & (y)) | (~(x) & (z)))
 #define G(x, y, z) (((x) & (z)) | ((y) & ~(z)))

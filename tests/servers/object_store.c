@@ -95,7 +95,7 @@ static bool make_etag(int fd, const struct stat *info, uint64_t multipart_bytes,
                             (long long)stamp_ns(&info->st_mtim));
         os_md5_add(&md5, buffer, (size_t)size);
         os_md5_end(&md5, hex);
-        snprintf(etag, 48, "%s-%lld", hex, (long long)(info->st_size / (8 << 20) + 1));
+        snprintf(etag, 48, "%s-%lld", hex, info->st_size / (8LL << 20) + 1);
         return true;
     }
     off_t at = 0;
