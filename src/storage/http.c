@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "storage/http_easy.h"
 #include "storage/http_head.h"
 
 #define NS_PER_MS 1000000
@@ -506,6 +507,10 @@ static void destroy(stk_http *h) {
 }
 
 stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_error *err) {
+    stk_status status = stk_http_init(err);
+    if (status != STK_OK) {
+        return status;
+    }
     stk_http *h = stk_mem_new(1, sizeof *h);
     if (h == NULL) {
         return STK_FAIL_MEMORY(err, "requests");

@@ -45,7 +45,7 @@ typedef struct stk_http_head {
     uint64_t range_first; /* the offset of the first byte */
     uint64_t range_total; /* bytes of the whole; 0: not told */
     double retry_after_s; /* 0: not told */
-    int64_t date_s;       /* the server's clock, unix time; 0: not told */
+    char date[40];        /* the server's clock, as it writes it; "" */
     char etag[128];       /* without quotes, cut when longer; "" */
     char region[40];      /* x-amz-bucket-region; "" */
 } stk_http_head;

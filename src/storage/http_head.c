@@ -86,14 +86,15 @@ static void take_retry(stk_http_head *answer, const char *value, size_t size) {
         return;
     }
     int64_t date_s = parse_date(value, size);
-    int64_t now_s = answer->date_s > 0 ? answer->date_s : (int64_t)time(NULL);
+    int64_t server_s = stk_http_head_date_s(answer);
+    int64_t now_s = server_s > 0 ? server_s : (int64_t)time(NULL);
     if (date_s > now_s) {
         answer->retry_after_s = (double)(date_s - now_s);
     }
 }
 
 static void take_date(stk_http_head *answer, const char *value, size_t size) {
-    answer->date_s = parse_date(value, size);
+    copy_value(answer->date, sizeof answer->date, value, size);
 }
 
 static void take_region(stk_http_head *answer, const char *value, size_t size) {
@@ -161,6 +162,10 @@ void stk_http_head_line(stk_http_head *answer, const char *line, size_t size) {
             return;
         }
     }
+}
+
+int64_t stk_http_head_date_s(const stk_http_head *answer) {
+    return parse_date(answer->date, strlen(answer->date));
 }
 
 #endif

@@ -10,4 +10,7 @@
  */
 void stk_http_head_line(stk_http_head *answer, const char *line, size_t size);
 
+/* The server's clock as unix time; 0: not known. */
+int64_t stk_http_head_date_s(const stk_http_head *answer);
+
 #endif

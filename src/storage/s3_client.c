@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "storage/http_head.h"
 #include "storage/s3_renew.h"
 
 /* Hundreds are enough for any latency; a store that serves more has other limits first. */
@@ -180,9 +181,10 @@ static bool cure(stk_s3_client *c, const stk_s3_call *call) {
                learn_region(c, call->judgement.region);
     case STK_S3_CURE_CLOCK:
         if (!c->shifted) {
-            c->shift_s = call->http.answer.date_s - (int64_t)time(NULL);
+            int64_t server_s = stk_http_head_date_s(&call->http.answer);
+            c->shift_s = server_s != 0 ? server_s - (int64_t)time(NULL) : 0;
             c->shifted = true;
-            return true;
+            return server_s != 0;
         }
         return call->shift_s != c->shift_s;
     case STK_S3_CURE_CREDENTIALS:

@@ -186,7 +186,7 @@ static void wrong_time(judging *j) {
     give(j, STK_FETCH_LOST,
          "this machine's clock is more than 15 minutes off the store's, which takes no signatures "
          "from another time; set the clock");
-    if (j->request->answer.date_s != 0) {
+    if (j->request->answer.date[0] != '\0') {
         j->out->cure = STK_S3_CURE_CLOCK;
     }
 }
