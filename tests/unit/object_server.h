@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -112,8 +113,9 @@ static inline long object_server_count(const object_server *server, const char *
     object_server_ask(server, "GET", "/_stats", "", answer, sizeof answer);
     snprintf(quoted, sizeof quoted, "\"%s\"", name);
     const char *at = strstr(answer, quoted);
-    return at != NULL ? strtol(at + strlen(quoted) + 1 + strspn(at + strlen(quoted) + 1, " "), NULL, 10)
-                      : 0;
+    return at != NULL
+               ? strtol(at + strlen(quoted) + 1 + strspn(at + strlen(quoted) + 1, " "), NULL, 10)
+               : 0;
 }
 
 #endif

@@ -91,8 +91,7 @@ static inline stk_status s3_open(void **place, const char *root, s3_opening open
                                    .anonymous = opening.anonymous,
                                    .read_timeout_s =
                                        opening.timeout_s > 0 ? opening.timeout_s : 20};
-    stk_observer observer = {
-        .user = told, .decision = s3_on_decision, .warning = s3_on_warning};
+    stk_observer observer = {.user = told, .decision = s3_on_decision, .warning = s3_on_warning};
     stk_events events = {0};
     if (told != NULL) {
         memset(told, 0, sizeof *told);
