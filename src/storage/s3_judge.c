@@ -66,7 +66,7 @@ static const char *said(const judging *j, char *buf, size_t size) {
 static void give(judging *j, stk_fetch_verdict verdict, const char *cause) {
     stk_error_clear(&j->out->error);
     j->out->verdict = verdict;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_STORAGE, "%s: %s", j->what, cause) != STK_OK);
+    (void)STK_FAIL(&j->out->error, STK_ERR_STORAGE, "%s: %s", j->what, cause);
 }
 
 static void busy(judging *j) {
@@ -88,10 +88,11 @@ static void no_key(judging *j) {
     }
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_NEVER;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_STORAGE,
-                    "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
-                    "--refresh lists again",
-                    q->key, q->bucket) != STK_OK);
+    (void)(STK_FAIL(
+               &j->out->error, STK_ERR_STORAGE,
+               "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
+               "--refresh lists again",
+               q->key, q->bucket) != STK_OK);
 }
 
 static void no_bucket(judging *j) {
@@ -308,7 +309,7 @@ static void judge_end(judging *j) {
         break;
     case STK_HTTP_NO_MEMORY:
         j->out->verdict = STK_FETCH_AGAIN;
-        (void)(STK_FAIL_MEMORY(&j->out->error, j->what) != STK_OK);
+        (void)STK_FAIL_MEMORY(&j->out->error, j->what);
         break;
     case STK_HTTP_CANCELLED:
         j->out->verdict = STK_FETCH_CANCELLED;

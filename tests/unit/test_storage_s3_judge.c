@@ -26,7 +26,8 @@ static const stk_s3_question reading = {.bucket = "pics",
 
 static void head_lines(stk_http_head *head, const char *text) {
     while (*text != '\0') {
-        size_t length = strcspn(text, "\n") + 1;
+        size_t length = strcspn(text, "\n");
+        length += text[length] != '\0';
         stk_http_head_line(head, text, length);
         text += length;
     }
