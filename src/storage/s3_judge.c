@@ -88,21 +88,21 @@ static void no_key(judging *j) {
     }
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_NEVER;
-    (void)(STK_FAIL(
-               &j->out->error, STK_ERR_STORAGE,
-               "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
-               "--refresh lists again",
-               q->key, q->bucket) != STK_OK);
+    (void)STK_FAIL(
+        &j->out->error, STK_ERR_STORAGE,
+        "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
+        "--refresh lists again",
+        q->key, q->bucket);
 }
 
 static void no_bucket(judging *j) {
     const stk_s3_question *q = j->question;
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_LOST;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
-                    j->what, store_name(j), q->bucket,
-                    q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
-                                        : " and AWS_ENDPOINT_URL") != STK_OK);
+    (void)STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
+                   j->what, store_name(j), q->bucket,
+                   q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
+                                       : " and AWS_ENDPOINT_URL");
 }
 
 static void denied(judging *j) {
