@@ -96,6 +96,7 @@ typedef struct fill {
     uint64_t most_bytes;
     uint64_t from, to; /* objects */
     bool backwards;
+    int told_fd; /* gets a byte once something is written; -1: nobody waits for that */
 } fill;
 
 /* In a child: puts all objects, then checks them. */
@@ -109,8 +110,11 @@ static int run_fill(const fill *f) {
         if (!stk_cache_has(cache, key_of(number))) {
             put_object(cache, number);
         }
-        if (i % 50 == 0) {
+        if ((i - f->from) % 50 == 0) {
             stk_cache_flush(cache);
+        }
+        if (i == f->from && f->told_fd >= 0 && write(f->told_fd, "x", 1) != 1) {
+            return 1;
         }
     }
     stk_cache_flush(cache);
@@ -147,7 +151,7 @@ static void processes_fill_together(void) {
     pid_t children[3];
     /* Two of them want the same objects, from both ends, the third one others. */
     for (int i = 0; i < 3; i++) {
-        fill f = {folder, MANY_BYTES, i < 2 ? 0 : 800, i < 2 ? 1000 : 1500, i == 1};
+        fill f = {folder, MANY_BYTES, i < 2 ? 0 : 800, i < 2 ? 1000 : 1500, i == 1, -1};
         children[i] = start_fill(&f);
     }
     for (int i = 0; i < 3; i++) {
@@ -166,7 +170,7 @@ static void processes_share_one_limit(void) {
     const uint64_t most = 3000000;
     pid_t children[2];
     for (int i = 0; i < 2; i++) {
-        fill f = {folder, most, (uint64_t)i * 1000, (uint64_t)i * 1000 + 1000, false};
+        fill f = {folder, most, (uint64_t)i * 1000, (uint64_t)i * 1000 + 1000, false, -1};
         children[i] = start_fill(&f);
     }
     CHECK_INT(exit_code(children[0]), 0);
@@ -186,14 +190,19 @@ static void kills_cost_nothing_but_misses(void) {
     const char *folder = new_folder();
     stk_rng rng = stk_rng_make((uint64_t)stk_clock_ns(), STK_RNG_TEST, 0, 0);
     uint64_t entries = 0;
+    int told[2];
+    REQUIRE(pipe(told) == 0);
     for (int round = 0; round < KILLS; round++) {
         pid_t children[2] = {-1, -1};
         int writers = 1 + round % 2;
+        bool waits = round % 4 < 2; /* until one has begun to write; else they may still open */
         for (int i = 0; i < writers; i++) {
-            fill f = {folder, MANY_BYTES, 0, KILL_OBJECTS, i == 1};
+            fill f = {folder, MANY_BYTES, 0, KILL_OBJECTS, i == 1, waits ? told[1] : -1};
             children[i] = start_fill(&f);
             REQUIRE(children[i] > 0);
         }
+        char byte;
+        REQUIRE(!waits || read(told[0], &byte, 1) == 1);
         sleep_ms((int64_t)stk_rng_below(&rng, 16));
         for (int i = 0; i < writers; i++) {
             kill(children[i], SIGKILL);
@@ -208,6 +217,8 @@ static void kills_cost_nothing_but_misses(void) {
         CHECK_INT(stats_of(cache).damaged, 0);
         stk_cache_close(cache);
     }
+    close(told[0]);
+    close(told[1]);
     printf("  %llu objects after %d kills\n", (unsigned long long)entries, KILLS);
     CHECK(entries > 0);
     stk_cache *cache = open_cache(folder, MANY_BYTES);
