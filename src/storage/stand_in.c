@@ -76,10 +76,3 @@ WEAK const char *stk_shards_text(const stk_shards *s, const char *p) {
     (void)p;
     return NULL;
 }
-#ifdef STK_HAVE_S3
-static bool never(const char *root) {
-    (void)root;
-    return false;
-}
-WEAK const stk_storage_source stk_storage_s3 = {.name = "s3", .matches = never};
-#endif
