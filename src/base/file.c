@@ -36,18 +36,6 @@ static stk_status fail_reading(const char *path, stk_error *err) {
                     strerror(errno));
 }
 
-static bool reserve(stk_bytes *bytes, size_t capacity) {
-    if (bytes->capacity >= capacity) {
-        return true;
-    }
-    uint8_t *grown = stk_mem_resize(bytes->data, capacity, 1);
-    if (grown != NULL) {
-        bytes->data = grown;
-        bytes->capacity = capacity;
-    }
-    return grown != NULL;
-}
-
 static stk_status read_open_file(int fd, const char *path, const struct stat *info,
                                  size_t max_bytes, stk_bytes *bytes, stk_error *err) {
     if (S_ISDIR(info->st_mode)) {
@@ -66,7 +54,7 @@ static stk_status read_open_file(int fd, const char *path, const struct stat *in
         if (bytes->size + 2 > need) {
             need *= 2;
         }
-        if (!reserve(bytes, need)) {
+        if (!stk_bytes_reserve(bytes, need)) {
             return STK_FAIL_MEMORY(err, path);
         }
         ssize_t got = read(fd, bytes->data + bytes->size, bytes->capacity - bytes->size - 1);
@@ -128,6 +116,18 @@ static stk_status read_new(const char *path, bool stream, size_t max_bytes, char
 void stk_bytes_free(stk_bytes *bytes) {
     stk_mem_free(bytes->data);
     memset(bytes, 0, sizeof *bytes);
+}
+
+bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity) {
+    if (bytes->capacity >= capacity) {
+        return true;
+    }
+    uint8_t *grown = stk_mem_resize(bytes->data, capacity, 1);
+    if (grown != NULL) {
+        bytes->data = grown;
+        bytes->capacity = capacity;
+    }
+    return grown != NULL;
 }
 
 stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,

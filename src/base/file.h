@@ -23,6 +23,9 @@ typedef struct stk_bytes {
 
 void stk_bytes_free(stk_bytes *bytes);
 
+/* Makes room for `capacity` bytes and keeps those that are there; false without memory. */
+STK_CHECKED bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity);
+
 /* Reads all of a regular file into a block, which grows as it must. */
 STK_CHECKED stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
                                           stk_error *err);

@@ -94,6 +94,20 @@ static void reading_has_limits(void) {
     CHECK_INT(stk_file_read("/proc/self/status", 10, &data, &size, NULL), STK_ERR_STORAGE);
 }
 
+static void blocks_grow_and_keep_their_bytes(void) {
+    stk_bytes bytes = {0};
+    REQUIRE(stk_bytes_reserve(&bytes, 3) && bytes.capacity == 3);
+    memcpy(bytes.data, "abc", 3);
+    REQUIRE(stk_bytes_reserve(&bytes, 100000) && bytes.capacity == 100000);
+    CHECK(memcmp(bytes.data, "abc", 3) == 0);
+    CHECK(stk_bytes_reserve(&bytes, 5) && bytes.capacity == 100000);
+    stk_mem_fail_after(0);
+    CHECK(!stk_bytes_reserve(&bytes, 200000) && bytes.capacity == 100000);
+    stk_mem_fail_after(-1);
+    CHECK(memcmp(bytes.data, "abc", 3) == 0);
+    stk_bytes_free(&bytes);
+}
+
 static void pieces_appear_at_commit(void) {
     const char *folder = check_folder();
     const char *path = in(folder, "a");
@@ -304,6 +318,7 @@ static void a_lock_has_one_holder(void) {
 static const check_test tests[] = {
     TEST(writes_and_reads),
     TEST(reading_has_limits),
+    TEST(blocks_grow_and_keep_their_bytes),
     TEST(pieces_appear_at_commit),
     TEST(relative_names_work),
     TEST(a_failed_write_keeps_the_old_file),

@@ -1,0 +1,20 @@
+/*
+ * checksum.h - a fast 64-bit checksum of bytes.
+ *
+ * For finding damage and telling contents apart: every change of bytes or length changes it, but
+ * for a chance of 1 in 2^64. It is no protection against someone who wants two contents to agree.
+ * The value is the same on all machines and in all versions: it is written to disk. Threads: safe.
+ */
+#ifndef STK_BASE_CHECKSUM_H
+#define STK_BASE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* data may be NULL when size is 0, and need not be aligned. */
+uint64_t stk_checksum(const void *data, size_t size);
+
+/* The same for another purpose: different seeds give checksums that have nothing in common. */
+uint64_t stk_checksum_seeded(const void *data, size_t size, uint64_t seed);
+
+#endif
