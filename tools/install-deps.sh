@@ -6,8 +6,8 @@
 # "test" is "build" and what the tests want; "lint" is "build" and the tools that read the source.
 # On Debian and Ubuntu what is missing comes from apt, with sudo when not root. Elsewhere, and
 # without the right to install, it is enough that the tools and libraries are there: then this says
-# nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo)
-# that cannot be had are one line; they are tried again after `make clean`.
+# nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo,
+# libcurl and expat) that cannot be had are one line; they are tried again after `make clean`.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,7 +26,9 @@ libpng-dev - png.h libpng
 libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-serial-dev cblas.h OpenBLAS'
 optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
-libcairo2-dev - cairo/cairo.h cairo'
+libcairo2-dev - cairo/cairo.h cairo
+libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
+libexpat1-dev - expat.h expat'
 needs_lint='clang - clang clang
 clang-format - clang-format clang-format
 clang-tidy - clang-tidy clang-tidy

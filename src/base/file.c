@@ -31,9 +31,12 @@ static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) 
 
 /* What an open or a read failed with; the file is not to blame for what the process lacks. */
 static stk_status fail_reading(const char *path, stk_error *err) {
-    bool lacking = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-    return STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE, "cannot read %s: %s", path,
-                    strerror(errno));
+    int why = errno;
+    bool lacking = why == EMFILE || why == ENFILE || why == ENOMEM;
+    stk_status status = STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE,
+                                 "cannot read %s: %s", path, strerror(why));
+    errno = why;
+    return status;
 }
 
 static stk_status read_open_file(int fd, const char *path, const struct stat *info,
@@ -78,9 +81,17 @@ static stk_status read_open_file(int fd, const char *path, const struct stat *in
     return STK_OK;
 }
 
+/* Closing must not hide why reading failed. */
+static void close_quietly(int fd) {
+    int why = errno;
+    close(fd);
+    errno = why;
+}
+
 /* What the readers share; a stream may be waited for. */
 static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk_bytes *bytes,
                             stk_error *err) {
+    errno = 0;
     /* A file is opened without waiting: a pipe without a writer is refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK));
     if (fd < 0) {
@@ -95,7 +106,33 @@ static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk
     } else {
         status = read_open_file(fd, path, &info, max_bytes, bytes, err);
     }
-    close(fd);
+    close_quietly(fd);
+    return status;
+}
+
+stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length, stk_bytes *bytes,
+                              stk_error *err) {
+    bytes->size = 0;
+    if (!stk_bytes_reserve(bytes, length + 1)) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    errno = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    stk_status status = fd >= 0 ? STK_OK : fail_reading(path, err);
+    while (status == STK_OK && bytes->size < length) {
+        ssize_t got = pread(fd, bytes->data + bytes->size, length - bytes->size,
+                            (off_t)(offset + bytes->size));
+        if (got < 0 && errno != EINTR) {
+            status = fail_reading(path, err);
+        } else if (got == 0) {
+            break;
+        }
+        bytes->size += got > 0 ? (size_t)got : 0;
+    }
+    bytes->data[bytes->size] = '\0';
+    if (fd >= 0) {
+        close_quietly(fd);
+    }
     return status;
 }
 
@@ -321,28 +358,39 @@ stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
         if (entry->d_name[0] == '.') {
             continue;
         }
-        stk_dir_entry *grown =
-            stk_mem_grow(list->entries, &capacity, list->count + 1, sizeof *list->entries);
-        char *name = stk_mem_strdup(entry->d_name);
-        if (grown != NULL) {
-            list->entries = grown;
-        }
-        if (grown == NULL || name == NULL) {
-            stk_mem_free(name);
+        if (!stk_dir_list_add(list, &capacity, entry->d_name, strlen(entry->d_name),
+                              entry_is_dir(dirfd(dir), entry))) {
             status = STK_FAIL_MEMORY(err, path);
             break;
         }
-        list->entries[list->count++] = (stk_dir_entry){name, entry_is_dir(dirfd(dir), entry)};
     }
     closedir(dir);
     if (status != STK_OK) {
         stk_dir_list_free(list);
         return status;
     }
+    stk_dir_list_sort(list);
+    return STK_OK;
+}
+
+bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,
+                      bool is_dir) {
+    stk_dir_entry *grown =
+        stk_mem_grow(list->entries, capacity, list->count + 1, sizeof *list->entries);
+    char *copy = stk_mem_strndup(name, length);
+    list->entries = grown != NULL ? grown : list->entries;
+    if (grown == NULL || copy == NULL) {
+        stk_mem_free(copy);
+        return false;
+    }
+    list->entries[list->count++] = (stk_dir_entry){copy, is_dir};
+    return true;
+}
+
+void stk_dir_list_sort(stk_dir_list *list) {
     if (list->count > 1) {
         qsort(list->entries, list->count, sizeof *list->entries, compare_entries);
     }
-    return STK_OK;
 }
 
 void stk_dir_list_free(stk_dir_list *list) {

@@ -3,7 +3,8 @@
  *
  * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
  * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
- * that becomes shorter while it is read is an error. Threads: safe.
+ * that becomes shorter while it is read is an error. After a failed read errno is the system's
+ * reason, or 0 when it was another. Threads: safe.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
@@ -29,6 +30,10 @@ STK_CHECKED bool stk_bytes_reserve(stk_bytes *bytes, size_t capacity);
 /* Reads all of a regular file into a block, which grows as it must. */
 STK_CHECKED stk_status stk_file_read_into(const char *path, size_t max_bytes, stk_bytes *bytes,
                                           stk_error *err);
+
+/* Reads `length` bytes from an offset on, or as many as there are. */
+STK_CHECKED stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length,
+                                          stk_bytes *bytes, stk_error *err);
 
 /*
  * Reads all of a regular file. The buffer has one NUL behind the contents and is freed with
@@ -73,6 +78,11 @@ typedef struct stk_dir_list {
 } stk_dir_list;
 
 STK_CHECKED stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err);
+
+/* For lists that come from elsewhere: adds an entry, whose name is copied; false without memory. */
+bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,
+                      bool is_dir);
+void stk_dir_list_sort(stk_dir_list *list);
 void stk_dir_list_free(stk_dir_list *list);
 
 bool stk_path_is_dir(const char *path);

@@ -70,6 +70,13 @@ void stk_mem_free(void *block) {
     free(block);
 }
 
+void stk_mem_free_secret(char *text) {
+    if (text != NULL) {
+        explicit_bzero(text, strlen(text));
+        free(text);
+    }
+}
+
 void *stk_mem_grow(void *old, size_t *capacity, size_t need, size_t size) {
     if (need <= *capacity && old != NULL) {
         return old;

@@ -27,6 +27,9 @@ char *stk_mem_strndup(const char *text, size_t length); /* text may be NULL when
 
 void stk_mem_free(void *block);
 
+/* Frees a text that nobody may find in memory afterwards; NULL is fine. */
+void stk_mem_free_secret(char *text);
+
 /*
  * Makes room for `need` elements in a growing array: doubles *capacity as often as it takes.
  * Returns the (perhaps moved) array, or NULL, in which case the old one is still there.

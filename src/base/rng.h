@@ -19,7 +19,9 @@ typedef enum stk_rng_stream {
     STK_RNG_MIX,         /* mixup and CutMix of one batch */
     STK_RNG_SAMPLE_DATA, /* the pictures of `stoker sample` */
     STK_RNG_TEST,        /* tests */
-    STK_RNG_CLASS        /* the order of the samples of one class */
+    STK_RNG_CLASS,       /* the order of the samples of one class */
+    STK_RNG_PAUSE,       /* how long to wait before trying again */
+    STK_RNG_SUBSET       /* which classes and samples a subset has */
 } stk_rng_stream;
 
 typedef struct stk_rng {

@@ -4,10 +4,8 @@
  */
 #include "dataset/dataset.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,8 +17,9 @@ static const stk_option dataset_options[] = {
      .aliases = "data_root",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_dataset_options, data),
-     .metavar = "PATH",
-     .help = "folder with class folders, or with labels.csv (or train.csv) and pictures"},
+     .metavar = "PATH|URL",
+     .help = "folder, s3://bucket/prefix or tar shards, with class folders, or with labels.csv (or "
+             "train.csv) and pictures"},
     {.name = "id-column",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_dataset_options, id_column),
@@ -61,83 +60,6 @@ static const stk_option dataset_options[] = {
 const stk_option_table stk_dataset_option_table =
     STK_OPTION_TABLE("Data", dataset_options, stk_dataset_options);
 
-/* The folder beside `path` whose name is nearest to its last part, as a path; NULL: none. */
-static char *nearest_sibling(const char *path) {
-    const char *base = stk_path_base(path);
-    size_t head = (size_t)(base - path);
-    stk_dir_list list = {0};
-    char *nearest = NULL;
-    char *parent = head > 0 ? stk_mem_strndup(path, head) : stk_mem_strdup(".");
-    if (parent == NULL || stk_dir_read(parent, &list, NULL) != STK_OK) {
-        stk_mem_free(parent);
-        return NULL;
-    }
-    const char **names = stk_mem_new(list.count, sizeof *names);
-    size_t count = 0;
-    for (size_t i = 0; names != NULL && i < list.count; i++) {
-        if (list.entries[i].is_dir) {
-            names[count++] = list.entries[i].name;
-        }
-    }
-    const char *name = names != NULL ? stk_str_nearest(base, names, count) : NULL;
-    if (name != NULL) {
-        nearest = stk_str_format("%.*s%s", (int)head, path, name);
-    }
-    stk_mem_free(names);
-    stk_mem_free(parent);
-    stk_dir_list_free(&list);
-    return nearest;
-}
-
-/* Says that a folder is missing, and from which part of the path on it is. */
-static stk_status fail_missing(const char *path, stk_error *err) {
-    char *part = stk_mem_strdup(path);
-    if (part == NULL) {
-        return STK_FAIL_MEMORY(err, path);
-    }
-    for (;;) {
-        char *slash = strrchr(part, '/');
-        if (slash == NULL || slash == part) {
-            break;
-        }
-        *slash = '\0';
-        if (stk_path_is_dir(part)) {
-            *slash = '/';
-            break;
-        }
-    }
-    char *near = nearest_sibling(part);
-    stk_status status = STK_FAIL(
-        err, STK_ERR_DATA, "no such folder: %s%s%s%s; check the path given with --data", path,
-        near != NULL ? " (did you mean " : "", near != NULL ? near : "", near != NULL ? "?)" : "");
-    stk_mem_free(near);
-    stk_mem_free(part);
-    return status;
-}
-
-static stk_status check_folder(const char *path, stk_error *err) {
-    struct stat info;
-    if (strstr(path, "://") != NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "cannot open %s: only folders of this machine can be read; copy the data "
-                        "set here and pass its folder with --data",
-                        path);
-    }
-    if (stat(path, &info) != 0) {
-        return errno == ENOENT || errno == ENOTDIR
-                   ? fail_missing(path, err)
-                   : STK_FAIL(err, STK_ERR_STORAGE, "cannot read the folder %s: %s", path,
-                              strerror(errno));
-    }
-    if (!S_ISDIR(info.st_mode)) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s is a file, not a folder; pass the folder that holds the data set with "
-                        "--data",
-                        path);
-    }
-    return STK_OK;
-}
-
 /* "jpg", ".jpg" or ".JPG" becomes ".jpg". */
 static stk_status set_ext(stk_listing *listing, stk_error *err) {
     const char *ext = listing->options->image_ext;
@@ -157,7 +79,7 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
 }
 
 /* An empty data set whose root is the folder, and its top folder read. */
-static stk_status begin(stk_listing *listing, stk_error *err) {
+static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
     if (path == NULL || path[0] == '\0') {
         return STK_FAIL(err, STK_ERR_USAGE, "no data set was named; pass its folder with --data");
@@ -167,19 +89,18 @@ static stk_status begin(stk_listing *listing, stk_error *err) {
     if (dataset == NULL || (dataset->store = stk_mem_new(1, sizeof *dataset->store)) == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') {
-        length--;
-    }
-    dataset->root = stk_listing_keep(listing, path, length);
-    if (dataset->root == NULL) {
-        return STK_FAIL_MEMORY(err, path);
+    stk_error cause = {0};
+    stk_status status = set_ext(listing, err);
+    if (status == STK_OK) {
+        status = stk_store_open(&dataset->source, path, storage, listing->events, &cause);
+        if (status != STK_OK) {
+            return STK_FAIL(err, status, "%s; check the path given with --data", cause.message);
+        }
+        dataset->root = stk_store_root(dataset->source);
     }
     dataset->id_name = "id";
     dataset->label_name = "label";
-    stk_status status = set_ext(listing, err);
-    status = status == STK_OK ? check_folder(dataset->root, err) : status;
-    status = status == STK_OK ? stk_dir_read(dataset->root, &listing->top, err) : status;
+    status = status == STK_OK ? stk_store_list(dataset->source, "", &listing->top, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s is empty; put class folders with pictures into it, or "
@@ -218,10 +139,11 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
 }
 
 stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
-                            const stk_events *events, stk_error *err) {
+                            const stk_storage_options *storage, const stk_events *events,
+                            stk_error *err) {
     stk_listing listing = {.options = options, .events = events};
     *dataset = NULL;
-    stk_status status = begin(&listing, err);
+    stk_status status = begin(&listing, storage, err);
     status = status == STK_OK ? list_layout(&listing, err) : status;
     status = status == STK_OK ? stk_listing_finish(&listing, err) : status;
     return end(&listing, status, dataset);
@@ -255,19 +177,21 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
 }
 
 stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_options *options,
-                                   const stk_events *events, stk_error *err) {
+                                   const stk_storage_options *storage, const stk_events *events,
+                                   stk_error *err) {
     stk_listing listing = {.options = options, .events = events};
     *dataset = NULL;
-    stk_status status = begin(&listing, err);
+    stk_status status = begin(&listing, storage, err);
     status = status == STK_OK ? list_images(&listing, err) : status;
     return end(&listing, status, dataset);
 }
 
 stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options *options,
-                                const stk_events *events, stk_error *err) {
+                                const stk_storage_options *storage, const stk_events *events,
+                                stk_error *err) {
     stk_listing listing = {.options = options, .events = events};
     *dataset = NULL;
-    stk_status status = begin(&listing, err);
+    stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
         bool labels = stk_kaggle_table(&listing) != NULL || stk_folders_exist(&listing);
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
@@ -294,5 +218,6 @@ void stk_dataset_free(stk_dataset *dataset) {
     stk_mem_free(dataset->train.items);
     stk_mem_free(dataset->val.items);
     stk_mem_free(dataset->test.items);
+    stk_store_close(dataset->source);
     stk_mem_free(dataset);
 }

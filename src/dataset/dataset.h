@@ -16,9 +16,10 @@
 
 #include "events/events.h"
 #include "options/options.h"
+#include "storage/storage.h"
 
 typedef struct stk_dataset_options {
-    const char *data;         /* folder */
+    const char *data;         /* folder or address */
     const char *id_column;    /* NULL: found by its usual names */
     const char *label_column; /* NULL: found by its usual names */
     const char *image_ext;    /* NULL: any image extension; else "jpg" or ".jpg" */
@@ -52,7 +53,8 @@ typedef enum stk_layout { STK_LAYOUT_FOLDERS, STK_LAYOUT_KAGGLE } stk_layout;
 
 typedef struct stk_dataset {
     stk_layout layout;
-    const char *root;           /* the folder that paths are below */
+    stk_store *source;          /* owned: the place that paths are below */
+    const char *root;           /* its name */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
     stk_sample_list train; /* sorted by path (folders) or in the order of the CSV's sorted ids */
@@ -67,8 +69,12 @@ typedef struct stk_dataset {
     struct stk_dataset_store *store; /* owns every text and array above */
 } stk_dataset;
 
-/* Errors are STK_ERR_DATA, or STK_ERR_USAGE for an option, and say what, where and what to do. */
+/*
+ * `storage` NULL: the defaults, without a cache. Errors are STK_ERR_DATA, STK_ERR_USAGE for an
+ * option or STK_ERR_STORAGE for a place that does not answer, and say what, where and what to do.
+ */
 STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *options,
+                                        const stk_storage_options *storage,
                                         const stk_events *events, stk_error *err);
 
 /*
@@ -78,6 +84,7 @@ STK_CHECKED stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset
  */
 STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
                                                const stk_dataset_options *options,
+                                               const stk_storage_options *storage,
                                                const stk_events *events, stk_error *err);
 
 /*
@@ -87,6 +94,7 @@ STK_CHECKED stk_status stk_dataset_open_images(stk_dataset **dataset,
  */
 STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
                                             const stk_dataset_options *options,
+                                            const stk_storage_options *storage,
                                             const stk_events *events, stk_error *err);
 void stk_dataset_free(stk_dataset *dataset);
 

@@ -101,16 +101,19 @@ static stk_status check_empty(const stk_listing *listing, const char *where, con
 }
 
 /* A folder one level too high looks like a single class; the sentence says where to go. */
-static stk_status check_too_high(stk_listing *listing, const char *where, const char *only,
-                                 stk_error *err) {
+static stk_status check_too_high(stk_listing *listing, const char *folder, const char *where,
+                                 const char *only, stk_error *err) {
     stk_dir_list list = {0};
     size_t folders = 0;
     if (listing->dataset->class_count != 1 || only == NULL) {
         return STK_OK;
     }
     char *full = stk_path_join(where, only);
-    stk_status status =
-        full != NULL ? stk_dir_read(full, &list, err) : STK_FAIL_MEMORY(err, "the list of classes");
+    char *below = stk_path_join(folder, only);
+    stk_status status = full != NULL && below != NULL
+                            ? stk_store_list(listing->dataset->source, below, &list, err)
+                            : STK_FAIL_MEMORY(err, "the list of classes");
+    stk_mem_free(below);
     for (size_t i = 0; i < list.count; i++) {
         folders += list.entries[i].is_dir ? 1 : 0;
     }
@@ -160,7 +163,7 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
     }
     status = status == STK_OK ? check_loose(listing, where, &loose, folders, err) : status;
     status = status == STK_OK ? check_empty(listing, where, &empty, err) : status;
-    status = status == STK_OK ? check_too_high(listing, where, only, err) : status;
+    status = status == STK_OK ? check_too_high(listing, folder, where, only, err) : status;
     stk_mem_free(where);
     return status;
 }
@@ -189,8 +192,9 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
     stk_few loose = {0};
     size_t folders = 0;
     char *full = stk_listing_full(listing, folder);
-    stk_status status = full != NULL ? stk_dir_read(full, &entries, err)
-                                     : STK_FAIL_MEMORY(err, "the validation set");
+    stk_status status = full != NULL
+                            ? stk_store_list(listing->dataset->source, folder, &entries, err)
+                            : STK_FAIL_MEMORY(err, "the validation set");
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
         if (is_class_folder(entry, false)) {
@@ -238,12 +242,9 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
         status = list_train(listing, "", &listing->top, err);
     } else {
         stk_dir_list entries = {0};
-        char *full = stk_listing_full(listing, train);
-        status = full != NULL ? stk_dir_read(full, &entries, err)
-                              : STK_FAIL_MEMORY(err, "the list of classes");
+        status = stk_store_list(listing->dataset->source, train, &entries, err);
         status = status == STK_OK ? list_train(listing, train, &entries, err) : status;
         stk_dir_list_free(&entries);
-        stk_mem_free(full);
     }
     if (status == STK_OK && val != NULL) {
         status = list_val(listing, val, err);

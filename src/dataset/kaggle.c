@@ -314,7 +314,7 @@ static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     if (t->where == NULL || t->place == NULL) {
         return STK_FAIL_MEMORY(err, t->file);
     }
-    stk_status status = stk_csv_read(t->where, &t->csv, err);
+    stk_status status = stk_listing_csv(listing, t->file, &t->csv, err);
     if (status != STK_OK) {
         return status;
     }

@@ -62,8 +62,12 @@ char *stk_listing_keep(stk_listing *listing, const char *text, size_t length);
 /* Keeps "folder/name", or the name alone when folder is "". */
 char *stk_listing_join(stk_listing *listing, const char *folder, const char *name);
 
-/* The full path of something below the root, for reading; NULL without memory; stk_mem_free. */
+/* The full name of something below the root, for people; NULL without memory; stk_mem_free. */
 char *stk_listing_full(const stk_listing *listing, const char *below);
+
+/* Reads a table below the root. */
+STK_CHECKED stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv *csv,
+                                       stk_error *err);
 
 /*
  * The entry of the top folder with one of the names (NULL ends them); exact spelling first, then

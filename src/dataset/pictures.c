@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -22,8 +21,7 @@ static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
 /* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
 typedef struct walk {
     const struct walk *parent;
-    dev_t device;
-    ino_t inode;
+    stk_store_identity identity;
 } walk;
 
 /* Where the extension of an image file starts in a name; its end when it has none. */
@@ -60,35 +58,27 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
     return STK_OK;
 }
 
-/* True when the folder is one of those that it lies in; fills in what `here` needs for the next. */
-static bool leads_back(const char *full, walk *here) {
-    struct stat info;
-    if (stat(full, &info) != 0) {
-        return false; /* listing it will tell why */
+/* Sets *back when the folder is one of those that it lies in; fills in `here` for the next. */
+static stk_status leads_back(stk_listing *listing, const char *folder, walk *here, bool *back,
+                             stk_error *err) {
+    stk_status status = stk_store_identify(listing->dataset->source, folder, &here->identity, err);
+    *back = false;
+    for (const walk *up = here->parent; status == STK_OK && up != NULL; up = up->parent) {
+        *back = *back || (up->identity.inode != 0 && up->identity.inode == here->identity.inode &&
+                          up->identity.device == here->identity.device);
     }
-    here->device = info.st_dev;
-    here->inode = info.st_ino;
-    for (const walk *up = here->parent; up != NULL; up = up->parent) {
-        if (up->device == here->device && up->inode == here->inode) {
-            return true;
-        }
-    }
-    return false;
+    return status;
 }
 
 static stk_status walk_folder(stk_listing *listing, const char *folder, const char *skip,
                               const walk *parent, stk_pictures *pictures, stk_error *err) {
     walk here = {.parent = parent};
     stk_dir_list list = {0};
-    char *full = stk_listing_full(listing, folder);
-    if (full == NULL) {
-        return STK_FAIL_MEMORY(err, "the list of pictures");
+    bool back = false;
+    stk_status status = leads_back(listing, folder, &here, &back, err);
+    if (status == STK_OK && !back) {
+        status = stk_store_list(listing->dataset->source, folder, &list, err);
     }
-    stk_status status = STK_OK;
-    if (!leads_back(full, &here)) {
-        status = stk_dir_read(full, &list, err);
-    }
-    stk_mem_free(full);
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
         if (stk_listing_is_picture(listing, entry)) {
@@ -117,17 +107,20 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     }
     /* A link inside may lead back to the data set's folder or to what lies between. */
     walk above[2] = {{0}};
-    char *between = stk_listing_full(listing, pictures->folder);
-    char *slash = between != NULL ? strrchr(between, '/') : NULL;
-    if (slash != NULL && slash != between) {
-        *slash = '\0';
+    bool back;
+    stk_status status = leads_back(listing, "", &above[0], &back, err);
+    const char *slash = strrchr(pictures->folder, '/');
+    if (status == STK_OK && slash != NULL) {
+        const char *between =
+            stk_listing_keep(listing, pictures->folder, (size_t)(slash - pictures->folder));
         above[1].parent = &above[0];
-        (void)leads_back(between, &above[1]);
+        status = between != NULL ? leads_back(listing, between, &above[1], &back, err)
+                                 : STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    stk_mem_free(between);
-    (void)leads_back(listing->dataset->root, &above[0]);
-    const walk *parent = pictures->folder[0] != '\0' ? &above[1] : NULL;
-    stk_status status = walk_folder(listing, pictures->folder, skip, parent, pictures, err);
+    const walk *parent = pictures->folder[0] == '\0' ? NULL : slash != NULL ? &above[1] : &above[0];
+    if (status == STK_OK) {
+        status = walk_folder(listing, pictures->folder, skip, parent, pictures, err);
+    }
     if (status != STK_OK) {
         stk_pictures_free(pictures);
         return status;

@@ -203,9 +203,7 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
 static stk_status list_template(stk_listing *listing, stk_pictures *pictures, const char *file,
                                 bool by_class, const char *id_name, stk_error *err) {
     stk_csv csv = {0};
-    char *full = stk_listing_full(listing, file);
-    stk_status status = full != NULL ? stk_csv_read(full, &csv, err) : STK_FAIL_MEMORY(err, file);
-    stk_mem_free(full);
+    stk_status status = stk_listing_csv(listing, file, &csv, err);
     if (status != STK_OK) {
         return status;
     }

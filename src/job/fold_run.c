@@ -29,12 +29,14 @@ typedef struct fold_run {
 
 stk_loader_config stk_job_loader(const stk_job *job, bool train) {
     stk_loader_plan plan = job->choice.loader;
+    void *clock = (void *)(uintptr_t)&job->clock; /* asking does not change the job */
     if (!train) {
         plan.slots = EVALUATION_SLOTS;
         plan.most_slots = EVALUATION_SLOTS;
         plan.tune_slots = false;
     }
-    return (stk_loader_config){.root = job->dataset->root,
+    return (stk_loader_config){.store = job->dataset->source,
+                               .halt = {stk_clockwork_must_write, clock},
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
                                              .augment = job->choice.augment,

@@ -129,14 +129,15 @@ const stk_option_table stk_predict_option_table =
     STK_OPTION_TABLE("Prediction", predict_options, stk_predict_options);
 
 static const stk_option_table *const train_tables[] = {
-    &stk_dataset_option_table, &stk_job_option_table,     &stk_train_option_table,
-    &stk_loader_option_table,  &stk_augment_option_table, &stk_budget_option_table,
-    &stk_output_option_table,
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
+    &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
+    &stk_budget_option_table,  &stk_output_option_table,
 };
 
 static const stk_option_table *const predict_tables[] = {
     &stk_predict_option_table,
     &stk_dataset_option_table,
+    &stk_storage_option_table,
     &stk_output_option_table,
 };
 

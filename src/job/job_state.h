@@ -19,6 +19,7 @@
 typedef struct stk_job {
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
+    const stk_storage_options *storage_options;
     const stk_loader_options *loader_options;
     const stk_train_options *train_options;
     const stk_job_options *job_options;

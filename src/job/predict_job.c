@@ -27,6 +27,7 @@
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
+    const stk_storage_options *storage;
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
@@ -120,7 +121,7 @@ static stk_dataset_options run_data(const predict_job *job) {
 
 static stk_status open_data(predict_job *job, stk_error *err) {
     if (job->given->data != NULL) {
-        return stk_dataset_open_images(&job->dataset, job->given, &job->events, err);
+        return stk_dataset_open_images(&job->dataset, job->given, job->storage, &job->events, err);
     }
     stk_dataset_options options = run_data(job);
     stk_error cause = {0};
@@ -128,10 +129,11 @@ static stk_status open_data(predict_job *job, stk_error *err) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data",
                         job->options->run);
     }
-    stk_status status = stk_dataset_open(&job->dataset, &options, &job->events, &cause);
+    stk_status status =
+        stk_dataset_open(&job->dataset, &options, job->storage, &job->events, &cause);
     if (status != STK_OK && job->model_count > 0) {
         /* The training pictures may be gone: the test pictures are enough for trained models. */
-        status = stk_dataset_open_images(&job->dataset, &options, &job->events, NULL);
+        status = stk_dataset_open_images(&job->dataset, &options, job->storage, &job->events, NULL);
     }
     if (status != STK_OK) {
         return STK_FAIL(err, cause.status, "%s", cause.message);
@@ -151,7 +153,7 @@ static stk_loader_config loader_of(const predict_job *job, const stk_checkpoint_
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
     return (stk_loader_config){
-        .root = job->dataset->root,
+        .store = job->dataset->source,
         .samples = job->dataset->test.items,
         .count = job->dataset->test.count,
         .transform = {.size = info->img_size, .crop_fraction = info->crop_fraction},
@@ -318,6 +320,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     memset(outcome, 0, sizeof *outcome);
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
                        .given = stk_options_values(options, &stk_dataset_option_table),
+                       .storage = stk_options_values(options, &stk_storage_option_table),
                        .clock = {.budget_s = NAN}};
     job.events.bad_told = &job.bad_told;
     if (run != NULL) {

@@ -173,7 +173,8 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
                             names[i]);
         }
     }
-    stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &early, err);
+    stk_status status =
+        stk_dataset_open(&job->dataset, job->dataset_options, job->storage_options, &early, err);
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);
     }
@@ -365,6 +366,7 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
+    job->storage_options = stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);

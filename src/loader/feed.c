@@ -91,10 +91,8 @@ static const stk_option options[] = {
 const stk_option_table stk_feed_option_table = STK_OPTION_TABLE("Feed", options, stk_feed_options);
 
 static const stk_option_table *const tables[] = {
-    &stk_dataset_option_table,
-    &stk_feed_option_table,
-    &stk_loader_option_table,
-    &stk_augment_option_table,
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_feed_option_table,
+    &stk_loader_option_table,  &stk_augment_option_table,
 };
 
 stk_status stk_options_for_loader(stk_options **out, stk_error *err) {
@@ -135,6 +133,7 @@ static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
 
 stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, stk_error *err) {
     const stk_dataset_options *asked = stk_options_values(given, &stk_dataset_option_table);
+    const stk_storage_options *storage = stk_options_values(given, &stk_storage_option_table);
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     stk_dataset_options data = *asked;
     memset(f, 0, sizeof *f);
@@ -146,8 +145,8 @@ stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, 
         data.rare_class = STK_RARE_TRAIN; /* nothing is validated, so one picture is no problem */
     }
     stk_status status = feed->split == STK_FEED_ALL
-                            ? stk_dataset_open_any(&f->dataset, &data, NULL, err)
-                            : stk_dataset_open(&f->dataset, &data, NULL, err);
+                            ? stk_dataset_open_any(&f->dataset, &data, storage, NULL, err)
+                            : stk_dataset_open(&f->dataset, &data, storage, NULL, err);
     if (status == STK_OK) {
         status = choose(f, &data, feed, err);
     }
@@ -205,7 +204,7 @@ stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err)
         stk_feed_samples_close(&samples);
         return status;
     }
-    stk_loader_config config = {.root = samples.dataset->root,
+    stk_loader_config config = {.store = samples.dataset->source,
                                 .samples = samples.list->items,
                                 .indices = samples.indices,
                                 .count = samples.count,

@@ -20,10 +20,15 @@
  * to wait for a core must not leave the workers without bytes.
  */
 #define FIRST_WINDOW 16
+#define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
 /* How long the consumer watches before it tunes. */
 #define TUNE_NS 250000000
+
+/* How often a consumer that waits asks whether it should. */
+#define HALT_NS 50000000
+#define NS_PER_S 1000000000
 
 /* ---- opening ---- */
 
@@ -102,7 +107,7 @@ static void init_threads(stk_loader *l) {
     pthread_mutex_init(&l->heavy, NULL);
     pthread_cond_init(&l->work, &attributes);
     pthread_cond_init(&l->parked, NULL);
-    pthread_cond_init(&l->ready, NULL);
+    pthread_cond_init(&l->ready, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
@@ -118,12 +123,21 @@ static stk_status check_target(const stk_loader *l, uint64_t epoch, size_t batch
     return STK_OK;
 }
 
+/* The size of a sample where the store knows it before anything is read; 0: it does not. */
+static double expect_bytes(const stk_loader *l) {
+    size_t count = l->config.count < FIRST_WINDOW ? l->config.count : FIRST_WINDOW;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *path = stk_loader_sample(l, i * l->config.count / count)->path;
+        sum += path != NULL ? (double)stk_store_size(l->config.store, path) : 0;
+    }
+    return sum / (double)count;
+}
+
 static stk_status begin(stk_loader *l, stk_error *err) {
     const stk_loader_plan *plan = &l->config.plan;
-    stk_reader_config reading = {.root = l->config.root,
-                                 .most_threads = (int)plan->most_reads,
-                                 .done = stk_workers_read_done,
-                                 .user = l};
+    stk_reader_config reading = {
+        .store = l->config.store, .done = stk_workers_read_done, .user = l};
     l->tuner = (stk_tuner){.most_workers = plan->most_workers,
                            .most_slots = plan->most_slots,
                            .fix_workers = !plan->tune_workers,
@@ -131,7 +145,9 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     atomic_store(&l->wanted, plan->workers);
     atomic_store(&l->slot_count, plan->slots);
     size_t window = WINDOW_PER_WORKER * (size_t)plan->workers;
-    window = window > FIRST_WINDOW ? window : FIRST_WINDOW;
+    size_t least = stk_store_is_remote(l->config.store) ? FIRST_FAR_WINDOW : FIRST_WINDOW;
+    window = window > least ? window : least;
+    l->mean_bytes = expect_bytes(l);
     l->window = window < plan->most_reads ? window : plan->most_reads;
     l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
     l->next_batch = l->issue_batch;
@@ -271,17 +287,29 @@ static bool holds_all_slots(const stk_loader *l) {
     return true;
 }
 
+/* Waits for a change, and a moment at most where somebody may want to stop waiting. */
+static void wait_a_moment(stk_loader *l) {
+    if (l->config.halt.asked == NULL) {
+        pthread_cond_wait(&l->ready, &l->lock);
+        return;
+    }
+    int64_t end = stk_clock_ns() + HALT_NS;
+    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+    pthread_cond_timedwait(&l->ready, &l->lock, &at);
+}
+
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
-static slot *wait_for_batch(stk_loader *l) {
+static slot *wait_for_batch(stk_loader *l, bool *halted) {
     for (;;) {
         slot *s = l->ring[l->next_batch % (uint64_t)l->config.plan.most_slots];
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
             return s;
         }
-        if (l->failure.status != STK_OK || holds_all_slots(l)) {
+        *halted = l->config.halt.asked != NULL && l->config.halt.asked(l->config.halt.user);
+        if (l->failure.status != STK_OK || holds_all_slots(l) || *halted) {
             return NULL;
         }
-        pthread_cond_wait(&l->ready, &l->lock);
+        wait_a_moment(l);
     }
 }
 
@@ -293,13 +321,16 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     stk_status status = STK_OK;
     int64_t start = stk_clock_ns();
     pthread_mutex_lock(&l->lock);
-    slot *s = wait_for_batch(l);
+    bool halted = false;
+    slot *s = wait_for_batch(l, &halted);
     if (s != NULL) {
         s->state = SLOT_HELD;
         atomic_fetch_sub(&l->batches_ready, 1);
         l->next_batch++;
     } else if (l->failure.status != STK_OK) {
         status = STK_FAIL(err, l->failure.status, "%s", l->failure.message);
+    } else if (halted) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while waiting for pictures");
     } else {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "all %d batches of the loader are held: release one before the next",
@@ -329,12 +360,7 @@ void stk_loader_release(stk_loader *l, const stk_batch *batch) {
 /* Under the lock: ends everything that is under way. */
 static void drain(stk_loader *l) {
     l->paused = true;
-    for (stk_read *read = stk_reader_take_back(l->reader); read != NULL;) {
-        task *t = (task *)(void *)read;
-        read = read->next;
-        atomic_fetch_sub(&l->in_flight, 1);
-        stk_workers_drop(l, t);
-    }
+    stk_reader_cancel(l->reader);
     while (l->ready_tasks != NULL) {
         task *t = l->ready_tasks;
         l->ready_tasks = t->next;
@@ -417,6 +443,10 @@ void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
                           .classes = l->feed.dataset != NULL ? l->feed.dataset->class_count : 0};
 }
 
+stk_store *stk_loader_store(const stk_loader *l) {
+    return l->config.store;
+}
+
 void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
     *counters = (stk_loader_counters){.images = atomic_load(&l->images),
                                       .batches = atomic_load(&l->batches),
@@ -432,7 +462,7 @@ void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
                                       .reads_ready = atomic_load(&l->reads_ready),
                                       .batches_ready = atomic_load(&l->batches_ready),
                                       .workers = atomic_load(&l->wanted),
-                                      .readers = stk_reader_threads(l->reader),
+                                      .readers = stk_store_threads(l->config.store),
                                       .slots = atomic_load(&l->slot_count)};
 }
 

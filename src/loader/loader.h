@@ -66,8 +66,14 @@ typedef struct stk_loader_memory {
     void (*give)(void *user, void *block);
 } stk_loader_memory;
 
+/* Asked between batches, and while none comes; true ends the work early. NULL never does. */
+typedef struct stk_halt {
+    bool (*asked)(void *user);
+    void *user;
+} stk_halt;
+
 typedef struct stk_loader_config {
-    const char *root;          /* what sample paths are below; borrowed */
+    stk_store *store;          /* what sample paths are below; borrowed */
     const stk_sample *samples; /* borrowed, must outlive the loader */
     const size_t *indices;     /* which of them, borrowed; NULL: the first `count` */
     size_t count;              /* at least 1 */
@@ -75,6 +81,7 @@ typedef struct stk_loader_config {
     size_t batch;
     stk_loader_plan plan; /* a plan of zeros: one worker, two slots */
     stk_loader_memory memory;
+    stk_halt halt; /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
     uint64_t seed;
     bool shuffle;
     bool drop_last;        /* leave out the last batch of an epoch when it is not full */
@@ -91,5 +98,8 @@ typedef struct stk_loader_config {
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
 STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,
                                         stk_error *err);
+
+/* Where its bytes come from. */
+stk_store *stk_loader_store(const stk_loader *loader);
 
 #endif

@@ -63,7 +63,7 @@ const stk_option_table stk_loader_option_table =
 /* Reads take a quarter of the memory and no more than this; that is thousands of pictures. */
 #define READ_SHARE 4
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
-#define MOST_READS 256
+#define MOST_READS 512
 
 /* Decoding one picture may take this part of the memory where no limit was given. */
 #define PICTURE_SHARE 4

@@ -38,6 +38,7 @@ typedef struct task {
     uint64_t batch;    /* counted over all epochs */
     size_t place;      /* in the batch */
     size_t position;   /* of the sample in the loader's list */
+    double expected;   /* bytes, while it is being read; lock */
     struct task *next; /* in the list it is in; lock */
 } task;
 
@@ -76,13 +77,14 @@ struct stk_loader {
     size_t issue_place;   /* lock */
     uint64_t next_batch;  /* for the consumer; lock */
 
-    task *tasks;        /* owned; all there are */
-    task *free_tasks;   /* lock */
-    task *ready_tasks;  /* read and not taken by a worker yet, in order; lock */
-    size_t window;      /* tasks that may be under way; lock */
-    size_t under_way;   /* tasks between issue and the end of decoding; lock */
-    size_t ready_bytes; /* lock */
-    double mean_bytes;  /* of the reads so far; lock */
+    task *tasks;         /* owned; all there are */
+    task *free_tasks;    /* lock */
+    task *ready_tasks;   /* read and not taken by a worker yet, in order; lock */
+    size_t window;       /* tasks that may be under way; lock */
+    size_t under_way;    /* tasks between issue and the end of decoding; lock */
+    size_t ready_bytes;  /* lock */
+    double coming_bytes; /* of the reads in flight, as far as that is known; lock */
+    double mean_bytes;   /* of the reads so far; lock */
 
     worker *workers;       /* owned; config.most_workers of them */
     int started;           /* threads that run; lock */

@@ -127,7 +127,7 @@ static void begin_batch(stk_loader *l, slot *s) {
  * first has arrived nobody knows how large they are.
  */
 static bool has_room(const stk_loader *l) {
-    double held = (double)l->ready_bytes + l->mean_bytes * (double)(atomic_load(&l->in_flight) + 1);
+    double held = (double)l->ready_bytes + l->coming_bytes + l->mean_bytes;
     return l->free_tasks != NULL && l->under_way < l->window &&
            (l->under_way < (size_t)atomic_load(&l->wanted) ||
             (l->mean_bytes > 0 && held < (double)l->config.plan.read_memory));
@@ -145,6 +145,19 @@ static void make_ready(stk_loader *l, task *t) {
     l->ready_bytes += t->read.bytes.size;
     atomic_fetch_add(&l->reads_ready, 1);
     pthread_cond_signal(&l->work);
+}
+
+/* Has a task's bytes read. */
+static void send(stk_loader *l, task *t) {
+    uint64_t size = stk_store_size(l->config.store, t->read.path);
+    t->expected = size > 0 ? (double)size : l->mean_bytes;
+    l->coming_bytes += t->expected;
+    atomic_fetch_add(&l->in_flight, 1);
+    if (!stk_reader_submit(l->reader, &t->read)) {
+        stk_error err = {0};
+        (void)STK_FAIL_MEMORY(&err, t->read.path);
+        stk_loader_fail(l, &err);
+    }
 }
 
 void stk_workers_issue(stk_loader *l) {
@@ -171,8 +184,7 @@ void stk_workers_issue(stk_loader *l) {
         }
         t->read.path = stk_loader_sample(l, t->position)->path;
         if (t->read.path != NULL) {
-            atomic_fetch_add(&l->in_flight, 1);
-            stk_reader_submit(l->reader, &t->read);
+            send(l, t);
         } else {
             t->read.bytes.size = 0;
             make_ready(l, t);
@@ -186,6 +198,7 @@ void stk_workers_read_done(void *user, stk_read *read) {
     atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
     pthread_mutex_lock(&l->lock);
     atomic_fetch_sub(&l->in_flight, 1);
+    l->coming_bytes -= t->expected;
     bool first = !(l->mean_bytes > 0);
     if (read->error.status == STK_OK) {
         double size = (double)read->bytes.size + 1;
@@ -194,7 +207,10 @@ void stk_workers_read_done(void *user, stk_read *read) {
     } else {
         read->bytes.size = 0;
     }
-    if (l->paused) {
+    if (read->lost) {
+        stk_loader_fail(l, &read->error);
+    }
+    if (l->paused || read->error.status == STK_ERR_STOPPED) {
         stk_workers_drop(l, t);
     } else {
         make_ready(l, t);
@@ -270,7 +286,7 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
 static void read_substitute(worker *w, const char *path, stk_error *why) {
     stk_loader *l = w->loader;
     int64_t start = stk_clock_ns();
-    if (stk_storage_read(l->config.root, path, &w->bytes, why) == STK_OK) {
+    if (stk_store_read(l->config.store, path, &w->bytes, why) == STK_OK) {
         atomic_fetch_add(&l->read_bytes, w->bytes.size);
     }
     atomic_fetch_add(&l->read_ns, (uint64_t)(stk_clock_ns() - start));

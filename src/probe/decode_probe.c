@@ -94,14 +94,14 @@ static bool is_usual(const stk_bytes *bytes, stk_error *why) {
     return true;
 }
 
-static stk_status read_files(stk_decode_probe *probe, const char *root, const char *const *paths,
+static stk_status read_files(stk_decode_probe *probe, stk_store *store, const char *const *paths,
                              size_t count, stk_error *err) {
     stk_error why = {0};
     size_t total = 0;
     for (size_t i = 0; i < count && total < MAX_BYTES; i++) {
         file *f = &probe->files[probe->count];
         stk_error_clear(&why);
-        if (stk_storage_read(root, paths[i], &f->bytes, &why) == STK_OK &&
+        if (stk_store_read(store, paths[i], &f->bytes, &why) == STK_OK &&
             is_usual(&f->bytes, &why)) {
             total += f->bytes.size;
             probe->count++;
@@ -116,7 +116,7 @@ static stk_status read_files(stk_decode_probe *probe, const char *root, const ch
                                        why.message);
 }
 
-stk_status stk_decode_probe_open(stk_decode_probe **out, const char *root, const char *const *paths,
+stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const char *const *paths,
                                  size_t count, int threads, stk_error *err) {
     stk_decode_probe *probe = stk_mem_new(1, sizeof *probe);
     stk_status status = STK_OK;
@@ -129,7 +129,7 @@ stk_status stk_decode_probe_open(stk_decode_probe **out, const char *root, const
     if (probe->files == NULL || probe->shares == NULL) {
         status = STK_FAIL_MEMORY(err, "pictures to decode");
     }
-    status = status == STK_OK ? read_files(probe, root, paths, count, err) : status;
+    status = status == STK_OK ? read_files(probe, store, paths, count, err) : status;
     status = status == STK_OK ? stk_pool_new(&probe->pool, threads, err) : status;
     if (status != STK_OK) {
         stk_decode_probe_close(probe);

@@ -13,6 +13,8 @@
 #include <stoker/status.h>
 #include <stoker/stop.h>
 
+#include "storage/storage.h"
+
 typedef struct stk_decode_probe stk_decode_probe;
 
 /* What slices came to; each run adds to it. */
@@ -25,7 +27,7 @@ typedef struct stk_decode_tally {
  * Reads files below root into memory until the list or the memory kept for them ends; a file that
  * cannot be read is left out, and none at all is an error. At most `threads` will decode.
  */
-STK_CHECKED stk_status stk_decode_probe_open(stk_decode_probe **probe, const char *root,
+STK_CHECKED stk_status stk_decode_probe_open(stk_decode_probe **probe, stk_store *store,
                                              const char *const *paths, size_t count, int threads,
                                              stk_error *err);
 void stk_decode_probe_close(stk_decode_probe *probe);

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/machine.h"
 #include "dataset/dataset.h"
+#include "loader/loader.h"
 #include "probe/decode_probe.h"
 
 #define WARM_UP_S 1.0
@@ -204,7 +205,8 @@ static stk_status open_decoder(loader_probe *p, const char *root, stk_error *err
     if (count == 0) {
         return STK_FAIL(err, STK_ERR_DATA, "none of the pictures in %s can be used", root);
     }
-    return stk_decode_probe_open(&p->decoder, root, paths, count, p->cores, err);
+    return stk_decode_probe_open(&p->decoder, stk_loader_store(p->loader), paths, count, p->cores,
+                                 err);
 }
 
 /* ---- slices ---- */

@@ -6,6 +6,7 @@
 #include "loader/feed.h"
 #include "loader/loader.h"
 #include "report/report_options.h"
+#include "storage/storage.h"
 
 static const stk_option options[] = {
     {.name = "seconds",
@@ -27,8 +28,9 @@ const stk_option_table stk_probe_option_table =
     STK_OPTION_TABLE("Measurement", options, stk_probe_options);
 
 static const stk_option_table *const loader_tables[] = {
-    &stk_dataset_option_table, &stk_probe_option_table,   &stk_feed_option_table,
-    &stk_loader_option_table,  &stk_augment_option_table, &stk_output_option_table,
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_probe_option_table,
+    &stk_feed_option_table,    &stk_loader_option_table,  &stk_augment_option_table,
+    &stk_output_option_table,
 };
 
 stk_status stk_options_for_bench_loader(stk_options **out, stk_error *err) {

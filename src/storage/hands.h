@@ -41,11 +41,11 @@ STK_CHECKED stk_status stk_hands_open(stk_hands **hands, int most_threads, stk_e
  */
 void stk_hands_close(stk_hands *hands, void (*after)(void *arg), void *arg);
 
-/* Begins a fetch; extra may be NULL. Without memory the fetch waits for nothing and is told so. */
-void stk_hands_begin(stk_hands *hands, stk_fetch *fetch, stk_hands_work *work, void *place,
+/* Begins a fetch; extra may be NULL. False without memory: then nothing was begun. */
+bool stk_hands_begin(stk_hands *hands, stk_fetch *fetch, stk_hands_work *work, void *place,
                      const uint64_t *extra);
 
-/* Ends a fetch that these hands began: done is called before this returns, unless it was already. */
+/* Ends a fetch that these hands began: done is called before this returns, unless it was before. */
 void stk_hands_cancel(stk_hands *hands, stk_fetch *fetch);
 
 /* Bytes are missing: takes up one more job at once if there is one and it can be. */

@@ -1,28 +1,267 @@
-/* local.c - files below a folder. */
-#include "storage/storage.h"
+/*
+ * local.c - files below a folder, of a disk or of a mount.
+ *
+ * Every question to the file system is asked by hands, since a mount whose server is gone does not
+ * answer: listing and looking at it as well as reading.
+ */
+#include "storage/source.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
+
+typedef struct folder {
+    char *root; /* owned */
+    stk_hands *hands;
+} folder;
 
 /* Whatever does not look like an address is a folder. */
 static bool matches(const char *root) {
     return strstr(root, "://") == NULL;
 }
 
-static stk_status read_file(const char *root, const char *path, stk_bytes *bytes, stk_error *err) {
-    char *whole = stk_path_join(root, path);
-    if (whole == NULL) {
+/* Reasons that may pass: the server of a mount is busy, restarts, or lost a handle. */
+static bool may_pass(int why) {
+    switch (why) {
+    case EIO:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ENOTCONN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EREMOTEIO:
+    case EAGAIN:
+    case EINTR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int judge(stk_status status, int why) {
+    return status == STK_OK ? STK_FETCH_OK
+           : why == 0       ? STK_FETCH_DAMAGED
+           : may_pass(why)  ? STK_FETCH_AGAIN
+                            : STK_FETCH_NEVER;
+}
+
+/* The folder beside `path` whose name is nearest to its last part, as a path; NULL: none. */
+static char *nearest_sibling(const char *path) {
+    const char *base = stk_path_base(path);
+    size_t head = (size_t)(base - path);
+    stk_dir_list list = {0};
+    char *nearest = NULL;
+    char *parent = head > 0 ? stk_mem_strndup(path, head) : stk_mem_strdup(".");
+    if (parent == NULL || stk_dir_read(parent, &list, NULL) != STK_OK) {
+        stk_mem_free(parent);
+        return NULL;
+    }
+    const char **names = stk_mem_new(list.count, sizeof *names);
+    size_t count = 0;
+    for (size_t i = 0; names != NULL && i < list.count; i++) {
+        if (list.entries[i].is_dir) {
+            names[count++] = list.entries[i].name;
+        }
+    }
+    const char *name = names != NULL ? stk_str_nearest(base, names, count) : NULL;
+    if (name != NULL) {
+        nearest = stk_str_format("%.*s%s", (int)head, path, name);
+    }
+    stk_mem_free(names);
+    stk_mem_free(parent);
+    stk_dir_list_free(&list);
+    return nearest;
+}
+
+/* Says that a folder is missing, and from which part of the path on it is. */
+static stk_status fail_missing(const char *path, stk_error *err) {
+    char *part = stk_mem_strdup(path);
+    if (part == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    stk_status status = stk_file_read_into(whole, STK_STORAGE_MAX_BYTES, bytes, err);
-    stk_mem_free(whole);
+    for (;;) {
+        char *slash = strrchr(part, '/');
+        if (slash == NULL || slash == part) {
+            break;
+        }
+        *slash = '\0';
+        if (stk_path_is_dir(part)) {
+            *slash = '/';
+            break;
+        }
+    }
+    char *near = nearest_sibling(part);
+    stk_status status = STK_FAIL(err, STK_ERR_DATA, "no such folder: %s%s%s%s", path,
+                                 near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+                                 near != NULL ? "?)" : "");
+    stk_mem_free(near);
+    stk_mem_free(part);
     return status;
+}
+
+/* Whether the root is a folder; the words for all that it may be instead. */
+static int check_root(const char *root, stk_error *err) {
+    struct stat info;
+    if (stat(root, &info) != 0) {
+        int why = errno;
+        if (why == ENOENT || why == ENOTDIR) {
+            (void)(fail_missing(root, err) == STK_OK);
+            return STK_FETCH_NEVER;
+        }
+        return judge(
+            STK_FAIL(err, STK_ERR_STORAGE, "cannot read the folder %s: %s", root, strerror(why)),
+            why);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return judge(STK_FAIL(err, STK_ERR_DATA,
+                              "%s is a file, not a folder; pass the folder that holds the data set",
+                              root),
+                     ENOTDIR);
+    }
+    return STK_FETCH_OK;
+}
+
+static stk_status put(stk_bytes *bytes, const void *data, size_t size, stk_error *err) {
+    if (!stk_bytes_reserve(bytes, bytes->size + size)) {
+        return STK_FAIL_MEMORY(err, "the list of a folder");
+    }
+    memcpy(bytes->data + bytes->size, data, size);
+    bytes->size += size;
+    return STK_OK;
+}
+
+/* The list as stk_fetch_kind says: a letter, the name and a NUL for each entry. */
+static stk_status list(const char *path, stk_bytes *bytes, stk_error *err) {
+    stk_dir_list entries = {0};
+    bytes->size = 0;
+    errno = 0;
+    stk_status status = stk_dir_read(path, &entries, err);
+    int why = errno;
+    for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
+        const stk_dir_entry *entry = &entries.entries[i];
+        status = put(bytes, entry->is_dir ? "d" : "f", 1, err);
+        status = status == STK_OK ? put(bytes, entry->name, strlen(entry->name) + 1, err) : status;
+    }
+    stk_dir_list_free(&entries);
+    errno = why;
+    return status;
+}
+
+/* What tells one folder, or one state of a file, from another. */
+static stk_status look(const char *path, stk_fetch_kind kind, stk_bytes *bytes, stk_error *err) {
+    struct stat info;
+    bytes->size = 0;
+    if (stat(path, &info) != 0) {
+        int why = errno;
+        stk_status status =
+            STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, strerror(why));
+        errno = why;
+        return status;
+    }
+    if (kind == STK_FETCH_IDENTITY) {
+        stk_store_identity identity = {.device = (uint64_t)info.st_dev,
+                                       .inode = (uint64_t)info.st_ino};
+        return put(bytes, &identity, sizeof identity, err);
+    }
+    char version[96];
+    int length =
+        snprintf(version, sizeof version, "%lld.%09ld.%lld", (long long)info.st_mtim.tv_sec,
+                 info.st_mtim.tv_nsec, (long long)info.st_size);
+    return put(bytes, version, (size_t)length + 1, err);
+}
+
+static int work(void *place, stk_job *job) {
+    const folder *f = place;
+    char *whole =
+        job->path[0] != '\0' ? stk_path_join(f->root, job->path) : stk_mem_strdup(f->root);
+    if (whole == NULL) {
+        return judge(STK_FAIL_MEMORY(&job->error, job->path), ENOMEM);
+    }
+    stk_status status = STK_OK;
+    errno = 0;
+    switch ((stk_fetch_kind)job->kind) {
+    case STK_FETCH_BYTES:
+        status = job->length == 0
+                     ? stk_file_read_into(whole, STK_STORAGE_MAX_BYTES, &job->bytes, &job->error)
+                     : stk_file_read_part(whole, job->offset, (size_t)job->length, &job->bytes,
+                                          &job->error);
+        break;
+    case STK_FETCH_LIST:
+        if (job->path[0] == '\0') {
+            int verdict = check_root(f->root, &job->error);
+            if (verdict != STK_FETCH_OK) {
+                stk_mem_free(whole);
+                return verdict;
+            }
+        }
+        status = list(whole, &job->bytes, &job->error);
+        break;
+    case STK_FETCH_IDENTITY:
+    case STK_FETCH_VERSION:
+        status = look(whole, (stk_fetch_kind)job->kind, &job->bytes, &job->error);
+        break;
+    }
+    int verdict = judge(status, errno);
+    stk_mem_free(whole);
+    return verdict;
+}
+
+static stk_status open_folder(void **place, const char *root, const stk_storage_options *options,
+                              stk_hands *hands, const char *kept, const stk_events *events,
+                              stk_error *err) {
+    (void)options;
+    (void)kept;
+    (void)events;
+    folder *f = stk_mem_new(1, sizeof *f);
+    char *copy = stk_mem_strdup(root);
+    if (f == NULL || copy == NULL) {
+        stk_mem_free(f);
+        stk_mem_free(copy);
+        return STK_FAIL_MEMORY(err, root);
+    }
+    f->root = copy;
+    f->hands = hands;
+    *place = f;
+    return STK_OK;
+}
+
+static void close_folder(void *place) {
+    folder *f = place;
+    stk_mem_free(f->root);
+    stk_mem_free(f);
+}
+
+static bool begin(void *place, stk_fetch *fetch) {
+    const folder *f = place;
+    return stk_hands_begin(f->hands, fetch, work, place, NULL);
+}
+
+static void cancel(void *place, stk_fetch *fetch) {
+    const folder *f = place;
+    stk_hands_cancel(f->hands, fetch);
+}
+
+static int threads(const void *place) {
+    const folder *f = place;
+    return stk_hands_threads(f->hands);
 }
 
 const stk_storage_source stk_storage_local = {
     .name = "local",
     .matches = matches,
-    .read = read_file,
+    .open = open_folder,
+    .close = close_folder,
+    .begin = begin,
+    .cancel = cancel,
+    .threads = threads,
 };

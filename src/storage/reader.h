@@ -21,13 +21,11 @@ typedef struct stk_reader stk_reader;
 
 /* One read. It belongs to the reader from submit to done. */
 typedef struct stk_read {
-    const char *path;      /* borrowed until done */
-    stk_bytes bytes;       /* what was read; the block is used again */
-    stk_error error;       /* error.status is STK_OK when it went well, STOPPED when cancelled */
-    bool lost;             /* with an error: nothing more can be had from this place */
-    int64_t ns;            /* how long it took */
-    uint64_t expected;     /* bytes that the place says it has; 0: not known. Set by submit */
-    struct stk_read_state *state; /* the reader's */
+    const char *path; /* borrowed until done */
+    stk_bytes bytes;  /* what was read; the block is used again */
+    stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;        /* with an error: nothing more can be had from this place */
+    int64_t ns;       /* how long it took */
 } stk_read;
 
 typedef struct stk_reader_config {
@@ -42,7 +40,8 @@ STK_CHECKED stk_status stk_reader_open(stk_reader **reader, const stk_reader_con
 /* Cancels what is under way, waits for the callbacks of that, and frees. NULL is fine. */
 void stk_reader_close(stk_reader *reader);
 
-void stk_reader_submit(stk_reader *reader, stk_read *read);
+/* False without memory: then the read is not under way. */
+STK_CHECKED bool stk_reader_submit(stk_reader *reader, stk_read *read);
 
 /* Bytes are missing: places that use threads take up one more read at once. */
 void stk_reader_hurry(stk_reader *reader);

@@ -16,12 +16,12 @@
 #include "storage/storage.h"
 #include "storage/tree.h"
 
-/* What an attempt is to bring. */
+/* What an attempt is to bring; the last three only from sources that have no tree. */
 typedef enum stk_fetch_kind {
     STK_FETCH_BYTES,    /* of an object, all or a part */
-    STK_FETCH_LIST,     /* of a folder, as stk_dir_pack writes it; only sources without a tree */
-    STK_FETCH_IDENTITY, /* a stk_store_identity; only sources without a tree */
-    STK_FETCH_VERSION   /* any bytes that change when the object does; only sources without a tree */
+    STK_FETCH_LIST,     /* of a folder: for each entry "d" or "f", its name and a NUL; sorted. */
+    STK_FETCH_IDENTITY, /* of a folder: a stk_store_identity. */
+    STK_FETCH_VERSION   /* a text that changes when the object does. */
 } stk_fetch_kind;
 
 /* How an attempt ended. */
@@ -38,15 +38,15 @@ typedef struct stk_fetch {
     stk_fetch_kind kind;
     const char *path; /* below the place; valid until done */
     uint64_t offset;
-    uint64_t length;          /* 0: the whole object */
-    stk_bytes bytes;          /* out; a block may be there already */
-    stk_error error;          /* out, unless the verdict is OK or CANCELLED */
+    uint64_t length;           /* 0: the whole object */
+    stk_bytes bytes;           /* out; a block may be there already */
+    stk_error error;           /* out, unless the verdict is OK or CANCELLED */
     stk_fetch_verdict verdict; /* out */
-    double wait_s;            /* out: the place asks not to be tried again before; 0: nothing said */
-    atomic_llong started_ns;  /* when it really began, after waiting for its turn; 0: not yet */
+    double wait_s;           /* out: the place asks not to be tried again before; 0: nothing said */
+    atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
-    void *owner;              /* the beginner's */
-    void *job;                /* the source's, between begin and done */
+    void *owner;                           /* the beginner's */
+    void *job;                             /* the source's, between begin and done */
 } stk_fetch;
 
 typedef struct stk_storage_source {
@@ -68,11 +68,17 @@ typedef struct stk_storage_source {
     /* All objects, where the source lists them when it is opened; else NULL. */
     const stk_tree *(*tree)(const void *place);
 
-    /* Never waits, and never calls done itself. */
-    void (*begin)(void *place, stk_fetch *fetch);
+    /* Never waits, and never calls done itself. False without memory: then nothing was begun. */
+    bool (*begin)(void *place, stk_fetch *fetch);
 
-    /* Has the attempt end soon: done is called, perhaps before this returns. */
+    /*
+     * Has the attempt end soon: done is called, perhaps before this returns. An attempt may have
+     * ended meanwhile: then `job` is NULL, which the source's own lock guards, and nothing happens.
+     */
     void (*cancel)(void *place, stk_fetch *fetch);
+
+    /* One sentence for people about what was noticed since, once; may be NULL. */
+    bool (*notice)(void *place, char *buf, size_t size);
 
     /* Threads that serve attempts now. */
     int (*threads)(const void *place);

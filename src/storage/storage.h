@@ -59,7 +59,8 @@ bool stk_store_is_remote(const stk_store *store);
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
 
-/* What makes a folder the same one as another, through links too; zeros where there are no links. */
+/* What makes a folder the same one as another, through links too; zeros where there are no links.
+ */
 typedef struct stk_store_identity {
     uint64_t device;
     uint64_t inode;
@@ -95,6 +96,9 @@ typedef struct stk_store_counters {
 } stk_store_counters;
 
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);
+
+/* Threads that serve reads now. */
+int stk_store_threads(const stk_store *store);
 
 /* One sentence about what happened since, such as a full cache; false when there is none. */
 bool stk_store_take_notice(stk_store *store, char *buf, size_t size);

@@ -1,20 +1,508 @@
-/* storage.c - hands a request to the source that serves its root. */
-#include "storage/storage.h"
+/* store.c - opening a place: its source, its shards, its cache; and reading one object of it. */
+#include "storage/store.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define FIELD(name) offsetof(stk_storage_options, name)
+#define DEFAULT_TIMEOUT "30"
+#define DEFAULT_TIMEOUT_S 30.0
+
+static const stk_option options[] = {
+    {.name = "cache",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(cache),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "DIR|ram|off",
+     .help = "where pictures are kept after the first read; auto is a folder of the user's cache "
+             "for data that is far away, and off for other data"},
+    {.name = "cache-size",
+     .type = STK_OPTION_BYTES,
+     .offset = FIELD(cache_size),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "SIZE",
+     .help = "most that the cache may hold; auto is half of what is free on its disk, or a quarter "
+             "of the memory"},
+    {.name = "refresh",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(refresh),
+     .fallback = "false",
+     .help = "list remote data again instead of taking the list of an earlier run"},
+    {.name = "anonymous",
+     .aliases = "no_sign_request",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(anonymous),
+     .fallback = "false",
+     .help = "read public buckets without credentials"},
+    {.name = "read-timeout",
+     .type = STK_OPTION_DURATION,
+     .offset = FIELD(read_timeout_s),
+     .fallback = DEFAULT_TIMEOUT,
+     .min = 0.1,
+     .max = 86400,
+     .metavar = "T",
+     .help = "how long one attempt to read a picture may take before it is made again"},
+};
+
+const stk_option_table stk_storage_option_table =
+    STK_OPTION_TABLE("Storage", options, stk_storage_options);
+
+/* Reads in flight of a place that uses threads. */
+#define MOST_THREADS 256
+
+/* What others are left of the disk of the cache, and how much must be free to have one by itself.
+ */
+#define KEEP_FREE_BYTES ((uint64_t)1 << 30)
+#define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
+#define AUTO_DISK_SHARE 2
+#define AUTO_MEMORY_SHARE 4
+#define QUEUE_BYTES ((uint64_t)8 << 20)
 
 static const stk_storage_source *const sources[] = {
+#ifdef STK_HAVE_S3
+    &stk_storage_s3,
+#endif
     &stk_storage_local,
 };
 
-stk_status stk_storage_read(const char *root, const char *path, stk_bytes *bytes, stk_error *err) {
+/* ---- opening ---- */
+
+static stk_status choose_source(stk_store *s, stk_error *err) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        if (sources[i]->matches(root)) {
-            return sources[i]->read(root, path, bytes, err);
+        if (sources[i]->matches(s->base)) {
+            s->source = sources[i];
+            return STK_OK;
         }
     }
+#ifndef STK_HAVE_S3
+    if (strncmp(s->root, "s3://", 5) == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "cannot open %s: this build of Stoker has no S3 support; build it where "
+                        "libcurl and expat are installed, or copy the data to a folder",
+                        s->root);
+    }
+#endif
     return STK_FAIL(err, STK_ERR_USAGE,
-                    "cannot read %s from %s: this build of Stoker reads local folders only; copy "
-                    "the data to one",
-                    path, root);
+                    "cannot open %s: data can lie in a folder of this machine or in "
+                    "s3://bucket/prefix; copy it to one of them",
+                    s->root);
+}
+
+/* The root as no other folder is called, without asking a mount that may not answer. */
+static char *full_name(const char *root) {
+    char here[PATH_MAX];
+    bool relative = root != NULL && root[0] != '/' && strstr(root, "://") == NULL;
+    return relative && getcwd(here, sizeof here) != NULL ? stk_path_join(here, root)
+                                                         : stk_mem_strdup(root != NULL ? root : "");
+}
+
+/* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
+static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
+    size_t length = strlen(root);
+    while (length > 1 && root[length - 1] == '/' && root[length - 2] != '/') {
+        length--;
+    }
+    s->root = stk_mem_strndup(root, length);
+    s->base = stk_mem_strndup(root, length);
+    s->name = full_name(s->root);
+    if (s->root == NULL || s->base == NULL || s->name == NULL) {
+        return STK_FAIL_MEMORY(err, root);
+    }
+    *only = NULL;
+    if (stk_str_ends_with_nocase(s->root, ".tar") && !stk_path_is_dir(s->root)) {
+        size_t head = (size_t)(stk_path_base(s->root) - s->root);
+        *only = s->root + head;
+        stk_mem_free(s->base);
+        s->base =
+            head > 1 ? stk_mem_strndup(root, head - 1) : stk_mem_strdup(head == 1 ? "/" : ".");
+    }
+    return s->base != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
+}
+
+/* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
+static char *kept_folder(const stk_storage_options *given) {
+    const char *cache = given->cache;
+    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram")) {
+        return stk_mem_strdup(cache);
+    }
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (xdg != NULL && xdg[0] == '/') {
+        return stk_path_join(xdg, "stoker");
+    }
+    return home != NULL && home[0] == '/' ? stk_str_format("%s/.cache/stoker", home) : NULL;
+}
+
+/* Half of what is free on the disk of a folder and of what the cache has there already. */
+static uint64_t auto_disk_bytes(const char *folder, uint64_t held) {
+    struct statvfs info;
+    if (statvfs(folder, &info) != 0) {
+        return 0;
+    }
+    uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    uint64_t room = free_bytes > KEEP_FREE_BYTES ? free_bytes - KEEP_FREE_BYTES : 0;
+    return (room + held) / AUTO_DISK_SHARE;
+}
+
+static uint64_t held_bytes(const char *folder) {
+    stk_dir_list list = {0};
+    uint64_t sum = 0;
+    if (stk_dir_read(folder, &list, NULL) == STK_OK) {
+        for (size_t i = 0; i < list.count; i++) {
+            char *path = stk_path_join(folder, list.entries[i].name);
+            struct stat info;
+            sum += path != NULL && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+            stk_mem_free(path);
+        }
+    }
+    stk_dir_list_free(&list);
+    return sum;
+}
+
+static void tell_cache(const stk_store *s, const char *where, uint64_t most,
+                       const stk_events *events) {
+    char what[400];
+    char why[200];
+    char holds[32];
+    char limit[32];
+    stk_cache_counters c;
+    stk_cache_stats(s->cache, &c);
+    stk_format_bytes(holds, sizeof holds, c.bytes);
+    stk_format_bytes(limit, sizeof limit, most);
+    snprintf(what, sizeof what, "cache in %.300s", where);
+    snprintf(why, sizeof why,
+             "it may hold %s and holds %s; every epoch but the first reads from it", limit, holds);
+    stk_events_decision(events, what, why);
+}
+
+static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_error *err) {
+    uint64_t most = s->options.cache_size != STK_AUTO_BYTES
+                        ? s->options.cache_size
+                        : stk_machine_memory() / AUTO_MEMORY_SHARE;
+    stk_cache_config config = {.most_bytes = most};
+    stk_status status = stk_cache_open(&s->cache, &config, err);
+    if (status == STK_OK) {
+        tell_cache(s, "memory", most, events);
+    }
+    return status;
+}
+
+/* A cache that was not asked for never stops anybody. */
+static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
+                                  const stk_events *events, stk_error *err) {
+    stk_error why = {0};
+    uint64_t most = s->options.cache_size;
+    char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
+    stk_status status =
+        folder != NULL ? stk_dir_make(folder, &why)
+                       : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
+    if (status == STK_OK && most == STK_AUTO_BYTES) {
+        most = auto_disk_bytes(folder, held_bytes(folder));
+        if (most < AUTO_LEAST_BYTES && !asked) {
+            status = STK_FAIL(&why, STK_ERR_STORAGE, "there is no room on the disk of %s", folder);
+        }
+    }
+    if (status == STK_OK) {
+        stk_cache_config config = {.folder = folder,
+                                   .most_bytes = most,
+                                   .keep_free_bytes =
+                                       asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
+                                   .queue_bytes = QUEUE_BYTES};
+        status = stk_cache_open(&s->cache, &config, &why);
+    }
+    if (status == STK_OK) {
+        tell_cache(s, kept, most, events);
+    } else if (asked) {
+        status = STK_FAIL(err, status, "cannot use the cache that --cache names: %s", why.message);
+    } else {
+        stk_events_warning(events, "going on without a cache: %s; name a folder with --cache",
+                           why.message);
+        status = STK_OK;
+    }
+    stk_mem_free(folder);
+    return status;
+}
+
+static stk_status open_cache(stk_store *s, const char *kept, const stk_events *events,
+                             stk_error *err) {
+    const char *wish = s->options.cache;
+    if (wish == NULL) {
+        return s->source->remote ? open_disk_cache(s, kept, false, events, err) : STK_OK;
+    }
+    if (stk_str_equal(wish, "off")) {
+        return STK_OK;
+    }
+    return stk_str_equal(wish, "ram") ? open_ram_cache(s, events, err)
+                                      : open_disk_cache(s, kept, true, events, err);
+}
+
+/* Finds out whether the place is one of shards. */
+static stk_status open_shards(stk_store *s, const char *only, const char *kept,
+                              const stk_events *events, stk_error *err) {
+    stk_dir_list top = {0};
+    stk_status status = stk_store_list(s, "", &top, err);
+    bool wanted = only != NULL || (status == STK_OK && stk_shards_wanted(&top));
+    stk_dir_list_free(&top);
+    if (status == STK_OK && wanted) {
+        status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
+        s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;
+    }
+    return status;
+}
+
+static stk_status open_all(stk_store *s, const char *root, const stk_events *events,
+                           stk_error *err) {
+    const char *only = NULL;
+    char *kept = kept_folder(&s->options);
+    char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
+    stk_status status = keep_root(s, root, &only, err);
+    status = status == STK_OK ? choose_source(s, err) : status;
+    status = status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status;
+    if (status == STK_OK) {
+        status = s->source->open(&s->place, s->base, &s->options, s->hands, lists, events, err);
+    }
+    if (status == STK_OK) {
+        s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+        status = open_shards(s, only, lists, events, err);
+    }
+    status = status == STK_OK ? open_cache(s, kept, events, err) : status;
+    stk_mem_free(kept);
+    stk_mem_free(lists);
+    return status;
+}
+
+stk_status stk_store_open(stk_store **out, const char *root, const stk_storage_options *given,
+                          const stk_events *events, stk_error *err) {
+    static const stk_storage_options plain = {
+        .cache = "off", .cache_size = STK_AUTO_BYTES, .read_timeout_s = DEFAULT_TIMEOUT_S};
+    stk_store *s = stk_mem_new(1, sizeof *s);
+    if (s == NULL) {
+        return STK_FAIL_MEMORY(err, root);
+    }
+    s->options = given != NULL ? *given : plain;
+    pthread_mutex_init(&s->lock, NULL);
+    stk_status status = open_all(s, root, events, err);
+    s->options.cache = NULL; /* the caller's text */
+    if (status != STK_OK) {
+        stk_store_close(s);
+        return status;
+    }
+    *out = s;
+    return STK_OK;
+}
+
+/* What threads that are stuck may still use; they are the reason why this may come late. */
+static void free_store(void *arg) {
+    stk_store *s = arg;
+    if (s->place != NULL) {
+        s->source->close(s->place);
+    }
+    stk_cache_close(s->cache);
+    stk_shards_close(s->shards);
+    pthread_mutex_destroy(&s->lock);
+    stk_mem_free(s->root);
+    stk_mem_free(s->base);
+    stk_mem_free(s->name);
+    stk_mem_free(s);
+}
+
+void stk_store_close(stk_store *s) {
+    if (s == NULL) {
+        return;
+    }
+    stk_reader_close(s->reader);
+    s->reader = NULL;
+    if (s->hands != NULL) {
+        stk_hands_close(s->hands, free_store, s);
+    } else {
+        free_store(s);
+    }
+}
+
+const char *stk_store_root(const stk_store *s) {
+    return s->root;
+}
+
+bool stk_store_is_remote(const stk_store *s) {
+    return s->source->remote;
+}
+
+/* ---- single reads ---- */
+
+/* Someone who waits for one read. */
+typedef struct waiting {
+    stk_read read; /* first, so that a read leads to it */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool over; /* lock */
+} waiting;
+
+static void single_done(void *user, stk_read *read) {
+    (void)user;
+    waiting *w = (waiting *)(void *)read;
+    pthread_mutex_lock(&w->lock);
+    w->over = true;
+    pthread_cond_signal(&w->done);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) {
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->reader == NULL) {
+        stk_reader_config config = {.store = s, .done = single_done};
+        status = stk_reader_open(&s->reader, &config, err);
+    }
+    *reader = s->reader;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+static stk_status ask(stk_store *s, const char *path, const stk_question *question,
+                      stk_bytes *bytes, stk_error *err) {
+    stk_reader *reader = NULL;
+    stk_status status = own_reader(s, &reader, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    waiting w = {.read = {.path = path, .bytes = *bytes}};
+    memset(bytes, 0, sizeof *bytes);
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_cond_init(&w.done, NULL);
+    if (stk_reader_ask(reader, &w.read, question)) {
+        pthread_mutex_lock(&w.lock);
+        while (!w.over) {
+            pthread_cond_wait(&w.done, &w.lock);
+        }
+        pthread_mutex_unlock(&w.lock);
+    } else {
+        (void)STK_FAIL_MEMORY(&w.read.error, path);
+    }
+    pthread_cond_destroy(&w.done);
+    pthread_mutex_destroy(&w.lock);
+    *bytes = w.read.bytes;
+    return w.read.error.status == STK_OK
+               ? STK_OK
+               : STK_FAIL(err, w.read.error.status, "%s", w.read.error.message);
+}
+
+stk_status stk_store_read(stk_store *s, const char *path, stk_bytes *bytes, stk_error *err) {
+    return ask(s, path, &(stk_question){.kind = STK_FETCH_BYTES}, bytes, err);
+}
+
+stk_status stk_store_read_part(stk_store *s, const char *object, uint64_t offset, uint64_t length,
+                               stk_bytes *bytes, stk_error *err) {
+    stk_question question = {
+        .kind = STK_FETCH_BYTES, .whole_place = true, .offset = offset, .length = length};
+    return ask(s, object, &question, bytes, err);
+}
+
+/* The list as sources write it. */
+static bool unpack(const stk_bytes *bytes, stk_dir_list *list) {
+    size_t capacity = 0;
+    for (size_t at = 0; at < bytes->size;) {
+        const char *name = (const char *)bytes->data + at + 1;
+        size_t length = strlen(name);
+        if (!stk_dir_list_add(list, &capacity, name, length, bytes->data[at] == 'd')) {
+            return false;
+        }
+        at += length + 2;
+    }
+    return true;
+}
+
+stk_status stk_store_list(stk_store *s, const char *folder, stk_dir_list *list, stk_error *err) {
+    memset(list, 0, sizeof *list);
+    if (s->tree != NULL) {
+        return stk_tree_list(s->tree, folder, list, err);
+    }
+    stk_bytes bytes = {0};
+    stk_status status = ask(s, folder, &(stk_question){.kind = STK_FETCH_LIST}, &bytes, err);
+    if (status == STK_OK && !unpack(&bytes, list)) {
+        stk_dir_list_free(list);
+        status = STK_FAIL_MEMORY(err, folder);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identity *identity,
+                              stk_error *err) {
+    memset(identity, 0, sizeof *identity);
+    if (s->tree != NULL) {
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_status status = ask(s, folder, &(stk_question){.kind = STK_FETCH_IDENTITY}, &bytes, err);
+    if (status == STK_OK && bytes.size == sizeof *identity) {
+        memcpy(identity, bytes.data, sizeof *identity);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+/* ---- what is known without reading ---- */
+
+uint64_t stk_store_size(const stk_store *s, const char *path) {
+    const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
+    return object != NULL ? object->size : 0;
+}
+
+const char *stk_store_text(const stk_store *s, const char *path) {
+    return s->shards != NULL ? stk_shards_text(s->shards, path) : NULL;
+}
+
+bool stk_store_key(const stk_store *s, const char *path, const char *version, stk_cache_key *key) {
+    const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
+    if (object == NULL && version == NULL) {
+        return false;
+    }
+    char size[24] = "";
+    char offset[24] = "";
+    stk_extent extent;
+    if (object != NULL) {
+        version = object->version;
+        snprintf(size, sizeof size, "%" PRIu64, object->size);
+    }
+    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
+        snprintf(offset, sizeof offset, "%" PRIu64, extent.offset);
+    }
+    const char *const parts[] = {s->name, path, version, size, offset};
+    *key = stk_cache_key_make(parts, sizeof parts / sizeof *parts);
+    return true;
+}
+
+void stk_store_stats(const stk_store *s, stk_store_counters *counters) {
+    *counters = (stk_store_counters){.retries = atomic_load(&s->retries),
+                                     .hedges = atomic_load(&s->hedges),
+                                     .timeouts = atomic_load(&s->timeouts)};
+    if (s->cache != NULL) {
+        stk_cache_counters cache;
+        stk_cache_stats(s->cache, &cache);
+        counters->cache_hits = cache.hits;
+        counters->cache_misses = cache.misses;
+        counters->cache_bytes = cache.bytes;
+    }
+}
+
+bool stk_store_take_notice(stk_store *s, char *buf, size_t size) {
+    return (s->cache != NULL && stk_cache_take_notice(s->cache, buf, size)) ||
+           (s->source->notice != NULL && s->source->notice(s->place, buf, size));
+}
+
+int stk_store_threads(const stk_store *s) {
+    return s->source->threads(s->place);
 }

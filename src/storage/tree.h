@@ -28,7 +28,7 @@ typedef struct stk_tree {
     size_t capacity;
     struct stk_tree_block *blocks; /* owned texts */
     const char *last_version;      /* many objects of a shard have the same */
-} stk_tree; /* starts zeroed */
+} stk_tree;                        /* starts zeroed */
 
 /*
  * Adds an object. Names that are no file's are passed over: empty ones, those that end with a slash

@@ -15,6 +15,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     data.drop_last = false;
     data.replace_bad = false;
     data.epochs = 1;
+    data.halt = e->halt.asked != NULL ? e->halt : data.halt;
     float *logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *logits);
     stk_status status = logits != NULL ? stk_loader_start(&loader, &data, err)
                                        : STK_FAIL_MEMORY(err, "predictions");
@@ -23,11 +24,16 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
         if (e->halt.asked != NULL && e->halt.asked(e->halt.user)) {
             break;
         }
-        status = stk_loader_next(loader, &batch, err);
-        if (status != STK_OK || batch == NULL) {
+        stk_error why = {0};
+        status = stk_loader_next(loader, &batch, &why);
+        if (status == STK_ERR_STOPPED) { /* pictures did not come in time: as if by e->halt */
+            status = STK_OK;
             break;
         }
-        stk_error why = {0};
+        if (status != STK_OK || batch == NULL) {
+            status = status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+            break;
+        }
         status = e->backend->infer(e->exec, batch->images, batch->count, logits, &why);
         if (status == STK_ERR_STOPPED) { /* the device was halted: as if by e->halt */
             stk_loader_release(loader, batch);

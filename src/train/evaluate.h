@@ -7,12 +7,6 @@
 #include "engine/backend.h"
 #include "loader/loader.h"
 
-/* Asked between batches; true ends the work early. A NULL function never does. */
-typedef struct stk_halt {
-    bool (*asked)(void *user);
-    void *user;
-} stk_halt;
-
 typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */

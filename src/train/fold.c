@@ -157,9 +157,11 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     stk_train_progress *p = &t->progress;
     const stk_batch *batch = NULL;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_loader_next(t->loader, &batch, err);
+    stk_error why = {0};
+    stk_status status = stk_loader_next(t->loader, &batch, &why);
+    t->result->halted = status == STK_ERR_STOPPED;
     if (status != STK_OK) {
-        return status;
+        return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
@@ -178,7 +180,6 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
                             .keep_gradients = keep,
                             .update = update ? &sgd : NULL};
     stk_step_output output = {0};
-    stk_error why = {0};
     status = t->config->backend->step(t->train_exec, &input, &output, &why);
     size_t count = batch->count;
     stk_loader_release(t->loader, batch);

@@ -75,7 +75,7 @@ typedef struct stk_train_config {
 typedef struct stk_train_result {
     int epochs_done; /* whole ones and a last part */
     bool ran_out_of_patience;
-    bool halted;   /* the device was halted in the middle of a step */
+    bool halted;   /* in the middle of a step, or while no pictures came */
     bool diverged; /* the loss was not finite; nothing after the best is kept */
     bool has_best;
     stk_event_epoch best;

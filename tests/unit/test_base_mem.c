@@ -18,6 +18,8 @@ static void new_memory_is_zeroed(void) {
     }
     stk_mem_free(block);
     stk_mem_free(NULL);
+    stk_mem_free_secret(NULL);
+    stk_mem_free_secret(stk_mem_strdup("a secret"));
 }
 
 static void nothing_is_still_something(void) {

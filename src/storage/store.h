@@ -1,0 +1,50 @@
+/* store.h - inside storage: what an opened place consists of, for store.c and reader.c. */
+#ifndef STK_STORAGE_STORE_H
+#define STK_STORAGE_STORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "storage/cache.h"
+#include "storage/reader.h"
+#include "storage/shards.h"
+#include "storage/source.h"
+
+struct stk_store {
+    char *root; /* owned: as given, without slashes at its end */
+    char *base; /* owned: what the source was opened on; the folder of a tar */
+    char *name; /* owned: the root as no other place is called, for the keys of the cache */
+    stk_storage_options options;
+    const stk_storage_source *source;
+    void *place; /* the source's */
+    stk_hands *hands;
+    const stk_tree *tree; /* of the shards or of the source, or NULL */
+    stk_shards *shards;   /* owned, or NULL */
+    stk_cache *cache;     /* owned, or NULL */
+    pthread_mutex_t lock;
+    stk_reader *reader;  /* owned: for single reads; made when first needed; lock */
+    atomic_bool is_lost; /* one of the readers has found that nothing comes any more */
+    stk_error lost;      /* what it said; lock; set before is_lost */
+    /* Counters: written by readers, read by anybody. */
+    atomic_ullong retries, hedges, timeouts;
+};
+
+/* What a read is about. */
+typedef struct stk_question {
+    stk_fetch_kind kind;
+    bool whole_place; /* the path names an object of the place, not a member of a shard */
+    uint64_t offset;  /* with whole_place and a length: a part of it */
+    uint64_t length;
+} stk_question;
+
+/* The same as stk_reader_submit, for other questions than the bytes of an object. */
+STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read, const stk_question *question);
+
+/*
+ * The key under which an object is cached. `version` is NULL or what a fetch of STK_FETCH_VERSION
+ * brought. False when the version must be asked for first.
+ */
+bool stk_store_key(const stk_store *store, const char *path, const char *version,
+                   stk_cache_key *key);
+
+#endif
