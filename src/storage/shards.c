@@ -45,15 +45,15 @@ typedef struct showing {
 static size_t common_folder(const stk_shard_facts *facts) {
     const stk_index_member *members = facts->index.members;
     size_t count = facts->index.member_count;
-    if (facts->staged == count) {
+    if (count == 0 || facts->staged > 0) {
         return 0;
     }
-    const char *first = members[facts->staged].path;
+    const char *first = members[0].path;
     size_t length = strcspn(first, "/");
     if (first[length] == '\0' || stk_shard_is_split(first, length)) {
         return 0;
     }
-    for (size_t i = facts->staged; i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         if (strncmp(members[i].path, first, length + 1) != 0) {
             return 0;
         }
