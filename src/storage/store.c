@@ -25,9 +25,11 @@ static const stk_option options[] = {
      .offset = FIELD(cache),
      .fallback = "auto",
      .may_be_auto = true,
-     .metavar = "DIR|ram|off",
-     .help = "where pictures are kept after the first read; auto is a folder of the user's cache "
-             "for data that is far away, and off for other data"},
+     .metavar = "DIR|ram|decoded|off",
+     .help =
+         "where pictures are kept after the first read: a folder, memory, or decoded in memory; "
+         "auto is a folder of the user's cache for data that is far away, and off for other "
+         "data"},
     {.name = "cache-size",
      .type = STK_OPTION_BYTES,
      .offset = FIELD(cache_size),
@@ -112,7 +114,9 @@ static char *full_name(const char *root) {
 /* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
 static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
-    while (length > 1 && root[length - 1] == '/' && root[length - 2] != '/') {
+    const char *scheme = strstr(root, "://");
+    size_t least = scheme != NULL ? (size_t)(scheme - root) + 3 : 1;
+    while (length > least && root[length - 1] == '/') {
         length--;
     }
     s->root = stk_mem_strndup(root, length);
@@ -122,7 +126,7 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
         return STK_FAIL_MEMORY(err, root);
     }
     *only = NULL;
-    if (stk_str_ends_with_nocase(s->root, ".tar") && !stk_path_is_dir(s->root)) {
+    if (stk_shards_is_tar_name(s->root) && !stk_path_is_dir(s->root)) {
         size_t head = (size_t)(stk_path_base(s->root) - s->root);
         *only = s->root + head;
         stk_mem_free(s->base);
@@ -135,7 +139,8 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
 /* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
 static char *kept_folder(const stk_storage_options *given) {
     const char *cache = given->cache;
-    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram")) {
+    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram") &&
+        !stk_str_equal(cache, "decoded")) {
         return stk_mem_strdup(cache);
     }
     const char *xdg = getenv("XDG_CACHE_HOME");
@@ -245,8 +250,10 @@ static stk_status open_cache(stk_store *s, const char *kept, const stk_events *e
     if (stk_str_equal(wish, "off")) {
         return STK_OK;
     }
-    return stk_str_equal(wish, "ram") ? open_ram_cache(s, events, err)
-                                      : open_disk_cache(s, kept, true, events, err);
+    s->keeps_made = stk_str_equal(wish, "decoded");
+    return s->keeps_made || stk_str_equal(wish, "ram")
+               ? open_ram_cache(s, events, err)
+               : open_disk_cache(s, kept, true, events, err);
 }
 
 /* Finds out whether the place is one of shards. */
@@ -254,7 +261,10 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
     stk_status status = stk_store_list(s, "", &top, err);
-    bool wanted = only != NULL || (status == STK_OK && stk_shards_wanted(&top));
+    bool wanted = only != NULL;
+    if (status == STK_OK && !wanted) {
+        status = stk_shards_wanted(s, &top, &wanted, err);
+    }
     stk_dir_list_free(&top);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
@@ -334,6 +344,17 @@ void stk_store_close(stk_store *s) {
 
 const char *stk_store_root(const stk_store *s) {
     return s->root;
+}
+
+bool stk_store_keeps_made(const stk_store *s) {
+    return s->keeps_made;
+}
+
+void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t size) {
+    if (read->keep && s->cache != NULL) {
+        stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
+                      size);
+    }
 }
 
 bool stk_store_is_remote(const stk_store *s) {
@@ -449,6 +470,27 @@ stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identi
     stk_status status = ask(s, folder, &(stk_question){.kind = STK_FETCH_IDENTITY}, &bytes, err);
     if (status == STK_OK && bytes.size == sizeof *identity) {
         memcpy(identity, bytes.data, sizeof *identity);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t size,
+                             stk_error *err) {
+    const stk_tree *tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+    if (tree != NULL) {
+        const stk_tree_object *known = stk_tree_find(tree, object);
+        if (known == NULL) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s has no object %s", s->base, object);
+        }
+        snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_question question = {.kind = STK_FETCH_VERSION, .whole_place = true};
+    stk_status status = ask(s, object, &question, &bytes, err);
+    if (status == STK_OK) {
+        snprintf(buf, size, "%.*s", (int)bytes.size, (const char *)bytes.data);
     }
     stk_bytes_free(&bytes);
     return status;
