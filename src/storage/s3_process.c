@@ -27,8 +27,6 @@
 #define WORDS_MAX 64
 #define BLANKS " \t\r\n"
 
-extern char **environ;
-
 /* The words of a command, which point into one copy of its text. */
 typedef struct words {
     char *text;                /* owned */
