@@ -308,12 +308,9 @@ static void *work(void *argument) {
         }
     }
     disk->ended = true;
-    bool abandoned = disk->abandoned;
     pthread_cond_broadcast(&disk->done);
     pthread_mutex_unlock(&disk->cache.lock);
-    if (abandoned) {
-        stk_cache_disk_free(disk);
-    }
+    stk_cache_let_go(&disk->cache);
     return NULL;
 }
 
@@ -327,7 +324,11 @@ int stk_cache_writer_start(stk_cache_disk *disk) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     /* Where file sizes are limited, a write shall fail; the signal would end the process. */
     pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    stk_cache_hold(&disk->cache);
     int failed = pthread_create(&disk->thread, &attributes, work, disk);
+    if (failed != 0) {
+        stk_cache_let_go(&disk->cache);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return failed;
@@ -396,15 +397,12 @@ void stk_cache_writer_close(stk_cache *cache) {
     while (!disk->ended && stk_clock_ns() < end_ns) {
         (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
     }
-    /* A write that hangs with its disk must not hang the run: its thread frees the cache. */
-    disk->abandoned = !disk->ended;
-    bool abandoned = disk->abandoned;
-    pthread_t thread = disk->thread;
+    bool ended = disk->ended;
     pthread_mutex_unlock(&cache->lock);
-    if (abandoned) {
-        pthread_detach(thread);
-        return;
+    /* A write that hangs with its disk must not hang the run. */
+    if (ended) {
+        pthread_join(disk->thread, NULL);
+    } else {
+        pthread_detach(disk->thread);
     }
-    pthread_join(thread, NULL);
-    stk_cache_disk_free(disk);
 }
