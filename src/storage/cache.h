@@ -89,8 +89,8 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes);
 
 /*
  * Adds an object; one that is there already stays. Never waits: the bytes are copied into a queue
- * that a thread writes to disk, and what does not fit into the queue is not cached this time. In
- * memory it is there at once.
+ * that a thread writes to disk, and only then are they there. What does not fit into the queue is
+ * not cached this time. In memory an object is there at once.
  */
 void stk_cache_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size);
 

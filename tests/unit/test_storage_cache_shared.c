@@ -92,6 +92,26 @@ static void repairs_are_shared(void) {
     stk_bytes_free(&bytes);
 }
 
+/* An entry at the end that is not whole yet is looked at again, once another process finished it.
+ */
+static void entries_may_be_half_written(void) {
+    const char *folder = new_folder();
+    stk_cache *cache = open_cache(folder, MANY_BYTES);
+    REQUIRE(cache != NULL);
+    put_objects(cache, 1, 4);
+    stk_cache_close(cache);
+    const char *index = in(folder, "pack-0000.index");
+    uint64_t at = file_size(index) - 10;
+    REQUIRE(spoil(index, at));
+    cache = open_cache(folder, MANY_BYTES);
+    REQUIRE(cache != NULL);
+    CHECK_INT(count_objects(cache, 1, 4), 2);
+    REQUIRE(spoil(index, at)); /* the same change again undoes it */
+    CHECK(wait_for(cache, 3));
+    CHECK_INT(count_objects(cache, 1, 4), 3);
+    stk_cache_close(cache);
+}
+
 typedef struct fill {
     const char *folder;
     uint64_t most_bytes;
@@ -404,10 +424,11 @@ static void a_large_index_is_read_quickly(void) {
 }
 
 static const check_test tests[] = {
-    TEST(two_caches_see_each_other),       TEST(repairs_are_shared),
-    TEST(processes_fill_together),         TEST(processes_share_one_limit),
-    TEST(kills_cost_nothing_but_misses),   TEST(threads_read_while_others_put),
-    TEST(closing_does_not_disturb_a_read), TEST(a_large_index_is_read_quickly),
+    TEST(two_caches_see_each_other),     TEST(repairs_are_shared),
+    TEST(entries_may_be_half_written),   TEST(processes_fill_together),
+    TEST(processes_share_one_limit),     TEST(kills_cost_nothing_but_misses),
+    TEST(threads_read_while_others_put), TEST(closing_does_not_disturb_a_read),
+    TEST(a_large_index_is_read_quickly),
 };
 
 CHECK_MAIN(tests)
