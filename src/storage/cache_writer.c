@@ -212,9 +212,6 @@ static bool write_item(stk_cache_disk *disk, batch *b, const stk_cache_item *ite
 /* Appends the entries of what was written and makes it known. */
 static void finish(stk_cache_disk *disk, const batch *b) {
     stk_cache *cache = &disk->cache;
-    if (disk->own == NULL) {
-        return;
-    }
     if (b->count > 0 && !stk_pack_append_entries(disk->own, b->entries, b->count)) {
         end_failed(disk, strerror(errno));
         stk_pack_cut(disk->own, b->entries[0].at);
@@ -229,9 +226,12 @@ static void finish(stk_cache_disk *disk, const batch *b) {
         }
     }
     pthread_mutex_unlock(&cache->lock);
-    /* What a write that failed has left behind the last whole object is given back. */
-    if (has_ended(disk)) {
-        stk_pack_cut(disk->own, disk->own->data_bytes);
+}
+
+static void leave_pack(stk_cache_disk *disk) {
+    if (disk->own != NULL) {
+        stk_pack_release(disk->own);
+        disk->own = NULL;
     }
 }
 
@@ -242,8 +242,7 @@ static void write_batch(stk_cache_disk *disk, const stk_cache_item *items) {
     }
     /* All of a batch goes into one pack. */
     if (disk->own != NULL && !pack_has_room(disk, disk->own)) {
-        stk_pack_release(disk->own);
-        disk->own = NULL;
+        leave_pack(disk);
     }
     for (const stk_cache_item *item = items; item != NULL; item = item->next) {
         if (!write_item(disk, &b, item)) {
@@ -251,6 +250,11 @@ static void write_batch(stk_cache_disk *disk, const stk_cache_item *items) {
         }
     }
     finish(disk, &b);
+    if (has_ended(disk) && disk->own != NULL) {
+        /* What a failed write has left behind the last whole object goes; others may go on here. */
+        stk_pack_cut(disk->own, disk->own->data_bytes);
+        leave_pack(disk);
+    }
 }
 
 /* Under the lock: the first items of the queue as a list of their own; *bytes is what they cost. */
