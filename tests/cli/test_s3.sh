@@ -16,7 +16,7 @@ make_venv() {
         cannot="python3 cannot make an environment: $(tail -n 1 venv.log)"
     elif ! timeout 200 "$VENV/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
         --timeout 10 'moto[server]>=5.1,<6' >venv.log 2>&1; then
-        cannot="moto cannot be had from PyPI: $(grep -m 1 -i error venv.log)"
+        cannot="moto cannot be had from PyPI: $(grep -m 1 '^ERROR' venv.log)"
     else
         touch "$VENV/ready"
     fi
