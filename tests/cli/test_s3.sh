@@ -157,6 +157,20 @@ expect_exit 5
 expect_err "session token .* profile 'lab'"
 rm -r .aws
 
+it "speaks TLS, and only with a store that it may trust"
+as "$KEY" "$SECRET"
+export AWS_ENDPOINT_URL=$TLS_URL
+train s3://pics/set r-tls --cache off
+expect_exit 5
+expect_err 'certificate is not trusted .*AWS_CA_BUNDLE'
+AWS_CA_BUNDLE=$WORK/ca.pem train s3://pics/set r-tls --cache off
+expect_exit 0
+expect_same r-s3/weights/best.safetensors r-tls/weights/best.safetensors
+AWS_CA_BUNDLE=$WORK/nothing.pem train s3://pics/set r-tls --cache off --refresh
+expect_exit 5
+expect_err 'nothing.pem'
+export AWS_ENDPOINT_URL=$URL
+
 it "explains what may be listed but not read"
 as "$BLIND_KEY" "$BLIND_SECRET"
 train s3://pics/set r-blind --refresh --cache off
