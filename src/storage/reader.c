@@ -530,6 +530,7 @@ static void sleep_a_tick(stk_reader *r) {
     int64_t end = stk_clock_ns() + TICK_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
     if (r->first == NULL) {
+        r->watching = false; /* a flight may have come and gone meanwhile */
         pthread_cond_wait(&r->wake, &r->lock);
     } else {
         r->watching = true;
