@@ -216,7 +216,11 @@ static void land(stk_reader *r, flight *f) {
 static void tell(stk_reader *r, flight *f) {
     stk_read *read = f->read;
     read->ns = stk_clock_ns() - f->begun_ns;
-    if (f->is_new && f->has_key && read->error.status == STK_OK) {
+    bool fresh = f->is_new && f->has_key && read->error.status == STK_OK;
+    read->keep = fresh && r->store->keeps_made;
+    read->key[0] = f->key.high;
+    read->key[1] = f->key.low;
+    if (fresh && !r->store->keeps_made) {
         stk_cache_put(r->store->cache, f->key, read->bytes.data, read->bytes.size);
     }
     stk_mem_free(f);
@@ -529,14 +533,13 @@ static flight *inspect(stk_reader *r) {
 static void sleep_a_tick(stk_reader *r) {
     int64_t end = stk_clock_ns() + TICK_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    if (r->first == NULL) {
-        r->watching = false; /* a flight may have come and gone meanwhile */
-        pthread_cond_wait(&r->wake, &r->lock);
-    } else {
-        r->watching = true;
+    r->watching = r->first != NULL; /* otherwise the next read must wake it */
+    if (r->watching) {
         pthread_cond_timedwait(&r->wake, &r->lock, &at);
+    } else {
+        pthread_cond_wait(&r->wake, &r->lock);
     }
-    r->watching = false;
+    r->watching = true;
 }
 
 static void *watch(void *argument) {
