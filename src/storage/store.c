@@ -119,7 +119,9 @@ static char *full_name(const char *root) {
 
 static stk_status keep_root(stk_store *s, const char *root, stk_error *err) {
     size_t length = strlen(root);
-    while (length > 1 && root[length - 1] == '/' && root[length - 2] != '/') {
+    const char *scheme = strstr(root, "://");
+    size_t least = scheme != NULL ? (size_t)(scheme - root) + 3 : 1;
+    while (length > least && root[length - 1] == '/') {
         length--;
     }
     s->root = stk_mem_strndup(root, length);
@@ -132,7 +134,7 @@ static const char *tar_name(const char *root) {
     const char *address = strstr(root, "://");
     const char *base = stk_path_base(root);
     bool inside = address == NULL || base > address + 3;
-    return inside && stk_str_ends_with_nocase(base, ".tar") ? base : NULL;
+    return inside && stk_shards_is_tar_name(base) ? base : NULL;
 }
 
 /* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
@@ -298,7 +300,10 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
     stk_status status = stk_store_list(s, "", &top, err);
-    bool wanted = only != NULL || (status == STK_OK && stk_shards_wanted(&top));
+    bool wanted = only != NULL;
+    if (status == STK_OK && !wanted) {
+        status = stk_shards_wanted(s, &top, &wanted, err);
+    }
     stk_dir_list_free(&top);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
@@ -552,6 +557,27 @@ stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identi
     stk_status status = ask(s, folder, &(stk_question){.kind = STK_FETCH_IDENTITY}, &bytes, err);
     if (status == STK_OK && bytes.size == sizeof *identity) {
         memcpy(identity, bytes.data, sizeof *identity);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t size,
+                             stk_error *err) {
+    const stk_tree *tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+    if (tree != NULL) {
+        const stk_tree_object *known = stk_tree_find(tree, object);
+        if (known == NULL) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s has no object %s", s->base, object);
+        }
+        snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_question question = {.kind = STK_FETCH_VERSION, .whole_place = true};
+    stk_status status = ask(s, object, &question, &bytes, err);
+    if (status == STK_OK) {
+        snprintf(buf, size, "%.*s", (int)bytes.size, (const char *)bytes.data);
     }
     stk_bytes_free(&bytes);
     return status;
