@@ -108,13 +108,10 @@ bool stk_patience_hedge(stk_patience *p, int64_t age_ns) {
     return true;
 }
 
-bool stk_patience_doubt(stk_patience *p, int64_t first_ns) {
-    /* What began with it and took as long as reads do says nothing about the time since then. */
-    if (p->answer_ns > first_ns + FAR_SLOWER * p->median_ns) {
-        return false;
-    }
-    p->given_up++;
-    return true;
+bool stk_patience_doubt(stk_patience *p, int64_t failed_ns) {
+    bool doubt = p->answer_ns <= failed_ns;
+    p->given_up += doubt;
+    return doubt;
 }
 
 bool stk_patience_is_lost(const stk_patience *p) {

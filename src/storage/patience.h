@@ -64,10 +64,10 @@ bool stk_patience_is_stuck(const stk_patience *p, int64_t now_ns, int64_t begun_
 bool stk_patience_hedge(stk_patience *p, int64_t age_ns);
 
 /*
- * A read that is at work since first_ns was given up. True when that may be the place's fault, and
- * then it is counted: nothing came from there since, but what was on its way already.
+ * A read that first failed at failed_ns was given up. True when that may be the place's fault, and
+ * then it is counted: nobody got an answer since.
  */
-bool stk_patience_doubt(stk_patience *p, int64_t first_ns);
+bool stk_patience_doubt(stk_patience *p, int64_t failed_ns);
 
 /* So many doubts in a row that the place is lost. */
 bool stk_patience_is_lost(const stk_patience *p);
