@@ -64,7 +64,6 @@ struct stk_reader {
     pthread_cond_t wake; /* the watch */
     pthread_cond_t calm; /* no attempt is left */
     pthread_t watch;
-    bool started;
     bool quit;         /* the lock guards this and all below */
     bool idle;         /* the watch sleeps until somebody wakes it */
     bool stirred;      /* the watch is to look at once */

@@ -116,6 +116,7 @@ static void probe(stk_reader *r, int64_t now) {
     }
     r->probe_path = path;
     r->probe_ns = now;
+    f->hedged = true; /* second attempts are for those who need their bytes */
     stk_flights_launch(r, f);
 }
 
@@ -191,6 +192,19 @@ static void *watch(void *argument) {
 
 /* ---- the reader's users ---- */
 
+static void free_reader(stk_reader *r) {
+    while (r->spare != NULL) {
+        attempt *a = r->spare;
+        r->spare = a->next;
+        stk_mem_free(a);
+    }
+    pthread_cond_destroy(&r->calm);
+    pthread_cond_destroy(&r->wake);
+    pthread_mutex_destroy(&r->lock);
+    stk_mem_free(r->known);
+    stk_mem_free(r);
+}
+
 stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, stk_error *err) {
     stk_reader *r = stk_mem_new(1, sizeof *r);
     if (r == NULL) {
@@ -209,11 +223,10 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
                        (uint64_t)stk_clock_ns() ^ (uint64_t)(uintptr_t)r);
     int failed = pthread_create(&r->watch, NULL, watch, r);
     if (failed != 0) {
-        stk_reader_close(r);
+        free_reader(r);
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread that reads: %s",
                         strerror(failed));
     }
-    r->started = true;
     *out = r;
     return STK_OK;
 }
@@ -226,24 +239,13 @@ void stk_reader_close(stk_reader *r) {
     r->quit = true;
     stk_flights_stir(r);
     pthread_mutex_unlock(&r->lock);
-    if (r->started) {
-        pthread_join(r->watch, NULL);
-    }
+    pthread_join(r->watch, NULL);
     pthread_mutex_lock(&r->lock);
     while (r->attempts > 0) {
         pthread_cond_wait(&r->calm, &r->lock);
     }
     pthread_mutex_unlock(&r->lock);
-    while (r->spare != NULL) {
-        attempt *a = r->spare;
-        r->spare = a->next;
-        stk_mem_free(a);
-    }
-    pthread_cond_destroy(&r->calm);
-    pthread_cond_destroy(&r->wake);
-    pthread_mutex_destroy(&r->lock);
-    stk_mem_free(r->known);
-    stk_mem_free(r);
+    free_reader(r);
 }
 
 bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question) {

@@ -344,8 +344,9 @@ static void there_is_an_end_to_strays(void) {
     int begun = 0;
     for (int i = 0; i < 10; i++) {
         begin(hands, &errands[i], "stuck", &d);
-        stk_hands_hurry(hands);
         if (stk_hands_threads(hands) == 0) { /* nobody is left to take it */
+            stk_hands_hurry(hands);
+            CHECK_INT(stk_hands_threads(hands), 0);
             break;
         }
         wait_until(&d, &d.waiting, ++begun);
