@@ -407,6 +407,10 @@ void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t
     }
 }
 
+bool stk_store_has_shards(const stk_store *s) {
+    return s->shards != NULL;
+}
+
 bool stk_store_is_remote(const stk_store *s) {
     return s->source->remote;
 }
