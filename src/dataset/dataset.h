@@ -26,6 +26,12 @@ typedef struct stk_dataset_options {
     double val_fraction;      /* of each class, when no validation set is given */
     int mismatch;             /* stk_mismatch: labels without files and files without labels */
     int rare_class;           /* stk_rare_class: a class with one image when a split is needed */
+    /* The subset; 0 or less, which auto is too: all. */
+    int64_t classes;
+    int64_t per_class; /* training pictures of each class */
+    int64_t
+        val_per_class; /* set apart from the training pictures when no validation set is given */
+    int64_t subset_seed;
 } stk_dataset_options;
 
 typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch;
@@ -58,7 +64,7 @@ typedef struct stk_dataset {
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
     stk_sample_list train; /* sorted by path (folders) or in the order of the CSV's sorted ids */
-    stk_sample_list val;   /* given validation set; empty when there is none */
+    stk_sample_list val;   /* given or set apart, in the same order; empty when there is none */
     stk_sample_list test;  /* in the order of the submission's rows */
     /* Header of sample_submission.csv; NULL and 0 when there is none. */
     const char *const *template_header;

@@ -40,6 +40,7 @@ typedef struct stk_listing {
     size_t train_capacity;
     size_t val_capacity;
     size_t test_capacity;
+    int all_classes; /* how many there were before the subset */
 } stk_listing;
 
 /* A count and the first few names, for sentences about many things. */
@@ -94,7 +95,20 @@ bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *ent
 /* What the folder of the test pictures may be called, ended by NULL. */
 extern const char *const stk_test_folder_names[];
 
-/* Sorts the classes, applies --rare-class, checks that there are two classes at least. */
+/* Takes classes out, with their samples; test rows stay and lose the label. One flag per class. */
+STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
+                                                stk_error *err);
+
+/* Leaves as many classes as --classes says. They are sorted already. */
+STK_CHECKED stk_status stk_subset_classes(stk_listing *listing, stk_error *err);
+
+/* Leaves as many pictures as --per-class and --val-per-class say, and tells of the subset. */
+STK_CHECKED stk_status stk_subset_pictures(stk_listing *listing, stk_error *err);
+
+/*
+ * Sorts the classes, applies --rare-class, takes the subset, checks that there are two classes at
+ * least.
+ */
 STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */

@@ -95,11 +95,6 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_BOOL,
      .noted = true,
      .help = "accepted, without effect: workers always persist"},
-    {.name = "subset-seed",
-     .type = STK_OPTION_INT,
-     .noted = true,
-     .metavar = "N",
-     .help = "accepted, without effect: the whole data set is used"},
 };
 
 const stk_option_table stk_job_option_table = STK_OPTION_TABLE("Run", job_options, stk_job_options);
