@@ -1,6 +1,7 @@
 /*
  * dataset.c - opens a folder: checks that it can be read, decides which layout it has, and has it
- * listed. A table of labels whose ids are found wins over class folders.
+ * listed. What stage wrote says so itself; a table of labels whose ids are found wins over class
+ * folders.
  */
 #include "dataset/dataset.h"
 
@@ -143,7 +144,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
                           "check the path given with --data",
                           dataset->root);
     }
-    return status;
+    return status == STK_OK ? stk_staged_check(listing, err) : status;
 }
 
 static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset) {
@@ -158,6 +159,9 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
 }
 
 static stk_status list_layout(stk_listing *listing, stk_error *err) {
+    if (stk_staged_exists(listing)) {
+        return stk_staged_list(listing, false, err);
+    }
     const char *table = stk_kaggle_table(listing);
     if (table != NULL) {
         bool fits;
@@ -185,20 +189,31 @@ stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *op
     return end(&listing, status, dataset);
 }
 
+static stk_status list_all_pictures(stk_listing *listing, stk_error *err) {
+    stk_pictures pictures = {0};
+    stk_status status = stk_pictures_scan(listing, "", NULL, &pictures, err);
+    status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+    stk_pictures_free(&pictures);
+    return status;
+}
+
 /* Test rows, or all pictures where the folder is no data set. */
 static stk_status list_images(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    stk_pictures pictures = {0};
     char note[64];
-    stk_status status;
+    stk_status status = STK_OK;
+    bool has_rows = false;
     dataset->layout = stk_kaggle_table(listing) != NULL ? STK_LAYOUT_KAGGLE : STK_LAYOUT_FOLDERS;
-    if (stk_testset_exists(listing)) {
+    if (stk_staged_exists(listing)) {
+        status = stk_staged_list(listing, true, err);
+        has_rows = dataset->test.count > 0;
+    } else if (stk_testset_exists(listing)) {
         status = stk_testset_list(listing, NULL, false, NULL, err);
-    } else {
-        status = stk_pictures_scan(listing, "", NULL, &pictures, err);
-        status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+        has_rows = true;
     }
-    stk_pictures_free(&pictures);
+    if (status == STK_OK && !has_rows) {
+        status = list_all_pictures(listing, err);
+    }
     size_t found = 0;
     for (size_t i = 0; i < dataset->test.count; i++) {
         found += dataset->test.items[i].path != NULL;
@@ -229,9 +244,12 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
-        bool labels = stk_kaggle_table(&listing) != NULL || stk_folders_exist(&listing);
+        bool labels = stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
+                      stk_folders_exist(&listing);
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
-        status = status == STK_OK && labels ? stk_listing_finish(&listing, err) : status;
+        if (status == STK_OK && listing.dataset->class_count > 0) {
+            status = stk_listing_finish(&listing, err);
+        }
     }
     return end(&listing, status, dataset);
 }

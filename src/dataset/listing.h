@@ -175,6 +175,10 @@ bool stk_testset_exists(const stk_listing *listing);
 STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,
                                               bool by_class, stk_error *err);
 
+/* Only the header of the sample submission, if there is one; the rows come from elsewhere. */
+STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_name,
+                                          stk_error *err);
+
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
@@ -185,5 +189,14 @@ const char *stk_kaggle_table(const stk_listing *listing);
 
 /* Sets *fits to false, and lists nothing, when class folders are there and the table names none. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
+
+/* Whether the place is a staged data set. */
+bool stk_staged_exists(const stk_listing *listing);
+
+/* Fails where stage has begun to write and not ended. */
+STK_CHECKED stk_status stk_staged_check(const stk_listing *listing, stk_error *err);
+
+/* Lists a staged data set; with `only_test` its test rows alone, without labels. */
+STK_CHECKED stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err);
 
 #endif
