@@ -343,22 +343,18 @@ static bool proceed(stk_reader *r, flight *f, const char *version) {
     return begin_attempt(r, f, STAGE_SOURCE);
 }
 
-/* Goes on, or tries that again in a moment. */
-static void proceed_or_wait(stk_reader *r, flight *f, const char *version) {
+/* Goes on. Where that is not possible, or not needed, the watch tells of it at once. */
+static void proceed_or_end(stk_reader *r, flight *f, const char *version) {
     f->retry_ns = 0;
     if (f->is_part && f->extent.length == 0) { /* a part of nothing is nobody's to fetch */
         f->read->bytes.size = 0;
         f->ended = true;
     } else if (!proceed(r, f, version)) {
-        stk_fetch nothing = {.verdict = STK_FETCH_AGAIN};
-        (void)STK_FAIL_MEMORY(&nothing.error, f->read->path);
-        if (f->failures < MOST_ATTEMPTS) {
-            f->failures++;
-            f->retry_ns = stk_clock_ns() + pause_ns(r, f, 0);
-        } else {
-            f->read->error = nothing.error;
-            f->ended = true;
-        }
+        (void)STK_FAIL_MEMORY(&f->read->error, f->read->path);
+        f->ended = true;
+    }
+    if (f->ended) {
+        pthread_cond_signal(&r->wake);
     }
 }
 
@@ -369,7 +365,7 @@ static bool receive(stk_reader *r, flight *f, attempt *a) {
     f->attempts[which] = NULL;
     a->flight = NULL;
     if (a->stage == STAGE_CACHE && fetch->verdict != STK_FETCH_OK) {
-        proceed_or_wait(r, f, NULL); /* not there after all */
+        proceed_or_end(r, f, NULL); /* not there after all */
         return false;
     }
     if (fetch->verdict != STK_FETCH_OK) {
@@ -377,7 +373,7 @@ static bool receive(stk_reader *r, flight *f, attempt *a) {
     }
     if (a->stage == STAGE_VERSION) {
         fetch->bytes.data[fetch->bytes.size - 1] = '\0';
-        proceed_or_wait(r, f, (const char *)fetch->bytes.data);
+        proceed_or_end(r, f, (const char *)fetch->bytes.data);
         return false;
     }
     int64_t started = atomic_load(&fetch->started_ns);
@@ -472,7 +468,7 @@ static bool expire(stk_reader *r, flight *f, int which) {
     cut_loose(r, f, which);
     atomic_fetch_add(&r->store->timeouts, 1);
     if (cached) {
-        proceed_or_wait(r, f, NULL);
+        proceed_or_end(r, f, NULL);
         return false;
     }
     return fail(r, f, &silence);
@@ -495,7 +491,7 @@ static bool look_after(stk_reader *r, flight *f, int64_t now) {
     }
     if (f->retry_ns > 0) {
         if (now >= f->retry_ns) {
-            proceed_or_wait(r, f, NULL);
+            proceed_or_end(r, f, NULL);
         }
         return false;
     }
@@ -647,7 +643,7 @@ bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question)
         pthread_cond_signal(&r->wake);
     }
     if (r->lost.status == STK_OK) {
-        proceed_or_wait(r, f, NULL);
+        proceed_or_end(r, f, NULL);
     }
     pthread_mutex_unlock(&r->lock);
     return true;

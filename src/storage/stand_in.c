@@ -43,39 +43,6 @@ WEAK stk_cache_key stk_cache_key_make(const char *const *p, size_t n) {
     (void)n;
     return (stk_cache_key){0};
 }
-WEAK bool stk_shards_wanted(const stk_dir_list *t) {
-    (void)t;
-    return false;
-}
-WEAK stk_status stk_shards_open(stk_shards **s, stk_store *t, const char *o, const char *k, bool r,
-                                const stk_events *v, stk_error *e) {
-    (void)s;
-    (void)t;
-    (void)o;
-    (void)k;
-    (void)r;
-    (void)v;
-    (void)e;
-    return STK_ERR_INTERNAL;
-}
-WEAK void stk_shards_close(stk_shards *s) {
-    (void)s;
-}
-WEAK const stk_tree *stk_shards_tree(const stk_shards *s) {
-    (void)s;
-    return NULL;
-}
-WEAK bool stk_shards_find(const stk_shards *s, const char *p, stk_extent *e) {
-    (void)s;
-    (void)p;
-    (void)e;
-    return false;
-}
-WEAK const char *stk_shards_text(const stk_shards *s, const char *p) {
-    (void)s;
-    (void)p;
-    return NULL;
-}
 #ifdef STK_HAVE_S3
 static bool never(const char *root) {
     (void)root;

@@ -23,7 +23,7 @@ static inline const picture_set *shared_pictures(void) {
 
 static inline stk_loader_config config_of(const stk_sample *samples, size_t batch) {
     return (stk_loader_config){
-        .root = shared_pictures()->root,
+        .store = shared_pictures()->store,
         .samples = samples,
         .count = PICTURES,
         .transform = {.size = SIZE, .train = true, .augment = {.crop_scale = 0.4, .flip = true}},

@@ -58,6 +58,7 @@ typedef struct picture_set {
     char root[256];
     size_t count;
     stk_sample *samples; /* owned, with their paths */
+    stk_store *store;    /* owned: the folder, opened */
 } picture_set;
 
 static inline picture_set make_pictures(const char *folder, size_t count) {
@@ -72,6 +73,8 @@ static inline picture_set make_pictures(const char *folder, size_t count) {
         set.samples[i] = (stk_sample){copy, copy, (int)(i % PICTURE_CLASSES)};
         write_picture(path, set.samples[i].label, (int)i);
     }
+    stk_error err = {0};
+    must(stk_store_open(&set.store, folder, NULL, NULL, &err), &err);
     return set;
 }
 
@@ -80,6 +83,7 @@ static inline void free_pictures(picture_set *set) {
         stk_mem_free((char *)(uintptr_t)set->samples[i].id);
     }
     stk_mem_free(set->samples);
+    stk_store_close(set->store);
     *set = (picture_set){0};
 }
 

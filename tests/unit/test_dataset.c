@@ -373,7 +373,7 @@ static void open_images_takes_any_folder(void) {
     put("c.txt");
     stk_dataset_options o = options();
     stk_dataset *d = NULL;
-    REQUIRE_OK(stk_dataset_open_images(&d, &o, &events, &error), &error);
+    REQUIRE_OK(stk_dataset_open_images(&d, &o, NULL, &events, &error), &error);
     REQUIRE(d->test.count == 2);
     CHECK_STR(d->test.items[0].path, "b.jpg");
     CHECK_STR(d->test.items[0].id, "b");
@@ -385,13 +385,13 @@ static void open_images_takes_any_folder(void) {
     stk_dataset_free(d);
 
     put("test/t.jpg");
-    REQUIRE_OK(stk_dataset_open_images(&d, &o, &events, &error), &error);
+    REQUIRE_OK(stk_dataset_open_images(&d, &o, NULL, &events, &error), &error);
     REQUIRE(d->test.count == 1);
     CHECK_STR(d->test.items[0].path, "test/t.jpg");
     stk_dataset_free(d);
 
     put_text("sample_submission.csv", "image,label\nt.jpg,x\nu.jpg,x\n");
-    REQUIRE_OK(stk_dataset_open_images(&d, &o, &events, &error), &error);
+    REQUIRE_OK(stk_dataset_open_images(&d, &o, NULL, &events, &error), &error);
     REQUIRE(d->test.count == 2);
     CHECK_STR(d->test.items[0].id, "t.jpg");
     CHECK(d->test.items[1].path == NULL);
@@ -401,7 +401,7 @@ static void open_images_takes_any_folder(void) {
 
     fresh();
     put("a.txt");
-    CHECK_INT(stk_dataset_open_images(&d, &o, NULL, &error), STK_ERR_DATA);
+    CHECK_INT(stk_dataset_open_images(&d, &o, NULL, NULL, &error), STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "no pictures to predict");
     CHECK(d == NULL);
 }
@@ -450,7 +450,7 @@ static void memory_runs_out(void) {
         stk_dataset *d = NULL;
         stk_error_clear(&error);
         stk_mem_fail_after(n);
-        status = stk_dataset_open(&d, &o, NULL, &error);
+        status = stk_dataset_open(&d, &o, NULL, NULL, &error);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
         CHECK((status == STK_OK) == (d != NULL));

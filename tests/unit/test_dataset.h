@@ -73,7 +73,7 @@ static inline stk_dataset_options options(void) {
 static inline void expect_failure(const stk_dataset_options *o, stk_status status) {
     stk_dataset *dataset = NULL;
     stk_error_clear(&error);
-    CHECK_INT(stk_dataset_open(&dataset, o, &events, &error), status);
+    CHECK_INT(stk_dataset_open(&dataset, o, NULL, &events, &error), status);
     CHECK_INT(error.status, status);
     CHECK(dataset == NULL);
     stk_dataset_free(dataset);
@@ -89,7 +89,7 @@ static inline void fails_with(stk_status status, const char *part) {
 static inline stk_dataset *open_with(const stk_dataset_options *o) {
     stk_dataset *dataset = NULL;
     stk_error_clear(&error);
-    if (stk_dataset_open(&dataset, o, &events, &error) != STK_OK) {
+    if (stk_dataset_open(&dataset, o, NULL, &events, &error) != STK_OK) {
         CHECK_FAIL("cannot open: %s", error.message);
     }
     return dataset;

@@ -364,7 +364,7 @@ static void memory_runs_out(void) {
         stk_dataset *d = NULL;
         stk_error_clear(&error);
         stk_mem_fail_after(n);
-        status = stk_dataset_open(&d, &o, NULL, &error);
+        status = stk_dataset_open(&d, &o, NULL, NULL, &error);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
         CHECK((status == STK_OK) == (d != NULL));

@@ -21,6 +21,7 @@ typedef struct odd_files {
     char **reasons;      /* owned, each of them: why the loader could not use it */
     int *told;           /* owned: how often it said so */
     int *seen;           /* owned: in how many batches it stood */
+    stk_store *store;    /* owned */
     size_t strangers;    /* paths that the loader told and that are not in the list */
 } odd_files;
 
@@ -42,13 +43,14 @@ static bool open_files(odd_files *files) {
         const char *name = files->list.entries[i].name;
         files->samples[i] = (stk_sample){name, name, (int)(i % 7)};
     }
-    return count > 0;
+    return count > 0 && stk_store_open(&files->store, files->root, NULL, NULL, &err) == STK_OK;
 }
 
 static void close_files(odd_files *files) {
     for (size_t i = 0; i < files->list.count; i++) {
         stk_mem_free(files->reasons[i]);
     }
+    stk_store_close(files->store);
     stk_mem_free(files->samples);
     stk_mem_free(files->reasons);
     stk_mem_free(files->told);
@@ -70,7 +72,7 @@ static void hear(void *user, const char *path, const char *reason) {
 }
 
 static stk_loader_config config_of(const odd_files *files, bool train) {
-    return (stk_loader_config){.root = files->root,
+    return (stk_loader_config){.store = files->store,
                                .samples = files->samples,
                                .count = files->list.count,
                                .transform = {.size = SIZE,

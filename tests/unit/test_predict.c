@@ -141,7 +141,7 @@ static void open_model(model *m) {
     m->prediction = (stk_prediction){.backend = &stk_cpu_backend,
                                      .state = m->state,
                                      .graph = m->graph,
-                                     .data = {.root = m->pictures.root,
+                                     .data = {.store = m->pictures.store,
                                               .samples = m->pictures.samples,
                                               .count = ROWS,
                                               .transform = {.size = SIZE, .crop_fraction = 0.9},

@@ -109,11 +109,19 @@ static void png_survives_lack_of_memory(void) {
 
 static const char *const some_paths[] = {"c0/p0.jpg", "c1/p1.jpg", "c2/gone.jpg", "c2/p3.jpg"};
 
+static stk_store *store_of(const char *folder) {
+    stk_error err = {0};
+    stk_store *store = NULL;
+    must(stk_store_open(&store, folder, NULL, NULL, &err), &err);
+    return store;
+}
+
 static void decodes_what_can_be_read(void) {
     stk_error err = {0};
+    stk_store *store = store_of(shared_classes());
     stk_decode_probe *probe = NULL;
     stk_decode_tally tally = {0};
-    REQUIRE_OK(stk_decode_probe_open(&probe, shared_classes(), some_paths, 4, 2, &err), &err);
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, some_paths, 4, 2, &err), &err);
     REQUIRE_OK(stk_decode_probe_run(probe, 2, 0.01, NULL, &tally, &err), &err);
     CHECK(tally.images >= 2); /* each thread has decoded one at least */
     CHECK(tally.thread_seconds > 0);
@@ -123,6 +131,7 @@ static void decodes_what_can_be_read(void) {
     CHECK(tally.thread_seconds > before.thread_seconds);
     stk_decode_probe_close(probe);
     stk_decode_probe_close(NULL);
+    stk_store_close(store);
 }
 
 static void does_not_count_bad_pictures(void) {
@@ -138,14 +147,17 @@ static void does_not_count_bad_pictures(void) {
         REQUIRE(truncate(path, 640) == 0);
     }
     write_text(root, "c.jpg", "no picture");
-    REQUIRE_OK(stk_decode_probe_open(&probe, root, paths, 3, 1, &err), &err);
+    stk_store *store = store_of(root);
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, paths, 3, 1, &err), &err);
     REQUIRE_OK(stk_decode_probe_run(probe, 1, 3600, NULL, &tally, &err), &err); /* ends at once */
     CHECK_INT(tally.images, 0);
     stk_decode_probe_close(probe);
     probe = NULL;
-    CHECK_INT(stk_decode_probe_open(&probe, shared_classes(), some_paths + 2, 1, 1, &err),
-              STK_ERR_DATA);
+    stk_store_close(store);
+    store = store_of(shared_classes());
+    CHECK_INT(stk_decode_probe_open(&probe, store, some_paths + 2, 1, 1, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "gone.jpg");
+    stk_store_close(store);
 }
 
 static void decoding_survives_lack_of_memory(void) {
@@ -154,12 +166,13 @@ static void decoding_survives_lack_of_memory(void) {
         stk_error err = {0};
         stk_decode_probe *probe = NULL;
         stk_decode_tally tally = {0};
-        const char *root = shared_classes();
+        stk_store *store = store_of(shared_classes());
         stk_mem_fail_after(requests);
-        status = stk_decode_probe_open(&probe, root, some_paths, 4, 2, &err);
+        status = stk_decode_probe_open(&probe, store, some_paths, 4, 2, &err);
         status = status == STK_OK ? stk_decode_probe_run(probe, 2, 0, NULL, &tally, &err) : status;
         stk_mem_fail_after(-1);
         stk_decode_probe_close(probe);
+        stk_store_close(store);
         if (status != STK_OK) {
             CHECK_INT(status, STK_ERR_MEMORY);
             CHECK_CONTAINS(err.message, "memory");

@@ -15,25 +15,20 @@ static void reads_what_was_written(void) {
     const uint8_t contents[] = {1, 0, 2, 255};
     REQUIRE_OK(stk_file_write(path, contents, sizeof contents, &err), &err);
     stk_bytes bytes = {0};
-    REQUIRE_OK(stk_storage_read(root, "a.bin", &bytes, &err), &err);
+    stk_store *store = NULL;
+    REQUIRE_OK(stk_store_open(&store, root, NULL, NULL, &err), &err);
+    REQUIRE_OK(stk_store_read(store, "a.bin", &bytes, &err), &err);
     REQUIRE(bytes.size == sizeof contents);
     CHECK_INT(memcmp(bytes.data, contents, bytes.size), 0);
     stk_bytes_free(&bytes);
-    REQUIRE_OK(stk_storage_read("/nowhere", path, &bytes, &err), &err);
+    REQUIRE_OK(stk_store_read(store, path, &bytes, &err), &err); /* an absolute path */
     CHECK_INT(bytes.size, sizeof contents);
-    stk_bytes_free(&bytes);
-    for (int64_t failed = 0;; failed++) {
-        stk_error_clear(&err);
-        stk_bytes_free(&bytes);
-        stk_mem_fail_after(failed);
-        stk_status status = stk_storage_read(root, "a.bin", &bytes, &err);
-        stk_mem_fail_after(-1);
-        if (status == STK_OK) {
-            CHECK(failed >= 2);
-            break;
-        }
-        CHECK_INT(status, STK_ERR_MEMORY);
-    }
+    REQUIRE_OK(stk_store_read_part(store, "a.bin", 1, 2, &bytes, &err), &err);
+    REQUIRE(bytes.size == 2);
+    CHECK_INT(memcmp(bytes.data, contents + 1, 2), 0);
+    REQUIRE_OK(stk_store_read_part(store, "a.bin", 3, 100, &bytes, &err), &err);
+    CHECK_INT(bytes.size, 1); /* no more is there */
+    stk_store_close(store);
     stk_bytes_free(&bytes);
     stk_mem_free(path);
 }
@@ -42,14 +37,21 @@ static void errors_name_the_object(void) {
     const char *root = check_folder();
     stk_bytes bytes = {0};
     stk_error err = {0};
-    CHECK_INT(stk_storage_read(root, "missing.jpg", &bytes, &err), STK_ERR_STORAGE);
+    stk_store *store = NULL;
+    REQUIRE_OK(stk_store_open(&store, root, NULL, NULL, &err), &err);
+    CHECK_INT(stk_store_read(store, "missing.jpg", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "missing.jpg");
     stk_error_clear(&err);
-    CHECK_INT(stk_storage_read(root, "", &bytes, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_store_read(store, "", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "folder");
     stk_error_clear(&err);
-    CHECK_INT(stk_storage_read("gopher://there", "a.jpg", &bytes, &err), STK_ERR_USAGE);
+    stk_store_close(store);
+    stk_error_clear(&err);
+    CHECK_INT(stk_store_open(&store, "gopher://there", NULL, NULL, &err), STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "gopher://there");
+    stk_error_clear(&err);
+    CHECK_INT(stk_store_open(&store, "/no/such/folder", NULL, NULL, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "/no/such/folder");
 }
 
 static void objects_over_the_limit_are_refused(void) {
@@ -60,8 +62,11 @@ static void objects_over_the_limit_are_refused(void) {
     /* A hole takes no room on the disk. */
     REQUIRE(truncate(path, (off_t)STK_STORAGE_MAX_BYTES + 10) == 0);
     stk_bytes bytes = {0};
-    CHECK_INT(stk_storage_read(root, "huge", &bytes, &err), STK_ERR_STORAGE);
+    stk_store *store = NULL;
+    REQUIRE_OK(stk_store_open(&store, root, NULL, NULL, &err), &err);
+    CHECK_INT(stk_store_read(store, "huge", &bytes, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "larger than");
+    stk_store_close(store);
     stk_mem_free(path);
 }
 

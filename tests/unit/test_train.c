@@ -195,9 +195,14 @@ static void errors_come_back(void) {
     close_fold(&f);
 
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.root = "/nowhere/at/all";
+    stk_error err = {0};
+    char *empty = stk_path_join(check_folder(), "empty");
+    REQUIRE_OK(stk_dir_make(empty, &err), &err);
+    REQUIRE_OK(stk_store_open(&f.config.train.store, empty, NULL, NULL, &err), &err);
     CHECK_INT(run_fold(&f), STK_ERR_DATA); /* none of the pictures can be read */
     CHECK_INT(f.bad_train, TRAIN);
+    stk_store_close(f.config.train.store);
+    stk_mem_free(empty);
     close_fold(&f);
 }
 

@@ -237,7 +237,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     f->total = 6;
     f->stop_at = -1;
     stk_loader_config data = {
-        .root = f->pictures.root,
+        .store = f->pictures.store,
         .samples = f->pictures.samples,
         .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
         .batch = VAL,
