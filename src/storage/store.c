@@ -112,7 +112,9 @@ static char *full_name(const char *root) {
 /* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
 static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
-    while (length > 1 && root[length - 1] == '/' && root[length - 2] != '/') {
+    const char *scheme = strstr(root, "://");
+    size_t least = scheme != NULL ? (size_t)(scheme - root) + 3 : 1;
+    while (length > least && root[length - 1] == '/') {
         length--;
     }
     s->root = stk_mem_strndup(root, length);
