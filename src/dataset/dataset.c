@@ -144,7 +144,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
                           "check the path given with --data",
                           dataset->root);
     }
-    return status == STK_OK ? stk_staged_check(listing, err) : status;
+    return status;
 }
 
 static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset) {

@@ -193,9 +193,6 @@ STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_err
 /* Whether the place is a staged data set. */
 bool stk_staged_exists(const stk_listing *listing);
 
-/* Fails where stage has begun to write and not ended. */
-STK_CHECKED stk_status stk_staged_check(const stk_listing *listing, stk_error *err);
-
 /* Lists a staged data set; with `only_test` its test rows alone, without labels. */
 STK_CHECKED stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err);
 

@@ -14,7 +14,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shard_index.h"
 
 static const char *const about_names[] = {STK_STAGED_ABOUT, NULL};
 static const char *const samples_names[] = {STK_STAGED_SAMPLES, NULL};
@@ -32,16 +31,6 @@ typedef struct split_list {
 bool stk_staged_exists(const stk_listing *listing) {
     return stk_listing_entry(listing, about_names, false) != NULL &&
            stk_listing_entry(listing, samples_names, false) != NULL;
-}
-
-stk_status stk_staged_check(const stk_listing *listing, stk_error *err) {
-    static const char *const staging_names[] = {STK_STAGING_NAME, NULL};
-    if (stk_staged_exists(listing) || stk_listing_entry(listing, staging_names, false) == NULL) {
-        return STK_OK;
-    }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "staging of %s is not finished: run the same `stoker stage` again to finish it",
-                    listing->dataset->root);
 }
 
 static stk_status fail_damaged(const stk_listing *listing, const char *file, const char *what,
@@ -82,8 +71,8 @@ static stk_status read_about(stk_listing *listing, stk_error *err) {
                           "%d); stage the data set again",
                           dataset->root, (unsigned long long)format, STK_STAGED_FORMAT);
     }
-    status = status == STK_OK ? keep_text(listing, about, "id_name", &dataset->id_name, err)
-                              : status;
+    status =
+        status == STK_OK ? keep_text(listing, about, "id_name", &dataset->id_name, err) : status;
     status = status == STK_OK ? keep_text(listing, about, "label_name", &dataset->label_name, err)
                               : status;
     stk_json_free(about);

@@ -6,6 +6,7 @@
 #include "loader/loader.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
+#include "stage/stage.h"
 #include "train/train.h"
 
 #define FIELD(name) offsetof(stk_job_options, name)
@@ -141,6 +142,13 @@ static const stk_option_table *const sample_tables[] = {
     &stk_output_option_table,
 };
 
+static const stk_option_table *const stage_tables[] = {
+    &stk_dataset_option_table,
+    &stk_stage_option_table,
+    &stk_storage_option_table,
+    &stk_output_option_table,
+};
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 stk_status stk_options_for_train(stk_options **options, stk_error *err) {
@@ -153,4 +161,8 @@ stk_status stk_options_for_predict(stk_options **options, stk_error *err) {
 
 stk_status stk_options_for_sample(stk_options **options, stk_error *err) {
     return stk_options_new(options, "sample", sample_tables, COUNT(sample_tables), err);
+}
+
+stk_status stk_options_for_stage(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "stage", stage_tables, COUNT(stage_tables), err);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checksum.h"
@@ -38,7 +37,7 @@ typedef struct place {
     size_t expected; /* the same while it is coming */
     stk_recoded recoded;
     stk_pumped pumped;
-    char reason[512];
+    stk_error error; /* why it cannot be used */
 } place;
 
 struct stk_pump {
@@ -51,13 +50,13 @@ struct stk_pump {
     pthread_mutex_t heavy; /* held while a picture is decoded that needs much memory */
     pthread_t *threads;    /* owned */
     int started;
-    bool quit;          /* lock, as all below */
-    size_t head;        /* the next one to hand over */
-    size_t tail;        /* the next one to read */
-    size_t coming;      /* reads in flight */
-    size_t bytes;       /* held and expected */
-    double mean;        /* bytes of a picture that was read; 0: none has come */
-    stk_error failure;  /* one that ends everything; status OK: none */
+    bool quit;         /* lock, as all below */
+    size_t head;       /* the next one to hand over */
+    size_t tail;       /* the next one to read */
+    size_t coming;     /* reads in flight */
+    size_t bytes;      /* held and expected */
+    double mean;       /* bytes of a picture that was read; 0: none has come */
+    stk_error failure; /* one that ends everything; status OK: none */
 };
 
 static place *place_of(stk_pump *p, size_t item) {
@@ -105,9 +104,9 @@ static void issue(stk_pump *p) {
 }
 
 /* Lock held. The picture cannot be used, which is no reason to stop. */
-static void give_up(stk_pump *p, place *at, const char *reason) {
-    snprintf(at->reason, sizeof at->reason, "%s", reason);
-    at->pumped.reason = at->reason;
+static void give_up(stk_pump *p, place *at, const stk_error *why) {
+    at->error = *why;
+    at->pumped.reason = at->error.message;
     at->state = DONE;
     pthread_cond_signal(&p->ready);
 }
@@ -133,7 +132,7 @@ static void read_done(void *user, stk_read *read) {
     } else if (read->lost || !is_about_picture(&read->error)) {
         fail(p, &read->error);
     } else {
-        give_up(p, at, read->error.message);
+        give_up(p, at, &read->error);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -177,8 +176,8 @@ static void wait_for_work(stk_pump *p) {
 /* Without the lock: the place belongs to this thread. */
 static stk_status recode(const stk_pump *p, place *at, stk_workbench *bench, stk_error *err) {
     const stk_bytes *bytes = &at->read.bytes;
-    stk_status status = stk_recode_picture(bench, &p->config.recode, bytes->data, bytes->size,
-                                           &at->recoded, err);
+    stk_status status =
+        stk_recode_picture(bench, &p->config.recode, bytes->data, bytes->size, &at->recoded, err);
     bool recoded = at->recoded.bytes != NULL;
     at->pumped = (stk_pumped){.bytes = recoded ? at->recoded.bytes : bytes->data,
                               .size = recoded ? at->recoded.size : bytes->size,
@@ -207,7 +206,7 @@ static void work_on(stk_pump *p, place *at, stk_workbench *bench) {
         at->state = DONE;
         pthread_cond_signal(&p->ready);
     } else if (is_about_picture(&err)) {
-        give_up(p, at, err.message);
+        give_up(p, at, &err);
     } else {
         fail(p, &err);
     }

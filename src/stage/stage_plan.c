@@ -23,8 +23,8 @@ static void add_pictures(stk_stage_plan *plan, stk_stage_split split) {
     size_t number = 0;
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].path != NULL) {
-            plan->pictures[plan->picture_count++] = (stk_stage_picture){
-                .sample = &list->items[i], .split = split, .number = number++};
+            plan->pictures[plan->picture_count++] =
+                (stk_stage_picture){.sample = &list->items[i], .split = split, .number = number++};
         }
     }
 }

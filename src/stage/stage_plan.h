@@ -32,12 +32,12 @@ typedef struct stk_stage_picture {
 } stk_stage_picture;
 
 typedef struct stk_stage_plan {
-    const stk_dataset *dataset; /* borrowed */
+    const stk_dataset *dataset;  /* borrowed */
     stk_stage_picture *pictures; /* owned: split by split, those that have a file */
     size_t picture_count;
     stk_stage_shard *shards; /* owned; none is empty */
     size_t shard_count;
-    char *source;     /* owned: the place as no other is called */
+    char *source;      /* owned: the place as no other is called */
     char checksum[20]; /* of all that decides what is written, as text */
 } stk_stage_plan;
 
