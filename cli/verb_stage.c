@@ -57,7 +57,6 @@ static stk_status print_json(const char *dir, const stk_staged *s, warning_list 
                         stk_as_shown(s->seconds > 0 ? (double)s->pictures / s->seconds : 0));
     stk_json_key(&writer, "warnings");
     stk_json_end_array(&warnings->writer);
-    stk_str_append(&text, " ");
     stk_str_append(&text, stk_str_text(&warnings->text));
     stk_str_append(&text, "}");
     bool whole = stk_str_ok(&text) && stk_str_ok(&warnings->text);

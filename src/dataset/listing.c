@@ -306,11 +306,6 @@ static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
     if (dataset->class_count >= 2) {
         return STK_OK;
     }
-    if (dataset->class_count == 0 && dataset->train.count == 0 && listing->all_classes == 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s holds pictures without labels, so there is nothing to train on",
-                        dataset->root);
-    }
     if (dataset->class_count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "no class of %s is left to train on; add pictures, or pass --rare-class "
@@ -333,6 +328,11 @@ static stk_status treat_rare_if_split(stk_listing *listing, stk_error *err) {
 }
 
 stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
+    if (listing->dataset->class_count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s holds pictures without labels, so there is nothing to train on",
+                        listing->dataset->root);
+    }
     stk_status status = need_two_classes(listing, err);
     status = status == STK_OK ? sort_classes(listing->dataset, err) : status;
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
