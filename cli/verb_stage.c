@@ -70,17 +70,12 @@ static stk_status print_json(const char *dir, const stk_staged *s, warning_list 
 static void tell(const cli_session *session, const char *dir, const stk_staged *s) {
     char why[1400];
     char size[32];
-    char bad[200] = "";
-    if (s->bad > 0) {
-        snprintf(bad, sizeof bad, "; %lld could not be used and %s named in bad_images.csv there",
-                 (long long)s->bad, s->bad == 1 ? "is" : "are");
-    }
     snprintf(why, sizeof why,
              "%.1000s, %d class%s, %lld + %lld + %lld pictures (train, val, test) in %lld shard%s, "
-             "%s%s; now: stoker train --data %.100s",
+             "%s; now: stoker train --data %.100s",
              dir, s->classes, s->classes == 1 ? "" : "es", (long long)s->train, (long long)s->val,
              (long long)s->test, (long long)s->shards, s->shards == 1 ? "" : "s",
-             stk_format_bytes(size, sizeof size, (uint64_t)s->bytes), bad, dir);
+             stk_format_bytes(size, sizeof size, (uint64_t)s->bytes), dir);
     stk_event_decision made = {.what = s->already ? "already staged" : "staged", .why = why};
     session->run.observer->decision(session->run.observer->user, &made);
 }

@@ -314,6 +314,11 @@ static stk_status finish(staging *s, stk_error *err) {
     }
     status = status == STK_OK ? stk_shard_index_save(&all, "", index, err) : status;
     status = status == STK_OK ? stk_stage_dest_end(&s->dest, err) : status;
+    if (status == STK_OK && bad.count > 0) {
+        stk_events_warning(s->request->events,
+                           "%zu of %zu pictures could not be used; %s/bad_images.csv names them",
+                           bad.count, s->plan.picture_count, s->dest.path);
+    }
     stk_stage_bad_free(&bad);
     stk_shard_index_free(&all);
     stk_mem_free(members);

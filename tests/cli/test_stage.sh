@@ -210,7 +210,7 @@ cp -r f broken
 echo 'no picture' >"broken/train/$(head -n 1 part/classes.txt)/0003.jpg"
 run stage broken mended --quality 90
 expect_exit 0
-expect_out '1 could not be used and is named in bad_images.csv there'
+expect_out '^warning: 1 of 258 pictures could not be used; mended/bad_images.csv names them'
 expect_file mended/bad_images.csv '0003.jpg,train,"it is not a JPEG'
 expect_out '^warning: bad image .*0003.jpg \(train\)'
 run stage broken strict --quality 90 --max-bad 0
