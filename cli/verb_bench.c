@@ -170,7 +170,7 @@ static const cli_verb loader = {
 
 /* ---- the list of them ---- */
 
-static const cli_verb *const subjects[] = {&loader, NULL};
+static const cli_verb *const subjects[] = {&loader, &cli_bench_storage, NULL};
 
 static int run(const cli_verb *verb, int argc, char **argv) {
     if (argc < 1) {
