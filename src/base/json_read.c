@@ -351,6 +351,14 @@ static stk_status refuse_repeated_keys(const tree *t, const stk_json *object, st
     return status;
 }
 
+/* Some texts are secrets: none is left in memory. */
+static void free_tree(tree *t) {
+    explicit_bzero(t->strings, t->strings_used);
+    stk_mem_free(t->strings);
+    stk_mem_free(t->values);
+    stk_mem_free(t);
+}
+
 stk_status stk_json_parse(const char *text, size_t size, stk_json **root, stk_error *err) {
     tree *t = stk_mem_new(1, sizeof *t);
     char *strings = stk_mem_raw(size + 1, 1);
@@ -374,9 +382,7 @@ stk_status stk_json_parse(const char *text, size_t size, stk_json **root, stk_er
         }
     }
     if (status != STK_OK) {
-        stk_mem_free(t->values);
-        stk_mem_free(t->strings);
-        stk_mem_free(t);
+        free_tree(t);
         return status;
     }
     *root = t->values;
@@ -385,10 +391,7 @@ stk_status stk_json_parse(const char *text, size_t size, stk_json **root, stk_er
 
 void stk_json_free(stk_json *root) {
     if (root != NULL) {
-        tree *t = root->owner;
-        stk_mem_free(t->strings);
-        stk_mem_free(t->values);
-        stk_mem_free(t);
+        free_tree(root->owner);
     }
 }
 

@@ -8,6 +8,7 @@
  */
 #include "loader/loader.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -287,15 +288,17 @@ static bool holds_all_slots(const stk_loader *l) {
     return true;
 }
 
-/* Waits for a change, and a moment at most where somebody may want to stop waiting. */
-static void wait_a_moment(stk_loader *l) {
-    if (l->config.halt.asked == NULL) {
+/* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
+static bool wait_for_change(stk_loader *l) {
+    const stk_halt *halt = &l->config.halt;
+    if (halt->asked == NULL) {
         pthread_cond_wait(&l->ready, &l->lock);
-        return;
+        return true;
     }
     int64_t end = stk_clock_ns() + HALT_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    pthread_cond_timedwait(&l->ready, &l->lock, &at);
+    return pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT ||
+           !halt->asked(halt->user);
 }
 
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
@@ -305,11 +308,10 @@ static slot *wait_for_batch(stk_loader *l, bool *halted) {
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
             return s;
         }
-        *halted = l->config.halt.asked != NULL && l->config.halt.asked(l->config.halt.user);
         if (l->failure.status != STK_OK || holds_all_slots(l) || *halted) {
             return NULL;
         }
-        wait_a_moment(l);
+        *halted = !wait_for_change(l);
     }
 }
 

@@ -2,12 +2,12 @@
  * cache.h - a read-through cache of encoded bytes: from a key to the bytes of one object.
  *
  * On disk it is a folder that outlives the run and that several processes fill at the same time:
- * large packs, to which bytes are only ever appended, with an index beside each (pack.h has the
- * layout). What is read is checked against its checksum, so that a kill, a power cut or a bad disk
- * costs a miss and never gives a wrong byte. Once full it keeps what it has: with a random order
- * over more than fits, putting out one object for another only destroys hits. A cache never makes
- * a run fail: where nothing can be written any more, it goes on serving what it has and says so
- * once (stk_cache_take_notice).
+ * large packs, to which bytes are only ever appended, with an index beside each (cache_pack.h has
+ * the layout). What is read is checked against its checksum, so that a kill, a power cut or a bad
+ * disk costs a miss and never gives a wrong byte. Once full it keeps what it has: with a random
+ * order over more than fits, putting out one object for another only destroys hits. A cache never
+ * makes a run fail: where nothing can be written any more, it goes on serving what it has and says
+ * so once (stk_cache_take_notice).
  *
  * It can also live in memory, with the same calls, without checksums, and for this process only.
  *

@@ -6,13 +6,14 @@
  *     s3 =
  *       addressing_style = path
  *
- * Sections and `name = value` lines (or `name: value`). Names are compared without regard to case,
- * sections with it. A line that is indented deeper than the name before it belongs to that: below
- * an empty value it is a value of its own, called "s3.addressing_style" here, else it continues the
- * text after a line break. Lines that start with # or ; are comments, and so is what follows a
- * blank and one of these. A section or name that comes twice is one, and the last value counts.
- * Errors name file and line but never show what stands there, since it may be a secret. Threads: a
- * file that was read may be asked by many.
+ * Read as botocore reads them: sections, and `name = value` lines (or `name: value`). Names are
+ * compared without regard to case, sections with it; quotes and repeated blanks in a section are
+ * dropped ([profile "a b"] is "profile a b"). A line that is indented deeper than the name before
+ * it belongs to that: below an empty value it is a value of its own, called "s3.addressing_style"
+ * here, else it continues the text after a line break. Only whole lines that start with # or ; are
+ * comments, since commands may hold both. A section or name that comes twice is one, and the last
+ * value counts. Errors name file and line but never show what stands there: it may be a secret.
+ * Threads: a file that was read may be asked by many.
  */
 #ifndef STK_STORAGE_INI_H
 #define STK_STORAGE_INI_H
@@ -27,7 +28,7 @@ typedef struct stk_ini stk_ini;
 /* Files with more bytes are refused: nobody wrote them as settings. */
 #define STK_INI_MAX_BYTES ((size_t)1024 * 1024)
 
-/* Reads a file. One that does not exist is empty. */
+/* Reads a file. One that is not there or no regular file is empty. */
 STK_CHECKED stk_status stk_ini_read(stk_ini **ini, const char *path, stk_error *err);
 
 /* The same from text, which is copied; `name` stands for the path in errors. */

@@ -529,13 +529,13 @@ static flight *inspect(stk_reader *r) {
 static void sleep_a_tick(stk_reader *r) {
     int64_t end = stk_clock_ns() + TICK_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    if (r->first == NULL) {
-        pthread_cond_wait(&r->wake, &r->lock);
-    } else {
-        r->watching = true;
+    r->watching = r->first != NULL; /* otherwise the next read must wake it */
+    if (r->watching) {
         pthread_cond_timedwait(&r->wake, &r->lock, &at);
+    } else {
+        pthread_cond_wait(&r->wake, &r->lock);
     }
-    r->watching = false;
+    r->watching = true;
 }
 
 static void *watch(void *argument) {

@@ -4,6 +4,11 @@
  * A place with tar files is shown as the tree of their members, and a member is read as a part of
  * its tar: any one at any time. Where the members are is known from the index that `stoker stage`
  * wrote, or else from reading the tars' headers once, which is then remembered.
+ *
+ * Members are shown as their tars have them, but for two things: a folder that all of them are in
+ * is left out (people tar a folder), and where the names of the shards tell more than one split
+ * (train-000.tar and val-000.tar), each split's members are shown in a folder train, val or test.
+ * An index of `stoker stage` says itself how members are shown.
  */
 #ifndef STK_STORAGE_SHARDS_H
 #define STK_STORAGE_SHARDS_H
@@ -22,8 +27,15 @@ typedef struct stk_extent {
     uint64_t checksum; /* stk_checksum of the bytes, when the index has one */
 } stk_extent;
 
-/* Whether a place that has these entries at its top is one of shards. */
-bool stk_shards_wanted(const stk_dir_list *top);
+/* Whether a file's name is a tar's; compressed ones count, though opening them only says so. */
+bool stk_shards_is_tar_name(const char *name);
+
+/*
+ * Whether a place that has these entries at its top is one of shards: tars at the top or in folders
+ * called train, val or test, and neither pictures nor other folders beside them.
+ */
+STK_CHECKED stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top, bool *wanted,
+                                         stk_error *err);
 
 /*
  * Finds the members of all tars of a place (`only` NULL) or of one of its objects. `kept` is a

@@ -80,6 +80,13 @@ STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_by
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);
 
+/*
+ * A text that changes when an object of the place itself does; it is cut when it has no room.
+ * Sources that listed everything know it, others are asked.
+ */
+STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
+                                         size_t size, stk_error *err);
+
 /* The bytes of an object where they are known without reading it; 0: not known. */
 uint64_t stk_store_size(const stk_store *store, const char *path);
 

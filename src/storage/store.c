@@ -112,7 +112,9 @@ static char *full_name(const char *root) {
 /* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
 static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
-    while (length > 1 && root[length - 1] == '/' && root[length - 2] != '/') {
+    const char *scheme = strstr(root, "://");
+    size_t least = scheme != NULL ? (size_t)(scheme - root) + 3 : 1;
+    while (length > least && root[length - 1] == '/') {
         length--;
     }
     s->root = stk_mem_strndup(root, length);
@@ -122,7 +124,7 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
         return STK_FAIL_MEMORY(err, root);
     }
     *only = NULL;
-    if (stk_str_ends_with_nocase(s->root, ".tar") && !stk_path_is_dir(s->root)) {
+    if (stk_shards_is_tar_name(s->root) && !stk_path_is_dir(s->root)) {
         size_t head = (size_t)(stk_path_base(s->root) - s->root);
         *only = s->root + head;
         stk_mem_free(s->base);
@@ -254,7 +256,10 @@ static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
     stk_status status = stk_store_list(s, "", &top, err);
-    bool wanted = only != NULL || (status == STK_OK && stk_shards_wanted(&top));
+    bool wanted = only != NULL;
+    if (status == STK_OK && !wanted) {
+        status = stk_shards_wanted(s, &top, &wanted, err);
+    }
     stk_dir_list_free(&top);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
@@ -449,6 +454,27 @@ stk_status stk_store_identify(stk_store *s, const char *folder, stk_store_identi
     stk_status status = ask(s, folder, &(stk_question){.kind = STK_FETCH_IDENTITY}, &bytes, err);
     if (status == STK_OK && bytes.size == sizeof *identity) {
         memcpy(identity, bytes.data, sizeof *identity);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t size,
+                             stk_error *err) {
+    const stk_tree *tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+    if (tree != NULL) {
+        const stk_tree_object *known = stk_tree_find(tree, object);
+        if (known == NULL) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s has no object %s", s->base, object);
+        }
+        snprintf(buf, size, "%s.%" PRIu64, known->version, known->size);
+        return STK_OK;
+    }
+    stk_bytes bytes = {0};
+    stk_question question = {.kind = STK_FETCH_VERSION, .whole_place = true};
+    stk_status status = ask(s, object, &question, &bytes, err);
+    if (status == STK_OK) {
+        snprintf(buf, size, "%.*s", (int)bytes.size, (const char *)bytes.data);
     }
     stk_bytes_free(&bytes);
     return status;

@@ -1,0 +1,410 @@
+/*
+ * cache_writer.c - the queue of a cache on disk and the thread that empties it.
+ *
+ * One thread writes, so that whoever puts an object never waits for a disk. It sleeps while there
+ * is nothing to do. It also looks what other processes have added, when something was asked for
+ * that is not there, at most once a second.
+ */
+#include "storage/cache_disk.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define SECOND_NS ((int64_t)1000000000)
+#define LOOK_NS SECOND_NS
+
+/* Others write too: after so many bytes of ours, or with so little room, we look how full it is. */
+#define LOOK_BYTES ((uint64_t)64 << 20)
+#define LITTLE_ROOM_BYTES ((uint64_t)256 << 20)
+
+/* What is written between two looks at the clock, the limits and the queue. */
+#define BATCH_ITEMS 64
+#define BATCH_BYTES ((size_t)8 << 20)
+
+#define HEADS_BYTES ((uint64_t)2 * STK_PACK_HEAD_BYTES) /* of the files of one pack */
+
+#define STACK_BYTES ((size_t)256 * 1024)
+
+/* How long closing writes what waits, and how long it then waits for a write that hangs. */
+#define DRAIN_NS (5 * SECOND_NS)
+#define HANG_NS (3 * SECOND_NS)
+
+/* What is being written: bytes are in the pack, entries not yet. */
+typedef struct batch {
+    stk_cache_entry entries[BATCH_ITEMS];
+    size_t count;
+} batch;
+
+static uint64_t cost_of(size_t size) {
+    return (uint64_t)size + sizeof(stk_cache_item);
+}
+
+static void end_full(stk_cache_disk *disk) {
+    stk_cache *cache = &disk->cache;
+    char size[32];
+    pthread_mutex_lock(&cache->lock);
+    cache->counters.full = true;
+    if (disk->disk_is_short) {
+        stk_format_bytes(size, sizeof size, disk->keep_free_bytes);
+        stk_cache_note(cache,
+                       "the cache in %.300s stops growing so that %s of its disk stay free: it "
+                       "keeps what it has, and what is not in it is read anew each time",
+                       disk->folder, size);
+    } else {
+        stk_format_bytes(size, sizeof size, cache->counters.most_bytes);
+        stk_cache_note(cache,
+                       "the cache in %.300s is full (%s): it keeps what it has, and what is not in "
+                       "it is read anew each time; a larger --cache-size holds more",
+                       disk->folder, size);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void end_failed(stk_cache_disk *disk, const char *reason) {
+    stk_cache *cache = &disk->cache;
+    pthread_mutex_lock(&cache->lock);
+    cache->counters.failed = true;
+    stk_cache_note(cache,
+                   "cannot write to the cache in %.300s: %s; the run goes on, and what is not in "
+                   "the cache is read anew each time",
+                   disk->folder, reason);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static bool has_ended(stk_cache_disk *disk) {
+    pthread_mutex_lock(&disk->cache.lock);
+    bool ended = stk_cache_has_ended(&disk->cache);
+    pthread_mutex_unlock(&disk->cache.lock);
+    return ended;
+}
+
+static bool pack_has_room(const stk_cache_disk *disk, const stk_pack *pack) {
+    return pack->data_bytes < disk->pack_bytes &&
+           pack->index_bytes / STK_PACK_ENTRY_BYTES + BATCH_ITEMS < STK_PACK_MOST_ENTRIES;
+}
+
+/* A pack whose writer has gone is continued; what it has gained since we looked is read first. */
+static bool take_over(stk_cache_disk *disk) {
+    for (size_t i = 0; i < disk->pack_count; i++) {
+        stk_pack *pack = &disk->packs[i];
+        if (pack->data_fd < 0 || !pack_has_room(disk, pack) ||
+            stk_pack_take(pack, disk->folder_fd) != STK_PACK_OURS) {
+            continue;
+        }
+        if (pack_has_room(disk, pack) && stk_cache_disk_load(disk, pack)) {
+            disk->own = pack;
+            return true;
+        }
+        stk_pack_release(pack);
+    }
+    return false;
+}
+
+static void use_room(stk_cache_disk *disk, uint64_t bytes) {
+    disk->room_bytes -= bytes < disk->room_bytes ? bytes : disk->room_bytes;
+    disk->since_look += bytes;
+    pthread_mutex_lock(&disk->cache.lock);
+    disk->cache.counters.bytes += bytes;
+    pthread_mutex_unlock(&disk->cache.lock);
+}
+
+static bool make_new(stk_cache_disk *disk) {
+    for (size_t i = 0; i < disk->most_packs; i++) {
+        stk_pack *pack = &disk->packs[i];
+        if (pack->data_fd >= 0 || pack->index_bytes >= STK_PACK_HEAD_BYTES) {
+            continue;
+        }
+        stk_pack_result result = stk_pack_make(pack, disk->folder_fd);
+        if (result == STK_PACK_FAILED) {
+            return false;
+        }
+        if (result == STK_PACK_OURS) {
+            disk->own = pack;
+            disk->pack_count = i >= disk->pack_count ? i + 1 : disk->pack_count;
+            use_room(disk, HEADS_BYTES);
+            return true;
+        }
+    }
+    errno = EMFILE;
+    return false;
+}
+
+/* Looks how full the folder is when that may have changed; false when caching has ended. */
+static bool check_limits(stk_cache_disk *disk) {
+    pthread_mutex_lock(&disk->cache.lock);
+    int64_t looked_ns = disk->looked_ns;
+    pthread_mutex_unlock(&disk->cache.lock);
+    if (disk->since_look >= LOOK_BYTES || disk->room_bytes < LITTLE_ROOM_BYTES ||
+        stk_clock_ns() - looked_ns >= LOOK_NS) {
+        /* Without memory or descriptors the numbers of the last look have to do. */
+        (void)(stk_cache_disk_look(disk) == true);
+    }
+    if (disk->removed) {
+        end_failed(disk, "it has been removed");
+    }
+    return !disk->removed;
+}
+
+/* Whether an object has to be written; *generation is the one that its entry gets. */
+static bool is_wanted(stk_cache_disk *disk, const batch *b, stk_cache_key key,
+                      uint8_t *generation) {
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->entries[i].key.high == key.high && b->entries[i].key.low == key.low) {
+            return false;
+        }
+    }
+    pthread_mutex_lock(&disk->cache.lock);
+    const stk_cache_entry *known = stk_cache_table_find(&disk->cache.table, key);
+    bool wanted = known == NULL || known->gone;
+    *generation = 0;
+    if (known != NULL) {
+        *generation = (uint8_t)(known->generation + (known->generation < UINT8_MAX));
+    }
+    pthread_mutex_unlock(&disk->cache.lock);
+    return wanted;
+}
+
+/* Whether it fits; caching ends with the first object that does not. */
+static bool fits(stk_cache_disk *disk, size_t size) {
+    uint64_t need = (uint64_t)size + STK_PACK_ENTRY_BYTES;
+    if (need + (disk->own == NULL ? HEADS_BYTES : 0) <= disk->room_bytes) {
+        return true;
+    }
+    /* One that would not even fit into an empty cache is no sign of a full one. */
+    if (need + HEADS_BYTES > disk->cache.counters.most_bytes) {
+        pthread_mutex_lock(&disk->cache.lock);
+        disk->cache.counters.dropped++;
+        pthread_mutex_unlock(&disk->cache.lock);
+    } else {
+        end_full(disk);
+    }
+    return false;
+}
+
+/* Appends the bytes of one object; false when caching has ended. */
+static bool write_item(stk_cache_disk *disk, batch *b, const stk_cache_item *item) {
+    stk_cache_entry *entry = &b->entries[b->count];
+    *entry = (stk_cache_entry){.key = item->key, .length = (uint32_t)item->size};
+    if (!is_wanted(disk, b, item->key, &entry->generation)) {
+        return true;
+    }
+    if (!fits(disk, item->size)) {
+        return !has_ended(disk);
+    }
+    entry->checksum = stk_checksum(item->bytes, item->size);
+    if ((disk->own == NULL && !take_over(disk) && !make_new(disk)) ||
+        !stk_pack_append_bytes(disk->own, item->bytes, entry)) {
+        end_failed(disk, strerror(errno));
+        return false;
+    }
+    b->count++;
+    use_room(disk, (uint64_t)item->size + STK_PACK_ENTRY_BYTES);
+    return true;
+}
+
+/* Appends the entries of what was written and makes it known. */
+static void finish(stk_cache_disk *disk, const batch *b) {
+    stk_cache *cache = &disk->cache;
+    if (disk->own == NULL) {
+        return;
+    }
+    if (b->count > 0 && !stk_pack_append_entries(disk->own, b->entries, b->count)) {
+        end_failed(disk, strerror(errno));
+        stk_pack_cut(disk->own, b->entries[0].at);
+        return;
+    }
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = 0; i < b->count; i++) {
+        if (stk_cache_table_add(&cache->table, &b->entries[i])) {
+            cache->counters.written++;
+        } else {
+            cache->counters.dropped++;
+        }
+    }
+    pthread_mutex_unlock(&cache->lock);
+    /* What a write that failed has left behind the last whole object is given back. */
+    if (has_ended(disk)) {
+        stk_pack_cut(disk->own, disk->own->data_bytes);
+    }
+}
+
+static void write_batch(stk_cache_disk *disk, const stk_cache_item *items) {
+    batch b = {.count = 0};
+    if (has_ended(disk) || !check_limits(disk)) {
+        return;
+    }
+    /* All of a batch goes into one pack. */
+    if (disk->own != NULL && !pack_has_room(disk, disk->own)) {
+        stk_pack_release(disk->own);
+        disk->own = NULL;
+    }
+    for (const stk_cache_item *item = items; item != NULL; item = item->next) {
+        if (!write_item(disk, &b, item)) {
+            break;
+        }
+    }
+    finish(disk, &b);
+}
+
+/* Under the lock: the first items of the queue as a list of their own; *bytes is what they cost. */
+static stk_cache_item *take_batch(stk_cache_disk *disk, uint64_t *bytes) {
+    stk_cache_item *taken = disk->first;
+    stk_cache_item *last = NULL;
+    *bytes = 0;
+    for (int i = 0; i < BATCH_ITEMS && disk->first != NULL && *bytes < BATCH_BYTES; i++) {
+        last = disk->first;
+        *bytes += cost_of(last->size);
+        disk->first = last->next;
+    }
+    last->next = NULL;
+    return taken;
+}
+
+/* Under the lock, which is given up meanwhile. */
+static void serve(stk_cache_disk *disk) {
+    uint64_t bytes;
+    stk_cache_item *items = take_batch(disk, &bytes);
+    disk->busy = true;
+    bool given_up = disk->quit && stk_clock_ns() >= disk->quit_ns;
+    pthread_mutex_unlock(&disk->cache.lock);
+    if (!given_up) {
+        write_batch(disk, items);
+    }
+    while (items != NULL) {
+        stk_cache_item *next = items->next;
+        stk_mem_free(items);
+        items = next;
+    }
+    pthread_mutex_lock(&disk->cache.lock);
+    disk->queued_bytes -= bytes;
+    disk->busy = false;
+    if (disk->first == NULL) {
+        pthread_cond_broadcast(&disk->done);
+    }
+}
+
+static void *work(void *argument) {
+    stk_cache_disk *disk = argument;
+    pthread_mutex_lock(&disk->cache.lock);
+    for (;;) {
+        if (disk->first != NULL) {
+            serve(disk);
+        } else if (disk->quit) {
+            break;
+        } else if (disk->look) {
+            pthread_mutex_unlock(&disk->cache.lock);
+            (void)(stk_cache_disk_look(disk) == true);
+            pthread_mutex_lock(&disk->cache.lock);
+            disk->look = false;
+        } else {
+            pthread_cond_wait(&disk->work, &disk->cache.lock);
+        }
+    }
+    disk->ended = true;
+    bool abandoned = disk->abandoned;
+    pthread_cond_broadcast(&disk->done);
+    pthread_mutex_unlock(&disk->cache.lock);
+    if (abandoned) {
+        stk_cache_disk_free(disk);
+    }
+    return NULL;
+}
+
+int stk_cache_writer_start(stk_cache_disk *disk) {
+    pthread_attr_t attributes;
+    sigset_t too_large;
+    sigset_t before;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* Where file sizes are limited, a write shall fail; the signal would end the process. */
+    pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    int failed = pthread_create(&disk->thread, &attributes, work, disk);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size) {
+    stk_cache_disk *disk = stk_cache_disk_of(cache);
+    if (size > STK_CACHE_OBJECT_MOST_BYTES) {
+        return;
+    }
+    uint64_t cost = cost_of(size);
+    pthread_mutex_lock(&cache->lock);
+    bool wanted = !stk_cache_has_ended(cache) && !stk_cache_knows(cache, key);
+    bool fits_queue =
+        disk->queued_bytes <= disk->queue_bytes && cost <= disk->queue_bytes - disk->queued_bytes;
+    cache->counters.dropped += wanted && !fits_queue;
+    disk->queued_bytes += wanted && fits_queue ? cost : 0;
+    pthread_mutex_unlock(&cache->lock);
+    if (!wanted || !fits_queue) {
+        return;
+    }
+    stk_cache_item *item = stk_mem_raw(sizeof *item + size, 1);
+    if (item != NULL) {
+        *item = (stk_cache_item){.key = key, .size = size};
+        if (size > 0) {
+            memcpy(item->bytes, data, size);
+        }
+    }
+    pthread_mutex_lock(&cache->lock);
+    if (item == NULL) {
+        disk->queued_bytes -= cost;
+        cache->counters.dropped++;
+    } else {
+        *(disk->first == NULL ? &disk->first : &disk->last->next) = item;
+        disk->last = item;
+        pthread_cond_signal(&disk->work);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void stk_cache_writer_flush(stk_cache *cache) {
+    stk_cache_disk *disk = stk_cache_disk_of(cache);
+    pthread_mutex_lock(&cache->lock);
+    while (disk->first != NULL || disk->busy) {
+        pthread_cond_wait(&disk->done, &cache->lock);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void stk_cache_writer_missed(stk_cache *cache) {
+    stk_cache_disk *disk = stk_cache_disk_of(cache);
+    if (!disk->look && stk_clock_ns() - disk->looked_ns >= LOOK_NS) {
+        disk->look = true;
+        pthread_cond_signal(&disk->work);
+    }
+}
+
+void stk_cache_writer_close(stk_cache *cache) {
+    stk_cache_disk *disk = stk_cache_disk_of(cache);
+    pthread_mutex_lock(&cache->lock);
+    disk->quit = true;
+    disk->quit_ns = stk_clock_ns() + DRAIN_NS;
+    int64_t end_ns = disk->quit_ns + HANG_NS;
+    struct timespec end = {(time_t)(end_ns / SECOND_NS), (long)(end_ns % SECOND_NS)};
+    pthread_cond_signal(&disk->work);
+    while (!disk->ended && stk_clock_ns() < end_ns) {
+        (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
+    }
+    /* A write that hangs with its disk must not hang the run: its thread frees the cache. */
+    disk->abandoned = !disk->ended;
+    bool abandoned = disk->abandoned;
+    pthread_t thread = disk->thread;
+    pthread_mutex_unlock(&cache->lock);
+    if (abandoned) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    stk_cache_disk_free(disk);
+}

@@ -1,0 +1,42 @@
+/*
+ * fuzz_ini.c - the reader of the AWS tools' files: whatever comes, every section that it lists is
+ * there, and an error neither shows the input nor has another status.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "storage/ini.h"
+
+static const fuzz_seed seeds[] = {
+    FUZZ_SEED("[default]\nregion = eu-central-1\n\n[profile work]\nregion=us-west-2\n"),
+    FUZZ_SEED(
+        "\xEF\xBB\xBF[default]\r\naws_access_key_id = AKID\r\naws_secret_access_key: x/y=\r\n"),
+    FUZZ_SEED(
+        "# a\n[profile \"a b\"]\ns3 =\n  addressing_style = path\n; b\n  endpoint_url = h\nx = 1"),
+    FUZZ_SEED(
+        "[a]\ncredential_process = run\n  --this\n\n  --that # not a comment\n[a]\nb=\n\tc=d\n"),
+};
+FUZZ_PLAN(seeds)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const names[] = {"region", "s3.addressing_style", "credential_process", "x"};
+    stk_ini *ini = NULL;
+    stk_error err = {0};
+    stk_status status = stk_ini_parse(&ini, (const char *)data, size, "input", &err);
+    if (status != STK_OK) {
+        FUZZ_REQUIRE(ini == NULL && status == STK_ERR_USAGE);
+        FUZZ_REQUIRE(strncmp(err.message, "cannot read input: ", 19) == 0);
+        return 0;
+    }
+    for (size_t i = 0; stk_ini_section(ini, i) != NULL; i++) {
+        const char *section = stk_ini_section(ini, i);
+        FUZZ_REQUIRE(*section != '\0' && stk_ini_has(ini, section));
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
+            const char *value = stk_ini_get(ini, section, names[j]);
+            FUZZ_REQUIRE(value == NULL || (*value != '\0' && strlen(value) <= size));
+        }
+    }
+    stk_ini_free(ini);
+    return 0;
+}
