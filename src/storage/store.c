@@ -25,9 +25,11 @@ static const stk_option options[] = {
      .offset = FIELD(cache),
      .fallback = "auto",
      .may_be_auto = true,
-     .metavar = "DIR|ram|off",
-     .help = "where pictures are kept after the first read; auto is a folder of the user's cache "
-             "for data that is far away, and off for other data"},
+     .metavar = "DIR|ram|decoded|off",
+     .help =
+         "where pictures are kept after the first read: a folder, memory, or decoded in memory; "
+         "auto is a folder of the user's cache for data that is far away, and off for other "
+         "data"},
     {.name = "cache-size",
      .type = STK_OPTION_BYTES,
      .offset = FIELD(cache_size),
@@ -137,7 +139,8 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
 /* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
 static char *kept_folder(const stk_storage_options *given) {
     const char *cache = given->cache;
-    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram")) {
+    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram") &&
+        !stk_str_equal(cache, "decoded")) {
         return stk_mem_strdup(cache);
     }
     const char *xdg = getenv("XDG_CACHE_HOME");
@@ -247,8 +250,10 @@ static stk_status open_cache(stk_store *s, const char *kept, const stk_events *e
     if (stk_str_equal(wish, "off")) {
         return STK_OK;
     }
-    return stk_str_equal(wish, "ram") ? open_ram_cache(s, events, err)
-                                      : open_disk_cache(s, kept, true, events, err);
+    s->keeps_made = stk_str_equal(wish, "decoded");
+    return s->keeps_made || stk_str_equal(wish, "ram")
+               ? open_ram_cache(s, events, err)
+               : open_disk_cache(s, kept, true, events, err);
 }
 
 /* Finds out whether the place is one of shards. */
@@ -339,6 +344,17 @@ void stk_store_close(stk_store *s) {
 
 const char *stk_store_root(const stk_store *s) {
     return s->root;
+}
+
+bool stk_store_keeps_made(const stk_store *s) {
+    return s->keeps_made;
+}
+
+void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t size) {
+    if (read->keep && s->cache != NULL) {
+        stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
+                      size);
+    }
 }
 
 bool stk_store_is_remote(const stk_store *s) {

@@ -21,6 +21,7 @@ struct stk_store {
     const stk_tree *tree; /* of the shards or of the source, or NULL */
     stk_shards *shards;   /* owned, or NULL */
     stk_cache *cache;     /* owned, or NULL */
+    bool keeps_made;      /* the cache holds what readers made of the bytes */
     pthread_mutex_t lock;
     stk_reader *reader;  /* owned: for single reads; made when first needed; lock */
     atomic_bool is_lost; /* one of the readers has found that nothing comes any more */
