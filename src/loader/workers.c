@@ -16,6 +16,9 @@
 #define KEEP_MEANS 2
 #define KEEP_BYTES ((size_t)64 << 10)
 
+/* What a request over the network takes besides the picture: a connection and its buffers. */
+#define REQUEST_BYTES 65536
+
 /* How much one read moves the estimate of their size. */
 #define SIZE_WEIGHT 0.05
 
@@ -150,7 +153,8 @@ static void make_ready(stk_loader *l, task *t) {
 /* Has a task's bytes read. */
 static void send(stk_loader *l, task *t) {
     uint64_t size = stk_store_size(l->config.store, t->read.path);
-    t->expected = size > 0 ? (double)size : l->mean_bytes;
+    t->expected = (size > 0 ? (double)size : l->mean_bytes) +
+                  (stk_store_is_remote(l->config.store) ? REQUEST_BYTES : 0);
     l->coming_bytes += t->expected;
     atomic_fetch_add(&l->in_flight, 1);
     if (!stk_reader_submit(l->reader, &t->read)) {

@@ -121,19 +121,19 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
     }
     s->root = stk_mem_strndup(root, length);
     s->base = stk_mem_strndup(root, length);
-    s->name = full_name(s->root);
-    if (s->root == NULL || s->base == NULL || s->name == NULL) {
+    if (s->root == NULL || s->base == NULL) {
         return STK_FAIL_MEMORY(err, root);
     }
     *only = NULL;
-    if (stk_shards_is_tar_name(s->root) && !stk_path_is_dir(s->root)) {
+    if (stk_shards_is_tar_name(s->root) && root[length] == '\0') { /* "x.tar/" is a folder */
         size_t head = (size_t)(stk_path_base(s->root) - s->root);
         *only = s->root + head;
         stk_mem_free(s->base);
         s->base =
             head > 1 ? stk_mem_strndup(root, head - 1) : stk_mem_strdup(head == 1 ? "/" : ".");
     }
-    return s->base != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
+    s->name = full_name(s->base);
+    return s->base != NULL && s->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
 }
 
 /* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
@@ -286,9 +286,9 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
-        status = open_shards(s, only, lists, events, err);
+        status = open_cache(s, kept, events, err);
     }
-    status = status == STK_OK ? open_cache(s, kept, events, err) : status;
+    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;
@@ -507,24 +507,46 @@ const char *stk_store_text(const stk_store *s, const char *path) {
     return s->shards != NULL ? stk_shards_text(s->shards, path) : NULL;
 }
 
+/* A member is known by where it is in its tar, since that is known before how it is shown. */
+static stk_cache_key member_key(const stk_store *s, const char *object, const char *version,
+                                uint64_t offset, uint64_t size) {
+    char where[64];
+    snprintf(where, sizeof where, "%" PRIu64 "+%" PRIu64, offset, size);
+    const char *const parts[] = {s->name, object, version, where};
+    return stk_cache_key_make(parts, sizeof parts / sizeof *parts);
+}
+
 bool stk_store_key(const stk_store *s, const char *path, const char *version, stk_cache_key *key) {
     const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
     if (object == NULL && version == NULL) {
         return false;
     }
-    char size[24] = "";
-    char offset[24] = "";
     stk_extent extent;
+    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
+        *key = member_key(s, extent.object, object->version, extent.offset, extent.length);
+        return true;
+    }
+    char size[24] = "";
     if (object != NULL) {
         version = object->version;
         snprintf(size, sizeof size, "%" PRIu64, object->size);
     }
-    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
-        snprintf(offset, sizeof offset, "%" PRIu64, extent.offset);
-    }
-    const char *const parts[] = {s->name, path, version, size, offset};
+    const char *const parts[] = {s->name, path, version, size};
     *key = stk_cache_key_make(parts, sizeof parts / sizeof *parts);
     return true;
+}
+
+void stk_store_put_member(stk_store *s, const char *object, const char *version, uint64_t offset,
+                          const void *data, size_t size) {
+    if (s->cache != NULL && !s->keeps_made) {
+        stk_cache_put(s->cache, member_key(s, object, version, offset, size), data, size);
+    }
+}
+
+void stk_store_put_settle(stk_store *s) {
+    if (s->cache != NULL) {
+        stk_cache_flush(s->cache);
+    }
 }
 
 void stk_store_stats(const stk_store *s, stk_store_counters *counters) {

@@ -48,4 +48,12 @@ STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read, const stk_qu
 bool stk_store_key(const stk_store *store, const char *path, const char *version,
                    stk_cache_key *key);
 
+/*
+ * Puts a member of a tar into the cache, if there is one: for whoever has its bytes in hand anyway.
+ * What is put faster than it can be written is not kept, so settle now and then.
+ */
+void stk_store_put_member(stk_store *store, const char *object, const char *version,
+                          uint64_t offset, const void *data, size_t size);
+void stk_store_put_settle(stk_store *store);
+
 #endif

@@ -18,7 +18,7 @@ typedef struct small_rule {
     const char *request; /* how the first line begins: "GET /role " */
     int status;          /* 200; 0: hang up without a word */
     const char *body;    /* one that begins with "HTTP/" is the whole answer, head and all */
-    int times; /* how often this rule holds before a later one does; 0: always */
+    int times;           /* how often this rule holds before a later one does; 0: always */
 } small_rule;
 
 typedef struct small_server {
