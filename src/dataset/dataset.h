@@ -49,7 +49,7 @@ typedef struct stk_sample_list {
     size_t count;
 } stk_sample_list;
 
-typedef enum stk_layout { STK_LAYOUT_FOLDERS, STK_LAYOUT_KAGGLE } stk_layout;
+typedef enum stk_layout { STK_LAYOUT_FOLDERS, STK_LAYOUT_KAGGLE, STK_LAYOUT_WEBDATASET } stk_layout;
 
 typedef struct stk_dataset {
     stk_layout layout;

@@ -307,7 +307,9 @@ static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
                     dataset->root, dataset->classes[0],
                     dataset->layout == STK_LAYOUT_FOLDERS
                         ? ", or pass the folder that holds the class folders with --data"
-                        : ", or name another column with --label-column");
+                    : dataset->layout == STK_LAYOUT_KAGGLE
+                        ? ", or name another column with --label-column"
+                        : "");
 }
 
 stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
