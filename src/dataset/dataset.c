@@ -94,7 +94,8 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     if (status == STK_OK) {
         status = stk_store_open(&dataset->source, path, storage, listing->events, &cause);
         if (status != STK_OK) {
-            return STK_FAIL(err, status, "%s; check the path given with --data", cause.message);
+            return STK_FAIL(err, status, "%s%s", cause.message,
+                            status == STK_ERR_DATA ? "; check the path given with --data" : "");
         }
         dataset->root = stk_store_root(dataset->source);
     }

@@ -13,6 +13,7 @@ static const stk_image_decoder *const decoders[] = {
     &stk_image_jpeg,
     &stk_image_png,
     &stk_image_webp,
+    &stk_image_raw,
 };
 
 /* Formats that people have but Stoker does not read, so that the reason can name them. */

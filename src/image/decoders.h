@@ -51,6 +51,7 @@ typedef struct stk_image_decoder {
 extern const stk_image_decoder stk_image_jpeg;
 extern const stk_image_decoder stk_image_png;
 extern const stk_image_decoder stk_image_webp;
+extern const stk_image_decoder stk_image_raw;
 
 /* Hands the picture in the bytes to the receiver. */
 STK_CHECKED stk_status stk_image_receive(const uint8_t *bytes, size_t size,

@@ -15,6 +15,7 @@
 
 #include <stoker/status.h>
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "image/augment.h"
 
@@ -51,6 +52,14 @@ STK_CHECKED stk_status stk_image_encode_jpeg(const stk_image *image, int quality
 /* PNG bytes (freed with stk_mem_free), without loss. */
 STK_CHECKED stk_status stk_image_encode_png(const stk_image *image, uint8_t **bytes, size_t *size,
                                             stk_error *err);
+
+/*
+ * The picture as plain pixels with a small head, which is a format like any other here: what saves
+ * decoding a picture again and again.
+ */
+STK_CHECKED stk_status stk_image_encode_raw(const stk_image *image, stk_bytes *bytes,
+                                            stk_error *err);
+bool stk_image_is_raw(const uint8_t *bytes, size_t size);
 
 /* A part of a picture in pixels; corners may lie between pixels. */
 typedef struct stk_crop {

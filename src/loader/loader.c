@@ -225,6 +225,7 @@ void stk_loader_close(stk_loader *l) {
     for (int i = 0; l->workers != NULL && i < l->config.plan.most_workers; i++) {
         stk_workbench_free(l->workers[i].bench);
         stk_bytes_free(&l->workers[i].bytes);
+        stk_bytes_free(&l->workers[i].raw);
     }
     for (size_t i = 0; i < l->bad_count; i++) {
         stk_mem_free(l->bad[i].reason);

@@ -60,8 +60,15 @@ const stk_option_table stk_loader_option_table =
 /* Samples under way per worker, below which workers would wait for each other. */
 #define SAMPLES_PER_WORKER 8
 
-/* Reads take a quarter of the memory and no more than this; that is thousands of pictures. */
+/*
+ * Of the memory a quarter, and no more than this, is left to threads, their workspaces and
+ * connections; reads take another quarter at most, which may be thousands of pictures, and less
+ * where the least number of batches needs it.
+ */
+#define REST_SHARE 4
+#define MOST_REST_MEMORY ((uint64_t)24 << 20)
 #define READ_SHARE 4
+#define LEAST_READ_MEMORY ((uint64_t)1 << 20)
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
 #define MOST_READS 512
 
@@ -84,9 +91,14 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
     uint64_t cap = auto_memory ? memory / 8 : given->loader_memory;
     plan.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
+    uint64_t rest = clamp(cap / REST_SHARE, 0, MOST_REST_MEMORY);
+    uint64_t taken = rest + STK_LOADER_LEAST_SLOTS * plan.slot_bytes;
+    uint64_t left = cap > taken + LEAST_READ_MEMORY ? cap - taken : LEAST_READ_MEMORY;
     plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
+    plan.read_memory = plan.read_memory < left ? plan.read_memory : left;
     plan.picture_memory = auto_memory ? memory / PICTURE_SHARE : cap;
-    uint64_t allowed = cap > plan.read_memory ? (cap - plan.read_memory) / plan.slot_bytes : 0;
+    taken = rest + plan.read_memory;
+    uint64_t allowed = cap > taken ? (cap - taken) / plan.slot_bytes : 0;
     allowed = allowed > STK_LOADER_LEAST_SLOTS ? allowed : STK_LOADER_LEAST_SLOTS;
     uint64_t workers = (uint64_t)plan.workers;
     uint64_t wanted = auto_prefetch ? AUTO_SLOTS + SAMPLES_PER_WORKER * workers / batch

@@ -48,6 +48,7 @@ typedef struct worker {
     int index;
     stk_workbench *bench; /* owned */
     stk_bytes bytes;      /* owned: of a sample that takes a bad one's place */
+    stk_bytes raw;        /* owned: a picture decoded as a whole */
 } worker;
 
 typedef struct bad_sample {

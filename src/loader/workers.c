@@ -16,6 +16,9 @@
 #define KEEP_MEANS 2
 #define KEEP_BYTES ((size_t)64 << 10)
 
+/* What a request over the network takes besides the picture: a connection and its buffers. */
+#define REQUEST_BYTES 65536
+
 /* How much one read moves the estimate of their size. */
 #define SIZE_WEIGHT 0.05
 
@@ -150,7 +153,8 @@ static void make_ready(stk_loader *l, task *t) {
 /* Has a task's bytes read. */
 static void send(stk_loader *l, task *t) {
     uint64_t size = stk_store_size(l->config.store, t->read.path);
-    t->expected = size > 0 ? (double)size : l->mean_bytes;
+    t->expected = (size > 0 ? (double)size : l->mean_bytes) +
+                  (stk_store_is_remote(l->config.store) ? REQUEST_BYTES : 0);
     l->coming_bytes += t->expected;
     atomic_fetch_add(&l->in_flight, 1);
     if (!stk_reader_submit(l->reader, &t->read)) {
@@ -254,6 +258,38 @@ static stk_status remember_bad(stk_loader *l, size_t position, const char *reaso
 }
 
 /*
+ * Where decoded pictures are kept, every picture is first decoded as a whole, whether or not it can
+ * be kept, so that what comes out does not depend on what is in the cache. Larger ones never are.
+ */
+#define MOST_RAW_PIXELS (4 << 20)
+
+static stk_status decode_whole(worker *w, const task *t, bool is_own, const stk_bytes **bytes,
+                               stk_error *why) {
+    int width;
+    int height;
+    stk_image image = {0};
+    const stk_bytes *from = *bytes;
+    if (!stk_store_keeps_made(w->loader->config.store) ||
+        stk_image_is_raw(from->data, from->size)) {
+        return STK_OK;
+    }
+    stk_status status = stk_image_size(from->data, from->size, &width, &height, why);
+    if (status != STK_OK || (int64_t)width * height > MOST_RAW_PIXELS) {
+        return status;
+    }
+    status = stk_image_decode(from->data, from->size, &image, why);
+    status = status == STK_OK ? stk_image_encode_raw(&image, &w->raw, why) : status;
+    stk_image_free(&image);
+    if (status == STK_OK) {
+        *bytes = &w->raw;
+        if (is_own) {
+            stk_store_keep(w->loader->config.store, &t->read, w->raw.data, w->raw.size);
+        }
+    }
+    return status;
+}
+
+/*
  * Decodes the bytes of a sample into `out`; *good tells whether they were a picture. Memory running
  * out is not the picture's fault and an error, as is one bad picture too many.
  */
@@ -267,7 +303,9 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
                                    stk_sampler_global(l->sampler, place));
         int64_t start = stk_clock_ns();
         int64_t augment_ns = 0;
-        *good = stk_transform_apply(w->bench, &l->config.transform, bytes->data, bytes->size, rng,
+        bool is_own = bytes == &t->read.bytes;
+        *good = decode_whole(w, t, is_own, &bytes, why) == STK_OK &&
+                stk_transform_apply(w->bench, &l->config.transform, bytes->data, bytes->size, rng,
                                     out, &augment_ns, why) == STK_OK;
         atomic_fetch_add(&l->decode_ns, (uint64_t)(stk_clock_ns() - start - augment_ns));
         atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);

@@ -14,8 +14,19 @@
 
 void stk_cache_init(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes) {
     cache->kind = kind;
+    atomic_init(&cache->users, 1);
     cache->counters.most_bytes = most_bytes;
     pthread_mutex_init(&cache->lock, NULL);
+}
+
+void stk_cache_hold(stk_cache *cache) {
+    atomic_fetch_add(&cache->users, 1);
+}
+
+void stk_cache_let_go(stk_cache *cache) {
+    if (atomic_fetch_sub(&cache->users, 1) == 1) {
+        cache->kind->free(cache);
+    }
 }
 
 void stk_cache_end(stk_cache *cache) {
@@ -61,6 +72,7 @@ stk_status stk_cache_open(stk_cache **cache, const stk_cache_config *config, stk
 void stk_cache_close(stk_cache *cache) {
     if (cache != NULL) {
         cache->kind->close(cache);
+        stk_cache_let_go(cache);
     }
 }
 
@@ -104,6 +116,7 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes) {
     if (known) {
         read = *entry;
         cache->counters.hits++;
+        stk_cache_hold(cache);
     } else {
         count_miss(cache);
     }
@@ -111,17 +124,16 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes) {
     if (!known) {
         return false;
     }
-    if (!stk_bytes_reserve(bytes, (size_t)read.length + 1)) {
-        take_back(cache, &read, false);
-        return false;
+    bool room = stk_bytes_reserve(bytes, (size_t)read.length + 1);
+    bool right = room && cache->kind->fetch(cache, &read, bytes->data);
+    if (right) {
+        bytes->size = read.length;
+        bytes->data[read.length] = '\0';
+    } else {
+        take_back(cache, &read, room);
     }
-    if (!cache->kind->fetch(cache, &read, bytes->data)) {
-        take_back(cache, &read, true);
-        return false;
-    }
-    bytes->size = read.length;
-    bytes->data[read.length] = '\0';
-    return true;
+    stk_cache_let_go(cache);
+    return right;
 }
 
 void stk_cache_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size) {

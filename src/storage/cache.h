@@ -14,8 +14,9 @@
  * Paths and other names do not go into it, only keys. Files are made for their owner only.
  *
  * Memory: about 60 bytes per object that is in the cache (72 MB for 1.2 million), one descriptor
- * per pack, and what waits to be written. Threads: all calls are safe from many threads at once,
- * except open and close. A process that forks must not use the cache in the child.
+ * per pack, and what waits to be written. Threads: all calls are safe from many threads at once;
+ * none may begin once close has been called. A process that forks must not use the cache in the
+ * child.
  */
 #ifndef STK_STORAGE_CACHE_H
 #define STK_STORAGE_CACHE_H
@@ -71,7 +72,10 @@ stk_cache_key stk_cache_key_make(const char *const *parts, size_t count);
 STK_CHECKED stk_status stk_cache_open(stk_cache **cache, const stk_cache_config *config,
                                       stk_error *err);
 
-/* Writes what still waits, for some seconds at most, and frees the cache. NULL is fine. */
+/*
+ * Writes what still waits, for some seconds at most, and frees the cache. Reads may be under way,
+ * hanging with their disk perhaps: they go on, and the last one frees it. NULL is fine.
+ */
 void stk_cache_close(stk_cache *cache);
 
 /* Whether a read would probably succeed. Looks into memory only: never waits for a disk. */
@@ -85,8 +89,8 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes);
 
 /*
  * Adds an object; one that is there already stays. Never waits: the bytes are copied into a queue
- * that a thread writes to disk, and what does not fit into the queue is not cached this time. In
- * memory it is there at once.
+ * that a thread writes to disk, and only then are they there. What does not fit into the queue is
+ * not cached this time. In memory an object is there at once.
  */
 void stk_cache_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size);
 

@@ -183,7 +183,8 @@ bool stk_cache_disk_look(stk_cache_disk *disk) {
     return ok;
 }
 
-void stk_cache_disk_free(stk_cache_disk *disk) {
+static void free_folder(stk_cache *cache) {
+    stk_cache_disk *disk = stk_cache_disk_of(cache);
     for (size_t i = 0; i < disk->pack_count; i++) {
         stk_pack_close(&disk->packs[i]);
     }
@@ -197,7 +198,7 @@ void stk_cache_disk_free(stk_cache_disk *disk) {
     }
     pthread_cond_destroy(&disk->work);
     pthread_cond_destroy(&disk->done);
-    stk_cache_end(&disk->cache);
+    stk_cache_end(cache);
     stk_mem_free(disk->packs);
     stk_mem_free(disk->folder);
     stk_mem_free(disk);
@@ -290,7 +291,7 @@ static stk_status open_folder(stk_cache **cache, const stk_cache_config *config,
     pthread_condattr_destroy(&monotonic);
     stk_status status = set_up(disk, config, err);
     if (status != STK_OK) {
-        stk_cache_disk_free(disk);
+        stk_cache_let_go(&disk->cache);
         return status;
     }
     *cache = &disk->cache;
@@ -316,6 +317,7 @@ static bool fetch(stk_cache *cache, const stk_cache_entry *entry, uint8_t *bytes
 const stk_cache_kind stk_cache_on_disk = {
     .open = open_folder,
     .close = stk_cache_writer_close,
+    .free = free_folder,
     .fetch = fetch,
     .put = stk_cache_writer_put,
     .flush = stk_cache_writer_flush,

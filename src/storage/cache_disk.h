@@ -51,7 +51,6 @@ typedef struct stk_cache_disk {
     bool quit;             /* lock */
     int64_t quit_ns;       /* lock; when what waits is given up */
     bool ended;            /* lock; the writer is out of its loop */
-    bool abandoned;        /* lock; the writer frees the cache when it gets there */
 } stk_cache_disk;
 
 static inline stk_cache_disk *stk_cache_disk_of(stk_cache *cache) {
@@ -68,15 +67,13 @@ STK_CHECKED bool stk_cache_disk_look(stk_cache_disk *disk);
 /* Reads the entries of a pack that are not known yet; false without memory. */
 STK_CHECKED bool stk_cache_disk_load(stk_cache_disk *disk, stk_pack *pack);
 
-void stk_cache_disk_free(stk_cache_disk *disk);
-
 /* The queue and its thread; start returns 0 or the system's reason. */
 int stk_cache_writer_start(stk_cache_disk *disk);
 void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size);
 void stk_cache_writer_flush(stk_cache *cache);
 void stk_cache_writer_missed(stk_cache *cache);
 
-/* Ends the thread and frees the cache, or leaves that to a thread that hangs in a write. */
+/* Writes what waits and ends the thread, or leaves it alone when it hangs in a write. */
 void stk_cache_writer_close(stk_cache *cache);
 
 #endif

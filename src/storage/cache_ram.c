@@ -28,6 +28,10 @@ static void *block_of(const stk_cache_entry *entry) {
 }
 
 static void close_memory(stk_cache *cache) {
+    (void)cache;
+}
+
+static void free_memory(stk_cache *cache) {
     for (size_t i = 0; i < cache->table.count; i++) {
         stk_mem_free(block_of(stk_cache_table_at(&cache->table, i)));
     }
@@ -101,6 +105,7 @@ static void missed(stk_cache *cache) {
 const stk_cache_kind stk_cache_in_memory = {
     .open = open_memory,
     .close = close_memory,
+    .free = free_memory,
     .fetch = fetch,
     .put = put,
     .flush = flush,

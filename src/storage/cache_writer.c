@@ -212,9 +212,6 @@ static bool write_item(stk_cache_disk *disk, batch *b, const stk_cache_item *ite
 /* Appends the entries of what was written and makes it known. */
 static void finish(stk_cache_disk *disk, const batch *b) {
     stk_cache *cache = &disk->cache;
-    if (disk->own == NULL) {
-        return;
-    }
     if (b->count > 0 && !stk_pack_append_entries(disk->own, b->entries, b->count)) {
         end_failed(disk, strerror(errno));
         stk_pack_cut(disk->own, b->entries[0].at);
@@ -229,9 +226,12 @@ static void finish(stk_cache_disk *disk, const batch *b) {
         }
     }
     pthread_mutex_unlock(&cache->lock);
-    /* What a write that failed has left behind the last whole object is given back. */
-    if (has_ended(disk)) {
-        stk_pack_cut(disk->own, disk->own->data_bytes);
+}
+
+static void leave_pack(stk_cache_disk *disk) {
+    if (disk->own != NULL) {
+        stk_pack_release(disk->own);
+        disk->own = NULL;
     }
 }
 
@@ -242,8 +242,7 @@ static void write_batch(stk_cache_disk *disk, const stk_cache_item *items) {
     }
     /* All of a batch goes into one pack. */
     if (disk->own != NULL && !pack_has_room(disk, disk->own)) {
-        stk_pack_release(disk->own);
-        disk->own = NULL;
+        leave_pack(disk);
     }
     for (const stk_cache_item *item = items; item != NULL; item = item->next) {
         if (!write_item(disk, &b, item)) {
@@ -251,6 +250,11 @@ static void write_batch(stk_cache_disk *disk, const stk_cache_item *items) {
         }
     }
     finish(disk, &b);
+    if (has_ended(disk) && disk->own != NULL) {
+        /* What a failed write has left behind the last whole object goes; others may go on here. */
+        stk_pack_cut(disk->own, disk->own->data_bytes);
+        leave_pack(disk);
+    }
 }
 
 /* Under the lock: the first items of the queue as a list of their own; *bytes is what they cost. */
@@ -308,12 +312,9 @@ static void *work(void *argument) {
         }
     }
     disk->ended = true;
-    bool abandoned = disk->abandoned;
     pthread_cond_broadcast(&disk->done);
     pthread_mutex_unlock(&disk->cache.lock);
-    if (abandoned) {
-        stk_cache_disk_free(disk);
-    }
+    stk_cache_let_go(&disk->cache);
     return NULL;
 }
 
@@ -327,7 +328,11 @@ int stk_cache_writer_start(stk_cache_disk *disk) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     /* Where file sizes are limited, a write shall fail; the signal would end the process. */
     pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    stk_cache_hold(&disk->cache);
     int failed = pthread_create(&disk->thread, &attributes, work, disk);
+    if (failed != 0) {
+        stk_cache_let_go(&disk->cache);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return failed;
@@ -396,15 +401,12 @@ void stk_cache_writer_close(stk_cache *cache) {
     while (!disk->ended && stk_clock_ns() < end_ns) {
         (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
     }
-    /* A write that hangs with its disk must not hang the run: its thread frees the cache. */
-    disk->abandoned = !disk->ended;
-    bool abandoned = disk->abandoned;
-    pthread_t thread = disk->thread;
+    bool ended = disk->ended;
     pthread_mutex_unlock(&cache->lock);
-    if (abandoned) {
-        pthread_detach(thread);
-        return;
+    /* A write that hangs with its disk must not hang the run. */
+    if (ended) {
+        pthread_join(disk->thread, NULL);
+    } else {
+        pthread_detach(disk->thread);
     }
-    pthread_join(thread, NULL);
-    stk_cache_disk_free(disk);
 }

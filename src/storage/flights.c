@@ -149,7 +149,11 @@ static void blame(const stk_reader *r, const flight *f, stk_status status, const
 void stk_flights_tell(stk_reader *r, flight *f) {
     stk_read *read = f->read;
     read->ns = stk_clock_ns() - f->begun_ns;
-    if (f->is_new && f->has_key && read->error.status == STK_OK) {
+    bool fresh = f->is_new && f->has_key && read->error.status == STK_OK;
+    read->keep = fresh && r->store->keeps_made;
+    read->key[0] = f->key.high;
+    read->key[1] = f->key.low;
+    if (fresh && !r->store->keeps_made) {
         stk_cache_put(r->store->cache, f->key, read->bytes.data, read->bytes.size);
     }
     stk_mem_free(f);

@@ -12,7 +12,9 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -161,6 +163,14 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
     return 0;
 }
 
+/* Programs that are started meanwhile, to ask for credentials say, must not keep connections. */
+static int mark_socket(void *user, curl_socket_t fd, curlsocktype purpose) {
+    (void)user;
+    (void)purpose;
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return CURL_SOCKOPT_OK;
+}
+
 static int set_timer(CURLM *multi, long timeout_ms, void *user) {
     stk_http *h = user;
     (void)multi;
@@ -181,6 +191,7 @@ static bool prepare_handle(const stk_http *h, http_slot *slot) {
     SET(CURLOPT_HEADERDATA, slot);
     SET(CURLOPT_WRITEFUNCTION, take_body);
     SET(CURLOPT_WRITEDATA, slot);
+    SET(CURLOPT_SOCKOPTFUNCTION, mark_socket);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_NOPROGRESS, 1L);
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -448,6 +459,10 @@ static void work_once(stk_http *h) {
 
 static void *run(void *argument) {
     stk_http *h = argument;
+    sigset_t pipes; /* TLS libraries write to connections that are gone */
+    sigemptyset(&pipes);
+    sigaddset(&pipes, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipes, NULL);
     while (take_over(h)) {
         work_once(h);
     }

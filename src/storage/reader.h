@@ -26,6 +26,8 @@ typedef struct stk_read {
     stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
     bool lost;        /* with an error: nothing more can be had from this place */
     int64_t ns;       /* how long it took */
+    bool keep;        /* stk_store_keep may be given something to keep instead of the bytes */
+    uint64_t key[2];  /* for stk_store_keep */
 } stk_read;
 
 typedef struct stk_reader_config {
@@ -45,6 +47,12 @@ STK_CHECKED bool stk_reader_submit(stk_reader *reader, stk_read *read);
 
 /* Bytes are missing: places that use threads take up one more read at once. */
 void stk_reader_hurry(stk_reader *reader);
+
+/*
+ * Where the store keeps what its readers make of the bytes (--cache decoded): the next read of this
+ * object brings this instead. Nothing happens when read->keep is not set.
+ */
+void stk_store_keep(stk_store *store, const stk_read *read, const void *data, size_t size);
 
 /* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
 void stk_reader_cancel(stk_reader *reader);

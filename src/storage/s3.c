@@ -144,9 +144,9 @@ static void note_change(place *p, const stk_tree_object *object) {
 
 static stk_fetch_verdict fail_damaged(const get *g, stk_error *err, const char *what,
                                       uint64_t wanted) {
-    (void)(STK_FAIL(err, STK_ERR_STORAGE, "cannot read s3://%s/%s: %s (%zu bytes came of %llu)",
-                    g->place->bucket, stk_str_text(&g->key), what, g->bytes.size,
-                    (unsigned long long)wanted) != STK_OK);
+    (void)STK_FAIL(err, STK_ERR_STORAGE, "cannot read s3://%s/%s: %s (%zu bytes came of %llu)",
+                   g->place->bucket, stk_str_text(&g->key), what, g->bytes.size,
+                   (unsigned long long)wanted);
     return STK_FETCH_DAMAGED;
 }
 
@@ -212,6 +212,15 @@ static void release(get *g) {
     pthread_mutex_unlock(&g->place->lock);
 }
 
+/* As files are read; and what is empty has a block too. */
+static bool end_with_nul(stk_bytes *bytes) {
+    bool good = stk_bytes_reserve(bytes, bytes->size + 1);
+    if (good) {
+        bytes->data[bytes->size] = '\0';
+    }
+    return good;
+}
+
 static void got(stk_s3_call *call) {
     get *g = (get *)(void *)call;
     pthread_mutex_lock(&g->place->lock);
@@ -229,6 +238,9 @@ static void got(stk_s3_call *call) {
     }
     if (fetch->verdict != STK_FETCH_OK) {
         g->bytes.size = 0;
+    } else if (!end_with_nul(&g->bytes)) {
+        fetch->verdict = STK_FETCH_AGAIN;
+        (void)STK_FAIL_MEMORY(&fetch->error, stk_str_text(&g->key));
     }
     fetch->bytes = g->bytes;
     memset(&g->bytes, 0, sizeof g->bytes);

@@ -22,7 +22,7 @@
 #include "storage/s3_renew.h"
 
 /* Hundreds are enough for any latency; a store that serves more has other limits first. */
-#define MOST_CONNECTIONS 1024
+#define MOST_CONNECTIONS 512
 
 #define CONNECT_TIMEOUT_S 10.0
 

@@ -34,7 +34,9 @@ typedef struct stk_s3_credentials { /* starts zeroed; all text is owned */
 STK_CHECKED stk_status stk_s3_credentials_find(const stk_s3_settings *settings,
                                                stk_s3_credentials *credentials, stk_error *err);
 
-/* True when they should be found again before the next request: fewer than five minutes are left.
+/*
+ * True when they should be found again before the next request: five minutes or less are left. A
+ * service may hand out such ones, so that nobody should ask it again within a minute.
  */
 bool stk_s3_credentials_stale(const stk_s3_credentials *credentials, int64_t now_s);
 

@@ -43,14 +43,22 @@ static bool is_signed(const judging *j) {
     return j->question->credentials->key_id != NULL;
 }
 
+/* Whether words have a secret in them, of which the beginning is enough: they may be cut. */
+static bool has_secret(const char *words, const char *secret) {
+    char start[9];
+    if (secret == NULL || secret[0] == '\0') {
+        return false;
+    }
+    snprintf(start, sizeof start, "%.8s", secret);
+    return strstr(words, start) != NULL;
+}
+
 /* The store's own words, where they are harmless, or "". */
 static const char *said(const judging *j, char *buf, size_t size) {
     const stk_s3_credentials *c = j->question->credentials;
     const char *message = j->complaint.message;
-    bool tells = (c->key_id != NULL && strstr(message, c->key_id) != NULL) ||
-                 (c->secret != NULL && strstr(message, c->secret) != NULL) ||
-                 (c->token != NULL && strstr(message, c->token) != NULL) ||
-                 strstr(message, "ignature=") != NULL;
+    bool tells = has_secret(message, c->key_id) || has_secret(message, c->secret) ||
+                 has_secret(message, c->token) || strstr(message, "ignature=") != NULL;
     snprintf(buf, size, "%s%s", message[0] != '\0' && !tells ? ": " : "", tells ? "" : message);
     return buf;
 }
@@ -58,7 +66,7 @@ static const char *said(const judging *j, char *buf, size_t size) {
 static void give(judging *j, stk_fetch_verdict verdict, const char *cause) {
     stk_error_clear(&j->out->error);
     j->out->verdict = verdict;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_STORAGE, "%s: %s", j->what, cause) != STK_OK);
+    (void)STK_FAIL(&j->out->error, STK_ERR_STORAGE, "%s: %s", j->what, cause);
 }
 
 static void busy(judging *j) {
@@ -80,20 +88,21 @@ static void no_key(judging *j) {
     }
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_NEVER;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_STORAGE,
-                    "no object %s in bucket %s (404): it was deleted since the bucket was listed; "
-                    "--refresh lists again",
-                    q->key, q->bucket) != STK_OK);
+    (void)STK_FAIL(
+        &j->out->error, STK_ERR_STORAGE,
+        "no object %.700s in bucket %s (404): it was deleted since the bucket was listed; "
+        "--refresh lists again",
+        q->key, q->bucket);
 }
 
 static void no_bucket(judging *j) {
     const stk_s3_question *q = j->question;
     stk_error_clear(&j->out->error);
     j->out->verdict = STK_FETCH_LOST;
-    (void)(STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
-                    j->what, store_name(j), q->bucket,
-                    q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
-                                        : " and AWS_ENDPOINT_URL") != STK_OK);
+    (void)STK_FAIL(&j->out->error, STK_ERR_DATA, "%s: %s has no bucket %s; check its name%s",
+                   j->what, store_name(j), q->bucket,
+                   q->endpoint == NULL ? ", and AWS_ENDPOINT_URL if it is in another store"
+                                       : " and AWS_ENDPOINT_URL");
 }
 
 static void denied(judging *j) {
@@ -122,12 +131,13 @@ static void unauthorised(judging *j) {
 }
 
 static void bad_key_id(judging *j) {
-    char with[256];
     char cause[400];
-    snprintf(cause, sizeof cause,
-             "%s does not know the access key id that it was asked %s; check it, and "
-             "AWS_ENDPOINT_URL if it belongs to another store",
-             store_name(j), who(j, with, sizeof with));
+    const char *source = j->question->credentials->source;
+    snprintf(
+        cause, sizeof cause,
+        "%.100s does not know the access key id from %.100s; check it, and AWS_ENDPOINT_URL if "
+        "it belongs to another store",
+        store_name(j), source != NULL ? source : "nowhere");
     give(j, STK_FETCH_LOST, cause);
 }
 
@@ -299,7 +309,7 @@ static void judge_end(judging *j) {
         break;
     case STK_HTTP_NO_MEMORY:
         j->out->verdict = STK_FETCH_AGAIN;
-        (void)(STK_FAIL_MEMORY(&j->out->error, j->what) != STK_OK);
+        (void)STK_FAIL_MEMORY(&j->out->error, j->what);
         break;
     case STK_HTTP_CANCELLED:
         j->out->verdict = STK_FETCH_CANCELLED;

@@ -81,10 +81,11 @@ static stk_status write_all(stk_file_writer *writer, const stk_s3_manifest *mani
         stk_str_append(&piece, " ");
         append_escaped(&piece, object->path);
         stk_str_append(&piece, "\n");
-        if (piece.length >= PIECE_BYTES || i + 1 == tree->count) {
+        if (piece.length >= PIECE_BYTES) {
             status = flush(writer, &sum, &piece, err);
         }
     }
+    status = status == STK_OK ? flush(writer, &sum, &piece, err) : status;
     if (status == STK_OK) {
         uint8_t digest[STK_MD5_BYTES];
         char text[STK_MD5_TEXT];
@@ -175,8 +176,8 @@ static bool read_head(char **at, char *end, stk_s3_manifest *manifest, uint64_t 
     return true;
 }
 
-/* Where the last line begins, when it is the right one; else NULL. */
-static char *check_end(char *data, size_t size) {
+/* Where the last line begins, when it is the right one; else NULL. It also tells the objects. */
+static char *check_end(char *data, size_t size, uint64_t *count) {
     size_t start = size > 0 ? size - 1 : 0;
     while (start > 0 && data[start - 1] != '\n') {
         start--;
@@ -184,10 +185,9 @@ static char *check_end(char *data, size_t size) {
     char *line = data + start;
     char *at = line + 4;
     char *end = data + size;
-    uint64_t count;
     uint8_t digest[STK_MD5_BYTES];
     char text[STK_MD5_TEXT];
-    if (size - start < 4 || memcmp(line, "end ", 4) != 0 || !take_number(&at, end, &count) ||
+    if (size - start < 4 || memcmp(line, "end ", 4) != 0 || !take_number(&at, end, count) ||
         (size_t)(end - at) != STK_MD5_TEXT || end[-1] != '\n') {
         return NULL;
     }
@@ -198,9 +198,10 @@ static char *check_end(char *data, size_t size) {
 
 static bool read_all(char *data, size_t size, stk_s3_manifest *manifest, stk_tree *tree) {
     uint64_t count;
+    uint64_t count_again;
     char *at = data;
-    char *end = check_end(data, size);
-    if (end == NULL || !read_head(&at, end, manifest, &count)) {
+    char *end = check_end(data, size, &count_again);
+    if (end == NULL || !read_head(&at, end, manifest, &count) || count != count_again) {
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -253,11 +254,16 @@ bool stk_s3_manifest_load(const char *path, stk_s3_manifest *manifest, stk_tree 
     char *data = NULL;
     size_t size = 0;
     bool good = stk_file_read(path, MANIFEST_BYTES, &data, &size, NULL) == STK_OK &&
-                read_all(data, size, manifest, tree);
+                stk_s3_manifest_parse(data, size, manifest, tree);
+    stk_mem_free(data);
+    return good;
+}
+
+bool stk_s3_manifest_parse(char *data, size_t size, stk_s3_manifest *manifest, stk_tree *tree) {
+    bool good = read_all(data, size, manifest, tree);
     if (!good) {
         stk_tree_free(tree);
     }
-    stk_mem_free(data);
     return good;
 }
 

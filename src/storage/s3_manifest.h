@@ -36,4 +36,7 @@ STK_CHECKED stk_status stk_s3_manifest_save(const char *path, const stk_s3_manif
  */
 bool stk_s3_manifest_load(const char *path, stk_s3_manifest *manifest, stk_tree *tree);
 
+/* The same from the bytes of a file, with a byte of room behind them, which are changed. */
+bool stk_s3_manifest_parse(char *data, size_t size, stk_s3_manifest *manifest, stk_tree *tree);
+
 #endif

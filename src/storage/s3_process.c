@@ -27,8 +27,6 @@
 #define WORDS_MAX 64
 #define BLANKS " \t\r\n"
 
-extern char **environ;
-
 /* The words of a command, which point into one copy of its text. */
 typedef struct words {
     char *text;                /* owned */
@@ -213,7 +211,8 @@ static stk_status run(const words *command, int limit_s, const char *source, cha
 
 stk_status stk_s3_from_process(const char *command, const char *profile, int limit_s,
                                stk_s3_credentials *credentials, stk_error *err) {
-    words cut_up = {.text = stk_mem_raw(strlen(command) + 1, 1)};
+    size_t room = strlen(command) + 1;
+    words cut_up = {.text = stk_mem_new(room, 1)};
     char *source = stk_str_format("credential_process of the AWS profile '%s'", profile);
     char *buffer = stk_mem_new(STK_S3_ANSWER_MAX + 2, 1);
     size_t size = 0;
@@ -235,7 +234,10 @@ stk_status stk_s3_from_process(const char *command, const char *profile, int lim
     }
     stk_mem_free(buffer);
     stk_mem_free(source);
-    stk_mem_free_secret(cut_up.text);
+    if (cut_up.text != NULL) {
+        explicit_bzero(cut_up.text, room);
+    }
+    stk_mem_free(cut_up.text);
     return status;
 }
 

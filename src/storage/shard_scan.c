@@ -26,9 +26,10 @@ typedef struct scan {
     stk_tar_reader *reader;
     stk_shard_index *index;
     uint32_t shard;
-    bool ended;      /* there are no more bytes */
-    uint64_t end;    /* when ended: bytes that are known to be there */
-    bool has_labels; /* there are .cls members, which makes other texts needless */
+    bool ended;        /* there are no more bytes */
+    uint64_t end;      /* when ended: bytes that are known to be there */
+    char version[160]; /* of the tar, when it is far; "": what is read is not kept */
+    bool has_labels;   /* there are .cls members, which makes other texts needless */
     atomic_size_t *text_left;
 } scan;
 
@@ -65,6 +66,16 @@ static stk_status add_member(scan *s, const stk_tar_member *member, stk_error *e
     return stk_shard_index_add(s->index, &entry, err);
 }
 
+/* What was fetched from far away to find the headers is not to be fetched again. */
+static void keep_bytes(const scan *s, const stk_tar_member *member, uint64_t offset,
+                       const stk_bytes *bytes) {
+    if (s->version[0] != '\0' && !is_text(member->path) && member->offset >= offset &&
+        member->offset + member->size <= offset + bytes->size) {
+        stk_store_put_member(s->store, s->object, s->version, member->offset,
+                             bytes->data + (member->offset - offset), (size_t)member->size);
+    }
+}
+
 /* Takes all members out of some bytes of the tar. */
 static stk_status take(scan *s, uint64_t offset, const stk_bytes *bytes, stk_error *err) {
     stk_tar_found found = STK_TAR_MEMBER;
@@ -75,6 +86,7 @@ static stk_status take(scan *s, uint64_t offset, const stk_bytes *bytes, stk_err
             stk_tar_reader_next(s->reader, offset, bytes->data, bytes->size, &found, &member, err);
         if (status == STK_OK && found == STK_TAR_MEMBER && !is_hidden(member.path)) {
             status = add_member(s, &member, err);
+            keep_bytes(s, &member, offset, bytes);
         }
     }
     return status;
@@ -170,17 +182,22 @@ static stk_status take_part(scan *s, const part *one, stk_error *err) {
     }
     s->end = one->offset + one->bytes.size;
     s->ended = one->bytes.size < one->length;
-    return take(s, one->offset, &one->bytes, err);
+    stk_status status = take(s, one->offset, &one->bytes, err);
+    stk_store_put_settle(s->store);
+    return status;
 }
 
 static stk_status scan_far(scan *s, int at_a_time, stk_error *err) {
     stk_pool *pool = NULL;
+    stk_status status = stk_store_version(s->store, s->object, s->version, sizeof s->version, err);
     parts p = {.scan = s,
                .items = stk_mem_new((size_t)at_a_time, sizeof *p.items),
                .most = (size_t)at_a_time,
                .size = stk_store_size(s->store, s->object)};
-    stk_status status =
-        p.items != NULL ? stk_pool_new(&pool, at_a_time, err) : STK_FAIL_MEMORY(err, s->object);
+    if (status == STK_OK) {
+        status =
+            p.items != NULL ? stk_pool_new(&pool, at_a_time, err) : STK_FAIL_MEMORY(err, s->object);
+    }
     while (status == STK_OK && !s->ended) {
         choose_parts(&p, stk_tar_reader_at(s->reader));
         stk_pool_run(pool, p.count, read_part, &p);

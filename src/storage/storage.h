@@ -30,7 +30,7 @@
 #define STK_STORAGE_STOP_S 2
 
 typedef struct stk_storage_options {
-    const char *cache;     /* NULL: auto; "off", "ram", or a folder */
+    const char *cache;     /* NULL: auto; "off", "ram", "decoded", or a folder */
     uint64_t cache_size;   /* STK_AUTO_BYTES: what there is room for */
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
@@ -56,6 +56,9 @@ void stk_store_close(stk_store *store);
 
 /* The place as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);
+
+/* True where the cache holds what readers make of the bytes and hand to stk_store_keep. */
+bool stk_store_keeps_made(const stk_store *store);
 
 /* True where every read has a long way: listing again or reading twice is to be avoided. */
 bool stk_store_is_remote(const stk_store *store);

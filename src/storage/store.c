@@ -26,9 +26,11 @@ static const stk_option options[] = {
      .offset = FIELD(cache),
      .fallback = "auto",
      .may_be_auto = true,
-     .metavar = "DIR|ram|off",
-     .help = "where pictures are kept after the first read; auto is a folder of the user's cache "
-             "for data that is far away, and off for other data"},
+     .metavar = "DIR|ram|decoded|off",
+     .help =
+         "where pictures are kept after the first read: a folder, memory, or decoded in memory; "
+         "auto is a folder of the user's cache for data that is far away, and off for other "
+         "data"},
     {.name = "cache-size",
      .type = STK_OPTION_BYTES,
      .offset = FIELD(cache_size),
@@ -117,7 +119,8 @@ static char *full_name(const char *root) {
                                                          : stk_mem_strdup(root != NULL ? root : "");
 }
 
-static stk_status keep_root(stk_store *s, const char *root, stk_error *err) {
+/* Keeps the root, and what the source is opened on: of a tar the folder it is in. */
+static stk_status keep_root(stk_store *s, const char *root, const char **only, stk_error *err) {
     size_t length = strlen(root);
     const char *scheme = strstr(root, "://");
     size_t least = scheme != NULL ? (size_t)(scheme - root) + 3 : 1;
@@ -125,22 +128,27 @@ static stk_status keep_root(stk_store *s, const char *root, stk_error *err) {
         length--;
     }
     s->root = stk_mem_strndup(root, length);
-    s->name = full_name(s->root);
-    return s->root != NULL && s->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
-}
-
-/* The last part of a root that is called like a tar in a place, or NULL. */
-static const char *tar_name(const char *root) {
-    const char *address = strstr(root, "://");
-    const char *base = stk_path_base(root);
-    bool inside = address == NULL || base > address + 3;
-    return inside && stk_shards_is_tar_name(base) ? base : NULL;
+    s->base = stk_mem_strndup(root, length);
+    if (s->root == NULL || s->base == NULL) {
+        return STK_FAIL_MEMORY(err, root);
+    }
+    *only = NULL;
+    if (stk_shards_is_tar_name(s->root) && root[length] == '\0') { /* "x.tar/" is a folder */
+        size_t head = (size_t)(stk_path_base(s->root) - s->root);
+        *only = s->root + head;
+        stk_mem_free(s->base);
+        s->base =
+            head > 1 ? stk_mem_strndup(root, head - 1) : stk_mem_strdup(head == 1 ? "/" : ".");
+    }
+    s->name = full_name(s->base);
+    return s->base != NULL && s->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
 }
 
 /* The folder of what is kept between runs; NULL when there is nowhere to keep it. */
 static char *kept_folder(const stk_storage_options *given) {
     const char *cache = given->cache;
-    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram")) {
+    if (cache != NULL && !stk_str_equal(cache, "off") && !stk_str_equal(cache, "ram") &&
+        !stk_str_equal(cache, "decoded")) {
         return stk_mem_strdup(cache);
     }
     const char *xdg = getenv("XDG_CACHE_HOME");
@@ -250,49 +258,10 @@ static stk_status open_cache(stk_store *s, const char *kept, const stk_events *e
     if (stk_str_equal(wish, "off")) {
         return STK_OK;
     }
-    return stk_str_equal(wish, "ram") ? open_ram_cache(s, events, err)
-                                      : open_disk_cache(s, kept, true, events, err);
-}
-
-/* Opens the source's place on a part of the root. */
-static stk_status open_base(stk_store *s, size_t length, const char *lists,
-                            const stk_events *events, stk_error *err) {
-    char *base = length > 0 ? stk_mem_strndup(s->root, length) : stk_mem_strdup(".");
-    if (base == NULL) {
-        return STK_FAIL_MEMORY(err, s->root);
-    }
-    stk_mem_free(s->base);
-    s->base = base;
-    stk_status status = choose_source(s, err);
-    if (status == STK_OK) {
-        status = s->source->open(&s->place, base, &s->options, s->hands, lists, events, err);
-    }
-    s->tree = status == STK_OK && s->source->tree != NULL ? s->source->tree(s->place) : NULL;
-    return status;
-}
-
-/*
- * Opens the place: of a tar the folder it is in, and *only is its name. What is called like a tar
- * may be a folder all the same, and only the place can tell.
- */
-static stk_status open_place(stk_store *s, const char **only, const char *lists,
-                             const stk_events *events, stk_error *err) {
-    stk_dir_list list = {0};
-    size_t whole = strlen(s->root);
-    *only = tar_name(s->root);
-    if (*only == NULL) {
-        return open_base(s, whole, lists, events, err);
-    }
-    size_t head = (size_t)(*only - s->root);
-    stk_status status = open_base(s, head > 1 ? head - 1 : head, lists, events, err);
-    if (status == STK_OK && s->tree == NULL && stk_store_list(s, *only, &list, NULL) == STK_OK) {
-        *only = NULL;
-        s->first_place = s->place;
-        s->place = NULL;
-        status = open_base(s, whole, lists, events, err);
-    }
-    stk_dir_list_free(&list);
-    return status;
+    s->keeps_made = stk_str_equal(wish, "decoded");
+    return s->keeps_made || stk_str_equal(wish, "ram")
+               ? open_ram_cache(s, events, err)
+               : open_disk_cache(s, kept, true, events, err);
 }
 
 /* Finds out whether the place is one of shards. */
@@ -317,14 +286,20 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     const char *only = NULL;
     char *kept = kept_folder(&s->options);
     char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
-    stk_status status = keep_root(s, root, err);
+    stk_status status = keep_root(s, root, &only, err);
+    status = status == STK_OK ? choose_source(s, err) : status;
     status = status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status;
-    status = status == STK_OK ? open_place(s, &only, lists, events, err) : status;
-    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
-    status = status == STK_OK ? open_cache(s, kept, events, err) : status;
+    if (status == STK_OK) {
+        status = s->source->open(&s->place, s->base, &s->options, s->hands, lists, events, err);
+    }
+    if (status == STK_OK) {
+        s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+        status = open_cache(s, kept, events, err);
+    }
     if (status == STK_OK && s->cache != NULL) {
         status = stk_hands_open(&s->cache_hands, MOST_CACHE_THREADS, err);
     }
+    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;
@@ -372,7 +347,8 @@ stk_status stk_store_open_on(stk_store **out, const stk_storage_source *source, 
     }
     s->source = source;
     s->place = place;
-    stk_status status = keep_root(s, source->name, err);
+    const char *only = NULL;
+    stk_status status = keep_root(s, source->name, &only, err);
     return hand_out(out, s,
                     status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status);
 }
@@ -382,9 +358,6 @@ static void free_store(void *arg) {
     stk_store *s = arg;
     if (s->place != NULL) {
         s->source->close(s->place);
-    }
-    if (s->first_place != NULL) {
-        s->source->close(s->first_place);
     }
     stk_shards_close(s->shards);
     pthread_mutex_destroy(&s->lost_lock);
@@ -420,6 +393,17 @@ void stk_store_close(stk_store *s) {
 
 const char *stk_store_root(const stk_store *s) {
     return s->root;
+}
+
+bool stk_store_keeps_made(const stk_store *s) {
+    return s->keeps_made;
+}
+
+void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t size) {
+    if (read->keep && s->cache != NULL) {
+        stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
+                      size);
+    }
 }
 
 bool stk_store_is_remote(const stk_store *s) {
@@ -594,24 +578,46 @@ const char *stk_store_text(const stk_store *s, const char *path) {
     return s->shards != NULL ? stk_shards_text(s->shards, path) : NULL;
 }
 
+/* A member is known by where it is in its tar, since that is known before how it is shown. */
+static stk_cache_key member_key(const stk_store *s, const char *object, const char *version,
+                                uint64_t offset, uint64_t size) {
+    char where[64];
+    snprintf(where, sizeof where, "%" PRIu64 "+%" PRIu64, offset, size);
+    const char *const parts[] = {s->name, object, version, where};
+    return stk_cache_key_make(parts, sizeof parts / sizeof *parts);
+}
+
 bool stk_store_key(const stk_store *s, const char *path, const char *version, stk_cache_key *key) {
     const stk_tree_object *object = s->tree != NULL ? stk_tree_find(s->tree, path) : NULL;
     if (object == NULL && version == NULL) {
         return false;
     }
-    char size[24] = "";
-    char offset[24] = "";
     stk_extent extent;
+    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
+        *key = member_key(s, extent.object, object->version, extent.offset, extent.length);
+        return true;
+    }
+    char size[24] = "";
     if (object != NULL) {
         version = object->version;
         snprintf(size, sizeof size, "%" PRIu64, object->size);
     }
-    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
-        snprintf(offset, sizeof offset, "%" PRIu64, extent.offset);
-    }
-    const char *const parts[] = {s->name, path, version, size, offset};
+    const char *const parts[] = {s->name, path, version, size};
     *key = stk_cache_key_make(parts, sizeof parts / sizeof *parts);
     return true;
+}
+
+void stk_store_put_member(stk_store *s, const char *object, const char *version, uint64_t offset,
+                          const void *data, size_t size) {
+    if (s->cache != NULL && !s->keeps_made) {
+        stk_cache_put(s->cache, member_key(s, object, version, offset, size), data, size);
+    }
+}
+
+void stk_store_put_settle(stk_store *s) {
+    if (s->cache != NULL) {
+        stk_cache_flush(s->cache);
+    }
 }
 
 void stk_store_stats(const stk_store *s, stk_store_counters *counters) {

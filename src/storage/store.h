@@ -16,13 +16,13 @@ struct stk_store {
     char *name; /* owned: the root as no other place is called, for the keys of the cache */
     stk_storage_options options;
     const stk_storage_source *source;
-    void *place;       /* the source's */
-    void *first_place; /* one that was not the right one: threads may be stuck in it; or NULL */
-    stk_hands *hands;  /* for the source */
+    void *place;            /* the source's */
+    stk_hands *hands;       /* for the source */
     stk_hands *cache_hands; /* for the cache: who is stuck in the place does not hold it up */
     const stk_tree *tree;   /* of the shards or of the source, or NULL */
     stk_shards *shards;     /* owned, or NULL */
     stk_cache *cache;       /* owned, or NULL */
+    bool keeps_made;        /* the cache holds what readers made of the bytes */
     pthread_mutex_t lock;
     stk_reader *reader;        /* owned: for single reads; made when first needed; lock */
     pthread_mutex_t lost_lock; /* within those of readers */
@@ -63,5 +63,13 @@ STK_CHECKED bool stk_reader_ask(stk_reader *reader, stk_read *read, const stk_qu
  */
 bool stk_store_key(const stk_store *store, const char *path, const char *version,
                    stk_cache_key *key);
+
+/*
+ * Puts a member of a tar into the cache, if there is one: for whoever has its bytes in hand anyway.
+ * What is put faster than it can be written is not kept, so settle now and then.
+ */
+void stk_store_put_member(stk_store *store, const char *object, const char *version,
+                          uint64_t offset, const void *data, size_t size);
+void stk_store_put_settle(stk_store *store);
 
 #endif

@@ -225,12 +225,21 @@ static stk_status validate(trainer *t, bool *done, stk_error *err) {
     return status;
 }
 
+/* What storage has to say: a cache that is full, objects that have changed. */
+static void tell_notices(const trainer *t) {
+    char text[600];
+    while (stk_store_take_notice(stk_loader_store(t->loader), text, sizeof text)) {
+        stk_events_warning(t->config->events, "%s", text);
+    }
+}
+
 /* Validation, the epoch's figures, and the checkpoint. */
 static stk_status end_epoch(trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
     bool done;
     stk_loader_take_bad(t->loader, tell_bad, t);
+    tell_notices(t);
     tell_loader(t);
     t->result->wait_s += waited;
     stk_status status = validate(t, &done, err);
@@ -341,6 +350,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
             status = run_epoch(&t, err);
         } while (status == STK_OK && !is_finished(&t));
         stk_loader_take_bad(t.loader, tell_bad, &t);
+        tell_notices(&t);
     }
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val);

@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-extern char **environ;
-
 /* Unsets every AWS variable and makes HOME a fresh folder, which is returned. */
 static inline const char *aws_fresh_home(void) {
     static char home[256];

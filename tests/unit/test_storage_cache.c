@@ -17,6 +17,8 @@
 #define DATA "pack-0000.data"
 #define CANNOT_TRY 77
 
+#define PACK_BYTES ((uint64_t)2 << 30) /* where a pack of a small cache ends */
+
 static bool same_key(stk_cache_key a, stk_cache_key b) {
     return a.high == b.high && a.low == b.low;
 }
@@ -118,6 +120,33 @@ static void is_kept_for_its_owner(void) {
     REQUIRE(cache != NULL);
     CHECK_INT(count_objects(cache, 0, 60), 60);
     stk_cache_close(cache);
+}
+
+/* The data is made longer by nothing, which file systems do not store. */
+static void a_long_pack_is_followed_by_the_next(void) {
+    const char *folder = new_folder();
+    for (int run = 0; run < 2; run++) {
+        stk_cache *cache = open_cache(folder, 4 * PACK_BYTES);
+        REQUIRE(cache != NULL);
+        put_objects(cache, 0, 30 + (uint64_t)run * 70);
+        CHECK_INT(stats_of(cache).bytes, folder_bytes(folder));
+        stk_cache_close(cache);
+        if (run == 0) {
+            REQUIRE(truncate(in(folder, DATA), (off_t)(PACK_BYTES - 1)) == 0);
+        }
+    }
+    /* One batch was begun in the first pack, the next ones went into the second. */
+    uint64_t entries = file_size(in(folder, INDEX)) / ENTRY - 1;
+    CHECK(entries > 30 && entries < 100);
+    CHECK_INT(file_size(in(folder, "pack-0001.index")), HEAD + (100 - entries) * ENTRY);
+    CHECK(file_size(in(folder, DATA)) > PACK_BYTES);
+    stk_cache *cache = open_cache(folder, 4 * PACK_BYTES);
+    REQUIRE(cache != NULL);
+    CHECK_INT(count_objects(cache, 0, 100), 100);
+    put_objects(cache, 100, 110);
+    stk_cache_close(cache);
+    CHECK(!stk_path_is_file(in(folder, "pack-0002.index")));
+    CHECK_INT(file_size(in(folder, INDEX)) / ENTRY - 1, entries);
 }
 
 /* Closing writes what waits; nobody has to flush. */
@@ -676,6 +705,7 @@ static const check_test tests[] = {
     TEST(keys_never_change),
     TEST(puts_and_reads),
     TEST(is_kept_for_its_owner),
+    TEST(a_long_pack_is_followed_by_the_next),
     TEST(closing_writes_what_waits),
     TEST(the_queue_has_a_limit),
     TEST(a_damaged_object_is_put_again),

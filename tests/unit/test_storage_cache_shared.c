@@ -3,6 +3,7 @@
 #include "cache_objects.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -89,6 +90,26 @@ static void repairs_are_shared(void) {
     CHECK_INT(stats_of(a).damaged, 0);
     stk_cache_close(a);
     stk_bytes_free(&bytes);
+}
+
+/* An entry at the end that is not whole yet is looked at again, once another process finished it.
+ */
+static void entries_may_be_half_written(void) {
+    const char *folder = new_folder();
+    stk_cache *cache = open_cache(folder, MANY_BYTES);
+    REQUIRE(cache != NULL);
+    put_objects(cache, 1, 4);
+    stk_cache_close(cache);
+    const char *index = in(folder, "pack-0000.index");
+    uint64_t at = file_size(index) - 10;
+    REQUIRE(spoil(index, at));
+    cache = open_cache(folder, MANY_BYTES);
+    REQUIRE(cache != NULL);
+    CHECK_INT(count_objects(cache, 1, 4), 2);
+    REQUIRE(spoil(index, at)); /* the same change again undoes it */
+    CHECK(wait_for(cache, 3));
+    CHECK_INT(count_objects(cache, 1, 4), 3);
+    stk_cache_close(cache);
 }
 
 typedef struct fill {
@@ -315,6 +336,43 @@ static void threads_read_while_others_put(void) {
     check_threads(NULL);
 }
 
+#define LARGE_BYTES ((size_t)30 << 20)
+
+static void *read_large(void *argument) {
+    stk_bytes bytes = {0};
+    bool read = stk_cache_read(argument, key_of(1), &bytes);
+    if (!read || bytes.size != LARGE_BYTES || bytes.data[LARGE_BYTES - 1] != 7) {
+        atomic_fetch_add(&wrong, 1);
+    }
+    stk_bytes_free(&bytes);
+    return NULL;
+}
+
+/* A disk that hangs is not to be had for a test; a large object takes long enough. */
+static void closing_does_not_disturb_a_read(void) {
+    const char *folder = new_folder();
+    pthread_t reader;
+    uint8_t *large = stk_mem_new(LARGE_BYTES, 1);
+    stk_cache *cache = open_cache(folder, MANY_BYTES);
+    REQUIRE(large != NULL && cache != NULL);
+    memset(large, 7, LARGE_BYTES);
+    stk_cache_put(cache, key_of(1), large, LARGE_BYTES);
+    stk_mem_free(large);
+    stk_cache_close(cache);
+    atomic_store(&wrong, 0);
+    for (int i = 0; i < 5; i++) {
+        cache = open_cache(folder, MANY_BYTES);
+        REQUIRE(cache != NULL);
+        REQUIRE(pthread_create(&reader, NULL, read_large, cache) == 0);
+        while (stats_of(cache).hits == 0) {
+            sched_yield();
+        }
+        stk_cache_close(cache);
+        pthread_join(reader, NULL);
+    }
+    CHECK_INT(atomic_load(&wrong), 0);
+}
+
 static void put_number(uint8_t *bytes, uint64_t value) {
     for (int i = 0; i < 8; i++) {
         bytes[i] = (uint8_t)(value >> 8 * i);
@@ -367,8 +425,9 @@ static void a_large_index_is_read_quickly(void) {
 
 static const check_test tests[] = {
     TEST(two_caches_see_each_other),     TEST(repairs_are_shared),
-    TEST(processes_fill_together),       TEST(processes_share_one_limit),
-    TEST(kills_cost_nothing_but_misses), TEST(threads_read_while_others_put),
+    TEST(entries_may_be_half_written),   TEST(processes_fill_together),
+    TEST(processes_share_one_limit),     TEST(kills_cost_nothing_but_misses),
+    TEST(threads_read_while_others_put), TEST(closing_does_not_disturb_a_read),
     TEST(a_large_index_is_read_quickly),
 };
 

@@ -117,7 +117,8 @@ static void check_read(stk_store *store, const char *path, const char *expected)
     stk_error err = {0};
     if (stk_store_read(store, path, &bytes, &err) != STK_OK) {
         CHECK_FAIL("%s: %s", path, err.message);
-    } else if (bytes.size != strlen(expected) || memcmp(bytes.data, expected, bytes.size) != 0) {
+    } else if (bytes.size != strlen(expected) ||
+               (bytes.size > 0 && memcmp(bytes.data, expected, bytes.size) != 0)) {
         CHECK_FAIL("%s holds '%.*s', expected '%s'", path, (int)bytes.size, (char *)bytes.data,
                    expected);
     }
