@@ -316,6 +316,7 @@ static stk_store *new_store(const stk_storage_options *given) {
             s->options.read_timeout_s > 0 ? s->options.read_timeout_s : DEFAULT_TIMEOUT_S;
         pthread_mutex_init(&s->lock, NULL);
         pthread_mutex_init(&s->lost_lock, NULL);
+        stk_shunned_open(&s->shunned);
     }
     return s;
 }
@@ -360,6 +361,7 @@ static void free_store(void *arg) {
         s->source->close(s->place);
     }
     stk_shards_close(s->shards);
+    stk_shunned_close(&s->shunned);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
     stk_mem_free(s->root);
