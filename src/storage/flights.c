@@ -186,14 +186,24 @@ static void lose_silent_place(stk_reader *r, const stk_error *last) {
     lose_place(r, &why);
 }
 
+/* A read of an object, by somebody who wants it. */
+static bool is_plain(const stk_reader *r, const flight *f) {
+    return f->question.kind == STK_FETCH_BYTES && !f->question.whole_place && f->read != &r->probe;
+}
+
 /*
  * A flight is over without bytes; its read has the error. True when it has landed; a doubt stays
  * in the air.
  */
 static bool give_up(stk_reader *r, flight *f, bool silent) {
+    int64_t now = stk_clock_ns();
+    if (silent && is_plain(r, f)) {
+        stk_shunned_add(&r->store->shunned, f->read->path, f->read->error.message, now,
+                        r->patience.timeout_ns);
+    }
     if (silent && r->lost.status == STK_OK && f->read != &r->probe &&
         stk_patience_doubt(&r->patience, f->failed_ns)) {
-        f->doubt_ns = stk_clock_ns();
+        f->doubt_ns = now;
         if (stk_patience_is_lost(&r->patience)) {
             lose_silent_place(r, &f->read->error);
         }
@@ -426,7 +436,9 @@ void stk_flights_launch(stk_reader *r, flight *f) {
         r->first->prev = f;
     }
     r->first = f;
-    if (r->lost.status == STK_OK) {
+    f->ended = is_plain(r, f) &&
+               stk_shunned_has(&r->store->shunned, f->read->path, f->begun_ns, &f->read->error);
+    if (r->lost.status == STK_OK && !f->ended) {
         stk_flights_go_on(r, f, NULL);
     } else {
         stk_flights_stir(r);

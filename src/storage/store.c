@@ -297,10 +297,10 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
         status = open_cache(s, kept, events, err);
     }
-    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     if (status == STK_OK && s->cache != NULL) {
         status = stk_hands_open(&s->cache_hands, MOST_CACHE_THREADS, err);
     }
+    status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;
@@ -317,6 +317,7 @@ static stk_store *new_store(const stk_storage_options *given) {
             s->options.read_timeout_s > 0 ? s->options.read_timeout_s : DEFAULT_TIMEOUT_S;
         pthread_mutex_init(&s->lock, NULL);
         pthread_mutex_init(&s->lost_lock, NULL);
+        stk_shunned_open(&s->shunned);
     }
     return s;
 }
@@ -348,7 +349,7 @@ stk_status stk_store_open_on(stk_store **out, const stk_storage_source *source, 
     }
     s->source = source;
     s->place = place;
-    const char *only;
+    const char *only = NULL;
     stk_status status = keep_root(s, source->name, &only, err);
     return hand_out(out, s,
                     status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status);
@@ -361,6 +362,7 @@ static void free_store(void *arg) {
         s->source->close(s->place);
     }
     stk_shards_close(s->shards);
+    stk_shunned_close(&s->shunned);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
     stk_mem_free(s->root);

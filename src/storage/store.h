@@ -8,6 +8,7 @@
 #include "storage/cache.h"
 #include "storage/reader.h"
 #include "storage/shards.h"
+#include "storage/shunned.h"
 #include "storage/source.h"
 
 struct stk_store {
@@ -28,6 +29,7 @@ struct stk_store {
     pthread_mutex_t lost_lock; /* within those of readers */
     atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
     stk_error lost;            /* what it said; lost_lock; set before is_lost */
+    stk_shunned shunned;       /* objects that gave no answer lately */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };

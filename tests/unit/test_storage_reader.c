@@ -311,6 +311,22 @@ static void a_slow_answer_that_comes_is_waited_for(void) {
     close_desk(&d);
 }
 
+/* What gave no answer is left alone for twenty time-outs. */
+static void silent_objects_are_not_asked_for_in_every_epoch(void) {
+    desk d;
+    open_desk(&d, 0.1);
+    stk_read *read = submit(&d, "silent?h,h,o");
+    wait_for_all(&d);
+    expect_error(read, STK_ERR_STORAGE, "no answer within 0.1 s");
+    const stk_read *again = read_now(&d, "silent?h,h,o");
+    expect_error(again, STK_ERR_STORAGE, "no answer within 0.1 s");
+    CHECK_INT(scripted_seen(d.place, read->path).attempts, 2);
+    struct timespec rest = {.tv_sec = 2, .tv_nsec = 100 * SCRIPTED_MS};
+    nanosleep(&rest, NULL);
+    expect_bytes(read_now(&d, "silent?h,h,o"));
+    close_desk(&d);
+}
+
 /* Good reads, so that there are peers to compare with; each can be read once only. */
 static void read_peers(desk *d, int count) {
     static char paths[READS][24];
@@ -459,8 +475,9 @@ static void a_place_is_lost_by_single_reads_too(void) {
     stk_bytes bytes = {0};
     open_desk(&d, TIMEOUT_S);
     for (int i = 0; i < 4; i++) {
+        static const char *const paths[] = {"a?h", "b?h", "c?h", "d?h"};
         stk_error err = {0};
-        CHECK_INT(stk_store_read(d.store, "silent?h", &bytes, &err), STK_ERR_STORAGE);
+        CHECK_INT(stk_store_read(d.store, paths[i], &bytes, &err), STK_ERR_STORAGE);
         CHECK_CONTAINS(err.message, i < 3 ? "no answer within" : "nothing can be read from");
     }
     expect_lost(read_now(&d, "any"), "nothing can be read");
@@ -704,6 +721,7 @@ static const check_test tests[] = {
     TEST(nothing_is_not_an_answer),
     TEST(silence_is_timed_and_asked_again),
     TEST(silence_for_good_is_an_error),
+    TEST(silent_objects_are_not_asked_for_in_every_epoch),
     TEST(waiting_for_a_turn_ends_too),
     TEST(a_slow_answer_that_comes_is_waited_for),
     TEST(the_second_of_two_may_win),
