@@ -149,25 +149,35 @@ static stk_status find_foreign(void *user, const char *name, stk_error *err) {
     return STK_OK;
 }
 
-static bool has_file(const stk_stage_dest *dest, const char *name) {
+static stk_status has_file(const stk_stage_dest *dest, const char *name, bool *there,
+                           stk_error *err) {
     char *path = stk_stage_dest_file(dest, name);
-    bool there = path != NULL && stk_path_is_file(path);
+    if (path == NULL) {
+        return STK_FAIL_MEMORY(err, dest->path);
+    }
+    *there = stk_path_is_file(path);
     stk_mem_free(path);
-    return there;
+    return STK_OK;
 }
 
 /* Keeps hands off a folder, down to the lock, that was never a staging's. */
 static stk_status check_folder(const stk_stage_dest *dest, stk_error *err) {
     bool foreign = false;
+    bool begun = false;
+    bool done = false;
     if (stk_path_is_file(dest->path)) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot stage to %s: it is a file; name a folder",
                         dest->path);
     }
-    if (!stk_path_is_dir(dest->path) || has_file(dest, STK_STAGING_NAME) ||
-        has_file(dest, STK_STAGED_ABOUT)) {
+    if (!stk_path_is_dir(dest->path)) {
         return STK_OK;
     }
-    stk_status status = walk(dest, find_foreign, &foreign, err);
+    stk_status status = has_file(dest, STK_STAGING_NAME, &begun, err);
+    status = status == STK_OK ? has_file(dest, STK_STAGED_ABOUT, &done, err) : status;
+    if (status != STK_OK || begun || done) {
+        return status;
+    }
+    status = walk(dest, find_foreign, &foreign, err);
     if (status == STK_OK && foreign) {
         status = STK_FAIL(err, STK_ERR_USAGE,
                           "%s is not empty and holds no staging; name an empty or a new folder",
@@ -217,8 +227,10 @@ static stk_status read_about(const stk_stage_dest *dest, const char *name, bool 
     *about = NULL;
     *there = stk_path_is_file(path);
     stk_status status = *there ? stk_file_read(path, MOST_JSON_BYTES, &text, &size, err) : STK_OK;
-    if (text != NULL) {
-        (void)!stk_json_parse(text, size, about, NULL);
+    if (status == STK_OK && *there) {
+        stk_error why = {0};
+        status = stk_json_parse(text, size, about, &why);
+        status = status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
     }
     stk_mem_free(text);
     stk_mem_free(path);
@@ -363,11 +375,13 @@ stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_stage_plan *plan
     stk_json *done = NULL;
     bool is_begun = false;
     bool is_done = false;
+    bool has_index = false;
     *state = STK_DEST_OPEN;
     stk_status status = read_about(dest, STK_STAGING_NAME, &is_begun, &begun, err);
     status = status == STK_OK ? read_about(dest, STK_STAGED_ABOUT, &is_done, &done, err) : status;
+    status = status == STK_OK ? has_file(dest, STK_SHARD_INDEX_NAME, &has_index, err) : status;
     bool same = is_plan(is_begun ? begun : done, plan);
-    if (status == STK_OK && same && is_plan(done, plan) && has_file(dest, STK_SHARD_INDEX_NAME)) {
+    if (status == STK_OK && same && is_plan(done, plan) && has_index) {
         *state = STK_DEST_FINISHED;
     } else if (status == STK_OK && (is_begun || is_done) && !same && !overwrite) {
         status = refuse_other(dest, is_begun ? begun : done, staging_json, !is_begun, err);

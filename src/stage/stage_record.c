@@ -71,27 +71,31 @@ stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_stage_pla
 }
 
 /* Whether the tar is there and as long as the record says. */
-static bool tar_is_there(const stk_stage_dest *dest, const stk_stage_shard *shard,
-                         const stk_shard_index *index) {
+static stk_status find_tar(const stk_stage_dest *dest, const stk_stage_shard *shard,
+                           const stk_shard_index *index, bool *there, stk_error *err) {
     char name[STK_STAGE_NAME_SIZE];
     struct stat info;
     char *path = stk_stage_dest_file(dest, stk_stage_shard_name(shard, name));
-    bool there = path != NULL && index->shard_count == 1 &&
-                 stk_str_equal(index->shards[0].name, name) && stat(path, &info) == 0 &&
-                 S_ISREG(info.st_mode) && (uint64_t)info.st_size == index->shards[0].size;
+    if (path == NULL) {
+        return STK_FAIL_MEMORY(err, name);
+    }
+    *there = index->shard_count == 1 && stk_str_equal(index->shards[0].name, name) &&
+             stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+             (uint64_t)info.st_size == index->shards[0].size;
     stk_mem_free(path);
-    return there;
+    return STK_OK;
 }
 
-/* The bad pictures that the record names; false when it is not one of this plan and shard. */
+/* The bad pictures that the record names; *fits: it is one of this plan and shard. */
 static stk_status take_origin(const stk_stage_plan *plan, const stk_stage_shard *shard,
                               const stk_shard_index *index, stk_stage_bad_list *bad, bool *fits,
                               stk_error *err) {
     stk_json *origin = NULL;
-    stk_status status = STK_OK;
+    stk_error why = {0};
+    stk_status status = stk_json_parse(index->origin, strlen(index->origin), &origin, &why);
     *fits = false;
-    if (stk_json_parse(index->origin, strlen(index->origin), &origin, NULL) != STK_OK) {
-        return STK_OK;
+    if (status != STK_OK) {
+        return status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
     }
     const char *checksum = stk_json_string(stk_json_get(origin, "plan"));
     const stk_json *list = stk_json_get(origin, "bad");
@@ -129,7 +133,10 @@ stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_stage_pla
         there = status == STK_OK;
         status = status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
     }
-    if (status == STK_OK && there && tar_is_there(dest, shard, index)) {
+    if (status == STK_OK && there) {
+        status = find_tar(dest, shard, index, &there, err);
+    }
+    if (status == STK_OK && there) {
         status = take_origin(plan, shard, index, &found, finished, err);
     }
     for (size_t i = 0; status == STK_OK && *finished && i < found.count; i++) {

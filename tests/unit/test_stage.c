@@ -493,7 +493,10 @@ static void an_end_at_any_place_changes_nothing(void) {
             break;
         }
         ends++;
-        REQUIRE(status == STK_ERR_MEMORY && ends < 2000);
+        if (status != STK_ERR_MEMORY) {
+            CHECK_FAIL("it ended with: %s", error.message);
+        }
+        REQUIRE(ends < 2000);
     }
     CHECK(ends > 10);
     CHECK(kept >= 1);
