@@ -171,6 +171,40 @@ train beside r-beside
 expect_exit 0
 same r-beside r-folders
 
+it "trains on shards in S3 as on those beside it, and knows them the next time"
+"$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
+if grep -q 'no S3 support' s3-words; then
+    skip "built without S3"
+else
+    # The server ends with its input, which file descriptor 8 is.
+    mkfifo orders
+    "$(dirname "$STOKER")/tests/object_server" --root . --bucket shards=shards --bucket splits=splits \
+        --require-auth --until-eof <orders >address &
+    exec 8>orders
+    wait_for 10 grep -q listening address || fail "the server does not start"
+    export AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1
+    AWS_ENDPOINT_URL=$(sed 's/listening on //' address)
+    train s3://splits r-far --cache off
+    expect_exit 0
+    expect_out 'reading through 3 tars'
+    same r-far r-folders
+    train s3://splits r-far2 --cache off
+    expect_exit 0
+    expect_no_out 'reading through'
+    same r-far2 r-folders
+    train s3://splits/train.tar r-far3 --cache off
+    expect_exit 0
+    expect_no_out 'reading through'
+    train s3://shards r-far4 --cache cached
+    expect_exit 0
+    same r-far4 r-tested
+    head -c 30000 splits/train.tar >shorter && mv shorter splits/train.tar
+    train s3://splits r-far5 --cache off --refresh
+    expect_exit 3
+    expect_err 's3://splits/train\.tar is cut off'
+    exec 8>&-
+fi
+
 it "reads real photographs from a tar"
 photos=$ROOT/../shared/data/caltech101-128.tar
 if [ -f "$photos" ]; then
