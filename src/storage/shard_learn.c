@@ -17,7 +17,7 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "storage/shard_scan.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 /* Parts of tars that are read at a time: several tars, or parts of one. */
 #define AT_A_TIME 8

@@ -1,5 +1,5 @@
 /* store.c - opening a place: its source, its shards, its cache; and reading one object of it. */
-#include "storage/store.h"
+#include "storage/opened.h"
 
 #include <inttypes.h>
 #include <limits.h>
