@@ -389,7 +389,7 @@ static stk_status work(lister *l, stk_error *err) {
 static void close_lister(lister *l) {
     for (size_t i = 0; i < AT_ONCE; i++) {
         if (l->requests[i].task != NULL) {
-            stk_s3_client_cancel(l->listing->client, &l->requests[i].call);
+            stk_s3_client_cancel(&l->requests[i].call);
         }
     }
     while (l->under_way > 0) {
