@@ -327,7 +327,10 @@ stk_status stk_dir_make(const char *path, stk_error *err) {
 }
 
 static int compare_entries(const void *a, const void *b) {
-    return strcmp(((const stk_dir_entry *)a)->name, ((const stk_dir_entry *)b)->name);
+    const stk_dir_entry *x = a;
+    const stk_dir_entry *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (int)x->is_dir - (int)y->is_dir;
 }
 
 /* The kind that readdir tells, or stat's answer where it tells none or a link. */
@@ -340,37 +343,55 @@ static bool entry_is_dir(int folder_fd, const struct dirent *entry) {
            fstatat(folder_fd, entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
-stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
-    memset(list, 0, sizeof *list);
-    DIR *dir = opendir(path);
-    if (dir == NULL) {
-        return FAIL_SYSTEM(err, "list the folder", path);
-    }
+static stk_status fail_listing(const char *path, stk_error *err) {
+    int why = errno;
+    stk_status status = FAIL_SYSTEM(err, "list the folder", path);
+    errno = why;
+    return status;
+}
+
+/* Reads what is left of an open folder. */
+static stk_status read_entries(DIR *dir, const char *path, stk_dir_list *list,
+                               void (*each)(void *user), void *user, stk_error *err) {
     size_t capacity = 0;
-    stk_status status = STK_OK;
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(dir);
         if (entry == NULL) {
-            status = errno != 0 ? FAIL_SYSTEM(err, "list the folder", path) : STK_OK;
-            break;
+            return errno != 0 ? fail_listing(path, err) : STK_OK;
         }
-        if (entry->d_name[0] == '.') {
-            continue;
-        }
-        if (!stk_dir_list_add(list, &capacity, entry->d_name, strlen(entry->d_name),
+        if (entry->d_name[0] != '.' &&
+            !stk_dir_list_add(list, &capacity, entry->d_name, strlen(entry->d_name),
                               entry_is_dir(dirfd(dir), entry))) {
-            status = STK_FAIL_MEMORY(err, path);
-            break;
+            return STK_FAIL_MEMORY(err, path);
+        }
+        if (each != NULL) {
+            each(user);
         }
     }
+}
+
+stk_status stk_dir_read_watched(const char *path, stk_dir_list *list, void (*each)(void *user),
+                                void *user, stk_error *err) {
+    memset(list, 0, sizeof *list);
+    DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return fail_listing(path, err);
+    }
+    stk_status status = read_entries(dir, path, list, each, user, err);
+    int why = errno;
     closedir(dir);
     if (status != STK_OK) {
         stk_dir_list_free(list);
+        errno = why;
         return status;
     }
     stk_dir_list_sort(list);
     return STK_OK;
+}
+
+stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
+    return stk_dir_read_watched(path, list, NULL, NULL, err);
 }
 
 bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,

@@ -73,11 +73,15 @@ typedef struct stk_dir_entry {
 } stk_dir_entry;
 
 typedef struct stk_dir_list {
-    stk_dir_entry *entries; /* sorted by the bytes of the name; hidden ones left out */
+    stk_dir_entry *entries; /* by the bytes of the name, files first; hidden ones left out */
     size_t count;
 } stk_dir_list;
 
 STK_CHECKED stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err);
+
+/* The same where an entry may be long in coming: calls each(user) after every one. */
+STK_CHECKED stk_status stk_dir_read_watched(const char *path, stk_dir_list *list,
+                                            void (*each)(void *user), void *user, stk_error *err);
 
 /* For lists that come from elsewhere: adds an entry, whose name is copied; false without memory. */
 bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,

@@ -175,6 +175,12 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         snprintf(why, sizeof why, "no id in %s is the name of a picture", table);
         stk_events_decision(listing->events, "labels from class folders", why);
     }
+    bool samples;
+    stk_status status = stk_webdataset_exists(listing, &samples, err);
+    if (status != STK_OK || samples) {
+        listing->dataset->layout = STK_LAYOUT_WEBDATASET;
+        return status == STK_OK ? stk_webdataset_list(listing, err) : status;
+    }
     listing->dataset->layout = STK_LAYOUT_FOLDERS;
     return stk_folders_list(listing, err);
 }
@@ -245,8 +251,13 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
-        bool labels = stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
-                      stk_folders_exist(&listing);
+        bool labels = false;
+        status = stk_webdataset_exists(&listing, &labels, err);
+        labels = labels || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
+                 stk_folders_exist(&listing);
+        if (status != STK_OK) {
+            return end(&listing, status, dataset);
+        }
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
         if (status == STK_OK && listing.dataset->class_count > 0) {
             status = stk_listing_finish(&listing, err);

@@ -59,6 +59,7 @@ typedef struct stk_sample_list {
 typedef enum stk_layout {
     STK_LAYOUT_FOLDERS,
     STK_LAYOUT_KAGGLE,
+    STK_LAYOUT_WEBDATASET,
     STK_LAYOUT_STAGED /* what `stoker stage` wrote */
 } stk_layout;
 

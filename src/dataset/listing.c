@@ -318,7 +318,9 @@ static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
                     dataset->root, dataset->classes[0],
                     dataset->layout == STK_LAYOUT_FOLDERS
                         ? ", or pass the folder that holds the class folders with --data"
-                        : ", or name another column with --label-column");
+                    : dataset->layout == STK_LAYOUT_KAGGLE
+                        ? ", or name another column with --label-column"
+                        : "");
 }
 
 /* Rare classes only matter where a part of the training set has to validate. */

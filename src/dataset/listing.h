@@ -184,6 +184,11 @@ STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
 bool stk_folders_exist(const stk_listing *listing);
 
+/* Whether the place is one of shards in which labels stand beside pictures, as WebDataset has them.
+ */
+STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err);
+STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
+
 /* Which file of the folder holds labels; NULL when none has a usual name. */
 const char *stk_kaggle_table(const stk_listing *listing);
 

@@ -37,6 +37,7 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
     }
     return (stk_loader_config){.store = job->dataset->source,
                                .halt = {stk_clockwork_must_write, clock},
+                               .stop = job->clock.stop,
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
                                              .augment = job->choice.augment,

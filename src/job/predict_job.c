@@ -27,7 +27,7 @@
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
-    const stk_storage_options *storage;
+    stk_storage_options storage;      /* those of the options, with the run's stop */
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
@@ -131,7 +131,7 @@ static stk_dataset_options run_data(const predict_job *job) {
 
 static stk_status open_data(predict_job *job, stk_error *err) {
     if (job->given->data != NULL) {
-        return stk_dataset_open_images(&job->dataset, job->given, job->storage, &job->events, err);
+        return stk_dataset_open_images(&job->dataset, job->given, &job->storage, &job->events, err);
     }
     stk_dataset_options options = run_data(job);
     stk_error cause = {0};
@@ -140,10 +140,11 @@ static stk_status open_data(predict_job *job, stk_error *err) {
                         job->options->run);
     }
     stk_status status =
-        stk_dataset_open(&job->dataset, &options, job->storage, &job->events, &cause);
-    if (status != STK_OK && job->model_count > 0) {
+        stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
+    if (status != STK_OK && status != STK_ERR_STOPPED && job->model_count > 0) {
         /* The training pictures may be gone: the test pictures are enough for trained models. */
-        status = stk_dataset_open_images(&job->dataset, &options, job->storage, &job->events, NULL);
+        status =
+            stk_dataset_open_images(&job->dataset, &options, &job->storage, &job->events, NULL);
     }
     if (status != STK_OK) {
         return STK_FAIL(err, cause.status, "%s", cause.message);
@@ -330,11 +331,13 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     memset(outcome, 0, sizeof *outcome);
     predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
                        .given = stk_options_values(options, &stk_dataset_option_table),
-                       .storage = stk_options_values(options, &stk_storage_option_table),
+                       .storage = *(const stk_storage_options *)stk_options_values(
+                           options, &stk_storage_option_table),
                        .clock = {.budget_s = NAN}};
     job.events.bad_told = &job.bad_told;
     if (run != NULL) {
         job.clock.stop = run->stop;
+        job.storage.stop = run->stop;
         stk_events_add(&job.events, run->observer);
     }
     stk_locale locale = stk_locale_enter();

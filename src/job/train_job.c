@@ -174,7 +174,7 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
         }
     }
     stk_status status =
-        stk_dataset_open(&job->dataset, job->dataset_options, job->storage_options, &early, err);
+        stk_dataset_open(&job->dataset, job->dataset_options, &job->storage, &early, err);
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);
     }
@@ -366,7 +366,8 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
-    job->storage_options = stk_options_values(options, &stk_storage_option_table);
+    job->storage =
+        *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
@@ -380,6 +381,7 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->summary.status = "failed";
     if (run != NULL) {
         job->clock.stop = run->stop;
+        job->storage.stop = run->stop;
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }

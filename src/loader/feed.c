@@ -131,11 +131,14 @@ static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
                                    names[feed->split], data->data);
 }
 
-stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, stk_error *err) {
+stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given,
+                                 const stk_stop *stop, stk_error *err) {
     const stk_dataset_options *asked = stk_options_values(given, &stk_dataset_option_table);
-    const stk_storage_options *storage = stk_options_values(given, &stk_storage_option_table);
+    const stk_storage_options *far = stk_options_values(given, &stk_storage_option_table);
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     stk_dataset_options data = *asked;
+    stk_storage_options storage = *far;
+    storage.stop = stop;
     memset(f, 0, sizeof *f);
     if (data.data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "--data is missing: the folder of pictures to load");
@@ -145,8 +148,8 @@ stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given, 
         data.rare_class = STK_RARE_TRAIN; /* nothing is validated, so one picture is no problem */
     }
     stk_status status = feed->split == STK_FEED_ALL
-                            ? stk_dataset_open_any(&f->dataset, &data, storage, NULL, err)
-                            : stk_dataset_open(&f->dataset, &data, storage, NULL, err);
+                            ? stk_dataset_open_any(&f->dataset, &data, &storage, NULL, err)
+                            : stk_dataset_open(&f->dataset, &data, &storage, NULL, err);
     if (status == STK_OK) {
         status = choose(f, &data, feed, err);
     }
@@ -188,10 +191,15 @@ static stk_status check_request(const stk_feed_samples *samples, const stk_loade
 }
 
 stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
+    return stk_loader_open_stoppable(out, given, NULL, err);
+}
+
+stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const stk_stop *stop,
+                                     stk_error *err) {
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
     stk_feed_samples samples;
-    stk_status status = stk_feed_samples_open(&samples, given, err);
+    stk_status status = stk_feed_samples_open(&samples, given, stop, err);
     if (status != STK_OK) {
         return status;
     }
@@ -214,6 +222,7 @@ stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err)
                                               .crop_fraction = STK_FEED_CROP_FRACTION},
                                 .batch = batch,
                                 .plan = plan,
+                                .stop = stop,
                                 .seed = (uint64_t)feed->seed,
                                 .shuffle = feed->train,
                                 .drop_last = feed->train && feed->drop_last,

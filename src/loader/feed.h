@@ -2,6 +2,8 @@
 #ifndef STK_LOADER_FEED_H
 #define STK_LOADER_FEED_H
 
+#include <stoker/stop.h>
+
 #include "dataset/dataset.h"
 #include "image/augment.h"
 #include "options/options.h"
@@ -42,9 +44,12 @@ typedef struct stk_feed_samples {
     size_t count;                /* at least 1 */
 } stk_feed_samples;
 
-/* A folder that is neither of class folders nor Kaggle's gives every picture below it. */
+/*
+ * A folder that is neither of class folders nor Kaggle's gives every picture below it. `stop` is
+ * looked at while nothing comes, now and later; NULL is fine.
+ */
 STK_CHECKED stk_status stk_feed_samples_open(stk_feed_samples *samples, const stk_options *options,
-                                             stk_error *err);
+                                             const stk_stop *stop, stk_error *err);
 void stk_feed_samples_close(stk_feed_samples *samples);
 
 #endif

@@ -109,6 +109,7 @@ static void init_threads(stk_loader *l) {
     pthread_cond_init(&l->work, &attributes);
     pthread_cond_init(&l->parked, NULL);
     pthread_cond_init(&l->ready, &attributes);
+    pthread_cond_init(&l->extra, NULL);
     pthread_condattr_destroy(&attributes);
 }
 
@@ -198,6 +199,9 @@ static void stop_threads(stk_loader *l) {
     l->quit = true;
     pthread_cond_broadcast(&l->work);
     pthread_cond_broadcast(&l->parked);
+    if (l->reader != NULL) {
+        stk_reader_cancel(l->reader); /* a worker may wait for a read */
+    }
     pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->started; i++) {
         pthread_join(l->workers[i].thread, NULL);
@@ -224,12 +228,13 @@ void stk_loader_close(stk_loader *l) {
     }
     for (int i = 0; l->workers != NULL && i < l->config.plan.most_workers; i++) {
         stk_workbench_free(l->workers[i].bench);
-        stk_bytes_free(&l->workers[i].bytes);
+        stk_bytes_free(&l->workers[i].extra.read.bytes);
         stk_bytes_free(&l->workers[i].raw);
     }
     for (size_t i = 0; i < l->bad_count; i++) {
         stk_mem_free(l->bad[i].reason);
     }
+    pthread_cond_destroy(&l->extra);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->parked);
     pthread_cond_destroy(&l->work);
@@ -289,21 +294,44 @@ static bool holds_all_slots(const stk_loader *l) {
     return true;
 }
 
-/* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
-static bool wait_for_change(stk_loader *l) {
+/* What a consumer that waits has seen of the loader's progress. */
+typedef struct progress {
+    uint64_t images;
+    uint64_t read_bytes;
+    int64_t since_ns; /* when that was new */
+} progress;
+
+/*
+ * Whether somebody wants to stop waiting. Who has asked to stop, but not at once, waits for what is
+ * being made, not for what does not come.
+ */
+static bool must_halt(const stk_loader *l, progress *seen) {
     const stk_halt *halt = &l->config.halt;
-    if (halt->asked == NULL) {
+    progress now = {.images = atomic_load(&l->images),
+                    .read_bytes = atomic_load(&l->read_bytes),
+                    .since_ns = stk_clock_ns()};
+    if (now.images != seen->images || now.read_bytes != seen->read_bytes || seen->since_ns == 0) {
+        *seen = now;
+    }
+    bool stuck = (double)(now.since_ns - seen->since_ns) * 1e-9 > STK_STORAGE_STOP_S;
+    return (halt->asked != NULL && halt->asked(halt->user)) ||
+           (stuck && stk_stop_asked(l->config.stop) != STK_STOP_NONE);
+}
+
+/* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
+static bool wait_for_change(stk_loader *l, progress *seen) {
+    if (l->config.halt.asked == NULL && l->config.stop == NULL) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
     int64_t end = stk_clock_ns() + HALT_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    return pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT ||
-           !halt->asked(halt->user);
+    return pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT || !must_halt(l, seen);
 }
 
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
 static slot *wait_for_batch(stk_loader *l, bool *halted) {
+    progress seen = {0};
     for (;;) {
         slot *s = l->ring[l->next_batch % (uint64_t)l->config.plan.most_slots];
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
@@ -312,7 +340,7 @@ static slot *wait_for_batch(stk_loader *l, bool *halted) {
         if (l->failure.status != STK_OK || holds_all_slots(l) || *halted) {
             return NULL;
         }
-        *halted = !wait_for_change(l);
+        *halted = !wait_for_change(l, &seen);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <stoker/loader.h>
+#include <stoker/stop.h>
 
 #include "dataset/dataset.h"
 #include "image/image.h"
@@ -81,7 +82,8 @@ typedef struct stk_loader_config {
     size_t batch;
     stk_loader_plan plan; /* a plan of zeros: one worker, two slots */
     stk_loader_memory memory;
-    stk_halt halt; /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
+    stk_halt halt;        /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
+    const stk_stop *stop; /* the same once it was asked for and nothing comes; borrowed, or NULL */
     uint64_t seed;
     bool shuffle;
     bool drop_last;        /* leave out the last batch of an epoch when it is not full */
@@ -94,6 +96,10 @@ typedef struct stk_loader_config {
     const double *weights; /* (count), for the call only; weighted sampling */
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */
 } stk_loader_config;
+
+/* stk_loader_open for those who may be asked to stop: looked at while nothing comes; or NULL. */
+STK_CHECKED stk_status stk_loader_open_stoppable(stk_loader **loader, stk_options *options,
+                                                 const stk_stop *stop, stk_error *err);
 
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
 STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,

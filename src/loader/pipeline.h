@@ -39,6 +39,8 @@ typedef struct task {
     size_t place;      /* in the batch */
     size_t position;   /* of the sample in the loader's list */
     double expected;   /* bytes, while it is being read; lock */
+    bool is_extra;     /* a worker's own, for a sample that takes a bad one's place */
+    bool is_read;      /* of such: its read has ended; lock */
     struct task *next; /* in the list it is in; lock */
 } task;
 
@@ -47,7 +49,7 @@ typedef struct worker {
     pthread_t thread;
     int index;
     stk_workbench *bench; /* owned */
-    stk_bytes bytes;      /* owned: of a sample that takes a bad one's place */
+    task extra;           /* a sample that takes a bad one's place */
     stk_bytes raw;        /* owned: a picture decoded as a whole */
 } worker;
 
@@ -68,6 +70,7 @@ struct stk_loader {
     pthread_cond_t work;   /* for workers: a task is ready, or the loader ends */
     pthread_cond_t parked; /* for workers that are not wanted now */
     pthread_cond_t ready;  /* for the consumer and for seek */
+    pthread_cond_t extra;  /* for workers that wait for a sample of their own */
     bool quit;             /* lock */
     bool paused;           /* nothing is issued or taken: seek is at work; lock */
     stk_error failure;     /* what ended the loader; lock */

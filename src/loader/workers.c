@@ -196,23 +196,15 @@ void stk_workers_issue(stk_loader *l) {
     }
 }
 
-void stk_workers_read_done(void *user, stk_read *read) {
-    stk_loader *l = user;
-    task *t = (task *)(void *)read;
-    atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
-    pthread_mutex_lock(&l->lock);
+/* A task's bytes have come, or never will; under the lock. */
+static void take_in(stk_loader *l, task *t) {
+    const stk_read *read = &t->read;
     atomic_fetch_sub(&l->in_flight, 1);
     l->coming_bytes -= t->expected;
     bool first = !(l->mean_bytes > 0);
     if (read->error.status == STK_OK) {
         double size = (double)read->bytes.size + 1;
-        atomic_fetch_add(&l->read_bytes, read->bytes.size);
         l->mean_bytes += (l->mean_bytes > 0 ? SIZE_WEIGHT : 1) * (size - l->mean_bytes);
-    } else {
-        read->bytes.size = 0;
-    }
-    if (read->lost) {
-        stk_loader_fail(l, &read->error);
     }
     if (l->paused || read->error.status == STK_ERR_STOPPED) {
         stk_workers_drop(l, t);
@@ -221,6 +213,27 @@ void stk_workers_read_done(void *user, stk_read *read) {
     }
     if (first) {
         stk_workers_issue(l);
+    }
+}
+
+void stk_workers_read_done(void *user, stk_read *read) {
+    stk_loader *l = user;
+    task *t = (task *)(void *)read;
+    atomic_fetch_add(&l->read_ns, (uint64_t)read->ns);
+    if (read->error.status == STK_OK) {
+        atomic_fetch_add(&l->read_bytes, read->bytes.size);
+    } else {
+        read->bytes.size = 0;
+    }
+    pthread_mutex_lock(&l->lock);
+    if (read->lost) {
+        stk_loader_fail(l, &read->error);
+    }
+    if (t->is_extra) {
+        t->is_read = true;
+        pthread_cond_broadcast(&l->extra);
+    } else {
+        take_in(l, t);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -320,21 +333,31 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
     return remember_bad(l, position, why->message, err);
 }
 
-/* Reads a sample that takes the place of a bad one. Only bad samples make workers read. */
-static void read_substitute(worker *w, const char *path, stk_error *why) {
+/*
+ * Reads a sample that takes the place of a bad one into the worker's own task. Only bad samples
+ * make workers wait for reads, and no longer than the loader is wanted.
+ */
+static stk_status read_substitute(worker *w, const char *path, stk_error *err) {
     stk_loader *l = w->loader;
-    int64_t start = stk_clock_ns();
-    if (stk_store_read(l->config.store, path, &w->bytes, why) == STK_OK) {
-        atomic_fetch_add(&l->read_bytes, w->bytes.size);
-    }
-    atomic_fetch_add(&l->read_ns, (uint64_t)(stk_clock_ns() - start));
-}
-
-static bool is_ending(stk_loader *l) {
+    stk_read *read = &w->extra.read;
+    stk_status status = STK_OK;
     pthread_mutex_lock(&l->lock);
-    bool ending = l->quit || l->failure.status != STK_OK;
+    w->extra.is_extra = true;
+    w->extra.is_read = false;
+    read->path = path;
+    if (l->quit || l->paused || l->failure.status != STK_OK) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "the loader was closed");
+    } else if (!stk_reader_submit(l->reader, read)) {
+        status = STK_FAIL_MEMORY(err, path);
+    }
+    while (status == STK_OK && !w->extra.is_read) {
+        pthread_cond_wait(&l->extra, &l->lock);
+    }
     pthread_mutex_unlock(&l->lock);
-    return ending;
+    if (status == STK_OK && (read->lost || read->error.status == STK_ERR_STOPPED)) {
+        status = STK_FAIL(err, read->error.status, "%s", read->error.message);
+    }
+    return status;
 }
 
 /*
@@ -346,26 +369,24 @@ static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
     uint8_t *out = s->images + t->place * l->image_bytes;
     size_t first = s->batch.index * l->config.batch + t->place;
     size_t tries = l->config.replace_bad ? l->places : 1;
+    const stk_read *read = &t->read;
     bool good = false;
     for (size_t i = 0; i < tries && !good; i++) {
         size_t position = i == 0
                               ? t->position
                               : stk_sampler_at(l->sampler, s->batch.epoch, (first + i) % l->places);
         const stk_sample *sample = stk_loader_sample(l, position);
-        stk_error why = i == 0 ? t->read.error : (stk_error){0};
         s->labels[t->place] = sample->label;
         s->samples[t->place] = (size_t)(sample - l->config.samples);
         if (sample->path == NULL) {
             continue;
         }
-        if (i > 0 && is_ending(l)) {
-            return STK_FAIL(err, STK_ERR_STOPPED, "the loader was closed");
+        stk_status status = i > 0 ? read_substitute(w, sample->path, err) : STK_OK;
+        read = i > 0 ? &w->extra.read : read;
+        if (status == STK_OK) {
+            stk_error why = read->error;
+            status = decode(w, t, position, &read->bytes, &why, out, &good, err);
         }
-        if (i > 0) {
-            read_substitute(w, sample->path, &why);
-        }
-        stk_status status =
-            decode(w, t, position, i == 0 ? &t->read.bytes : &w->bytes, &why, out, &good, err);
         if (status != STK_OK) {
             return status;
         }
@@ -423,12 +444,14 @@ static void wait_for_task(stk_loader *l) {
 }
 
 static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, const stk_error *err) {
-    if (status != STK_OK) { /* the batch stays incomplete: nobody must get it */
-        stk_loader_fail(l, err);
-    } else if (--s->missing == 0 && !l->paused) {
+    /* Without its sample a batch stays incomplete: nobody must get it. */
+    if (status == STK_OK && --s->missing == 0 && !l->paused) {
         s->state = SLOT_READY;
         atomic_fetch_add(&l->batches_ready, 1);
         pthread_cond_broadcast(&l->ready);
+    }
+    if (status != STK_OK && status != STK_ERR_STOPPED) {
+        stk_loader_fail(l, err);
     }
     stk_workers_drop(l, t);
     /* Not for every task: handing over several at a time wakes fewer threads. */
@@ -457,7 +480,7 @@ static void *work(void *argument) {
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);
         pthread_mutex_lock(&l->lock);
-        trim(l, &w->bytes);
+        trim(l, &w->extra.read.bytes);
         finish_task(l, t, s, status, &err);
     }
     pthread_mutex_unlock(&l->lock);

@@ -7,19 +7,28 @@
  */
 #include "probe/decode_probe.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "image/image.h"
-#include "storage/storage.h"
+#include "storage/reader.h"
 
 /* More files would show the same, and their memory must be had beside the loader's. */
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
 #define MAX_PIXELS ((int64_t)32 * 1024 * 1024)
+
+/* Files that are read at a time, and how long it takes until it seems slow. */
+#define READS 32
+#define PATIENCE_NS 2000000
+#define NS_PER_S 1000000000
 
 typedef struct file {
     stk_bytes bytes; /* owned */
@@ -94,26 +103,90 @@ static bool is_usual(const stk_bytes *bytes, stk_error *why) {
     return true;
 }
 
-static stk_status read_files(stk_decode_probe *probe, stk_store *store, const char *const *paths,
-                             size_t count, stk_error *err) {
-    stk_error why = {0};
-    size_t total = 0;
-    for (size_t i = 0; i < count && total < MAX_BYTES; i++) {
-        file *f = &probe->files[probe->count];
-        stk_error_clear(&why);
-        if (stk_store_read(store, paths[i], &f->bytes, &why) == STK_OK &&
-            is_usual(&f->bytes, &why)) {
-            total += f->bytes.size;
-            probe->count++;
-        } else if (why.status == STK_ERR_MEMORY) {
-            return STK_FAIL(err, why.status, "%s", why.message);
+/* Files that are being read, many at a time since they may be far away. */
+typedef struct gathering {
+    stk_decode_probe *probe;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    size_t under_way; /* lock, as the next two */
+    size_t bytes;     /* that were kept */
+    stk_error why;    /* the last reason why a file was not */
+} gathering;
+
+static void keep_file(void *user, stk_read *read) {
+    gathering *g = user;
+    pthread_mutex_lock(&g->lock);
+    if (read->error.status == STK_OK && is_usual(&read->bytes, &read->error)) {
+        g->bytes += read->bytes.size;
+        g->probe->files[g->probe->count++].bytes = read->bytes;
+        memset(&read->bytes, 0, sizeof read->bytes);
+    } else {
+        g->why = read->error;
+    }
+    stk_bytes_free(&read->bytes);
+    g->under_way--;
+    pthread_cond_signal(&g->done);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Under the lock: waits until no more than `most` files are being read. */
+static void wait_for_files(gathering *g, stk_reader *reader, size_t most) {
+    while (g->under_way > most) {
+        int64_t end = stk_clock_ns() + PATIENCE_NS;
+        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+        if (pthread_cond_timedwait(&g->done, &g->lock, &at) == ETIMEDOUT) {
+            stk_reader_hurry(reader);
         }
     }
-    return probe->count > 0 ? STK_OK
-                            : STK_FAIL(err, STK_ERR_DATA,
-                                       "none of the pictures that the loader showed can be read "
-                                       "again; the last reason: %s",
-                                       why.message);
+}
+
+static void gather(gathering *g, stk_reader *reader, stk_read *reads, const char *const *paths,
+                   size_t count) {
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < count && g->bytes < MAX_BYTES; i++) {
+        wait_for_files(g, reader, READS - 1);
+        reads[i].path = paths[i];
+        if (!stk_reader_submit(reader, &reads[i])) {
+            (void)STK_FAIL_MEMORY(&g->why, paths[i]);
+            break;
+        }
+        g->under_way++;
+    }
+    wait_for_files(g, reader, 0);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static stk_status read_files(stk_decode_probe *probe, stk_store *store, const char *const *paths,
+                             size_t count, stk_error *err) {
+    gathering g = {.probe = probe};
+    stk_reader *reader = NULL;
+    stk_reader_config config = {.store = store, .done = keep_file, .user = &g};
+    stk_read *reads = stk_mem_new(count, sizeof *reads);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&g.lock, NULL);
+    pthread_cond_init(&g.done, &attributes);
+    pthread_condattr_destroy(&attributes);
+    stk_status status = reads != NULL ? stk_reader_open(&reader, &config, err)
+                                      : STK_FAIL_MEMORY(err, "pictures to decode");
+    if (status == STK_OK) {
+        gather(&g, reader, reads, paths, count);
+    }
+    stk_reader_close(reader);
+    pthread_cond_destroy(&g.done);
+    pthread_mutex_destroy(&g.lock);
+    stk_mem_free(reads);
+    if (status == STK_OK && g.why.status == STK_ERR_MEMORY) {
+        status = STK_FAIL(err, g.why.status, "%s", g.why.message);
+    }
+    if (status == STK_OK && probe->count == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "none of the pictures that the loader showed can be read again; the last "
+                          "reason: %s",
+                          g.why.message);
+    }
+    return status;
 }
 
 stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const char *const *paths,

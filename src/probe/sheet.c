@@ -128,7 +128,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image 
         .training = {.size = side, .train = true, .augment = stk_feed_augment(options)},
         .seed = (uint64_t)feed->seed,
         .sheet = &drawn};
-    stk_status status = stk_feed_samples_open(&m.samples, options, err);
+    stk_status status = stk_feed_samples_open(&m.samples, options, stop, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
         status = stk_workbench_new(&m.bench, NULL, err);

@@ -3,7 +3,7 @@
  *
  * A read of a mount whose server is gone cannot be stopped; all that can be done is to stop waiting
  * for it. So a job has its own copy of everything it needs: when it is cancelled its fetch is done
- * at once, and the thread, should it ever return, drops what it brought and ends.
+ * at once, and the thread, should it ever return, drops what it brought. Until then it is a stray.
  *
  * There are as few threads as will do: one, and one more whenever stk_hands_hurry() says that
  * bytes are missing while jobs wait, so that their number follows latency times rate and not the
@@ -27,7 +27,7 @@ typedef struct stk_job {
     uint64_t length;
     uint64_t extra[2]; /* as given to stk_hands_begin */
     stk_bytes bytes;
-    stk_error error;
+    stk_error error; /* set where the verdict is neither OK nor CANCELLED */
 } stk_job;
 
 /* Does the work and returns the verdict (stk_fetch_verdict). */
@@ -36,8 +36,9 @@ typedef int stk_hands_work(void *place, stk_job *job);
 STK_CHECKED stk_status stk_hands_open(stk_hands **hands, int most_threads, stk_error *err);
 
 /*
- * Ends the threads that wait for work; no fetch may be under way. `after(arg)` is called, by this
- * call or by the last thread that was stuck, once no thread of these can touch anything any more.
+ * Ends the threads that wait for work; no fetch may be under way. `after(arg)`, unless NULL, is
+ * called once no thread of these can touch anything any more: by this call, or, while there are
+ * strays, by the last of them when it returns.
  */
 void stk_hands_close(stk_hands *hands, void (*after)(void *arg), void *arg);
 
@@ -48,9 +49,13 @@ bool stk_hands_begin(stk_hands *hands, stk_fetch *fetch, stk_hands_work *work, v
 /* Ends a fetch that these hands began: done is called before this returns, unless it was before. */
 void stk_hands_cancel(stk_hands *hands, stk_fetch *fetch);
 
+/* For a work that takes long: tells the fetch that it moves on, so that it is waited for. */
+void stk_hands_sign(stk_job *job);
+
 /* Bytes are missing: takes up one more job at once if there is one and it can be. */
 void stk_hands_hurry(stk_hands *hands);
 
+/* Threads that work or wait for work; strays do not count. */
 int stk_hands_threads(const stk_hands *hands);
 
 #endif

@@ -49,10 +49,11 @@ static bool may_pass(int why) {
 }
 
 static int judge(stk_status status, int why) {
-    return status == STK_OK ? STK_FETCH_OK
-           : why == 0       ? STK_FETCH_DAMAGED
-           : may_pass(why)  ? STK_FETCH_AGAIN
-                            : STK_FETCH_NEVER;
+    return status == STK_OK           ? STK_FETCH_OK
+           : status == STK_ERR_MEMORY ? STK_FETCH_NEVER
+           : why == 0                 ? STK_FETCH_DAMAGED
+           : may_pass(why)            ? STK_FETCH_AGAIN
+                                      : STK_FETCH_NEVER;
 }
 
 /* The folder beside `path` whose name is nearest to its last part, as a path; NULL: none. */
@@ -132,7 +133,8 @@ static int check_root(const char *root, stk_error *err) {
 }
 
 static stk_status put(stk_bytes *bytes, const void *data, size_t size, stk_error *err) {
-    if (!stk_bytes_reserve(bytes, bytes->size + size)) {
+    size_t need = bytes->size + size;
+    if (need > bytes->capacity && !stk_bytes_reserve(bytes, 2 * need)) {
         return STK_FAIL_MEMORY(err, "the list of a folder");
     }
     memcpy(bytes->data + bytes->size, data, size);
@@ -140,17 +142,24 @@ static stk_status put(stk_bytes *bytes, const void *data, size_t size, stk_error
     return STK_OK;
 }
 
+static void tell_alive(void *job) {
+    stk_hands_sign(job);
+}
+
 /* The list as stk_fetch_kind says: a letter, the name and a NUL for each entry. */
-static stk_status list(const char *path, stk_bytes *bytes, stk_error *err) {
+static stk_status list(const char *path, stk_job *job) {
     stk_dir_list entries = {0};
+    stk_bytes *bytes = &job->bytes;
     bytes->size = 0;
     errno = 0;
-    stk_status status = stk_dir_read(path, &entries, err);
+    stk_status status = stk_dir_read_watched(path, &entries, tell_alive, job, &job->error);
     int why = errno;
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
-        status = put(bytes, entry->is_dir ? "d" : "f", 1, err);
-        status = status == STK_OK ? put(bytes, entry->name, strlen(entry->name) + 1, err) : status;
+        status = put(bytes, entry->is_dir ? "d" : "f", 1, &job->error);
+        if (status == STK_OK) {
+            status = put(bytes, entry->name, strlen(entry->name) + 1, &job->error);
+        }
     }
     stk_dir_list_free(&entries);
     errno = why;
@@ -204,7 +213,7 @@ static int work(void *place, stk_job *job) {
                 return verdict;
             }
         }
-        status = list(whole, &job->bytes, &job->error);
+        status = list(whole, job);
         break;
     case STK_FETCH_IDENTITY:
     case STK_FETCH_VERSION:

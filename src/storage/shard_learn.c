@@ -64,9 +64,7 @@ static char *kept_file(const opening *o, const char *object) {
     if (o->kept == NULL) {
         return NULL;
     }
-    char *name = o->only != NULL && stk_str_equal(o->only, object)
-                     ? stk_mem_strdup(o->store->name)
-                     : stk_path_join(o->store->name, object);
+    char *name = stk_path_join(o->store->name, object);
     char *file = NULL;
     if (name != NULL) {
         file = stk_str_format("%s/%016llx.shards", o->kept,

@@ -36,7 +36,7 @@ typedef enum stk_fetch_verdict {
 
 typedef struct stk_fetch {
     stk_fetch_kind kind;
-    const char *path; /* below the place; valid until done */
+    const char *path; /* below the place; for begin only: it may be gone before done */
     uint64_t offset;
     uint64_t length;           /* 0: the whole object */
     stk_bytes bytes;           /* out; a block may be there already */
@@ -44,6 +44,7 @@ typedef struct stk_fetch {
     stk_fetch_verdict verdict; /* out */
     double wait_s;           /* out: the place asks not to be tried again before; 0: nothing said */
     atomic_llong started_ns; /* when it really began, after waiting for its turn; 0: not yet */
+    atomic_llong heard_ns;   /* when some of a long answer last came; a source may leave it */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
     void *owner;                           /* the beginner's */
     void *job;                             /* the source's, between begin and done */

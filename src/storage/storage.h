@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include <stoker/status.h>
+#include <stoker/stop.h>
 
 #include "base/file.h"
 #include "events/events.h"
@@ -25,12 +26,16 @@
 /* Objects with more bytes are refused: no picture has them, a wrong path might. */
 #define STK_STORAGE_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
+/* Seconds for which an answer is waited for once somebody has asked to stop. */
+#define STK_STORAGE_STOP_S 2
+
 typedef struct stk_storage_options {
     const char *cache;     /* NULL: auto; "off", "ram", "decoded", or a folder */
     uint64_t cache_size;   /* STK_AUTO_BYTES: what there is room for */
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
-    double read_timeout_s; /* how long one attempt to read may take */
+    double read_timeout_s; /* how long one attempt to read may be without a sign of life */
+    const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
 } stk_storage_options;
 
 extern const stk_option_table stk_storage_option_table;
@@ -58,6 +63,9 @@ bool stk_store_keeps_made(const stk_store *store);
 /* True where every read has a long way: listing again or reading twice is to be avoided. */
 bool stk_store_is_remote(const stk_store *store);
 
+/* True where objects are members of tar shards. */
+bool stk_store_has_shards(const stk_store *store);
+
 /* What stands in a folder ("": the place itself), sorted, hidden names left out. */
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);
@@ -72,13 +80,16 @@ typedef struct stk_store_identity {
 STK_CHECKED stk_status stk_store_identify(stk_store *store, const char *folder,
                                           stk_store_identity *identity, stk_error *err);
 
-/* Reads one whole object into a block that may be used again and again. */
+/*
+ * Reads one whole object into a block that may be used again and again. This, as listing, ends with
+ * STK_ERR_STOPPED when options.stop was asked for and no answer comes.
+ */
 STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_bytes *bytes,
                                       stk_error *err);
 
 /*
  * Reads a part of an object of the place itself: of a shard, not of a member. What is behind the
- * end is not there, so that fewer bytes may come.
+ * end is not there, so that fewer bytes may come. A length of 0 means all of the object.
  */
 STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object, uint64_t offset,
                                            uint64_t length, stk_bytes *bytes, stk_error *err);

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
@@ -56,14 +57,21 @@ static const stk_option options[] = {
      .min = 0.1,
      .max = 86400,
      .metavar = "T",
-     .help = "how long one attempt to read a picture may take before it is made again"},
+     .help =
+         "how long an attempt to read may be without a sign of life; then it is made again, and "
+         "after that the picture counts as bad"},
 };
 
 const stk_option_table stk_storage_option_table =
     STK_OPTION_TABLE("Storage", options, stk_storage_options);
 
-/* Reads in flight of a place that uses threads. */
+/* Reads in flight of a place that uses threads, and of the cache. */
 #define MOST_THREADS 256
+#define MOST_CACHE_THREADS 64
+
+/* How often somebody who waits looks whether to stop. */
+#define LOOK_NS 50000000
+#define NS_PER_S 1000000000
 
 /* What others are left of the disk of the cache, and how much must be free to have one by itself.
  */
@@ -125,8 +133,9 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
         return STK_FAIL_MEMORY(err, root);
     }
     *only = NULL;
-    if (stk_shards_is_tar_name(s->root) && root[length] == '\0') { /* "x.tar/" is a folder */
-        size_t head = (size_t)(stk_path_base(s->root) - s->root);
+    size_t head = (size_t)(stk_path_base(s->root) - s->root);
+    bool is_tar = root[length] == '\0' && stk_shards_is_tar_name(s->root); /* "x.tar/" is none */
+    if (is_tar && (scheme == NULL || head > least)) {
         *only = s->root + head;
         stk_mem_free(s->base);
         s->base =
@@ -288,30 +297,62 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
         status = open_cache(s, kept, events, err);
     }
+    if (status == STK_OK && s->cache != NULL) {
+        status = stk_hands_open(&s->cache_hands, MOST_CACHE_THREADS, err);
+    }
     status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     stk_mem_free(kept);
     stk_mem_free(lists);
     return status;
 }
 
-stk_status stk_store_open(stk_store **out, const char *root, const stk_storage_options *given,
-                          const stk_events *events, stk_error *err) {
+/* A store of which nothing is open yet. */
+static stk_store *new_store(const stk_storage_options *given) {
     static const stk_storage_options plain = {
         .cache = "off", .cache_size = STK_AUTO_BYTES, .read_timeout_s = DEFAULT_TIMEOUT_S};
     stk_store *s = stk_mem_new(1, sizeof *s);
-    if (s == NULL) {
-        return STK_FAIL_MEMORY(err, root);
+    if (s != NULL) {
+        s->options = given != NULL ? *given : plain;
+        s->options.read_timeout_s =
+            s->options.read_timeout_s > 0 ? s->options.read_timeout_s : DEFAULT_TIMEOUT_S;
+        pthread_mutex_init(&s->lock, NULL);
+        pthread_mutex_init(&s->lost_lock, NULL);
+        stk_shunned_open(&s->shunned);
     }
-    s->options = given != NULL ? *given : plain;
-    pthread_mutex_init(&s->lock, NULL);
-    stk_status status = open_all(s, root, events, err);
+    return s;
+}
+
+/* The end of opening, one way or the other. */
+static stk_status hand_out(stk_store **out, stk_store *s, stk_status status) {
     s->options.cache = NULL; /* the caller's text */
-    if (status != STK_OK) {
+    if (status == STK_OK) {
+        *out = s;
+    } else {
         stk_store_close(s);
-        return status;
     }
-    *out = s;
-    return STK_OK;
+    return status;
+}
+
+stk_status stk_store_open(stk_store **out, const char *root, const stk_storage_options *given,
+                          const stk_events *events, stk_error *err) {
+    stk_store *s = new_store(given);
+    return s != NULL ? hand_out(out, s, open_all(s, root, events, err))
+                     : STK_FAIL_MEMORY(err, root);
+}
+
+stk_status stk_store_open_on(stk_store **out, const stk_storage_source *source, void *place,
+                             const stk_storage_options *given, stk_error *err) {
+    stk_store *s = new_store(given);
+    if (s == NULL) {
+        source->close(place);
+        return STK_FAIL_MEMORY(err, source->name);
+    }
+    s->source = source;
+    s->place = place;
+    const char *only = NULL;
+    stk_status status = keep_root(s, source->name, &only, err);
+    return hand_out(out, s,
+                    status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status);
 }
 
 /* What threads that are stuck may still use; they are the reason why this may come late. */
@@ -320,13 +361,18 @@ static void free_store(void *arg) {
     if (s->place != NULL) {
         s->source->close(s->place);
     }
-    stk_cache_close(s->cache);
     stk_shards_close(s->shards);
+    stk_shunned_close(&s->shunned);
+    pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
     stk_mem_free(s->root);
     stk_mem_free(s->base);
     stk_mem_free(s->name);
     stk_mem_free(s);
+}
+
+static void close_cache(void *cache) {
+    stk_cache_close(cache);
 }
 
 void stk_store_close(stk_store *s) {
@@ -335,6 +381,12 @@ void stk_store_close(stk_store *s) {
     }
     stk_reader_close(s->reader);
     s->reader = NULL;
+    if (s->cache_hands != NULL) {
+        stk_hands_close(s->cache_hands, close_cache, s->cache);
+    } else {
+        stk_cache_close(s->cache);
+    }
+    s->cache = NULL;
     if (s->hands != NULL) {
         stk_hands_close(s->hands, free_store, s);
     } else {
@@ -355,6 +407,10 @@ void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t
         stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
                       size);
     }
+}
+
+bool stk_store_has_shards(const stk_store *s) {
+    return s->shards != NULL;
 }
 
 bool stk_store_is_remote(const stk_store *s) {
@@ -392,6 +448,28 @@ static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) 
     return status;
 }
 
+/* Waits for the answer, but for a moment only once a stop was asked for. */
+static void wait_for(const stk_store *s, stk_reader *reader, waiting *w) {
+    int64_t start = stk_clock_ns();
+    bool stopped = false;
+    pthread_mutex_lock(&w->lock);
+    while (!w->over) {
+        if (s->options.stop == NULL || stopped) {
+            pthread_cond_wait(&w->done, &w->lock);
+            continue;
+        }
+        int64_t end = stk_clock_ns() + LOOK_NS;
+        struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+        pthread_cond_timedwait(&w->done, &w->lock, &at);
+        stopped = !w->over && stk_stop_asked(s->options.stop) != STK_STOP_NONE &&
+                  stk_clock_since_s(start) > STK_STORAGE_STOP_S;
+        if (stopped) {
+            stk_reader_cancel(reader);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 static stk_status ask(stk_store *s, const char *path, const stk_question *question,
                       stk_bytes *bytes, stk_error *err) {
     stk_reader *reader = NULL;
@@ -401,14 +479,14 @@ static stk_status ask(stk_store *s, const char *path, const stk_question *questi
     }
     waiting w = {.read = {.path = path, .bytes = *bytes}};
     memset(bytes, 0, sizeof *bytes);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.done, NULL);
+    pthread_cond_init(&w.done, &attributes);
+    pthread_condattr_destroy(&attributes);
     if (stk_reader_ask(reader, &w.read, question)) {
-        pthread_mutex_lock(&w.lock);
-        while (!w.over) {
-            pthread_cond_wait(&w.done, &w.lock);
-        }
-        pthread_mutex_unlock(&w.lock);
+        wait_for(s, reader, &w);
     } else {
         (void)STK_FAIL_MEMORY(&w.read.error, path);
     }
@@ -568,5 +646,27 @@ bool stk_store_take_notice(stk_store *s, char *buf, size_t size) {
 }
 
 int stk_store_threads(const stk_store *s) {
-    return s->source->threads(s->place);
+    int cached = s->cache_hands != NULL ? stk_hands_threads(s->cache_hands) : 0;
+    return s->source->threads(s->place) + cached;
+}
+
+/* ---- a place that is gone ---- */
+
+void stk_store_lose(stk_store *s, const stk_error *why) {
+    pthread_mutex_lock(&s->lost_lock);
+    if (!atomic_load(&s->is_lost)) {
+        s->lost = *why;
+        atomic_store(&s->is_lost, true);
+    }
+    pthread_mutex_unlock(&s->lost_lock);
+}
+
+bool stk_store_is_lost(stk_store *s, stk_error *why) {
+    if (!atomic_load(&s->is_lost)) {
+        return false;
+    }
+    pthread_mutex_lock(&s->lost_lock);
+    *why = s->lost;
+    pthread_mutex_unlock(&s->lost_lock);
+    return true;
 }

@@ -8,6 +8,7 @@
 #include "storage/cache.h"
 #include "storage/reader.h"
 #include "storage/shards.h"
+#include "storage/shunned.h"
 #include "storage/source.h"
 
 struct stk_store {
@@ -16,26 +17,43 @@ struct stk_store {
     char *name; /* owned: the root as no other place is called, for the keys of the cache */
     stk_storage_options options;
     const stk_storage_source *source;
-    void *place; /* the source's */
-    stk_hands *hands;
-    const stk_tree *tree; /* of the shards or of the source, or NULL */
-    stk_shards *shards;   /* owned, or NULL */
-    stk_cache *cache;     /* owned, or NULL */
-    bool keeps_made;      /* the cache holds what readers made of the bytes */
+    void *place;            /* the source's */
+    stk_hands *hands;       /* for the source */
+    stk_hands *cache_hands; /* for the cache: who is stuck in the place does not hold it up */
+    const stk_tree *tree;   /* of the shards or of the source, or NULL */
+    stk_shards *shards;     /* owned, or NULL */
+    stk_cache *cache;       /* owned, or NULL */
+    bool keeps_made;        /* the cache holds what readers made of the bytes */
     pthread_mutex_t lock;
-    stk_reader *reader;  /* owned: for single reads; made when first needed; lock */
-    atomic_bool is_lost; /* one of the readers has found that nothing comes any more */
-    stk_error lost;      /* what it said; lock; set before is_lost */
+    stk_reader *reader;        /* owned: for single reads; made when first needed; lock */
+    pthread_mutex_t lost_lock; /* within those of readers */
+    atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
+    stk_error lost;            /* what it said; lost_lock; set before is_lost */
+    stk_shunned shunned;       /* objects that gave no answer lately */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };
+
+/*
+ * A store on a source's place that is open already, for tests: no shards and no cache. It takes the
+ * place and closes it, also when it fails.
+ */
+STK_CHECKED stk_status stk_store_open_on(stk_store **store, const stk_storage_source *source,
+                                         void *place, const stk_storage_options *options,
+                                         stk_error *err);
+
+/* Tells all readers that nothing can be had from this place any more; the first reason stays. */
+void stk_store_lose(stk_store *store, const stk_error *why);
+
+/* Whether that was told; then *why is the reason. */
+bool stk_store_is_lost(stk_store *store, stk_error *why);
 
 /* What a read is about. */
 typedef struct stk_question {
     stk_fetch_kind kind;
     bool whole_place; /* the path names an object of the place, not a member of a shard */
     uint64_t offset;  /* with whole_place and a length: a part of it */
-    uint64_t length;
+    uint64_t length;  /* 0: all of it */
 } stk_question;
 
 /* The same as stk_reader_submit, for other questions than the bytes of an object. */

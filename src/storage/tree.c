@@ -140,12 +140,17 @@ void stk_tree_free(stk_tree *tree) {
     memset(tree, 0, sizeof *tree);
 }
 
-/* The first object from `low` on whose path is not before `path`, compared over `length` bytes. */
-static size_t lower_bound(const stk_tree *tree, size_t low, const char *path, size_t length) {
+/*
+ * The first object from `low` on whose path is not before `path`, or, with `behind`, is behind it;
+ * `length` bytes are compared.
+ */
+static size_t search(const stk_tree *tree, size_t low, const char *path, size_t length,
+                     bool behind) {
     size_t high = tree->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strncmp(tree->objects[middle].path, path, length) < 0) {
+        int order = strncmp(tree->objects[middle].path, path, length);
+        if (order < 0 || (order == 0 && behind)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -155,7 +160,7 @@ static size_t lower_bound(const stk_tree *tree, size_t low, const char *path, si
 }
 
 const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path) {
-    size_t i = lower_bound(tree, 0, path, strlen(path) + 1);
+    size_t i = search(tree, 0, path, strlen(path) + 1, false);
     return i < tree->count && stk_str_equal(tree->objects[i].path, path) ? &tree->objects[i] : NULL;
 }
 
@@ -163,9 +168,8 @@ const stk_tree_object *stk_tree_find(const stk_tree *tree, const char *path) {
 static bool list_prefix(const stk_tree *tree, const char *prefix, size_t length,
                         stk_dir_list *list) {
     size_t capacity = 0;
-    char *behind = stk_mem_raw(1, 1);
-    bool good = behind != NULL;
-    size_t i = lower_bound(tree, 0, prefix, length);
+    bool good = true;
+    size_t i = search(tree, 0, prefix, length, false);
     while (good && i < tree->count && strncmp(tree->objects[i].path, prefix, length) == 0) {
         const char *path = tree->objects[i].path;
         const char *name = path + length;
@@ -174,28 +178,20 @@ static bool list_prefix(const stk_tree *tree, const char *prefix, size_t length,
         if (name[0] != '.' && name_length > 0) {
             good = stk_dir_list_add(list, &capacity, name, name_length, is_dir);
         }
-        i++;
-        if (good && is_dir) { /* on to what is behind the folder: '0' follows '/' */
-            size_t whole = length + name_length + 1;
-            char *grown = stk_mem_resize(behind, whole + 1, 1);
-            good = grown != NULL;
-            behind = good ? grown : behind;
-            if (good) {
-                memcpy(behind, path, whole);
-                behind[whole - 1] = '/' + 1;
-                behind[whole] = '\0';
-                i = lower_bound(tree, i, behind, whole + 1);
-            }
-        }
+        /* What is deeper in a folder stands in a row. */
+        i = is_dir ? search(tree, i + 1, path, length + name_length + 1, true) : i + 1;
     }
-    stk_mem_free(behind);
     return good;
 }
 
 stk_status stk_tree_list(const stk_tree *tree, const char *folder, stk_dir_list *list,
                          stk_error *err) {
     memset(list, 0, sizeof *list);
-    char *prefix = folder[0] != '\0' ? stk_str_format("%s/", folder) : stk_mem_strdup("");
+    size_t length = strlen(folder);
+    while (length > 0 && folder[length - 1] == '/') {
+        length--;
+    }
+    char *prefix = length > 0 ? stk_str_format("%.*s/", (int)length, folder) : stk_mem_strdup("");
     if (prefix == NULL || !list_prefix(tree, prefix, strlen(prefix), list)) {
         stk_mem_free(prefix);
         stk_dir_list_free(list);
