@@ -23,7 +23,7 @@
 #define PLACES 512
 
 /* How many may be under way before anybody knows how large pictures are. */
-#define FIRST_READS 16
+#define FIRST_READS 8
 
 /* A thread that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000
@@ -55,6 +55,7 @@ struct stk_pump {
     size_t tail;       /* the next one to read */
     size_t coming;     /* reads in flight */
     size_t bytes;      /* held and expected */
+    size_t unsized;    /* reads in flight of which nobody knows what to expect */
     double mean;       /* bytes of a picture that was read; 0: none has come */
     stk_error failure; /* one that ends everything; status OK: none */
 };
@@ -78,8 +79,9 @@ static bool has_room(const stk_pump *p) {
     if (p->tail == p->config.count || under_way == PLACES) {
         return false;
     }
-    return under_way == 0 || (p->mean > 0 ? (double)p->bytes + p->mean < (double)STK_PUMP_BYTES
-                                          : under_way < FIRST_READS);
+    double bytes = (double)p->bytes + (double)(p->unsized + 1) * p->mean;
+    return under_way == 0 ||
+           (p->mean > 0 ? bytes < (double)STK_PUMP_BYTES : under_way < FIRST_READS);
 }
 
 /* Begins as many reads as there is room for. Lock held. */
@@ -92,6 +94,7 @@ static void issue(stk_pump *p) {
         at->state = COMING;
         at->expected = known > 0 ? known : (size_t)p->mean;
         p->bytes += at->expected;
+        p->unsized += at->expected == 0;
         p->coming++;
         p->tail++;
         if (!stk_reader_submit(p->reader, &at->read)) {
@@ -123,6 +126,7 @@ static void read_done(void *user, stk_read *read) {
     size_t size = read->error.status == STK_OK ? read->bytes.size : 0;
     pthread_mutex_lock(&p->lock);
     p->coming--;
+    p->unsized -= at->expected == 0;
     p->bytes = p->bytes - at->expected + size;
     at->held = size;
     if (read->error.status == STK_OK) {

@@ -12,7 +12,7 @@
 #include "storage/storage.h"
 
 /* Encoded bytes that may be in memory or on their way. */
-#define STK_PUMP_BYTES ((size_t)160 << 20)
+#define STK_PUMP_BYTES ((size_t)128 << 20)
 
 typedef struct stk_pump stk_pump;
 

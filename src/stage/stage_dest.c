@@ -271,7 +271,10 @@ static stk_status refuse_other(const stk_stage_dest *dest, const stk_json *old, 
                                bool finished, stk_error *err) {
     stk_json *now = NULL;
     char what[400];
-    (void)!stk_json_parse(text, strlen(text), &now, NULL);
+    stk_status status = stk_json_parse(text, strlen(text), &now, err);
+    if (status != STK_OK) {
+        return status;
+    }
     find_difference(old, now, what, sizeof what);
     stk_json_free(now);
     if (what[0] == '\0') {

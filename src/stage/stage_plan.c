@@ -23,8 +23,10 @@ static void add_pictures(stk_stage_plan *plan, stk_stage_split split) {
     size_t number = 0;
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].path != NULL) {
-            plan->pictures[plan->picture_count++] =
-                (stk_stage_picture){.sample = &list->items[i], .split = split, .number = number++};
+            plan->pictures[plan->picture_count] =
+                (stk_stage_picture){.sample = &list->items[i], .split = split, .number = number};
+            plan->picture_count++;
+            number++;
         }
     }
 }
@@ -33,8 +35,10 @@ static void add_shards(stk_stage_plan *plan, stk_stage_split split, size_t first
     size_t number = 0;
     for (size_t at = first; at < plan->picture_count; at += size) {
         size_t left = plan->picture_count - at;
-        plan->shards[plan->shard_count++] = (stk_stage_shard){
-            .split = split, .number = number++, .first = at, .count = left < size ? left : size};
+        plan->shards[plan->shard_count] = (stk_stage_shard){
+            .split = split, .number = number, .first = at, .count = left < size ? left : size};
+        plan->shard_count++;
+        number++;
     }
 }
 
