@@ -481,12 +481,13 @@ static void wake(stk_http *h) {
 /* ---- public ---- */
 
 /* A connection is an open file: a part of the descriptors is for them, the others for others. */
-static int limit_connections(int wanted) {
+static int limit_connections(int wanted, int engines) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= (rlim_t)wanted) {
+    rlim_t parts = 4 * (rlim_t)(engines > 0 ? engines : 1);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / parts >= (rlim_t)wanted) {
         return wanted;
     }
-    return limit.rlim_cur >= 8 ? (int)(limit.rlim_cur / 4) : 1;
+    return limit.rlim_cur >= 2 * parts ? (int)(limit.rlim_cur / parts) : 1;
 }
 
 static bool prepare_multi(stk_http *h) {
@@ -531,7 +532,7 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
         return STK_FAIL_MEMORY(err, "requests");
     }
     pthread_mutex_init(&h->lock, NULL);
-    h->most = limit_connections(config->most_connections);
+    h->most = limit_connections(config->most_connections, config->engines);
     h->connect_timeout_ms = (long)(config->connect_timeout_s * MS_PER_S);
     h->timer_ns = -1;
     h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -80,6 +80,7 @@ typedef struct stk_http_config {
     const char *ca_bundle; /* certificates to trust; NULL: the system's */
     double connect_timeout_s;
     int most_connections; /* fewer where the process may open few files */
+    int engines;          /* that share those files; 0 means 1 */
 } stk_http_config;
 
 STK_CHECKED stk_status stk_http_open(stk_http **http, const stk_http_config *config,

@@ -273,6 +273,7 @@ static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *confi
         int wanted = stk_machine_cores() / CORES_PER_ENGINE;
         wanted = wanted < 1 ? 1 : wanted > MOST_ENGINES ? MOST_ENGINES : wanted;
         http.most_connections = MOST_CONNECTIONS / wanted;
+        http.engines = wanted;
         while (status == STK_OK && c->engine_count < wanted) {
             status = stk_http_open(&c->engines[c->engine_count], &http, err);
             c->engine_count += status == STK_OK;

@@ -79,7 +79,7 @@ const stk_option_table stk_storage_option_table =
 #define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
 #define AUTO_DISK_SHARE 2
 #define AUTO_MEMORY_SHARE 4
-#define QUEUE_BYTES ((uint64_t)8 << 20)
+#define QUEUE_BYTES ((uint64_t)16 << 20)
 
 static const stk_storage_source *const sources[] = {
 #ifdef STK_HAVE_S3
