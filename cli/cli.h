@@ -18,12 +18,15 @@ typedef struct cli_verb {
     stk_status (*options)(stk_options **options, stk_error *err);
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
+    size_t most_words;                      /* words without a flag that it takes; 0: one */
 } cli_verb;
 
 extern const cli_verb cli_sample;
+extern const cli_verb cli_stage;
 extern const cli_verb cli_train;
 extern const cli_verb cli_predict;
 extern const cli_verb cli_bench;
+extern const cli_verb cli_bench_storage; /* a subject of bench */
 extern const cli_verb cli_completion;
 extern const cli_verb cli_help;
 
@@ -42,10 +45,12 @@ const cli_verb *cli_find(const cli_verb *const *verbs, const char *word);
 /* Says that a list has no such verb, and which is near; returns the exit code. */
 int cli_unknown(const cli_verb *const *verbs, const char *word);
 
+#define CLI_MOST_WORDS 2
+
 /* A command line that was read: options, words, and who is told what happens. */
 typedef struct cli_session {
     stk_options *options;
-    const char *words[1];
+    const char *words[CLI_MOST_WORDS];
     size_t word_count;
     bool json;
     bool quiet;

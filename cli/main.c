@@ -11,8 +11,8 @@
 #include "backend/cpu/cpu_blas.h"
 #include "cli/cli.h"
 
-const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_train, &cli_predict, &cli_bench,
-                                     &cli_completion, &cli_help,  NULL};
+const cli_verb *const cli_verbs[] = {&cli_sample, &cli_stage,      &cli_train, &cli_predict,
+                                     &cli_bench,  &cli_completion, &cli_help,  NULL};
 
 /* True when the variable was not there before. */
 static bool give_hint(const char *name, const char *value) {
@@ -42,6 +42,18 @@ static void restart_with_fast_blas(char **argv) {
     }
 }
 
+/* Data that is far away wants hundreds of connections; what a shell allows at first is 1,024. */
+#define WANTED_DESCRIPTORS 8192
+
+static void allow_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < WANTED_DESCRIPTORS) {
+        limit.rlim_cur =
+            limit.rlim_max < WANTED_DESCRIPTORS ? limit.rlim_max : (rlim_t)WANTED_DESCRIPTORS;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* without it all works, with fewer at a time */
+    }
+}
+
 /* What a verb that only prints has printed must have arrived; a reader that left is fine. */
 static int check_printed(int exit_code) {
     if (fflush(stdout) != 0 && errno != EPIPE && exit_code == 0) {
@@ -53,6 +65,7 @@ static int check_printed(int exit_code) {
 
 int main(int argc, char **argv) {
     restart_with_fast_blas(argv);
+    allow_descriptors();
     if (argc < 2) {
         cli_help.run(&cli_help, 0, argv);
         return stk_status_exit_code(STK_ERR_USAGE);

@@ -97,7 +97,8 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     session->run.stop = &stop_request;
     stk_status status = verb->options(&session->options, &err);
     if (status == STK_OK) {
-        status = stk_options_parse(session->options, argc, argv, session->words, 1,
+        status = stk_options_parse(session->options, argc, argv, session->words,
+                                   verb->most_words > 0 ? verb->most_words : 1,
                                    &session->word_count, &help, &err);
     }
     if (status == STK_OK && help) {

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "loader/feed.h"
+#include "probe/epoch_probe.h"
 #include "probe/loader_probe.h"
 #include "probe/probe_options.h"
 #include "probe/sheet.h"
@@ -52,8 +54,50 @@ static const struct {
 #undef COUNT
 };
 
-static stk_status print_loader_json(const stk_loader_figures *figures, const char *sheet,
-                                    stk_error *err) {
+static void put_epoch(stk_json_writer *writer, const stk_epoch_figures *e) {
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"seconds", e->seconds},
+                   {"images_per_second", e->images_per_second},
+                   {"wait_fraction", e->wait_fraction}};
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {{"images", e->images},
+                  {"read_bytes", e->read_bytes},
+                  {"cache_hits", e->cache_hits},
+                  {"cache_misses", e->cache_misses}};
+    stk_json_begin_object(writer);
+    stk_json_key(writer, "epoch");
+    stk_json_put_int(writer, e->epoch);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        stk_json_key(writer, numbers[i].key);
+        stk_json_put_double(writer, stk_as_shown(numbers[i].value));
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        stk_json_key(writer, counts[i].key);
+        stk_json_put_int(writer, counts[i].value);
+    }
+    stk_json_end_object(writer);
+}
+
+/* The list of epochs, null when none were measured. */
+static void put_epochs(stk_json_writer *writer, const stk_epoch_list *epochs) {
+    stk_json_key(writer, "epochs");
+    if (epochs->count == 0) {
+        stk_json_put_null(writer);
+        return;
+    }
+    stk_json_begin_array(writer);
+    for (size_t i = 0; i < epochs->count; i++) {
+        put_epoch(writer, &epochs->items[i]);
+    }
+    stk_json_end_array(writer);
+}
+
+static stk_status print_loader_json(const stk_loader_figures *figures, const stk_epoch_list *epochs,
+                                    const char *sheet, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
     stk_json_begin_object(&writer);
@@ -70,6 +114,7 @@ static stk_status print_loader_json(const stk_loader_figures *figures, const cha
     }
     stk_json_key(&writer, "sheet");
     stk_json_put_string(&writer, sheet);
+    put_epochs(&writer, epochs);
     stk_json_end_object(&writer);
     bool whole = stk_str_ok(&text);
     if (whole) {
@@ -77,6 +122,39 @@ static stk_status print_loader_json(const stk_loader_figures *figures, const cha
     }
     stk_str_free(&text);
     return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+}
+
+static void print_bad(const stk_loader_figures *f) {
+    if (f->bad > 0) {
+        printf("bad           %lld of %lld pictures cannot be used, such as %s\n",
+               (long long)f->bad, (long long)f->samples, f->first_bad);
+    }
+}
+
+static void print_threads(const stk_loader_figures *f) {
+    printf("threads       %lld decode, %lld read; %lld batches of %lld at %lld px\n",
+           (long long)f->workers, (long long)f->readers, (long long)f->slots, (long long)f->batch,
+           (long long)f->img_size);
+}
+
+static void print_epochs(const stk_loader_figures *f, const stk_epoch_list *epochs) {
+    char memory[32];
+    stk_format_bytes(memory, sizeof memory, (uint64_t)f->rss_bytes);
+    printf("epoch   seconds  images/s    wait       read  cache hits    misses\n");
+    for (size_t i = 0; i < epochs->count; i++) {
+        const stk_epoch_figures *e = &epochs->items[i];
+        char bytes[32];
+        stk_format_bytes(bytes, sizeof bytes, (uint64_t)e->read_bytes);
+        printf("%5lld %9.2f %9.1f %5.1f %% %10s %11lld %9lld\n", (long long)e->epoch, e->seconds,
+               e->images_per_second, e->wait_fraction * 100, bytes, (long long)e->cache_hits,
+               (long long)e->cache_misses);
+    }
+    printf("\nfirst batch   %.0f ms\n", f->first_batch_ms);
+    printf("per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
+           f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
+    printf("memory        %s resident at most\n", memory);
+    print_threads(f);
+    print_bad(f);
 }
 
 static void print_loader_text(const stk_loader_figures *f) {
@@ -93,15 +171,10 @@ static void print_loader_text(const stk_loader_figures *f) {
            f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
     printf("memory        %s resident\n", memory);
     printf("first batch   %.0f ms\n", f->first_batch_ms);
-    printf("threads       %lld decode, %lld read; %lld batches of %lld at %lld px\n",
-           (long long)f->workers, (long long)f->readers, (long long)f->slots, (long long)f->batch,
-           (long long)f->img_size);
+    print_threads(f);
     printf("measured      %lld images in %.1f s; %lld decoded in full in %.1f s of threads\n",
            (long long)f->images, f->seconds, (long long)f->decode_images, f->decode_seconds);
-    if (f->bad > 0) {
-        printf("bad           %lld of %lld pictures cannot be used, such as %s\n",
-               (long long)f->bad, (long long)f->samples, f->first_bad);
-    }
+    print_bad(f);
 }
 
 /* --prefetch is a wish that --loader-memory may not grant. */
@@ -113,10 +186,35 @@ static void print_cut(const stk_options *options, const stk_loader_figures *f) {
     }
 }
 
-static stk_status bench_loader(cli_session *session, stk_error *err) {
+/* What was measured, as asked for. */
+static stk_status print_loader(const cli_session *session, const stk_loader_figures *figures,
+                               const stk_epoch_list *epochs, const char *sheet, stk_error *err) {
+    if (session->json) {
+        return print_loader_json(figures, epochs, sheet, err);
+    }
+    if (session->quiet) {
+        return STK_OK;
+    }
+    if (epochs->count > 0) {
+        print_epochs(figures, epochs);
+    } else if (figures != NULL) {
+        print_loader_text(figures);
+    }
+    if (figures != NULL) {
+        print_cut(session->options, figures);
+    }
+    if (sheet != NULL) {
+        printf("sheet         %s\n", sheet);
+    }
+    return STK_OK;
+}
+
+static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk_error *err) {
     const stk_probe_options *given = stk_options_values(session->options, &stk_probe_option_table);
+    const stk_feed_options *feed = stk_options_values(session->options, &stk_feed_option_table);
     const stk_stop *stop = session->run.stop;
     stk_loader_figures figures = {0};
+    bool by_epoch = given->rate > 0 || feed->epochs > 0;
     bool measured = given->seconds > 0;
     const char *sheet = NULL; /* set when it is written */
     if (!measured && given->sheet == NULL) {
@@ -125,7 +223,9 @@ static stk_status bench_loader(cli_session *session, stk_error *err) {
     }
     stk_status status = STK_OK;
     if (measured) {
-        status = stk_probe_loader(session->options, given->seconds, stop, &figures, err);
+        status = by_epoch ? stk_probe_epochs(session->options, given->rate, given->seconds, stop,
+                                             &figures, epochs, err)
+                          : stk_probe_loader(session->options, given->seconds, stop, &figures, err);
         if (status != STK_OK) {
             return status;
         }
@@ -135,15 +235,9 @@ static stk_status bench_loader(cli_session *session, stk_error *err) {
         sheet = status == STK_OK ? given->sheet : NULL;
     }
     /* A sheet that cannot be written does not take away what was measured. */
-    if (session->json && (measured || status == STK_OK)) {
-        stk_status printed = print_loader_json(measured ? &figures : NULL, sheet, err);
+    if (measured || status == STK_OK) {
+        stk_status printed = print_loader(session, measured ? &figures : NULL, epochs, sheet, err);
         status = status == STK_OK ? printed : status;
-    } else if (measured && !session->quiet && !session->json) {
-        print_loader_text(&figures);
-        print_cut(session->options, &figures);
-    }
-    if (sheet != NULL && !session->quiet && !session->json) {
-        printf("sheet         %s\n", sheet);
     }
     return status;
 }
@@ -156,21 +250,23 @@ static int run_loader(const cli_verb *verb, int argc, char **argv) {
         return exit_code;
     }
     stk_status status = cli_take_word(&session, "data", &err);
-    status = status == STK_OK ? bench_loader(&session, &err) : status;
+    stk_epoch_list epochs = {0};
+    status = status == STK_OK ? bench_loader(&session, &epochs, &err) : status;
+    stk_epoch_list_free(&epochs);
     return cli_close(&session, status, &err);
 }
 
 static const cli_verb loader = {
     .name = "bench loader",
     .summary = "Measures how fast pictures become batches, beside decoding alone.",
-    .usage = "--data DIR [--seconds N] [--sheet FILE.png] [options]",
+    .usage = "--data DIR [--seconds N] [--epochs N] [--rate N] [--sheet FILE.png] [options]",
     .options = stk_options_for_bench_loader,
     .run = run_loader,
 };
 
 /* ---- the list of them ---- */
 
-static const cli_verb *const subjects[] = {&loader, NULL};
+static const cli_verb *const subjects[] = {&loader, &cli_bench_storage, NULL};
 
 static int run(const cli_verb *verb, int argc, char **argv) {
     if (argc < 1) {

@@ -3,7 +3,7 @@
 #
 #     tools/install-deps.sh [build|test|lint]
 #
-# "test" is "build" and what the tests want; "lint" is "build" and the tools that read the source.
+# "test" is "build" and what the tests like to have; "lint" is that and the tools that read the source.
 # On Debian and Ubuntu what is missing comes from apt, with sudo when not root. Elsewhere, and
 # without the right to install, it is enough that the tools and libraries are there: then this says
 # nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo,
@@ -29,6 +29,8 @@ libwebp-dev - webp/decode.h libwebp
 libcairo2-dev - cairo/cairo.h cairo
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'
+optional_test='curl - curl curl
+python3-venv - python3 Python'
 needs_lint='clang - clang clang
 clang-format - clang-format clang-format
 clang-tidy - clang-tidy clang-tidy
@@ -38,8 +40,13 @@ say() {
     printf 'install-deps: %s\n' "$*" >&2
 }
 
+optional=$optional_build$'\n'$optional_test
 case $goal in
-build | test) needs=$needs_build ;;
+build)
+    needs=$needs_build
+    optional=$optional_build
+    ;;
+test) needs=$needs_build ;;
 lint) needs=$needs_build$'\n'$needs_lint ;;
 *)
     say "unknown goal '$goal'; it can be build, test or lint"
@@ -51,7 +58,7 @@ esac
 installed_packages() {
     local names
     command -v dpkg-query >/dev/null 2>&1 || return 0
-    names=$(awk '{ print $1; if ($2 != "-") print $2 }' <<<"$needs"$'\n'"$optional_build" | tr '|' '\n')
+    names=$(awk '{ print $1; if ($2 != "-") print $2 }' <<<"$needs"$'\n'"$optional" | tr '|' '\n')
     # shellcheck disable=SC2086,SC2016  # the names are words, and dpkg expands the braces
     dpkg-query -W -f='${Package} ${db:Status-Status}\n' $names 2>/dev/null |
         awk '$2 == "installed" { printf " %s ", $1 }' || true
@@ -94,7 +101,7 @@ first_words() {
 
 have=$(installed_packages)
 missing=$(missing_of "$needs")
-missing_optional=$(missing_of "$optional_build")
+missing_optional=$(missing_of "$optional")
 packages=$(first_words "$missing")
 optional=$(first_words "$missing_optional")
 

@@ -107,6 +107,17 @@ typedef struct stk_event_submission {
     int models; /* that were averaged; 0 for priors */
 } stk_event_submission;
 
+/* How far work is that takes long and is no training, told some times a second. */
+typedef struct stk_event_progress {
+    const char *what;  /* "staging" */
+    int64_t done;      /* pictures, with those that were done before */
+    int64_t total;     /* pictures */
+    int64_t bytes;     /* written by this run */
+    double per_second; /* pictures of this run */
+    double bytes_per_second;
+    double left_s; /* estimated */
+} stk_event_progress;
+
 /* How a run ended; the keys of summary.json. */
 typedef struct stk_summary {
     const char *status;      /* "complete", "partial", "prior", "failed" */
@@ -144,6 +155,7 @@ typedef struct stk_observer {
     void (*submission)(void *user, const stk_event_submission *event);
     void (*warning)(void *user, const char *text);
     void (*stop)(void *user, const stk_summary *summary);
+    void (*progress)(void *user, const stk_event_progress *event);
 } stk_observer;
 
 #ifdef __cplusplus

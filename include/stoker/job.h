@@ -1,5 +1,5 @@
 /*
- * stoker/job.h - whole runs: train a classifier, predict with it, make a sample data set.
+ * stoker/job.h - whole runs: train a classifier, predict with it, make a data set or copy one near.
  *
  * The simplest use:
  *
@@ -20,6 +20,7 @@
 #ifndef STOKER_JOB_H
 #define STOKER_JOB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <stoker/events.h>
@@ -48,10 +49,27 @@ typedef struct stk_outcome {
     int64_t rows;          /* of the predictions */
 } stk_outcome;
 
+/* What staging a data set has left behind. */
+typedef struct stk_staged {
+    bool already; /* all of it was there before */
+    int classes;
+    int64_t train, val, test; /* pictures in the shards */
+    int64_t bad;              /* pictures that could not be used and are left out */
+    int64_t shards;
+    int64_t bytes; /* of the shards */
+    /* Of this call alone: */
+    int64_t kept_shards;  /* that an earlier one had finished */
+    int64_t pictures;     /* put into shards */
+    int64_t recoded;      /* of these, made smaller or of another kind */
+    int64_t source_bytes; /* read for them */
+    double seconds;
+} stk_staged;
+
 /* Options of each verb at their defaults; freed with stk_options_free. */
 STK_API STK_CHECKED stk_status stk_options_for_train(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_predict(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_sample(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_error *err);
 
 /*
  * Trains as the options say and writes a run folder. Success means that what was asked for exists:
@@ -68,6 +86,14 @@ STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *
 /* Makes a data set of drawn pictures in the folder `dir`. */
 STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options,
                                                const stk_run *run, stk_error *err);
+
+/*
+ * Copies the data set of option "data", or the part of it that the options choose, into the folder
+ * `dir` as tar shards. What an earlier call with the same options has finished there is kept. `run`
+ * may be NULL; so may `staged`.
+ */
+STK_API STK_CHECKED stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run,
+                                         stk_staged *staged, stk_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /*
  * dataset.c - opens a folder: checks that it can be read, decides which layout it has, and has it
- * listed. A table of labels whose ids are found wins over class folders.
+ * listed. What stage wrote says so itself; a table of labels whose ids are found wins over class
+ * folders.
  */
 #include "dataset/dataset.h"
 
@@ -55,6 +56,42 @@ static const stk_option dataset_options[] = {
      .fallback = "error",
      .choices = "error train drop",
      .help = "a class with one image: stop, train on it without validating, or leave it out"},
+    {.name = "classes",
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_dataset_options, classes),
+     .fallback = "0",
+     .may_be_auto = true,
+     .min = 0,
+     .max = 1e9,
+     .metavar = "N",
+     .help = "use so many of the classes, chosen by --subset-seed; 0: all"},
+    {.name = "per-class",
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_dataset_options, per_class),
+     .fallback = "0",
+     .may_be_auto = true,
+     .min = 0,
+     .max = 1e9,
+     .metavar = "N",
+     .help = "use at most so many training pictures of each class; 0: all"},
+    {.name = "val-per-class",
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_dataset_options, val_per_class),
+     .fallback = "0",
+     .may_be_auto = true,
+     .min = 0,
+     .max = 1e9,
+     .metavar = "N",
+     .help = "so many validation pictures of each class, set apart from the training pictures when "
+             "no validation set is given; 0: all of it, or --val-fraction"},
+    {.name = "subset-seed",
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_dataset_options, subset_seed),
+     .fallback = "0",
+     .min = 0,
+     .max = 9e15,
+     .metavar = "N",
+     .help = "another number chooses other classes and pictures"},
 };
 
 const stk_option_table stk_dataset_option_table =
@@ -123,6 +160,9 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
 }
 
 static stk_status list_layout(stk_listing *listing, stk_error *err) {
+    if (stk_staged_exists(listing)) {
+        return stk_staged_list(listing, false, err);
+    }
     const char *table = stk_kaggle_table(listing);
     if (table != NULL) {
         bool fits;
@@ -134,6 +174,12 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         char why[300];
         snprintf(why, sizeof why, "no id in %s is the name of a picture", table);
         stk_events_decision(listing->events, "labels from class folders", why);
+    }
+    bool samples;
+    stk_status status = stk_webdataset_exists(listing, &samples, err);
+    if (status != STK_OK || samples) {
+        listing->dataset->layout = STK_LAYOUT_WEBDATASET;
+        return status == STK_OK ? stk_webdataset_list(listing, err) : status;
     }
     listing->dataset->layout = STK_LAYOUT_FOLDERS;
     return stk_folders_list(listing, err);
@@ -150,20 +196,31 @@ stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *op
     return end(&listing, status, dataset);
 }
 
+static stk_status list_all_pictures(stk_listing *listing, stk_error *err) {
+    stk_pictures pictures = {0};
+    stk_status status = stk_pictures_scan(listing, "", NULL, &pictures, err);
+    status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+    stk_pictures_free(&pictures);
+    return status;
+}
+
 /* Test rows, or all pictures where the folder is no data set. */
 static stk_status list_images(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    stk_pictures pictures = {0};
     char note[64];
-    stk_status status;
+    stk_status status = STK_OK;
+    bool has_rows = false;
     dataset->layout = stk_kaggle_table(listing) != NULL ? STK_LAYOUT_KAGGLE : STK_LAYOUT_FOLDERS;
-    if (stk_testset_exists(listing)) {
+    if (stk_staged_exists(listing)) {
+        status = stk_staged_list(listing, true, err);
+        has_rows = dataset->test.count > 0;
+    } else if (stk_testset_exists(listing)) {
         status = stk_testset_list(listing, NULL, false, NULL, err);
-    } else {
-        status = stk_pictures_scan(listing, "", NULL, &pictures, err);
-        status = status == STK_OK ? stk_testset_from_files(listing, &pictures, false, err) : status;
+        has_rows = true;
     }
-    stk_pictures_free(&pictures);
+    if (status == STK_OK && !has_rows) {
+        status = list_all_pictures(listing, err);
+    }
     size_t found = 0;
     for (size_t i = 0; i < dataset->test.count; i++) {
         found += dataset->test.items[i].path != NULL;
@@ -194,9 +251,17 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
-        bool labels = stk_kaggle_table(&listing) != NULL || stk_folders_exist(&listing);
+        bool labels = false;
+        status = stk_webdataset_exists(&listing, &labels, err);
+        labels = labels || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
+                 stk_folders_exist(&listing);
+        if (status != STK_OK) {
+            return end(&listing, status, dataset);
+        }
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
-        status = status == STK_OK && labels ? stk_listing_finish(&listing, err) : status;
+        if (status == STK_OK && listing.dataset->class_count > 0) {
+            status = stk_listing_finish(&listing, err);
+        }
     }
     return end(&listing, status, dataset);
 }

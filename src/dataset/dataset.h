@@ -1,5 +1,6 @@
 /*
- * dataset.h - which samples exist: class folders or a Kaggle folder, and how they are divided.
+ * dataset.h - which samples exist: class folders, a Kaggle folder or a staged copy of one, and how
+ * they are divided.
  *
  * stk_dataset_open() looks at a folder, decides which layout it has, checks it and lists it. Lists
  * are sorted, so the same folder gives the same data set. A data set is read-only after opening and
@@ -26,6 +27,12 @@ typedef struct stk_dataset_options {
     double val_fraction;      /* of each class, when no validation set is given */
     int mismatch;             /* stk_mismatch: labels without files and files without labels */
     int rare_class;           /* stk_rare_class: a class with one image when a split is needed */
+    /* The subset; 0 or less, which auto is too: all. */
+    int64_t classes;
+    int64_t per_class; /* training pictures of each class */
+    int64_t
+        val_per_class; /* set apart from the training pictures when no validation set is given */
+    int64_t subset_seed;
 } stk_dataset_options;
 
 typedef enum stk_mismatch { STK_MISMATCH_ERROR, STK_MISMATCH_SKIP } stk_mismatch;
@@ -49,7 +56,18 @@ typedef struct stk_sample_list {
     size_t count;
 } stk_sample_list;
 
-typedef enum stk_layout { STK_LAYOUT_FOLDERS, STK_LAYOUT_KAGGLE } stk_layout;
+typedef enum stk_layout {
+    STK_LAYOUT_FOLDERS,
+    STK_LAYOUT_KAGGLE,
+    STK_LAYOUT_WEBDATASET,
+    STK_LAYOUT_STAGED /* what `stoker stage` wrote */
+} stk_layout;
+
+/* The tables of a staged data set; the first says how to read the second. */
+#define STK_STAGED_ABOUT "stage.json"
+#define STK_STAGED_SAMPLES "samples.csv"
+#define STK_STAGED_HEADER "split,class,id,path,member\n"
+#define STK_STAGED_FORMAT 1
 
 typedef struct stk_dataset {
     stk_layout layout;
@@ -57,10 +75,11 @@ typedef struct stk_dataset {
     const char *root;           /* its name */
     const char *const *classes; /* sorted by bytes, or by value when all are whole numbers */
     int class_count;
-    stk_sample_list train; /* sorted by path (folders) or in the order of the CSV's sorted ids */
-    stk_sample_list val;   /* given validation set; empty when there is none */
+    stk_sample_list train; /* sorted by path (folders) or id (Kaggle); staged: as it was there */
+    stk_sample_list val;   /* given or set apart, in the same order; empty when there is none */
     stk_sample_list test;  /* in the order of the submission's rows */
-    /* Header of sample_submission.csv; NULL and 0 when there is none. */
+    /* Name and header of sample_submission.csv; NULL and 0 when there is none. */
+    const char *template_file;
     const char *const *template_header;
     int template_columns;
     int template_id;     /* which column of it is the id */

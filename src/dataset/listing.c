@@ -220,29 +220,35 @@ static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
     return STK_OK;
 }
 
-/* Takes out the classes with one picture. counts has one number per class. */
-static stk_status drop_rare(stk_dataset *dataset, const size_t *counts, stk_error *err) {
+/* Takes out the samples without a label. */
+static void drop_unlabelled(stk_sample_list *list) {
+    size_t left = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].label >= 0) {
+            list->items[left++] = list->items[i];
+        }
+    }
+    list->count = left;
+}
+
+stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped, stk_error *err) {
     int *new_labels = stk_mem_new((size_t)dataset->class_count, sizeof *new_labels);
     if (new_labels == NULL) {
         return STK_FAIL_MEMORY(err, "the class names");
     }
     int kept = 0;
     for (int c = 0; c < dataset->class_count; c++) {
-        new_labels[c] = counts[c] == 1 ? -1 : kept;
-        if (counts[c] != 1) {
+        new_labels[c] = dropped[c] ? -1 : kept;
+        if (!dropped[c]) {
             dataset->store->classes[kept++] = dataset->classes[c];
         }
     }
     dataset->class_count = kept;
     relabel(&dataset->train, new_labels);
+    relabel(&dataset->val, new_labels);
     relabel(&dataset->test, new_labels);
-    size_t left = 0;
-    for (size_t i = 0; i < dataset->train.count; i++) {
-        if (dataset->train.items[i].label >= 0) {
-            dataset->train.items[left++] = dataset->train.items[i];
-        }
-    }
-    dataset->train.count = left;
+    drop_unlabelled(&dataset->train);
+    drop_unlabelled(&dataset->val);
     stk_mem_free(new_labels);
     return STK_OK;
 }
@@ -251,7 +257,10 @@ static stk_status drop_rare(stk_dataset *dataset, const size_t *counts, stk_erro
 static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     size_t *counts = stk_mem_new((size_t)dataset->class_count, sizeof *counts);
-    if (counts == NULL) {
+    bool *is_rare = stk_mem_new((size_t)dataset->class_count, sizeof *is_rare);
+    if (counts == NULL || is_rare == NULL) {
+        stk_mem_free(counts);
+        stk_mem_free(is_rare);
         return STK_FAIL_MEMORY(err, "the class names");
     }
     for (size_t i = 0; i < dataset->train.count; i++) {
@@ -259,7 +268,8 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     }
     stk_few rare = {0};
     for (int c = 0; c < dataset->class_count; c++) {
-        if (counts[c] == 1) {
+        is_rare[c] = counts[c] == 1;
+        if (is_rare[c]) {
             stk_few_add(&rare, dataset->classes[c]);
         }
     }
@@ -272,7 +282,7 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
     } else if (rare.count > 0 && listing->options->rare_class == STK_RARE_DROP) {
         stk_events_warning(listing->events, "left out %zu class%s with one image: %s", rare.count,
                            rare.count == 1 ? "" : "es", names);
-        status = drop_rare(dataset, counts, err);
+        status = stk_listing_drop_classes(dataset, is_rare, err);
     } else if (rare.count == 1) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "class '%s' has one image, which cannot be both trained on and "
@@ -287,6 +297,7 @@ static stk_status treat_rare(stk_listing *listing, stk_error *err) {
                           rare.count, names);
     }
     stk_mem_free(counts);
+    stk_mem_free(is_rare);
     return status;
 }
 
@@ -307,15 +318,30 @@ static stk_status need_two_classes(const stk_listing *listing, stk_error *err) {
                     dataset->root, dataset->classes[0],
                     dataset->layout == STK_LAYOUT_FOLDERS
                         ? ", or pass the folder that holds the class folders with --data"
-                        : ", or name another column with --label-column");
+                    : dataset->layout == STK_LAYOUT_KAGGLE
+                        ? ", or name another column with --label-column"
+                        : "");
+}
+
+/* Rare classes only matter where a part of the training set has to validate. */
+static stk_status treat_rare_if_split(stk_listing *listing, stk_error *err) {
+    stk_status status = listing->dataset->val.count == 0 ? treat_rare(listing, err) : STK_OK;
+    return status == STK_OK ? need_two_classes(listing, err) : status;
 }
 
 stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
+    if (listing->dataset->class_count == 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s holds pictures without labels, so there is nothing to train on",
+                        listing->dataset->root);
+    }
     stk_status status = need_two_classes(listing, err);
     status = status == STK_OK ? sort_classes(listing->dataset, err) : status;
-    if (status == STK_OK && listing->dataset->val.count == 0) {
-        status = treat_rare(listing, err);
-        status = status == STK_OK ? need_two_classes(listing, err) : status;
+    if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
+        /* First, so that a subset has as many classes as were asked for. */
+        status = treat_rare_if_split(listing, err);
     }
-    return status;
+    status = status == STK_OK ? stk_subset_classes(listing, err) : status;
+    status = status == STK_OK ? treat_rare_if_split(listing, err) : status;
+    return status == STK_OK ? stk_subset_pictures(listing, err) : status;
 }

@@ -40,6 +40,7 @@ typedef struct stk_listing {
     size_t train_capacity;
     size_t val_capacity;
     size_t test_capacity;
+    int all_classes; /* how many there were before the subset */
 } stk_listing;
 
 /* A count and the first few names, for sentences about many things. */
@@ -94,7 +95,20 @@ bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *ent
 /* What the folder of the test pictures may be called, ended by NULL. */
 extern const char *const stk_test_folder_names[];
 
-/* Sorts the classes, applies --rare-class, checks that there are two classes at least. */
+/* Takes classes out, with their samples; test rows stay and lose the label. One flag per class. */
+STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
+                                                stk_error *err);
+
+/* Leaves as many classes as --classes says. They are sorted already. */
+STK_CHECKED stk_status stk_subset_classes(stk_listing *listing, stk_error *err);
+
+/* Leaves as many pictures as --per-class and --val-per-class say, and tells of the subset. */
+STK_CHECKED stk_status stk_subset_pictures(stk_listing *listing, stk_error *err);
+
+/*
+ * Sorts the classes, applies --rare-class, takes the subset, checks that there are two classes at
+ * least.
+ */
 STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
@@ -161,15 +175,30 @@ bool stk_testset_exists(const stk_listing *listing);
 STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,
                                               bool by_class, stk_error *err);
 
+/* Only the header of the sample submission, if there is one; the rows come from elsewhere. */
+STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_name,
+                                          stk_error *err);
+
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
 bool stk_folders_exist(const stk_listing *listing);
+
+/* Whether the place is one of shards in which labels stand beside pictures, as WebDataset has them.
+ */
+STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err);
+STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
 
 /* Which file of the folder holds labels; NULL when none has a usual name. */
 const char *stk_kaggle_table(const stk_listing *listing);
 
 /* Sets *fits to false, and lists nothing, when class folders are there and the table names none. */
 STK_CHECKED stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err);
+
+/* Whether the place is a staged data set. */
+bool stk_staged_exists(const stk_listing *listing);
+
+/* Lists a staged data set; with `only_test` its test rows alone, without labels. */
+STK_CHECKED stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err);
 
 #endif

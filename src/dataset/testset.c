@@ -126,6 +126,10 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
         }
     }
     stk_map_free(&seen);
+    dataset->template_file = stk_listing_keep(listing, file, strlen(file));
+    if (status == STK_OK && dataset->template_file == NULL) {
+        status = STK_FAIL_MEMORY(err, file);
+    }
     dataset->template_header = header;
     dataset->template_columns = (int)csv->columns;
     dataset->template_id = (int)id_column;
@@ -216,6 +220,17 @@ static stk_status list_template(stk_listing *listing, stk_pictures *pictures, co
     }
     status = status == STK_OK ? add_rows(listing, pictures, &csv, file, by_class, err) : status;
     stk_csv_free(&csv);
+    return status;
+}
+
+stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_error *err) {
+    const char *file = stk_listing_entry(listing, template_names, false);
+    stk_csv csv = {0};
+    stk_status status = file != NULL ? stk_listing_csv(listing, file, &csv, err) : STK_OK;
+    if (status == STK_OK && file != NULL) {
+        status = keep_header(listing, &csv, file, template_id(listing, &csv, id_name), err);
+        stk_csv_free(&csv);
+    }
     return status;
 }
 

@@ -74,3 +74,7 @@ void stk_events_warning(const stk_events *events, const char *format, ...) {
 void stk_events_stop(const stk_events *events, const stk_summary *summary) {
     TELL(events, stop, summary);
 }
+
+void stk_events_progress(const stk_events *events, const stk_event_progress *event) {
+    TELL(events, progress, event);
+}

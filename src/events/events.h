@@ -37,5 +37,6 @@ void stk_events_bad_image(const stk_events *events, const char *path, const char
 void stk_events_submission(const stk_events *events, const stk_event_submission *event);
 void stk_events_warning(const stk_events *events, const char *format, ...) STK_PRINTF(2, 3);
 void stk_events_stop(const stk_events *events, const stk_summary *summary);
+void stk_events_progress(const stk_events *events, const stk_event_progress *event);
 
 #endif

@@ -61,6 +61,15 @@ stk_status stk_image_receive(const uint8_t *bytes, size_t size, const stk_image_
     return refuse(bytes, size, err);
 }
 
+const char *stk_image_extension(const uint8_t *bytes, size_t size) {
+    for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++) {
+        if (decoders[i]->recognises(bytes, size)) {
+            return decoders[i]->extension;
+        }
+    }
+    return NULL;
+}
+
 /* The receiver of whole pictures. */
 typedef struct whole {
     stk_image *image;

@@ -42,6 +42,7 @@ typedef struct stk_image_receiver {
 
 typedef struct stk_image_decoder {
     const char *name;                                      /* "JPEG" */
+    const char *extension;                                 /* "jpg" */
     bool (*recognises)(const uint8_t *bytes, size_t size); /* by the first bytes */
     /* NULL: not built in. */
     stk_status (*decode)(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,

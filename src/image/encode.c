@@ -88,6 +88,7 @@ static bool write_rows(jpeg_writer *writer) {
     cinfo->in_color_space = JCS_RGB;
     jpeg_set_defaults(cinfo);
     jpeg_set_quality(cinfo, writer->quality, TRUE);
+    cinfo->optimize_coding = TRUE; /* smaller, and no slower to decode */
     jpeg_start_compress(cinfo, TRUE);
     while (cinfo->next_scanline < cinfo->image_height) {
         JSAMPROW row =

@@ -42,10 +42,13 @@ STK_CHECKED stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_i
 STK_CHECKED stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                                       stk_error *err);
 
+/* How names of files with such bytes end, "jpg", "png" or "webp"; NULL: it is none of these. */
+const char *stk_image_extension(const uint8_t *bytes, size_t size);
+
 STK_CHECKED stk_status stk_image_new(stk_image *image, int width, int height, stk_error *err);
 void stk_image_free(stk_image *image);
 
-/* JPEG bytes (freed with stk_mem_free), 4:2:0, quality 1 to 100. */
+/* JPEG bytes (freed with stk_mem_free), 4:2:0, Huffman tables of its own, quality 1 to 100. */
 STK_CHECKED stk_status stk_image_encode_jpeg(const stk_image *image, int quality, uint8_t **bytes,
                                              size_t *size, stk_error *err);
 
@@ -118,5 +121,12 @@ void stk_workbench_free(stk_workbench *bench);
 STK_CHECKED stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transform,
                                            const uint8_t *bytes, size_t size, stk_rng rng,
                                            uint8_t *out, int64_t *augment_ns, stk_error *err);
+
+/*
+ * Decodes a picture, upright, so that its longer side has at most max_side px (0: as many as it
+ * has); a larger one is scaled down, antialiased, while it is decoded.
+ */
+STK_CHECKED stk_status stk_image_shrink(stk_workbench *bench, const uint8_t *bytes, size_t size,
+                                        int max_side, stk_image *image, stk_error *err);
 
 #endif

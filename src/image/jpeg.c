@@ -272,6 +272,7 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 
 const stk_image_decoder stk_image_jpeg = {
     .name = "JPEG",
+    .extension = "jpg",
     .recognises = recognises,
     .decode = decode,
 };

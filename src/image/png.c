@@ -231,6 +231,7 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 
 const stk_image_decoder stk_image_png = {
     .name = "PNG",
+    .extension = "png",
     .recognises = recognises,
     .decode = decode,
 };

@@ -163,12 +163,14 @@ static stk_status make_axis(stk_axis *a, double start, double length, int pixels
 
 stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, uint8_t *out,
                                stk_error *err) {
-    if (job->size < 1 || job->size > MAX_SIZE) {
+    int size_down = job->size_down != 0 ? job->size_down : job->size;
+    if (job->size < 1 || job->size > MAX_SIZE || size_down < 1 || size_down > MAX_SIZE) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot scale a picture to %d px: 1 to %d is possible",
-                        job->size, MAX_SIZE);
+                        job->size < 1 || job->size > MAX_SIZE ? job->size : size_down, MAX_SIZE);
     }
     r->kernels = r->kernels != NULL ? r->kernels : fastest_kernels();
     r->size = job->size;
+    r->size_down = size_down;
     r->out = out;
     r->mirror_y = job->mirror_y;
     r->next = 0;
@@ -178,7 +180,7 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
                                   job->mirror_x, err);
     if (status == STK_OK) {
         status =
-            make_axis(&r->down, job->crop.y, job->crop.height, job->height, job->size, false, err);
+            make_axis(&r->down, job->crop.y, job->crop.height, job->height, size_down, false, err);
     }
     if (status != STK_OK) {
         return status;
@@ -219,7 +221,7 @@ stk_status stk_resampler_rows(stk_resampler *r, int column, int width, stk_error
 uint8_t *stk_resampler_room(stk_resampler *r, int count) {
     assert(count <= STK_RESAMPLE_ROWS);
     if (r->rows + count > r->most_rows) {
-        int needed = r->next < r->size ? r->down.first[r->next] : r->first_row + r->rows;
+        int needed = r->next < r->size_down ? r->down.first[r->next] : r->first_row + r->rows;
         int gone = needed - r->first_row < r->rows ? needed - r->first_row : r->rows;
         memmove(r->window, r->window + (size_t)gone * r->stride,
                 (size_t)(r->rows - gone) * r->stride);
@@ -230,7 +232,7 @@ uint8_t *stk_resampler_room(stk_resampler *r, int count) {
 }
 
 static uint8_t *output_row(const stk_resampler *r, int row) {
-    return r->out + 3 * (size_t)r->size * (size_t)(r->mirror_y ? r->size - 1 - row : row);
+    return r->out + 3 * (size_t)r->size * (size_t)(r->mirror_y ? r->size_down - 1 - row : row);
 }
 
 /* Makes one middle row; the second one of a pair completes two output rows. */
@@ -245,7 +247,7 @@ static void make_row(stk_resampler *r) {
                      r->waiting == 0 ? r->middle : second);
     r->waiting++;
     r->next++;
-    if (r->waiting == 2 || r->next == r->size) {
+    if (r->waiting == 2 || r->next == r->size_down) {
         bool pair = r->waiting == 2;
         uint8_t *last = output_row(r, r->next - 1);
         r->kernels->across(r->middle, pair ? second : r->middle, across->first, across->weights,
@@ -257,7 +259,7 @@ static void make_row(stk_resampler *r) {
 
 void stk_resampler_take(stk_resampler *r, int count) {
     r->rows += count;
-    while (r->next < r->size &&
+    while (r->next < r->size_down &&
            r->down.first[r->next] + r->down.count[r->next] <= r->first_row + r->rows) {
         make_row(r);
     }

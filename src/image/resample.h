@@ -1,5 +1,5 @@
 /*
- * resample.h - a part of a picture to a square, antialiased, while its rows arrive.
+ * resample.h - a part of a picture to another size, antialiased, while its rows arrive.
  *
  * stk_resampler_begin() is told the part and the size; it then knows which rows and columns are
  * needed. Rows are written, from top to bottom, where stk_resampler_room() says, and
@@ -32,9 +32,10 @@ typedef struct stk_resampler {
     const stk_resample_kernels *kernels;
     stk_axis across;
     stk_axis down;
-    int size;        /* px, of the square */
-    bool mirror_y;   /* the square's rows go to the output from the bottom up */
-    uint8_t *out;    /* borrowed: (size, size, 3) */
+    int size;        /* px, of an output row */
+    int size_down;   /* output rows */
+    bool mirror_y;   /* rows go to the output from the bottom up */
+    uint8_t *out;    /* borrowed: (size_down, size, 3) */
     uint8_t *window; /* owned: rows that arrived and are still needed */
     size_t window_bytes;
     size_t stride;        /* bytes of a row in the window */
@@ -53,7 +54,8 @@ typedef struct stk_resampler {
 typedef struct stk_resample_job {
     int width, height; /* of the picture, px */
     stk_crop crop;     /* what lies outside of the picture is left out */
-    int size;          /* px */
+    int size;          /* px, of an output row */
+    int size_down;     /* output rows; 0: a square */
     bool mirror_x;     /* left and right are exchanged */
     bool mirror_y;     /* top and bottom are exchanged */
 } stk_resample_job;

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "image/decoders.h"
-#include "image/resample.h"
+#include "image/workbench.h"
 
 #define ASPECT_MIN (3.0 / 4.0)
 #define ASPECT_MAX (4.0 / 3.0)
@@ -64,39 +64,6 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
     return crop;
 }
 
-struct stk_workbench {
-    stk_resampler resampler;
-    stk_heavy_gate gate;
-    uint8_t *spare; /* owned: (size, size, 3) for augmentation; NULL until it is needed */
-    size_t spare_bytes;
-    /* of the picture in work */
-    const stk_transform *transform;
-    stk_rng rng;
-    uint8_t *out;
-    bool swapped; /* rows and columns of the square are to be exchanged */
-    bool heavy;   /* the gate was entered */
-};
-
-stk_status stk_workbench_new(stk_workbench **out, const stk_heavy_gate *gate, stk_error *err) {
-    stk_workbench *bench = stk_mem_new(1, sizeof *bench);
-    if (bench == NULL) {
-        return STK_FAIL_MEMORY(err, "decoding pictures");
-    }
-    if (gate != NULL) {
-        bench->gate = *gate;
-    }
-    *out = bench;
-    return STK_OK;
-}
-
-void stk_workbench_free(stk_workbench *bench) {
-    if (bench != NULL) {
-        stk_resampler_free(&bench->resampler);
-        stk_mem_free(bench->spare);
-        stk_mem_free(bench);
-    }
-}
-
 /* Where an upright part lies in the picture as it is stored, turn.swapped and mirrored. */
 static stk_crop in_stored(stk_crop crop, stk_turn turn, double width, double height) {
     if (turn.swapped) {
@@ -117,20 +84,10 @@ static int choose_divisor(stk_crop crop, int size) {
     return divisor;
 }
 
-/* Asks the gate for a picture that needs much memory, once. */
-static stk_status enter_gate(stk_workbench *bench, uint64_t bytes, stk_error *err) {
-    if (bench->heavy || bytes < STK_IMAGE_HEAVY_BYTES || bench->gate.enter == NULL) {
-        return STK_OK;
-    }
-    stk_status status = bench->gate.enter(bench->gate.user, bytes, err);
-    bench->heavy = status == STK_OK;
-    return status;
-}
-
 static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
                              stk_error *err) {
     stk_workbench *bench = user;
-    stk_status status = enter_gate(bench, info->whole_bytes, err);
+    stk_status status = stk_workbench_enter(bench, info->whole_bytes, err);
     if (status != STK_OK) {
         return status;
     }
@@ -163,7 +120,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
 static stk_status expect_rows(void *user, int x, int width, stk_error *err) {
     stk_workbench *bench = user;
     size_t bytes = stk_resampler_window_bytes(&bench->resampler, width);
-    stk_status status = enter_gate(bench, bytes, err);
+    stk_status status = stk_workbench_enter(bench, bytes, err);
     return status == STK_OK ? stk_resampler_rows(&bench->resampler, x, width, err) : status;
 }
 
@@ -219,11 +176,8 @@ stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transf
     bench->transform = transform;
     bench->rng = rng;
     bench->out = out;
-    bench->heavy = false;
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    if (bench->heavy) {
-        bench->gate.leave(bench->gate.user);
-    }
+    stk_workbench_leave(bench);
     if (status == STK_OK && bench->swapped) {
         transpose(out, transform->size);
     }

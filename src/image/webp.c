@@ -153,6 +153,7 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
 
 const stk_image_decoder stk_image_webp = {
     .name = "WebP",
+    .extension = "webp",
     .recognises = recognises,
 #ifdef STK_HAVE_WEBP
     .decode = decode,

@@ -6,6 +6,7 @@
 #include "loader/loader.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
+#include "stage/stage.h"
 #include "train/train.h"
 
 #define FIELD(name) offsetof(stk_job_options, name)
@@ -95,11 +96,6 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_BOOL,
      .noted = true,
      .help = "accepted, without effect: workers always persist"},
-    {.name = "subset-seed",
-     .type = STK_OPTION_INT,
-     .noted = true,
-     .metavar = "N",
-     .help = "accepted, without effect: the whole data set is used"},
 };
 
 const stk_option_table stk_job_option_table = STK_OPTION_TABLE("Run", job_options, stk_job_options);
@@ -146,6 +142,13 @@ static const stk_option_table *const sample_tables[] = {
     &stk_output_option_table,
 };
 
+static const stk_option_table *const stage_tables[] = {
+    &stk_dataset_option_table,
+    &stk_stage_option_table,
+    &stk_storage_option_table,
+    &stk_output_option_table,
+};
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 stk_status stk_options_for_train(stk_options **options, stk_error *err) {
@@ -158,4 +161,8 @@ stk_status stk_options_for_predict(stk_options **options, stk_error *err) {
 
 stk_status stk_options_for_sample(stk_options **options, stk_error *err) {
     return stk_options_new(options, "sample", sample_tables, COUNT(sample_tables), err);
+}
+
+stk_status stk_options_for_stage(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "stage", stage_tables, COUNT(stage_tables), err);
 }

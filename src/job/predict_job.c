@@ -101,6 +101,12 @@ static const char *arg_text(const predict_job *job, const char *key) {
     return stk_json_string(stk_json_get(job->args, key));
 }
 
+static int64_t arg_number(const predict_job *job, const char *key) {
+    uint64_t value = 0;
+    (void)stk_json_u64(stk_json_get(job->args, key), &value);
+    return (int64_t)value;
+}
+
 /* The run's own data set, opened as the run opened it. */
 static stk_dataset_options run_data(const predict_job *job) {
     stk_dataset_options options = *job->given;
@@ -116,6 +122,10 @@ static stk_dataset_options run_data(const predict_job *job) {
     options.rare_class = rare == NULL || strcmp(rare, "error") == 0 ? STK_RARE_ERROR
                          : strcmp(rare, "train") == 0               ? STK_RARE_TRAIN
                                                                     : STK_RARE_DROP;
+    options.classes = arg_number(job, "classes");
+    options.per_class = arg_number(job, "per_class");
+    options.val_per_class = arg_number(job, "val_per_class");
+    options.subset_seed = arg_number(job, "subset_seed");
     return options;
 }
 

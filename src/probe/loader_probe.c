@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,6 +25,7 @@
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 #include "probe/decode_probe.h"
+#include "probe/gauges.h"
 
 #define WARM_UP_S 1.0
 #define WARM_UP_BATCHES 2
@@ -60,27 +60,9 @@ typedef struct loader_probe {
     double decode_cpu_seconds; /* processor time of decode-only slices */
 } loader_probe;
 
-static int64_t resident_bytes(void) {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file != NULL) {
-        if (fscanf(file, "%*s %ld", &pages) != 1) {
-            pages = 0;
-        }
-        fclose(file);
-    }
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
-}
-
 static void note_memory(loader_probe *p) {
-    int64_t bytes = resident_bytes();
+    int64_t bytes = stk_gauge_resident();
     p->rss_bytes = bytes > p->rss_bytes ? bytes : p->rss_bytes;
-}
-
-static double processor_seconds(void) {
-    struct timespec time = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 static stk_status check_stop(const loader_probe *p, stk_error *err) {
@@ -211,8 +193,8 @@ static stk_status open_decoder(loader_probe *p, const char *root, stk_error *err
 
 /* ---- slices ---- */
 
-static int usable_cores(const loader_probe *p, int workers) {
-    int used = workers < p->cores ? workers : p->cores;
+static int usable_cores(int cores, int workers) {
+    int used = workers < cores ? workers : cores;
     return used < 1 ? 1 : used;
 }
 
@@ -232,7 +214,7 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     uint64_t images = 0;
     stk_status status = STK_OK;
     stk_loader_stats(p->loader, &before);
-    double cpu = processor_seconds();
+    double cpu = stk_gauge_processor_s();
     int64_t start = stk_clock_ns();
     do {
         const stk_batch *batch = NULL;
@@ -250,8 +232,8 @@ static stk_status loader_slice(loader_probe *p, double least_s, double *seconds,
     *seconds = (double)(rest - start) * 1e-9;
     p->images += images;
     p->seconds += *seconds;
-    p->core_seconds += *seconds * usable_cores(p, after.workers);
-    p->cpu_seconds += processor_seconds() - cpu;
+    p->core_seconds += *seconds * usable_cores(p->cores, after.workers);
+    p->cpu_seconds += stk_gauge_processor_s() - cpu;
     note_spent(p, &before, &after);
     return STK_OK;
 }
@@ -264,12 +246,12 @@ static stk_status measure(loader_probe *p, double seconds, stk_error *err) {
         double took = 0;
         status = loader_slice(p, slice_s, &took, err);
         stk_loader_stats(p->loader, &counters);
-        double cpu = processor_seconds();
+        double cpu = stk_gauge_processor_s();
         if (status == STK_OK) {
-            status = stk_decode_probe_run(p->decoder, usable_cores(p, counters.workers), took,
-                                          p->stop, &p->decoded, err);
+            status = stk_decode_probe_run(p->decoder, usable_cores(p->cores, counters.workers),
+                                          took, p->stop, &p->decoded, err);
         }
-        p->decode_cpu_seconds += processor_seconds() - cpu;
+        p->decode_cpu_seconds += stk_gauge_processor_s() - cpu;
         status = status == STK_OK ? check_stop(p, err) : status;
     } while (status == STK_OK && p->seconds < seconds);
     return status;
@@ -284,27 +266,33 @@ static void note_bad(void *user, const char *path, const char *reason) {
     }
 }
 
-static void sum_up(const loader_probe *p, stk_loader_figures *f) {
+void stk_loader_figures_describe(stk_loader *loader, stk_loader_figures *f) {
     stk_loader_info info;
     stk_loader_counters now;
+    stk_loader_describe(loader, &info);
+    stk_loader_stats(loader, &now);
+    f->workers = now.workers;
+    f->readers = now.readers;
+    f->slots = now.slots;
+    f->cores = usable_cores(stk_machine_cores(), now.workers);
+    f->samples = (int64_t)info.samples;
+    f->batch = (int64_t)info.batch;
+    f->img_size = info.size;
+    f->bad = (int64_t)now.bad;
+    stk_loader_take_bad(loader, note_bad, f);
+}
+
+static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     double images = (double)p->images;
-    stk_loader_describe(p->loader, &info);
-    stk_loader_stats(p->loader, &now);
+    stk_loader_figures_describe(p->loader, f);
     f->images_per_second = images / p->seconds;
     f->images_per_second_per_core = images / p->core_seconds;
     f->decode_only_per_second_per_core = (double)p->decoded.images / p->decoded.thread_seconds;
     f->ceiling_share = f->images_per_second_per_core / f->decode_only_per_second_per_core;
     f->rss_bytes = p->rss_bytes;
-    f->workers = now.workers;
-    f->readers = now.readers;
-    f->slots = now.slots;
-    f->cores = usable_cores(p, now.workers);
     f->cores_busy = p->cpu_seconds / p->seconds;
     f->images_per_cpu_second = images / p->cpu_seconds;
     f->decode_only_per_cpu_second = (double)p->decoded.images / p->decode_cpu_seconds;
-    f->samples = (int64_t)info.samples;
-    f->batch = (int64_t)info.batch;
-    f->img_size = info.size;
     f->images = (int64_t)p->images;
     f->seconds = p->seconds;
     f->decode_images = (int64_t)p->decoded.images;
@@ -313,8 +301,6 @@ static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     f->decode_us = (double)p->spent.decode_ns * 1e-3 / images;
     f->augment_us = (double)p->spent.augment_ns * 1e-3 / images;
     f->read_wait_us = (double)p->spent.read_wait_ns * 1e-3 / images;
-    f->bad = (int64_t)now.bad;
-    stk_loader_take_bad(p->loader, note_bad, f);
 }
 
 stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,

@@ -51,4 +51,7 @@ typedef struct stk_loader_figures {
 STK_CHECKED stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,
                                         stk_loader_figures *figures, stk_error *err);
 
+/* Fills in what an open loader is and has: threads, slots, sizes, bad pictures. */
+void stk_loader_figures_describe(stk_loader *loader, stk_loader_figures *figures);
+
 #endif

@@ -17,6 +17,15 @@ static const stk_option options[] = {
      .max = 86400,
      .metavar = "N",
      .help = "least length of the measurement, warm-up aside; 0 measures nothing"},
+    {.name = "rate",
+     .type = STK_OPTION_DOUBLE,
+     .offset = offsetof(stk_probe_options, rate),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e9,
+     .metavar = "N",
+     .help = "measure whole epochs with a consumer that takes so many images/s; 0 is one without a "
+             "limit, whose whole epochs are measured when --epochs is given"},
     {.name = "sheet",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_probe_options, sheet),
@@ -33,7 +42,54 @@ static const stk_option_table *const loader_tables[] = {
     &stk_output_option_table,
 };
 
+static const stk_option storage_options[] = {
+    {.name = "data",
+     .aliases = "data_root",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_storage_probe_options, data),
+     .metavar = "PATH|URL",
+     .help = "folder, shards or s3://bucket/prefix with pictures in it or below it"},
+    {.name = "in-flight",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_storage_probe_options, in_flight),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "N,N...",
+     .help = "how many reads at a time are tried; auto is 1, 2, 4 and so on up to 512, or until "
+             "more of them bring nothing"},
+    {.name = "rate",
+     .type = STK_OPTION_DOUBLE,
+     .offset = offsetof(stk_storage_probe_options, rate),
+     .fallback = "1000",
+     .min = 0.001,
+     .max = 1e9,
+     .metavar = "N",
+     .help = "images/s that are wanted: how many reads in flight are enough for them is told"},
+    {.name = "seconds",
+     .type = STK_OPTION_DOUBLE,
+     .offset = offsetof(stk_storage_probe_options, seconds),
+     .fallback = "10",
+     .min = 0.01,
+     .max = 86400,
+     .metavar = "N",
+     .help = "length of all steps together; a step has some dozens of reads at least"},
+};
+
+const stk_option_table stk_storage_probe_option_table =
+    STK_OPTION_TABLE("Measurement", storage_options, stk_storage_probe_options);
+
+static const stk_option_table *const storage_tables[] = {
+    &stk_storage_probe_option_table,
+    &stk_storage_option_table,
+    &stk_output_option_table,
+};
+
 stk_status stk_options_for_bench_loader(stk_options **out, stk_error *err) {
     return stk_options_new(out, "bench loader", loader_tables,
                            sizeof loader_tables / sizeof *loader_tables, err);
+}
+
+stk_status stk_options_for_bench_storage(stk_options **out, stk_error *err) {
+    return stk_options_new(out, "bench storage", storage_tables,
+                           sizeof storage_tables / sizeof *storage_tables, err);
 }

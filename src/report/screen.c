@@ -410,6 +410,40 @@ static void on_warning(void *user, const char *text) {
     end_line(screen);
 }
 
+/* "12.3 MB", "80.1 MB/s". */
+static void put_bytes(stk_str *line, double bytes, const char *behind) {
+    char text[32];
+    if (isfinite(bytes) && bytes >= 0) {
+        stk_str_appendf(line, "  %s%s", stk_format_bytes(text, sizeof text, (uint64_t)bytes),
+                        behind);
+    }
+}
+
+/* Work that is no training; its end is told by whoever asked for it. */
+static void on_progress(void *user, const stk_event_progress *event) {
+    stk_screen *screen = user;
+    stk_str *line = &screen->line;
+    screen->step = (stk_event_step){.step = event->done, .steps = event->total};
+    if (screen->config.quiet || event->what == NULL || !is_due(screen, false)) {
+        return;
+    }
+    begin_line(screen);
+    stk_str_append(line, event->what);
+    put_progress(line, &screen->step);
+    put_bytes(line, (double)event->bytes, "");
+    put_rate(line, event->per_second, "img/s");
+    put_bytes(line, event->bytes_per_second, "/s");
+    if (isfinite(event->left_s)) {
+        stk_str_append(line, "  left ");
+        put_duration(line, event->left_s);
+    }
+    if (screen->config.terminal) {
+        redraw(screen);
+    } else {
+        end_line(screen);
+    }
+}
+
 /* ---- the closing block ---- */
 
 /* The sentence behind a word of summary.json; the word itself when it is new. */
@@ -558,6 +592,7 @@ stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .progress = on_progress,
     };
     *out = screen;
     return STK_OK;

@@ -286,7 +286,7 @@ static stk_status open_folder(stk_cache **cache, const stk_cache_config *config,
     disk->folder_fd = -1;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&disk->work, NULL);
+    pthread_cond_init(&disk->work, &monotonic);
     pthread_cond_init(&disk->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     stk_status status = set_up(disk, config, err);

@@ -47,6 +47,8 @@ typedef struct stk_cache_disk {
     stk_cache_item *last;  /* lock; only meaningful while first is not NULL */
     uint64_t queued_bytes; /* lock; waiting or being written, or being copied */
     bool busy;             /* lock; the writer is writing */
+    int64_t waiting_ns;    /* lock; since when something waits */
+    int hurrying;          /* lock; threads that wait until all is written */
     bool look;             /* lock; the writer shall look what others have written */
     bool quit;             /* lock */
     int64_t quit_ns;       /* lock; when what waits is given up */

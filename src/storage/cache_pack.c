@@ -197,8 +197,6 @@ bool stk_pack_open(stk_pack *pack, int folder_fd) {
         return false;
     }
     close_file(&index_fd);
-    /* Objects are asked for whole and in random order: what lies behind one is not read ahead. */
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     pack->known_bytes = STK_PACK_HEAD_BYTES;
     pack->data_fd = fd;
     return true;
@@ -316,19 +314,39 @@ stk_pack_result stk_pack_make(stk_pack *pack, int folder_fd) {
         !write_head(pack->index_fd, INDEX, pack->id)) {
         return fail_making(pack, folder_fd, fresh);
     }
-    (void)posix_fadvise(pack->data_fd, 0, 0, POSIX_FADV_RANDOM);
     pack->known_bytes = pack->index_bytes = STK_PACK_HEAD_BYTES;
     pack->data_bytes = STK_PACK_HEAD_BYTES;
     return STK_PACK_OURS;
 }
 
-bool stk_pack_append_bytes(stk_pack *pack, const void *bytes, stk_cache_entry *entry) {
-    entry->at = pack->data_bytes;
-    entry->pack = (uint16_t)pack->number;
-    if (!write_all(pack->write_fd, bytes, entry->length, entry->at)) {
-        return false;
+bool stk_pack_append_bytes(stk_pack *pack, struct iovec *pieces, size_t count) {
+    while (count > 0) {
+        if (pieces->iov_len == 0) {
+            pieces++;
+            count--;
+            continue;
+        }
+        ssize_t written = pwritev(pack->write_fd, pieces, (int)count, (off_t)pack->data_bytes);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            errno = written == 0 ? ENOSPC : errno;
+            return false;
+        }
+        pack->data_bytes += (uint64_t)written;
+        size_t left = (size_t)written;
+        while (left > 0) {
+            size_t used = left < pieces->iov_len ? left : pieces->iov_len;
+            pieces->iov_base = (uint8_t *)pieces->iov_base + used;
+            pieces->iov_len -= used;
+            left -= used;
+            if (pieces->iov_len == 0) {
+                pieces++;
+                count--;
+            }
+        }
     }
-    pack->data_bytes += entry->length;
     return true;
 }
 

@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "storage/cache_table.h"
 
@@ -83,13 +84,16 @@ stk_pack_result stk_pack_take(stk_pack *pack, int folder_fd);
 /* Makes the files of a new pack, or of one that nobody finished making. */
 stk_pack_result stk_pack_make(stk_pack *pack, int folder_fd);
 
-/* Appends bytes to the data: the entry's `at` is where. False: errno says why. */
-bool stk_pack_append_bytes(stk_pack *pack, const void *bytes, stk_cache_entry *entry);
+/*
+ * Appends bytes, STK_PACK_BATCH pieces at most, to the data; the list of pieces is used up. False:
+ * errno says why, and data_bytes how far it came.
+ */
+bool stk_pack_append_bytes(stk_pack *pack, struct iovec *pieces, size_t count);
 
 /* Appends entries whose bytes are there, STK_PACK_BATCH at most. False: errno says why. */
 bool stk_pack_append_entries(stk_pack *pack, const stk_cache_entry *entries, size_t count);
 
-/* Takes back what was appended to the data since it had this size; for bytes without entries. */
+/* Cuts the data to this size: what has been appended behind it has no entries. */
 void stk_pack_cut(stk_pack *pack, uint64_t data_bytes);
 
 /* Whether the files that are appended to have been removed by somebody. */

@@ -19,7 +19,7 @@
 #include <pthread.h>
 
 #include "storage/patience.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 /* How an attempt gets its bytes. */
 typedef enum stage { STAGE_SOURCE, STAGE_VERSION, STAGE_CACHE } stage;

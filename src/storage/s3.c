@@ -52,15 +52,14 @@ typedef struct place {
     stk_s3_client *client;
     stk_tree tree;
     pthread_mutex_t lock;
-    get *free_gets;        /* lock */
-    atomic_bool no_md5;    /* ETags of this store look like MD5s and are none */
-    atomic_size_t changed; /* objects that are not as listed */
-    size_t changed_told;   /* of these; lock */
-    /* Of the thread that ends requests. */
-    bool some_md5;          /* an ETag was the MD5 */
-    uint8_t *changed_marks; /* owned; a bit per object of the tree; NULL: none yet */
-    suspect suspects[SUSPECTS];
-    size_t suspect_count; /* ever */
+    get *free_gets;             /* lock */
+    atomic_bool no_md5;         /* ETags of this store look like MD5s and are none */
+    atomic_size_t changed;      /* objects that are not as listed */
+    size_t changed_told;        /* of these; lock */
+    bool some_md5;              /* an ETag was the MD5; lock */
+    uint8_t *changed_marks;     /* owned; a bit per object of the tree; NULL: none yet; lock */
+    suspect suspects[SUSPECTS]; /* lock */
+    size_t suspect_count;       /* ever; lock */
 } place;
 
 /* ---- what arrived ---- */
@@ -91,7 +90,7 @@ static void receive(stk_s3_call *call, const uint8_t *piece, size_t size) {
     }
 }
 
-/* Whether the same object came with the same bytes and the same ETag before. */
+/* Under the lock: whether the same object came with the same bytes and the same ETag before. */
 static bool seen_before(place *p, const get *g, const uint8_t md5[STK_MD5_BYTES]) {
     const char *key = stk_str_text(&g->key);
     const char *etag = g->call.http.answer.etag;
@@ -115,23 +114,22 @@ static bool check_md5(place *p, get *g) {
     char text[STK_MD5_TEXT];
     stk_md5_end(&g->md5, md5);
     stk_hex(md5, sizeof md5, text);
-    if (strcasecmp(text, g->call.http.answer.etag) == 0) {
-        p->some_md5 = true;
-        return true;
-    }
-    if (!seen_before(p, g, md5)) {
-        return false;
-    }
+    bool fits = strcasecmp(text, g->call.http.answer.etag) == 0;
+    pthread_mutex_lock(&p->lock);
+    p->some_md5 = p->some_md5 || fits;
     /* Twice the same bytes are no accident: these ETags are something else. */
-    if (!p->some_md5) {
+    bool other = !fits && seen_before(p, g, md5);
+    if (other && !p->some_md5) {
         atomic_store(&p->no_md5, true);
     }
-    return true;
+    pthread_mutex_unlock(&p->lock);
+    return fits || other;
 }
 
 /* Counts objects that are not what was listed, each once. */
 static void note_change(place *p, const stk_tree_object *object) {
     size_t index = (size_t)(object - p->tree.objects);
+    pthread_mutex_lock(&p->lock);
     if (p->changed_marks == NULL) {
         p->changed_marks = stk_mem_new(p->tree.count / 8 + 1, 1);
     }
@@ -140,6 +138,7 @@ static void note_change(place *p, const stk_tree_object *object) {
         p->changed_marks[index / 8] |= bit;
         atomic_fetch_add(&p->changed, 1);
     }
+    pthread_mutex_unlock(&p->lock);
 }
 
 static stk_fetch_verdict fail_damaged(const get *g, stk_error *err, const char *what,
@@ -307,7 +306,7 @@ static void cancel(void *place_of_source, stk_fetch *fetch) {
     pthread_mutex_lock(&p->lock);
     get *g = fetch->job;
     if (g != NULL) {
-        stk_s3_client_cancel(p->client, &g->call);
+        stk_s3_client_cancel(&g->call);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -501,8 +500,8 @@ static bool notice(void *place_of_source, char *buf, size_t size) {
 }
 
 static int threads(const void *place_of_source) {
-    (void)place_of_source;
-    return 1;
+    const place *p = place_of_source;
+    return stk_s3_client_threads(p->client);
 }
 
 const stk_storage_source stk_storage_s3 = {

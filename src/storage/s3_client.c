@@ -10,12 +10,14 @@
 #ifdef STK_HAVE_S3
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "storage/http_head.h"
@@ -24,13 +26,22 @@
 /* Hundreds are enough for any latency; a store that serves more has other limits first. */
 #define MOST_CONNECTIONS 512
 
+/*
+ * Receiving, decrypting and adding up the MD5 of half a gigabyte a second takes a core, so where
+ * there are cores to spare two threads share the objects.
+ */
+#define MOST_ENGINES 2
+#define CORES_PER_ENGINE 4
+
 #define CONNECT_TIMEOUT_S 10.0
 
 /* While credentials are found again, others need not try more often. */
 #define RENEWAL_WAIT_S 0.5
 
 struct stk_s3_client {
-    stk_http *http;
+    stk_http *engines[MOST_ENGINES];
+    int engine_count;
+    atomic_uint turn; /* which engine takes the next object */
     char *bucket;
     char *place;
     stk_s3_settings settings; /* region aside, constant */
@@ -258,9 +269,14 @@ static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *confi
             .ca_bundle = c->settings.ca_bundle,
             .connect_timeout_s =
                 half_s > 0 && half_s < CONNECT_TIMEOUT_S ? half_s : CONNECT_TIMEOUT_S,
-            .most_connections = MOST_CONNECTIONS,
         };
-        status = stk_http_open(&c->http, &http, err);
+        int wanted = stk_machine_cores() / CORES_PER_ENGINE;
+        wanted = wanted < 1 ? 1 : wanted > MOST_ENGINES ? MOST_ENGINES : wanted;
+        http.most_connections = MOST_CONNECTIONS / wanted;
+        while (status == STK_OK && c->engine_count < wanted) {
+            status = stk_http_open(&c->engines[c->engine_count], &http, err);
+            c->engine_count += status == STK_OK;
+        }
     }
     return status;
 }
@@ -289,7 +305,9 @@ void stk_s3_client_close(stk_s3_client *c) {
         return;
     }
     stk_s3_renewal_close(c->renewal);
-    stk_http_close(c->http);
+    for (int i = 0; i < c->engine_count; i++) {
+        stk_http_close(c->engines[i]);
+    }
     stk_s3_credentials_free(&c->credentials);
     stk_s3_address_free(&c->address);
     stk_s3_settings_free(&c->settings);
@@ -314,12 +332,18 @@ bool stk_s3_client_send(stk_s3_client *c, stk_s3_call *call) {
     }
     call->http.done = ended;
     call->http.received = call->received != NULL ? received : NULL;
-    stk_http_begin(c->http, &call->http);
+    unsigned turn = call->received != NULL ? atomic_fetch_add(&c->turn, 1) : 0;
+    call->engine = c->engines[turn % (unsigned)c->engine_count];
+    stk_http_begin(call->engine, &call->http);
     return true;
 }
 
-void stk_s3_client_cancel(stk_s3_client *c, stk_s3_call *call) {
-    stk_http_cancel(c->http, &call->http);
+void stk_s3_client_cancel(stk_s3_call *call) {
+    stk_http_cancel(call->engine, &call->http);
+}
+
+int stk_s3_client_threads(const stk_s3_client *c) {
+    return c->engine_count;
 }
 
 void stk_s3_call_free(stk_s3_call *call) {

@@ -34,13 +34,17 @@ typedef struct stk_s3_call {
     atomic_llong *started_ns; /* NULL, or where to write when it really begins */
     /* NULL, or told of each piece of a good body, at http.answer what the head said. */
     void (*received)(struct stk_s3_call *call, const uint8_t *piece, size_t size);
-    /* Exactly once, from the client's thread. The call is the caller's again. */
+    /*
+     * Exactly once, from a thread of the client's: calls without `received` all from the same one.
+     * The call is the caller's again.
+     */
     void (*done)(struct stk_s3_call *call);
 
     stk_s3_judgement judgement; /* out */
     stk_http_request http;      /* out: answer */
 
     stk_s3_client *client; /* the client's, as is the rest */
+    stk_http *engine;
     stk_str url;
     stk_str path;
     stk_str range;
@@ -69,7 +73,10 @@ void stk_s3_client_close(stk_s3_client *client);
 bool stk_s3_client_send(stk_s3_client *client, stk_s3_call *call);
 
 /* Has a call end soon; as stk_http_cancel. */
-void stk_s3_client_cancel(stk_s3_client *client, stk_s3_call *call);
+void stk_s3_client_cancel(stk_s3_call *call);
+
+/* Threads that serve calls. */
+int stk_s3_client_threads(const stk_s3_client *client);
 
 void stk_s3_call_free(stk_s3_call *call);
 

@@ -184,7 +184,9 @@ static bool end_task(lister *l, task *t) {
 
 /* Decides how to go on after a page that was not the last. */
 static void choose_way(lister *l, task *t, stk_str *token) {
-    bool split = t->first_page && !t->by_level && t->depth < DEPTH_MAX && t->spanned < AT_ONCE;
+    /* A page without any folder is one of a folder of pictures, but for the place itself. */
+    bool few = t->spanned < AT_ONCE && (t->spanned > 0 || t->depth == 0);
+    bool split = t->first_page && !t->by_level && t->depth < DEPTH_MAX && few;
     bool too_many = t->by_level && t->folder_count > FOLDERS_MAX && !l->no_deeper;
     if (split || too_many) {
         t->by_level = split;
@@ -387,7 +389,7 @@ static stk_status work(lister *l, stk_error *err) {
 static void close_lister(lister *l) {
     for (size_t i = 0; i < AT_ONCE; i++) {
         if (l->requests[i].task != NULL) {
-            stk_s3_client_cancel(l->listing->client, &l->requests[i].call);
+            stk_s3_client_cancel(&l->requests[i].call);
         }
     }
     while (l->under_way > 0) {

@@ -17,7 +17,7 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "storage/shard_scan.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 /* Parts of tars that are read at a time: several tars, or parts of one. */
 #define AT_A_TIME 8
@@ -64,9 +64,7 @@ static char *kept_file(const opening *o, const char *object) {
     if (o->kept == NULL) {
         return NULL;
     }
-    char *name = o->only != NULL && stk_str_equal(o->only, object)
-                     ? stk_mem_strdup(o->store->name)
-                     : stk_path_join(o->store->name, object);
+    char *name = stk_path_join(o->store->name, object);
     char *file = NULL;
     if (name != NULL) {
         file = stk_str_format("%s/%016llx.shards", o->kept,

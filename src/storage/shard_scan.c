@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/str.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 /* A hop reads this much: a header, and where members are tiny some more of them. */
 #define HOP_BYTES ((size_t)4096)

@@ -10,7 +10,7 @@
 #include "storage/shard_index.h"
 #include "storage/shard_learn.h"
 #include "storage/shard_place.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 #define VERSION_SIZE 160
 #define NO_MEMBER UINT64_MAX

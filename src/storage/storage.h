@@ -63,6 +63,9 @@ bool stk_store_keeps_made(const stk_store *store);
 /* True where every read has a long way: listing again or reading twice is to be avoided. */
 bool stk_store_is_remote(const stk_store *store);
 
+/* True where objects are members of tar shards. */
+bool stk_store_has_shards(const stk_store *store);
+
 /* What stands in a folder ("": the place itself), sorted, hidden names left out. */
 STK_CHECKED stk_status stk_store_list(stk_store *store, const char *folder, stk_dir_list *list,
                                       stk_error *err);

@@ -1,5 +1,5 @@
 /* store.c - opening a place: its source, its shards, its cache; and reading one object of it. */
-#include "storage/store.h"
+#include "storage/opened.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -133,8 +133,9 @@ static stk_status keep_root(stk_store *s, const char *root, const char **only, s
         return STK_FAIL_MEMORY(err, root);
     }
     *only = NULL;
-    if (stk_shards_is_tar_name(s->root) && root[length] == '\0') { /* "x.tar/" is a folder */
-        size_t head = (size_t)(stk_path_base(s->root) - s->root);
+    size_t head = (size_t)(stk_path_base(s->root) - s->root);
+    bool is_tar = root[length] == '\0' && stk_shards_is_tar_name(s->root); /* "x.tar/" is none */
+    if (is_tar && (scheme == NULL || head > least)) {
         *only = s->root + head;
         stk_mem_free(s->base);
         s->base =
@@ -406,6 +407,10 @@ void stk_store_keep(stk_store *s, const stk_read *read, const void *data, size_t
         stk_cache_put(s->cache, (stk_cache_key){.high = read->key[0], .low = read->key[1]}, data,
                       size);
     }
+}
+
+bool stk_store_has_shards(const stk_store *s) {
+    return s->shards != NULL;
 }
 
 bool stk_store_is_remote(const stk_store *s) {

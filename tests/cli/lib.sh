@@ -22,7 +22,12 @@ WORK=$LIB_FOLDER/work
 OUT=$LIB_FOLDER/out
 ERR=$LIB_FOLDER/err
 CODE=0
-mkdir "$WORK" && cd "$WORK" || exit 1
+# Nothing of the user's is read or written: no cache, no credentials.
+export HOME=$LIB_FOLDER/home XDG_CACHE_HOME=$LIB_FOLDER/cache AWS_EC2_METADATA_DISABLED=true
+for variable in $(compgen -e AWS_ | grep -v '^AWS_EC2_METADATA_DISABLED$'); do
+    unset "$variable"
+done
+mkdir "$HOME" "$WORK" && cd "$WORK" || exit 1
 : >"$OUT"
 : >"$ERR"
 lib_passed=0 lib_failed=0 lib_skipped=0

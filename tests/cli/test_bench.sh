@@ -55,6 +55,48 @@ expect "one worker" [ "$(figure workers)" = 1 ]
 expect "three slots" [ "$(figure slots)" = 3 ]
 expect "one core" [ "$(figure cores)" = 1 ]
 
+# epoch N KEY: the value of a key of epoch N of the JSON in $OUT.
+epoch() {
+    grep -Eo '"epoch": '"$1"',[^}]*' "$OUT" | sed -n -E 's/.*"'"$2"'": ([^,}]*).*/\1/p'
+}
+
+it "measures whole epochs when it is told how many"
+run bench loader f "${small[@]}" --epochs 3 --cache ram --json
+expect_exit 0
+expect_empty "$ERR"
+expect_json "$OUT"
+expect "there are three epochs" [ "$(grep -Eo '"epoch": ' "$OUT" | wc -l)" = 3 ]
+for i in 0 1 2; do
+    expect "epoch $i has all whole batches" [ "$(epoch $i images)" = 80 ]
+    for key in seconds images_per_second; do
+        expect "$key of epoch $i is above 0" awk -v x="$(epoch $i $key)" 'BEGIN { exit !(x + 0 > 0) }'
+    done
+    expect "wait_fraction of epoch $i is a share" \
+        awk -v x="$(epoch $i wait_fraction)" 'BEGIN { exit !(x ~ /^[0-9]/ && x <= 1) }'
+done
+expect "epoch 0 misses" [ "$(epoch 0 cache_misses)" -ge 80 ]
+expect "epoch 2 hits" [ "$(epoch 2 cache_misses)" = 0 ]
+expect "decode only was not measured" [ "$(figure decode_only_per_second_per_core)" = null ]
+run bench loader f "${small[@]}" --epochs 2
+expect_exit 0
+expect_out '^epoch +seconds +images/s +wait +read +cache hits +misses$'
+expect_out '^ +1 +[0-9.]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ [kM]B +0 +0$'
+expect_out '^first batch +[0-9]+ ms'
+expect_out '^memory +[0-9.]+ [kMG]B resident at most'
+
+it "takes batches no faster than the rate"
+run bench loader f "${small[@]}" --epochs 1 --rate 200 --json
+expect_exit 0
+expect "80 images take 0.4 s at least: $(epoch 0 seconds)" \
+    awk -v x="$(epoch 0 seconds)" 'BEGIN { exit !(x >= 0.4) }'
+expect "the rate is no higher than asked for" \
+    awk -v x="$(epoch 0 images_per_second)" 'BEGIN { exit !(x <= 200.001) }'
+run bench loader f "${small[@]}" --rate 400 --json
+expect_exit 0
+expect "whole epochs begin until the seconds are over" [ "$(grep -Eo '"epoch": ' "$OUT" | wc -l)" -ge 2 ]
+run bench loader f "${small[@]}" --json
+expect "without these flags there are none" [ "$(figure epochs)" = null ]
+
 it "draws a sheet without measuring"
 run bench loader f --seconds 0 --img-size 32 --sheet out.png
 expect_exit 0
@@ -99,6 +141,7 @@ for words in 'bench --help' 'help bench'; do
     run $words
     expect_exit 0
     expect_out '^  loader '
+    expect_out '^  storage '
 done
 run bench nonsense
 expect_exit 2
@@ -114,14 +157,14 @@ for words in 'bench loader --help' 'help bench loader'; do
     run $words
     expect_exit 0
     expect_out 'usage: stoker bench loader'
-    for flag in data seconds sheet batch workers crop-scale quiet json config; do
+    for flag in data seconds rate epochs sheet batch workers crop-scale quiet json config; do
         expect_out "\\-\\-(\\[no-\\])?$flag"
     done
 done
 
 it "refuses wrong usage"
 for case in '|--data' '--data f --seconds 0|--sheet' '--data f --seconds -1|--seconds' \
-    '--data f --batch 0|--batch' '--data f --sede 1|did you mean --seed' 'f extra|too many' \
+    '--data f --rate -1|--rate' '--data f --batch 0|--batch' '--data f --sede 1|did you mean --seed' 'f extra|too many' \
     'f --data f|mean the same'; do
     # shellcheck disable=SC2086  # words
     run bench loader ${case%|*}
@@ -159,6 +202,13 @@ listens() { grep -Eq '^SigCgt:.*[2367abef]$' "/proc/$PID/status"; }
 
 it "ends at Ctrl-C"
 start bench loader --data f --batch 16 --img-size 32 --seconds 1000
+wait_for 30 listens || fail "it does not catch the signal"
+kill -INT "$PID"
+ended 60
+expect_exit 130
+expect_err 'stopped'
+expect_empty "$OUT"
+start bench loader --data f --batch 16 --img-size 32 --epochs 1000 --rate 10
 wait_for 30 listens || fail "it does not catch the signal"
 kill -INT "$PID"
 ended 60

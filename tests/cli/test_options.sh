@@ -180,7 +180,7 @@ budget budget 3600
 device device cpu
 seed seed 3
 name name given-name
-- subset_seed 42
+subset_seed subset_seed 42
 - no_wandb true
 - wandb_project some-project
 - pin_memory true

@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 
 #define SCRIPTED_OBJECTS 256
 #define SCRIPTED_MS 1000000LL

@@ -225,9 +225,9 @@ static void folders_that_are_none(void) {
     CHECK_CONTAINS(error.message, "--data");
     o.data = "";
     expect_failure(&o, STK_ERR_USAGE);
-    o.data = "s3://bucket/x";
+    o.data = "gopher://bucket/x";
     expect_failure(&o, STK_ERR_USAGE);
-    CHECK_CONTAINS(error.message, "s3://bucket/x");
+    CHECK_CONTAINS(error.message, "gopher://bucket/x");
     o.data = "no-such-folder-in-the-working-folder";
     expect_failure(&o, STK_ERR_DATA);
 }

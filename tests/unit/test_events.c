@@ -55,6 +55,10 @@ static void on_stop(void *user, const stk_summary *summary) {
     note(user, "stop", summary);
 }
 
+static void on_progress(void *user, const stk_event_progress *event) {
+    note(user, "progress", event);
+}
+
 static stk_observer full(listener *l) {
     return (stk_observer){.user = l,
                           .start = on_start,
@@ -66,7 +70,8 @@ static stk_observer full(listener *l) {
                           .bad_image = on_bad_image,
                           .submission = on_submission,
                           .warning = on_warning,
-                          .stop = on_stop};
+                          .stop = on_stop,
+                          .progress = on_progress};
 }
 
 /* One of each event. */
@@ -77,6 +82,7 @@ static void tell_all(const stk_events *events) {
     stk_event_epoch epoch = {0};
     stk_event_submission submission = {0};
     stk_summary summary = {0};
+    stk_event_progress progress = {0};
     stk_events_start(events, &start);
     stk_events_plan(events, &plan);
     stk_events_decision(events, "batch 32", "few images");
@@ -87,6 +93,7 @@ static void tell_all(const stk_events *events) {
     stk_events_submission(events, &submission);
     stk_events_warning(events, "%d %s", 3, "left");
     stk_events_stop(events, &summary);
+    stk_events_progress(events, &progress);
 }
 
 static void every_event_is_told_once(void) {
@@ -97,7 +104,8 @@ static void every_event_is_told_once(void) {
     stk_events_add(&events, &observer);
     tell_all(&events);
     CHECK_STR(log, "a:start a:plan a:decision(batch 32,few images) a:step a:epoch "
-                   "a:checkpoint(best,1) a:bad(a.jpg,val,cut off) a:submission a:3 left a:stop ");
+                   "a:checkpoint(best,1) a:bad(a.jpg,val,cut off) a:submission a:3 left a:stop "
+                   "a:progress ");
 }
 
 static void the_event_itself_is_handed_over(void) {

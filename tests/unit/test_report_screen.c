@@ -267,6 +267,47 @@ static void plain_lines_come_every_ten_seconds(void) {
     tear_down(&f);
 }
 
+static const stk_event_progress progress_event = {
+    .what = "staging",
+    .done = 1234,
+    .total = 50000,
+    .bytes = 123400000,
+    .per_second = 812.2,
+    .bytes_per_second = 80100000,
+    .left_s = 61,
+};
+
+static void progress_of_other_work_is_drawn(void) {
+    fixture f;
+    set_up(&f, true, false, 120);
+    stk_events_progress(&f.events, &progress_event);
+    CHECK_SHOWN(&f, "\rstaging  1234/50000 2%  123 MB  812 img/s  80 MB/s  left 1:01\x1b[K");
+    stk_events_progress(&f.events, &progress_event); /* too early */
+    CHECK_SHOWN(&f, "");
+    pass_seconds(0.2);
+    stk_event_progress unknown = progress_event;
+    unknown.per_second = unknown.bytes_per_second = unknown.left_s = NAN;
+    stk_events_progress(&f.events, &unknown);
+    CHECK_SHOWN(&f, "\rstaging  1234/50000 2%  123 MB\x1b[K");
+    stk_events_decision(&f.events, "staged", "near");
+    CHECK_SHOWN(&f, "\r\x1b[Kstaged: near\n");
+    tear_down(&f);
+
+    set_up(&f, false, false, 0);
+    for (int i = 0; i < 25; i++) {
+        stk_events_progress(&f.events, &progress_event);
+        pass_seconds(1);
+    }
+    CHECK_SHOWN(&f, "staging  1234/50000 2%  123 MB  812 img/s  80 MB/s  left 1:01\n"
+                    "staging  1234/50000 2%  123 MB  812 img/s  80 MB/s  left 1:01\n");
+    tear_down(&f);
+
+    set_up(&f, true, true, 0);
+    stk_events_progress(&f.events, &progress_event);
+    CHECK_SHOWN(&f, "");
+    tear_down(&f);
+}
+
 static void folds_are_named(void) {
     fixture f;
     set_up(&f, true, false, 160);
@@ -549,6 +590,7 @@ static const check_test tests[] = {
     TEST(messages_take_the_place_of_the_redrawn_line),
     TEST(free_ends_a_redrawn_line),
     TEST(plain_lines_come_every_ten_seconds),
+    TEST(progress_of_other_work_is_drawn),
     TEST(folds_are_named),
     TEST(unknown_numbers_are_left_out),
     TEST(decisions_say_what_and_why),

@@ -11,7 +11,7 @@
 #include "storage/shard_index.h"
 #include "storage/shard_place.h"
 #include "storage/shard_scan.h"
-#include "storage/store.h"
+#include "storage/opened.h"
 #include "storage/tar_write.h"
 
 static char folder[256]; /* of the running test */

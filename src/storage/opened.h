@@ -1,6 +1,6 @@
-/* store.h - inside storage: what an opened place consists of, for store.c and reader.c. */
-#ifndef STK_STORAGE_STORE_H
-#define STK_STORAGE_STORE_H
+/* opened.h - inside storage: what an opened place consists of, for store.c and reader.c. */
+#ifndef STK_STORAGE_OPENED_H
+#define STK_STORAGE_OPENED_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,0 +1,199 @@
+/* verb_bench_storage.c - `stoker bench storage`: how fast a place gives pictures, and with how many
+ * reads in flight.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "probe/probe_options.h"
+#include "probe/storage_probe.h"
+
+/* ---- for programs ---- */
+
+static void put_double(stk_json_writer *writer, const char *key, double value) {
+    stk_json_key(writer, key);
+    stk_json_put_double(writer, stk_as_shown(value));
+}
+
+static void put_int(stk_json_writer *writer, const char *key, int64_t value) {
+    stk_json_key(writer, key);
+    stk_json_put_int(writer, value);
+}
+
+static void put_step(stk_json_writer *writer, const stk_storage_step *step) {
+    stk_json_begin_object(writer);
+    put_int(writer, "in_flight", step->in_flight);
+    put_double(writer, "objects_per_second", step->objects_per_second);
+    put_double(writer, "bytes_per_second", step->bytes_per_second);
+    put_double(writer, "p50_ms", step->p50_ms);
+    put_double(writer, "p90_ms", step->p90_ms);
+    put_double(writer, "p99_ms", step->p99_ms);
+    put_double(writer, "max_ms", step->max_ms);
+    put_int(writer, "reads", step->reads);
+    put_int(writer, "failed", step->failed);
+    put_double(writer, "seconds", step->seconds);
+    stk_json_end_object(writer);
+}
+
+static stk_status print_json(const stk_storage_findings *f, double wanted, stk_error *err) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "steps");
+    stk_json_begin_array(&writer);
+    for (size_t i = 0; i < f->step_count; i++) {
+        put_step(&writer, &f->steps[i]);
+    }
+    stk_json_end_array(&writer);
+    put_double(&writer, "wanted_per_second", wanted);
+    stk_json_key(&writer, "enough_in_flight");
+    if (f->choice.enough > 0) {
+        stk_json_put_int(&writer, f->choice.enough);
+    } else {
+        stk_json_put_null(&writer);
+    }
+    put_double(&writer, "best_objects_per_second", f->choice.best_rate);
+    put_int(&writer, "best_in_flight", f->choice.best_in_flight);
+    put_int(&writer, "objects", f->objects);
+    put_double(&writer, "list_s", f->list_s);
+    put_double(&writer, "mean_bytes", f->mean_bytes);
+    put_int(&writer, "reads", f->reads);
+    put_int(&writer, "failed", f->failed);
+    put_int(&writer, "retries", (int64_t)f->counters.retries);
+    put_int(&writer, "hedges", (int64_t)f->counters.hedges);
+    put_int(&writer, "timeouts", (int64_t)f->counters.timeouts);
+    put_int(&writer, "cache_hits", (int64_t)f->counters.cache_hits);
+    put_int(&writer, "cache_misses", (int64_t)f->counters.cache_misses);
+    put_int(&writer, "threads", f->threads);
+    stk_json_end_object(&writer);
+    bool whole = stk_str_ok(&text);
+    if (whole) {
+        puts(stk_str_text(&text));
+    }
+    stk_str_free(&text);
+    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+}
+
+/* ---- for people ---- */
+
+/* "2,950" for rates that are large, "0.5" for small ones, into buf; returns buf. */
+static const char *show_rate(char *buf, size_t size, double rate) {
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%.0f", rate);
+    size_t out = 0;
+    if (rate < 10) {
+        snprintf(buf, size, "%.2g", rate);
+        return buf;
+    }
+    for (int i = 0; i < length && out + 2 < size; i++) {
+        if (i > 0 && (length - i) % 3 == 0) {
+            buf[out++] = ',';
+        }
+        buf[out++] = digits[i];
+    }
+    buf[out] = '\0';
+    return buf;
+}
+
+static void print_choice(const stk_storage_choice *c, double wanted) {
+    char rate[48];
+    char best[48];
+    const char *more = c->is_last ? "the most that was tried" : "more brings nothing";
+    show_rate(rate, sizeof rate, wanted);
+    show_rate(best, sizeof best, c->best_rate);
+    if (c->enough > 0) {
+        printf("%s images/s need %lld in flight; the store gave %s objects/s with %lld, %s\n", rate,
+               (long long)c->enough, best, (long long)c->best_in_flight, more);
+    } else {
+        printf("%s images/s were not reached; the store gave %s objects/s with %lld in flight, "
+               "%s\n",
+               rate, best, (long long)c->best_in_flight, more);
+    }
+}
+
+static void print_text(const stk_storage_findings *f, double wanted) {
+    char mean[32];
+    const stk_store_counters *c = &f->counters;
+    printf("in flight  objects/s     MB/s    p50 ms    p90 ms    p99 ms    max ms\n");
+    for (size_t i = 0; i < f->step_count; i++) {
+        const stk_storage_step *s = &f->steps[i];
+        printf("%9lld %10.1f %8.2f %9.2f %9.2f %9.2f %9.2f\n", (long long)s->in_flight,
+               s->objects_per_second, s->bytes_per_second * 1e-6, s->p50_ms, s->p90_ms, s->p99_ms,
+               s->max_ms);
+    }
+    printf("\n");
+    print_choice(&f->choice, wanted);
+    stk_format_bytes(mean, sizeof mean, (uint64_t)(f->mean_bytes > 0 ? f->mean_bytes : 0));
+    printf("objects       %lld of %s in the mean, listed in %.2f s\n", (long long)f->objects, mean,
+           f->list_s);
+    printf("reads         %lld; %llu tried again, %llu asked for twice, %llu out of time\n",
+           (long long)f->reads, (unsigned long long)c->retries, (unsigned long long)c->hedges,
+           (unsigned long long)c->timeouts);
+    if (f->reads > f->objects) {
+        printf("repeated      there are fewer objects than reads: caches on the way may have "
+               "helped\n");
+    }
+    if (c->cache_hits + c->cache_misses > 0) {
+        printf("cache         %llu hits, %llu misses\n", (unsigned long long)c->cache_hits,
+               (unsigned long long)c->cache_misses);
+    }
+    if (f->failed > 0) {
+        printf("failed        %lld reads, such as: %s\n", (long long)f->failed,
+               f->first_failure.message);
+    }
+}
+
+/* ---- the verb ---- */
+
+static stk_status bench(cli_session *session, stk_error *err) {
+    const stk_storage_probe_options *given =
+        stk_options_values(session->options, &stk_storage_probe_option_table);
+    const stk_storage_options *storage =
+        stk_options_values(session->options, &stk_storage_option_table);
+    stk_storage_findings findings;
+    stk_storage_question question = {.data = given->data,
+                                     .storage = *storage,
+                                     .in_flight = stk_in_flight_auto(),
+                                     .stop_when_flat = given->in_flight == NULL,
+                                     .seconds = given->seconds,
+                                     .wanted = given->rate};
+    if (given->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--data is missing: the folder or address of pictures to read");
+    }
+    stk_status status = given->in_flight != NULL
+                            ? stk_in_flight_parse(given->in_flight, &question.in_flight, err)
+                            : STK_OK;
+    if (status == STK_OK) {
+        status = stk_probe_storage(&question, session->run.stop, &findings, err);
+    }
+    if (status == STK_OK && session->json) {
+        status = print_json(&findings, given->rate, err);
+    } else if (status == STK_OK && !session->quiet) {
+        print_text(&findings, given->rate);
+    }
+    return status;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    cli_session session;
+    stk_error err = {0};
+    int exit_code = 0;
+    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+        return exit_code;
+    }
+    stk_status status = cli_take_word(&session, "data", &err);
+    status = status == STK_OK ? bench(&session, &err) : status;
+    return cli_close(&session, status, &err);
+}
+
+const cli_verb cli_bench_storage = {
+    .name = "bench storage",
+    .summary = "Measures how fast a place gives pictures, with few and with many reads in flight.",
+    .usage = "--data PATH|URL [--rate N] [--in-flight N,N...] [options]",
+    .options = stk_options_for_bench_storage,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* stage_job.c - a data set copied near. */
+#include <stoker/job.h>
+
+#include "base/error.h"
+#include "stage/stage.h"
+
+stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, stk_staged *staged,
+                     stk_error *err) {
+    stk_events events = {0};
+    stk_staged unused;
+    stk_storage_options storage =
+        *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
+    /* Everything is read once, so a cache would only take room from what it is read for. */
+    if (stk_options_source(options, "cache") == STK_FROM_DEFAULT) {
+        storage.cache = "off";
+    }
+    if (run != NULL) {
+        stk_events_add(&events, run->observer);
+    }
+    stk_stage_request request = {.dir = dir,
+                                 .options = stk_options_values(options, &stk_stage_option_table),
+                                 .data = stk_options_values(options, &stk_dataset_option_table),
+                                 .storage = &storage,
+                                 .events = &events,
+                                 .stop = run != NULL ? run->stop : NULL};
+    if (dir == NULL || dir[0] == '\0' || request.data->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "stage needs a data set and a folder to fill, as in: stoker stage "
+                        "s3://bucket/pictures near");
+    }
+    return stk_stage_run(&request, staged != NULL ? staged : &unused, err);
+}

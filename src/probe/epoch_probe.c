@@ -1,0 +1,194 @@
+/*
+ * epoch_probe.c - a consumer with a rate.
+ *
+ * Work on a batch is a time to sleep. When the machine is busy a sleeper wakes up late, which must
+ * not look like a slow loader: the moments at which the consumer is free again are computed from
+ * what it waited and worked, and one late awakening is made up for by the next sleep.
+ */
+#include "probe/epoch_probe.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "loader/feed.h"
+#include "loader/loader.h"
+#include "probe/gauges.h"
+
+#define NS_PER_S 1000000000
+
+/* How long a consumer sleeps without looking whether it should stop. */
+#define NAP_NS 50000000
+
+/* Readings from which an epoch's figures are differences. */
+typedef struct reading {
+    int64_t ns;
+    uint64_t read_bytes;
+    stk_store_counters store;
+} reading;
+
+typedef struct epoch_probe {
+    stk_loader *loader;
+    const stk_stop *stop; /* borrowed */
+    double rate;
+    int64_t start_ns;
+    int64_t free_ns;   /* when the consumer has done its work so far */
+    int64_t waited_ns; /* in this epoch */
+    uint64_t images;   /* of this epoch */
+    reading before;    /* at its begin */
+} epoch_probe;
+
+static stk_status check_stop(const epoch_probe *p, stk_error *err) {
+    return stk_stop_asked(p->stop) == STK_STOP_NONE
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_STOPPED, "stopped before the measurement was complete");
+}
+
+static reading take_reading(const epoch_probe *p) {
+    reading r = {.ns = stk_clock_ns()};
+    stk_loader_counters counters;
+    stk_loader_stats(p->loader, &counters);
+    stk_store_stats(stk_loader_store(p->loader), &r.store);
+    r.read_bytes = counters.read_bytes;
+    return r;
+}
+
+static stk_status sleep_until(const epoch_probe *p, int64_t end_ns, stk_error *err) {
+    stk_status status = check_stop(p, err);
+    for (int64_t now = stk_clock_ns(); status == STK_OK && now < end_ns; now = stk_clock_ns()) {
+        int64_t until = end_ns - now < NAP_NS ? end_ns : now + NAP_NS;
+        struct timespec at = {.tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+        status = check_stop(p, err);
+    }
+    return status;
+}
+
+/* Takes a batch and works on it; *last says whether it was the last one of its epoch. */
+static stk_status consume(epoch_probe *p, int64_t asked_ns, bool *ended, bool *last,
+                          stk_error *err) {
+    const stk_batch *batch = NULL;
+    stk_loader_info info;
+    stk_status status = check_stop(p, err);
+    status = status == STK_OK ? stk_loader_next(p->loader, &batch, err) : status;
+    *ended = batch == NULL;
+    *last = false;
+    if (status != STK_OK || batch == NULL) {
+        return status;
+    }
+    int64_t waited = stk_clock_ns() - asked_ns;
+    p->waited_ns += waited;
+    p->images += batch->count;
+    if (p->rate > 0) {
+        p->free_ns += waited + (int64_t)((double)batch->count / p->rate * NS_PER_S);
+        status = sleep_until(p, p->free_ns, err);
+    }
+    stk_loader_describe(p->loader, &info);
+    *last = batch->index + 1 == info.batches_per_epoch;
+    stk_loader_release(p->loader, batch);
+    return status;
+}
+
+/* Adds the epoch that has just ended. */
+static stk_status close_epoch(epoch_probe *p, stk_epoch_list *list, stk_error *err) {
+    stk_epoch_figures *grown =
+        stk_mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    if (grown == NULL) {
+        return STK_FAIL_MEMORY(err, "the figures");
+    }
+    reading now = take_reading(p);
+    const reading *before = &p->before;
+    double seconds = (double)(now.ns - before->ns) / NS_PER_S;
+    list->items = grown;
+    grown[list->count] = (stk_epoch_figures){
+        .epoch = (int64_t)list->count,
+        .seconds = seconds,
+        .images_per_second = (double)p->images / seconds,
+        .wait_fraction = (double)p->waited_ns / NS_PER_S / seconds,
+        .images = (int64_t)p->images,
+        .read_bytes = (int64_t)(now.read_bytes - before->read_bytes),
+        .cache_hits = (int64_t)(now.store.cache_hits - before->store.cache_hits),
+        .cache_misses = (int64_t)(now.store.cache_misses - before->store.cache_misses)};
+    list->count++;
+    p->before = now;
+    p->waited_ns = 0;
+    p->images = 0;
+    return STK_OK;
+}
+
+static stk_status run(epoch_probe *p, bool endless, double seconds, stk_loader_figures *figures,
+                      stk_epoch_list *list, stk_error *err) {
+    stk_status status = STK_OK;
+    int64_t asked_ns = p->start_ns; /* the consumer waits while the loader is being opened */
+    bool ended = false;
+    while (status == STK_OK) {
+        bool last = false;
+        status = consume(p, asked_ns, &ended, &last, err);
+        if (status != STK_OK || ended) {
+            break;
+        }
+        if (figures->first_batch_ms == 0) {
+            figures->first_batch_ms = (double)p->waited_ns * 1e-6;
+        }
+        if (last) {
+            status = close_epoch(p, list, err);
+            if (endless && stk_clock_since_s(p->start_ns) >= seconds) {
+                break;
+            }
+        }
+        asked_ns = stk_clock_ns();
+    }
+    return status;
+}
+
+static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_s,
+                   stk_loader_figures *f) {
+    stk_loader_counters spent;
+    stk_loader_stats(p->loader, &spent);
+    stk_loader_figures_describe(p->loader, f);
+    f->seconds = (double)(p->before.ns - p->start_ns) / NS_PER_S;
+    for (size_t i = 0; i < list->count; i++) {
+        f->images += list->items[i].images;
+    }
+    double images = (double)f->images;
+    double made = (double)spent.images; /* those that nobody took were worked on too */
+    f->images_per_second = images / f->seconds;
+    f->images_per_second_per_core = f->images_per_second / (double)f->cores;
+    f->decode_only_per_second_per_core = NAN;
+    f->ceiling_share = NAN;
+    f->decode_only_per_cpu_second = NAN;
+    f->cores_busy = cpu_s / f->seconds;
+    f->images_per_cpu_second = made / cpu_s;
+    f->rss_bytes = stk_gauge_peak_resident();
+    f->read_us = (double)spent.read_ns * 1e-3 / made;
+    f->decode_us = (double)spent.decode_ns * 1e-3 / made;
+    f->augment_us = (double)spent.augment_ns * 1e-3 / made;
+    f->read_wait_us = (double)spent.read_wait_ns * 1e-3 / made;
+}
+
+stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, const stk_stop *stop,
+                            stk_loader_figures *figures, stk_epoch_list *list, stk_error *err) {
+    const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
+    epoch_probe p = {.stop = stop, .rate = rate, .start_ns = stk_clock_ns()};
+    double cpu_s = stk_gauge_processor_s();
+    *figures = (stk_loader_figures){0};
+    memset(list, 0, sizeof *list);
+    p.free_ns = p.start_ns;
+    p.before.ns = p.start_ns;
+    stk_status status = stk_loader_open(&p.loader, options, err);
+    status = status == STK_OK ? run(&p, feed->epochs == 0, seconds, figures, list, err) : status;
+    if (status == STK_OK) {
+        sum_up(&p, list, stk_gauge_processor_s() - cpu_s, figures);
+    }
+    stk_loader_close(p.loader);
+    return status;
+}
+
+void stk_epoch_list_free(stk_epoch_list *list) {
+    stk_mem_free(list->items);
+    memset(list, 0, sizeof *list);
+}

@@ -1,0 +1,46 @@
+/*
+ * epoch_probe.h - whole epochs of a loader, with a consumer that takes its time.
+ *
+ * What a training run feels: how long each epoch takes and how much of it is spent waiting for
+ * batches, the first epoch, which may have to come from far away, beside the later ones. Threads:
+ * measure one thing at a time in a process.
+ */
+#ifndef STK_PROBE_EPOCH_PROBE_H
+#define STK_PROBE_EPOCH_PROBE_H
+
+#include "probe/loader_probe.h"
+
+/*
+ * A loader reads ahead, over the end of an epoch too: bytes and cache counts are those of the time
+ * that the epoch took.
+ */
+typedef struct stk_epoch_figures {
+    int64_t epoch;  /* from 0 */
+    double seconds; /* of epoch 0 from before the loader was opened */
+    double images_per_second;
+    double wait_fraction; /* of the time the consumer had no batch, opening included */
+    int64_t images;
+    int64_t read_bytes; /* of encoded pictures, from wherever they came */
+    int64_t cache_hits;
+    int64_t cache_misses;
+} stk_epoch_figures;
+
+typedef struct stk_epoch_list {
+    stk_epoch_figures *items; /* owned */
+    size_t count;
+    size_t capacity;
+} stk_epoch_list;
+
+/*
+ * Opens a loader from the options and consumes its epochs (option epochs; 0: those that begin
+ * within `seconds`). The consumer holds each batch for as long as work at `rate` images per second
+ * takes, 0 for no time. What it waits is lost: it does not catch up. In `figures` memory is the
+ * peak and what decode only would say is NaN. The list is freed with stk_epoch_list_free, after an
+ * error too.
+ */
+STK_CHECKED stk_status stk_probe_epochs(stk_options *options, double rate, double seconds,
+                                        const stk_stop *stop, stk_loader_figures *figures,
+                                        stk_epoch_list *list, stk_error *err);
+void stk_epoch_list_free(stk_epoch_list *list);
+
+#endif

@@ -1,0 +1,93 @@
+/* picture_walk.c - goes through all folders of a place until there are pictures enough. */
+#include "probe/picture_walk.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "dataset/dataset.h"
+
+/* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
+typedef struct level {
+    const struct level *above;
+    stk_store_identity identity;
+} level;
+
+typedef struct walk {
+    stk_store *store;
+    size_t most;
+    stk_picture_paths *paths;
+} walk;
+
+static bool leads_back(const level *here) {
+    const stk_store_identity *mine = &here->identity;
+    bool back = false;
+    for (const level *up = here->above; up != NULL && mine->inode != 0; up = up->above) {
+        back = back || (up->identity.inode == mine->inode && up->identity.device == mine->device);
+    }
+    return back;
+}
+
+/* Takes the path, which may be NULL for lack of memory. */
+static stk_status add(stk_picture_paths *paths, char *path, stk_error *err) {
+    char **grown = path != NULL ? stk_mem_grow(paths->items, &paths->capacity, paths->count + 1,
+                                               sizeof *paths->items)
+                                : NULL;
+    if (grown == NULL) {
+        stk_mem_free(path);
+        return STK_FAIL_MEMORY(err, "the list of pictures");
+    }
+    paths->items = grown;
+    grown[paths->count++] = path;
+    return STK_OK;
+}
+
+static char *join(const char *folder, const char *name) {
+    return folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
+}
+
+static stk_status walk_folder(const walk *w, const char *folder, const level *above,
+                              stk_error *err) {
+    level here = {.above = above};
+    stk_dir_list list = {0};
+    stk_status status = stk_store_identify(w->store, folder, &here.identity, err);
+    if (status == STK_OK && !leads_back(&here)) {
+        status = stk_store_list(w->store, folder, &list, err);
+    }
+    for (size_t i = 0; status == STK_OK && i < list.count && w->paths->count < w->most; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        if (entry->is_dir) {
+            char *below = join(folder, entry->name);
+            status = below != NULL ? walk_folder(w, below, &here, err)
+                                   : STK_FAIL_MEMORY(err, "the list of pictures");
+            stk_mem_free(below);
+        } else if (stk_dataset_is_image_name(entry->name)) {
+            status = add(w->paths, join(folder, entry->name), err);
+        }
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+stk_status stk_picture_walk(stk_store *store, size_t most, stk_picture_paths *paths,
+                            stk_error *err) {
+    walk w = {.store = store, .most = most, .paths = paths};
+    memset(paths, 0, sizeof *paths);
+    stk_status status = walk_folder(&w, "", NULL, err);
+    if (status == STK_OK && paths->count == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "there are no pictures in %s: Stoker looks for .jpg, .jpeg, .png and "
+                          ".webp files in it and below it; check the path given with --data",
+                          stk_store_root(store));
+    }
+    return status;
+}
+
+void stk_picture_paths_free(stk_picture_paths *paths) {
+    for (size_t i = 0; i < paths->count; i++) {
+        stk_mem_free(paths->items[i]);
+    }
+    stk_mem_free(paths->items);
+    memset(paths, 0, sizeof *paths);
+}

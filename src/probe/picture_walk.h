@@ -1,0 +1,30 @@
+/*
+ * picture_walk.h - the pictures of any place, whatever it says about classes.
+ *
+ * A measurement of storage needs objects that are like those of training and nothing else: no
+ * labels, no layout. Threads: one at a time.
+ */
+#ifndef STK_PROBE_PICTURE_WALK_H
+#define STK_PROBE_PICTURE_WALK_H
+
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+#include "storage/storage.h"
+
+typedef struct stk_picture_paths {
+    char **items; /* owned, as are the texts: below the place */
+    size_t count;
+    size_t capacity;
+} stk_picture_paths;
+
+/*
+ * Lists the pictures in and below the place, at most `most` of them. A place without any is
+ * STK_ERR_DATA. What was listed is freed with stk_picture_paths_free, after an error too.
+ */
+STK_CHECKED stk_status stk_picture_walk(stk_store *store, size_t most, stk_picture_paths *paths,
+                                        stk_error *err);
+void stk_picture_paths_free(stk_picture_paths *paths);
+
+#endif

@@ -1,0 +1,403 @@
+/*
+ * storage_probe.c - reads in flight, counted.
+ *
+ * Whoever is told that a read is done hands over the next one at once, so that the number in flight
+ * stays what it should be and no thread has to wake up for it. A step goes over into the next one
+ * without a pause: its clock starts once as many reads have come as are to be in flight, which is
+ * when those that were begun before it are about gone. Where every read takes equally long they
+ * come in bursts of that number, so the clock also stops behind a whole burst if it can.
+ */
+#include "probe/storage_probe.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "probe/picture_walk.h"
+#include "storage/reader.h"
+
+#define NS_PER_S 1000000000
+
+/* Pictures that are listed at most: more would not change what is measured. */
+#define MOST_OBJECTS 200000
+
+/* A step has so many reads at least, unless they take this many times its length. */
+#define LEAST_READS 48
+#define MOST_LENGTHS 5.0
+
+/* How much longer a step may become for the sake of a whole burst. */
+#define BURST_LENGTHS 1.5
+
+/* Times that are kept of a step, from which percentiles are taken: a sample where it has more. */
+#define MOST_TIMES 65536
+
+/* So many failed reads are too many, when they are also this part of all. */
+#define LEAST_FAILED 4
+#define MOST_FAILED_SHARE 0.05
+
+/* Bytes in flight may be this part of memory. */
+#define MEMORY_SHARE 4
+
+/* How often the one who waits looks whether threads are missing and whether to stop. */
+#define TICK_NS 5000000
+
+typedef struct slot {
+    stk_read read; /* first, so that a read leads to it */
+    struct slot *next;
+} slot;
+
+/* What was counted of the step that runs. */
+typedef struct tally {
+    int64_t length_ns; /* that it should have */
+    int64_t begun_ns;  /* the number in flight began to change */
+    int64_t start_ns;  /* the clock started; 0: not yet */
+    int64_t end_ns;    /* of the latest read */
+    uint64_t early;    /* reads before the clock started */
+    uint64_t reads;
+    uint64_t failed;
+    uint64_t bytes;
+    int64_t most_ns;
+    bool over;
+} tally;
+
+typedef struct storage_probe {
+    stk_store *store;
+    stk_reader *reader;
+    const stk_stop *stop; /* borrowed */
+    stk_picture_paths paths;
+    int64_t *times; /* owned: (MOST_TIMES), ns of reads of the step; lock */
+    slot *slots;    /* owned */
+    pthread_mutex_t lock;
+    pthread_cond_t change; /* the step is over, or everything is */
+    slot *free_slots;      /* lock, as all below */
+    uint64_t next;         /* number of the next read: with the order it says which picture */
+    uint64_t order;        /* another one in every run, lest caches on the way know it */
+    size_t in_flight;
+    size_t target; /* in flight */
+    tally now;
+    uint64_t reads; /* of all steps */
+    uint64_t failed;
+    uint64_t bytes;
+    stk_error first_failure;
+    stk_error failure; /* what ends the measurement */
+    bool quit;
+    stk_rng rng;
+} storage_probe;
+
+/* ---- counting: all under the lock ---- */
+
+static bool is_over(const tally *t, size_t in_flight) {
+    uint64_t count = t->reads + t->failed;
+    double lengths = (double)(t->end_ns - t->start_ns) / (double)t->length_ns;
+    bool enough = count >= LEAST_READS && lengths >= 1;
+    return (enough && (count % in_flight == 0 || lengths >= BURST_LENGTHS)) ||
+           lengths >= MOST_LENGTHS;
+}
+
+/* Keeps the time; of more than there is room for, each has the same chance to stay. */
+static void keep_time(storage_probe *p, int64_t ns) {
+    uint64_t count = p->now.reads;
+    uint64_t place = count < MOST_TIMES ? count : stk_rng_below(&p->rng, count + 1);
+    if (place < MOST_TIMES) {
+        p->times[place] = ns;
+    }
+    p->now.most_ns = ns > p->now.most_ns ? ns : p->now.most_ns;
+}
+
+static void count_read(storage_probe *p, const stk_read *read) {
+    tally *t = &p->now;
+    bool good = read->error.status == STK_OK;
+    int64_t now = stk_clock_ns();
+    if (t->over) {
+        return;
+    }
+    if (t->start_ns == 0) {
+        t->early++;
+        t->start_ns = t->early >= p->target || now - t->begun_ns > t->length_ns ? now : 0;
+        return;
+    }
+    if (good) {
+        keep_time(p, read->ns);
+        t->reads++;
+        t->bytes += read->bytes.size;
+    } else {
+        t->failed++;
+    }
+    t->end_ns = now;
+    t->over = is_over(t, p->target);
+}
+
+/* Ends the measurement when the place is lost, or when so much fails that there is none. */
+static void judge_failure(storage_probe *p, const stk_read *read) {
+    double all = (double)(p->reads + p->failed);
+    if (p->first_failure.status == STK_OK) {
+        p->first_failure = read->error;
+    }
+    if (read->lost || read->error.status == STK_ERR_MEMORY) {
+        p->failure = read->error;
+        p->quit = true;
+    } else if (p->failed >= LEAST_FAILED && (double)p->failed > MOST_FAILED_SHARE * all) {
+        (void)STK_FAIL(&p->failure, p->first_failure.status, "%llu of %llu reads failed; first: %s",
+                       (unsigned long long)p->failed, (unsigned long long)(p->reads + p->failed),
+                       p->first_failure.message);
+        p->quit = true;
+    }
+}
+
+static void note_read(storage_probe *p, const stk_read *read) {
+    if (p->quit || read->error.status == STK_ERR_STOPPED) {
+        return;
+    }
+    if (read->error.status == STK_OK) {
+        p->reads++;
+        p->bytes += read->bytes.size;
+    } else {
+        p->failed++;
+        judge_failure(p, read);
+    }
+    count_read(p, read);
+}
+
+static void give_back(storage_probe *p, slot *s) {
+    p->in_flight--;
+    s->next = p->free_slots;
+    p->free_slots = s;
+}
+
+/* Every picture once, then every picture again in another order. */
+static const char *next_path(storage_probe *p) {
+    uint64_t count = p->paths.count;
+    uint64_t number = p->next++;
+    return p->paths.items[stk_rng_permute(p->order + number / count, count, number % count)];
+}
+
+/* ---- reading ---- */
+
+/* Without the lock. */
+static void submit(storage_probe *p, slot *s) {
+    if (!stk_reader_submit(p->reader, &s->read)) {
+        pthread_mutex_lock(&p->lock);
+        (void)STK_FAIL_MEMORY(&p->failure, s->read.path);
+        p->quit = true;
+        give_back(p, s);
+        pthread_cond_signal(&p->change);
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+/* The reader's callback, from any thread of the storage's. */
+static void read_done(void *user, stk_read *read) {
+    storage_probe *p = user;
+    slot *s = (slot *)(void *)read;
+    pthread_mutex_lock(&p->lock);
+    note_read(p, read);
+    bool again = !p->quit && p->in_flight <= p->target && read->error.status != STK_ERR_STOPPED;
+    if (again) {
+        s->read.path = next_path(p);
+    } else {
+        give_back(p, s);
+    }
+    if (p->quit || p->now.over) {
+        pthread_cond_signal(&p->change);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (again) {
+        submit(p, s);
+    }
+}
+
+/* Begins reads until as many are in flight as there should be. */
+static void top_up(storage_probe *p) {
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        slot *s = !p->quit && p->in_flight < p->target ? p->free_slots : NULL;
+        if (s != NULL) {
+            p->free_slots = s->next;
+            p->in_flight++;
+            s->read.path = next_path(p);
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (s == NULL) {
+            return;
+        }
+        submit(p, s);
+    }
+}
+
+/* Places that use threads have one for each read in flight, if they can. */
+static void raise_threads(storage_probe *p, int64_t in_flight) {
+    int before;
+    int after = stk_store_threads(p->store);
+    do {
+        before = after;
+        if (before < in_flight) {
+            stk_reader_hurry(p->reader);
+        }
+        after = stk_store_threads(p->store);
+    } while (after > before);
+}
+
+/* ---- steps ---- */
+
+static int compare_times(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Under the lock. */
+static void sum_up(storage_probe *p, stk_storage_step *step) {
+    const tally *t = &p->now;
+    size_t kept = t->reads < MOST_TIMES ? (size_t)t->reads : MOST_TIMES;
+    if (kept > 0) {
+        qsort(p->times, kept, sizeof *p->times, compare_times);
+    }
+    step->in_flight = (int64_t)p->target;
+    step->seconds = (double)(t->end_ns - t->start_ns) / NS_PER_S;
+    step->reads = (int64_t)t->reads;
+    step->failed = (int64_t)t->failed;
+    step->objects_per_second = step->seconds > 0 ? (double)t->reads / step->seconds : 0;
+    step->bytes_per_second = step->seconds > 0 ? (double)t->bytes / step->seconds : 0;
+    step->p50_ms = stk_percentile(p->times, kept, 0.5) * 1e-6;
+    step->p90_ms = stk_percentile(p->times, kept, 0.9) * 1e-6;
+    step->p99_ms = stk_percentile(p->times, kept, 0.99) * 1e-6;
+    step->max_ms = kept > 0 ? (double)t->most_ns * 1e-6 : NAN;
+}
+
+static void wait_a_tick(storage_probe *p) {
+    int64_t end = stk_clock_ns() + TICK_NS;
+    struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
+    pthread_cond_timedwait(&p->change, &p->lock, &at);
+}
+
+static stk_status run_step(storage_probe *p, int64_t in_flight, double seconds,
+                           stk_storage_step *step, stk_error *err) {
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&p->lock);
+    p->target = (size_t)in_flight;
+    p->now = (tally){.begun_ns = stk_clock_ns(), .length_ns = (int64_t)(seconds * NS_PER_S) + 1};
+    pthread_mutex_unlock(&p->lock);
+    top_up(p);
+    pthread_mutex_lock(&p->lock);
+    while (!p->now.over && !p->quit && status == STK_OK) {
+        pthread_mutex_unlock(&p->lock);
+        raise_threads(p, in_flight);
+        if (stk_stop_asked(p->stop) != STK_STOP_NONE) {
+            status = STK_FAIL(err, STK_ERR_STOPPED, "stopped before the measurement was complete");
+        }
+        pthread_mutex_lock(&p->lock);
+        if (!p->now.over && !p->quit && status == STK_OK) {
+            wait_a_tick(p);
+        }
+    }
+    if (status == STK_OK && p->quit) {
+        status = STK_FAIL(err, p->failure.status, "%s", p->failure.message);
+    } else if (status == STK_OK) {
+        sum_up(p, step);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* Whether so many objects in flight would take too much of the memory. */
+static bool is_too_much(storage_probe *p, int64_t in_flight) {
+    pthread_mutex_lock(&p->lock);
+    double mean = p->reads > 0 ? (double)p->bytes / (double)p->reads : 0;
+    pthread_mutex_unlock(&p->lock);
+    return mean * (double)in_flight > (double)stk_machine_memory() / MEMORY_SHARE;
+}
+
+static stk_status run_steps(storage_probe *p, const stk_storage_question *q,
+                            stk_storage_findings *f, stk_error *err) {
+    stk_status status = STK_OK;
+    double seconds = q->seconds / (double)q->in_flight.count;
+    for (size_t i = 0; status == STK_OK && i < q->in_flight.count; i++) {
+        int64_t in_flight = q->in_flight.numbers[i];
+        if (i > 0 && q->stop_when_flat &&
+            (stk_storage_is_flat(f->steps, f->step_count) || is_too_much(p, in_flight))) {
+            break;
+        }
+        status = run_step(p, in_flight, seconds, &f->steps[f->step_count], err);
+        f->step_count += status == STK_OK ? 1 : 0;
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static stk_status prepare(storage_probe *p, const stk_in_flight_list *list, stk_error *err) {
+    size_t most = (size_t)list->numbers[list->count - 1];
+    stk_reader_config config = {.store = p->store, .done = read_done, .user = p};
+    p->times = stk_mem_raw(MOST_TIMES, sizeof *p->times);
+    p->slots = stk_mem_new(most, sizeof *p->slots);
+    if (p->times == NULL || p->slots == NULL) {
+        return STK_FAIL_MEMORY(err, "the measurement");
+    }
+    for (size_t i = 0; i < most; i++) {
+        p->slots[i].next = p->free_slots;
+        p->free_slots = &p->slots[i];
+    }
+    return stk_reader_open(&p->reader, &config, err);
+}
+
+static void tell(storage_probe *p, stk_storage_findings *f, double wanted) {
+    pthread_mutex_lock(&p->lock);
+    f->choice = stk_storage_choose(f->steps, f->step_count, wanted);
+    f->objects = (int64_t)p->paths.count;
+    f->reads = (int64_t)p->reads;
+    f->failed = (int64_t)p->failed;
+    f->mean_bytes = p->reads > 0 ? (double)p->bytes / (double)p->reads : NAN;
+    f->threads = stk_store_threads(p->store);
+    f->first_failure = p->first_failure;
+    stk_store_stats(p->store, &f->counters);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void close_probe(storage_probe *p, size_t slots) {
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_mutex_unlock(&p->lock);
+    stk_reader_close(p->reader);
+    stk_store_close(p->store);
+    for (size_t i = 0; p->slots != NULL && i < slots; i++) {
+        stk_bytes_free(&p->slots[i].read.bytes);
+    }
+    stk_mem_free(p->slots);
+    stk_mem_free(p->times);
+    stk_picture_paths_free(&p->paths);
+    pthread_cond_destroy(&p->change);
+    pthread_mutex_destroy(&p->lock);
+}
+
+stk_status stk_probe_storage(const stk_storage_question *q, const stk_stop *stop,
+                             stk_storage_findings *f, stk_error *err) {
+    int64_t start = stk_clock_ns();
+    storage_probe p = {.stop = stop, .rng = stk_rng_make((uint64_t)start, STK_RNG_ORDER, 0, 0)};
+    stk_storage_options storage = q->storage;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&p.lock, NULL);
+    pthread_cond_init(&p.change, &attributes);
+    pthread_condattr_destroy(&attributes);
+    storage.cache = storage.cache != NULL ? storage.cache : "off";
+    *f = (stk_storage_findings){0};
+    p.order = stk_rng_u64(&p.rng);
+    stk_status status = stk_store_open(&p.store, q->data, &storage, NULL, err);
+    status = status == STK_OK ? stk_picture_walk(p.store, MOST_OBJECTS, &p.paths, err) : status;
+    f->list_s = stk_clock_since_s(start);
+    status = status == STK_OK ? prepare(&p, &q->in_flight, err) : status;
+    status = status == STK_OK ? run_steps(&p, q, f, err) : status;
+    if (status == STK_OK) {
+        tell(&p, f, q->wanted);
+    }
+    close_probe(&p, (size_t)q->in_flight.numbers[q->in_flight.count - 1]);
+    return status;
+}

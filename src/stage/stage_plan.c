@@ -1,0 +1,123 @@
+/* stage_plan.c - numbers pictures, cuts them into shards, and sums up what that depends on. */
+#include "stage/stage_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+const char *const stk_stage_split_names[STK_STAGE_SPLITS] = {"train", "val", "test"};
+
+const stk_sample_list *stk_stage_samples(const stk_dataset *dataset, stk_stage_split split) {
+    return split == STK_STAGE_TRAIN ? &dataset->train
+           : split == STK_STAGE_VAL ? &dataset->val
+                                    : &dataset->test;
+}
+
+static void add_pictures(stk_stage_plan *plan, stk_stage_split split) {
+    const stk_sample_list *list = stk_stage_samples(plan->dataset, split);
+    size_t number = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].path != NULL) {
+            plan->pictures[plan->picture_count] =
+                (stk_stage_picture){.sample = &list->items[i], .split = split, .number = number};
+            plan->picture_count++;
+            number++;
+        }
+    }
+}
+
+static void add_shards(stk_stage_plan *plan, stk_stage_split split, size_t first, size_t size) {
+    size_t number = 0;
+    for (size_t at = first; at < plan->picture_count; at += size) {
+        size_t left = plan->picture_count - at;
+        plan->shards[plan->shard_count] = (stk_stage_shard){
+            .split = split, .number = number, .first = at, .count = left < size ? left : size};
+        plan->shard_count++;
+        number++;
+    }
+}
+
+/* A folder of this machine by its one true name; an address as it is. */
+static stk_status name_source(stk_stage_plan *plan, stk_error *err) {
+    const char *root = plan->dataset->root;
+    char *real = realpath(root, NULL);
+    plan->source = stk_mem_strdup(real != NULL ? real : root);
+    free(real);
+    return plan->source != NULL ? STK_OK : STK_FAIL_MEMORY(err, root);
+}
+
+/* The NUL keeps texts apart. */
+static void sum_text(uint64_t *sum, const char *text) {
+    *sum = text != NULL ? stk_checksum_seeded(text, strlen(text) + 1, *sum)
+                        : stk_checksum_seeded(NULL, 0, *sum);
+}
+
+static void sum_number(uint64_t *sum, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    sum_text(sum, text);
+}
+
+static void sum_up(stk_stage_plan *plan, const stk_stage_options *options) {
+    const stk_dataset *dataset = plan->dataset;
+    uint64_t sum = 0;
+    sum_number(&sum, STK_STAGED_FORMAT);
+    sum_text(&sum, plan->source);
+    sum_number(&sum, options->max_side);
+    sum_number(&sum, options->quality);
+    sum_number(&sum, options->shard_size);
+    sum_text(&sum, dataset->id_name);
+    sum_text(&sum, dataset->label_name);
+    for (int i = 0; i < dataset->template_columns; i++) {
+        sum_text(&sum, dataset->template_header[i]);
+    }
+    sum_number(&sum, dataset->class_count);
+    for (int c = 0; c < dataset->class_count; c++) {
+        sum_text(&sum, dataset->classes[c]);
+    }
+    for (int s = 0; s < STK_STAGE_SPLITS; s++) {
+        const stk_sample_list *list = stk_stage_samples(dataset, (stk_stage_split)s);
+        sum_number(&sum, (int64_t)list->count);
+        for (size_t i = 0; i < list->count; i++) {
+            sum_text(&sum, list->items[i].id);
+            sum_text(&sum, list->items[i].path);
+            sum_number(&sum, list->items[i].label);
+        }
+    }
+    snprintf(plan->checksum, sizeof plan->checksum, "%016" PRIx64, sum);
+}
+
+stk_status stk_stage_plan_make(stk_stage_plan *plan, const stk_dataset *dataset,
+                               const stk_stage_options *options, stk_error *err) {
+    size_t rows = dataset->train.count + dataset->val.count + dataset->test.count;
+    size_t size = (size_t)options->shard_size;
+    *plan = (stk_stage_plan){.dataset = dataset};
+    plan->pictures = stk_mem_new(rows, sizeof *plan->pictures);
+    plan->shards = stk_mem_new(rows / size + STK_STAGE_SPLITS, sizeof *plan->shards);
+    stk_status status = plan->pictures != NULL && plan->shards != NULL
+                            ? name_source(plan, err)
+                            : STK_FAIL_MEMORY(err, "the plan of the staging");
+    for (int s = 0; status == STK_OK && s < STK_STAGE_SPLITS; s++) {
+        size_t first = plan->picture_count;
+        add_pictures(plan, (stk_stage_split)s);
+        add_shards(plan, (stk_stage_split)s, first, size);
+    }
+    if (status == STK_OK) {
+        sum_up(plan, options);
+    } else {
+        stk_stage_plan_free(plan);
+    }
+    return status;
+}
+
+void stk_stage_plan_free(stk_stage_plan *plan) {
+    stk_mem_free(plan->pictures);
+    stk_mem_free(plan->shards);
+    stk_mem_free(plan->source);
+    memset(plan, 0, sizeof *plan);
+}

@@ -1,0 +1,51 @@
+/*
+ * stage_plan.h - which picture goes where: decided before anything is written, from the data set
+ * and the flags alone, so that a staging that was cut off goes on as it began.
+ */
+#ifndef STK_STAGE_STAGE_PLAN_H
+#define STK_STAGE_STAGE_PLAN_H
+
+#include "dataset/dataset.h"
+#include "stage/stage.h"
+
+typedef enum stk_stage_split { STK_STAGE_TRAIN, STK_STAGE_VAL, STK_STAGE_TEST } stk_stage_split;
+#define STK_STAGE_SPLITS 3
+
+extern const char *const stk_stage_split_names[STK_STAGE_SPLITS];
+
+/* Numbers of members have this many digits, those of shards the next. */
+#define STK_STAGE_MEMBER_DIGITS 9
+#define STK_STAGE_SHARD_DIGITS 6
+
+typedef struct stk_stage_shard {
+    stk_stage_split split;
+    size_t number; /* among the shards of its split */
+    size_t first;  /* number in the plan's pictures */
+    size_t count;  /* of its pictures */
+} stk_stage_shard;
+
+/* A picture: sample `row` of its split. Its number in the split is also its member's. */
+typedef struct stk_stage_picture {
+    const stk_sample *sample;
+    stk_stage_split split;
+    size_t number;
+} stk_stage_picture;
+
+typedef struct stk_stage_plan {
+    const stk_dataset *dataset;  /* borrowed */
+    stk_stage_picture *pictures; /* owned: split by split, those that have a file */
+    size_t picture_count;
+    stk_stage_shard *shards; /* owned; none is empty */
+    size_t shard_count;
+    char *source;      /* owned: the place as no other is called */
+    char checksum[20]; /* of all that decides what is written, as text */
+} stk_stage_plan;
+
+STK_CHECKED stk_status stk_stage_plan_make(stk_stage_plan *plan, const stk_dataset *dataset,
+                                           const stk_stage_options *options, stk_error *err);
+void stk_stage_plan_free(stk_stage_plan *plan);
+
+/* The samples of a split, pictures or not. */
+const stk_sample_list *stk_stage_samples(const stk_dataset *dataset, stk_stage_split split);
+
+#endif

@@ -1,0 +1,152 @@
+/* stage_record.c - what is known of a finished shard, and the list of pictures that are left out.
+ */
+#include "stage/stage_dest.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+stk_status stk_stage_bad_add(stk_stage_bad_list *list, size_t picture, const char *reason,
+                             stk_error *err) {
+    stk_stage_bad *grown =
+        stk_mem_grow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    char *copy = stk_mem_strdup(reason);
+    list->items = grown != NULL ? grown : list->items;
+    if (grown == NULL || copy == NULL) {
+        stk_mem_free(copy);
+        return STK_FAIL_MEMORY(err, "the list of bad pictures");
+    }
+    grown[list->count++] = (stk_stage_bad){.picture = picture, .reason = copy};
+    return STK_OK;
+}
+
+void stk_stage_bad_free(stk_stage_bad_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        stk_mem_free(list->items[i].reason);
+    }
+    stk_mem_free(list->items);
+    memset(list, 0, sizeof *list);
+}
+
+/* ".train-000000.record" in the folder; NULL without memory. */
+static char *record_path(const stk_stage_dest *dest, const stk_stage_shard *shard) {
+    char name[STK_STAGE_NAME_SIZE];
+    stk_stage_shard_name(shard, name);
+    return stk_str_format("%s/.%.*s.record", dest->path, (int)(strlen(name) - strlen(".tar")),
+                          name);
+}
+
+stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_stage_plan *plan,
+                                 const stk_stage_shard *shard, stk_shard_index *index,
+                                 const stk_stage_bad *bad, size_t bad_count, stk_error *err) {
+    stk_str origin = {0};
+    stk_json_writer writer = stk_json_write_to(&origin, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "plan");
+    stk_json_put_string(&writer, plan->checksum);
+    stk_json_key(&writer, "bad");
+    stk_json_begin_array(&writer);
+    for (size_t i = 0; i < bad_count; i++) {
+        stk_json_begin_object(&writer);
+        stk_json_key(&writer, "picture");
+        stk_json_put_int(&writer, (int64_t)bad[i].picture);
+        stk_json_key(&writer, "reason");
+        stk_json_put_string(&writer, bad[i].reason);
+        stk_json_end_object(&writer);
+    }
+    stk_json_end_array(&writer);
+    stk_json_end_object(&writer);
+    char *path = record_path(dest, shard);
+    stk_status status = path != NULL && stk_str_ok(&origin)
+                            ? stk_shard_index_save(index, stk_str_text(&origin), path, err)
+                            : STK_FAIL_MEMORY(err, "the record of a shard");
+    stk_mem_free(path);
+    stk_str_free(&origin);
+    return status;
+}
+
+/* Whether the tar is there and as long as the record says. */
+static stk_status find_tar(const stk_stage_dest *dest, const stk_stage_shard *shard,
+                           const stk_shard_index *index, bool *there, stk_error *err) {
+    char name[STK_STAGE_NAME_SIZE];
+    struct stat info;
+    char *path = stk_stage_dest_file(dest, stk_stage_shard_name(shard, name));
+    if (path == NULL) {
+        return STK_FAIL_MEMORY(err, name);
+    }
+    *there = index->shard_count == 1 && stk_str_equal(index->shards[0].name, name) &&
+             stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+             (uint64_t)info.st_size == index->shards[0].size;
+    stk_mem_free(path);
+    return STK_OK;
+}
+
+/* The bad pictures that the record names; *fits: it is one of this plan and shard. */
+static stk_status take_origin(const stk_stage_plan *plan, const stk_stage_shard *shard,
+                              const stk_shard_index *index, stk_stage_bad_list *bad, bool *fits,
+                              stk_error *err) {
+    stk_json *origin = NULL;
+    stk_error why = {0};
+    stk_status status = stk_json_parse(index->origin, strlen(index->origin), &origin, &why);
+    *fits = false;
+    if (status != STK_OK) {
+        return status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
+    }
+    const char *checksum = stk_json_string(stk_json_get(origin, "plan"));
+    const stk_json *list = stk_json_get(origin, "bad");
+    *fits = checksum != NULL && stk_str_equal(checksum, plan->checksum) &&
+            index->member_count + stk_json_count(list) == shard->count;
+    for (const stk_json *one = stk_json_at(list, 0); *fits && status == STK_OK && one != NULL;
+         one = stk_json_next(list, one)) {
+        const char *reason = stk_json_string(stk_json_get(one, "reason"));
+        uint64_t picture = 0;
+        *fits = reason != NULL && stk_json_u64(stk_json_get(one, "picture"), &picture) &&
+                picture >= shard->first && picture - shard->first < shard->count;
+        status = *fits ? stk_stage_bad_add(bad, (size_t)picture, reason, err) : STK_OK;
+    }
+    stk_json_free(origin);
+    return status;
+}
+
+stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_stage_plan *plan,
+                                 const stk_stage_shard *shard, stk_shard_index *index,
+                                 stk_stage_bad_list *bad, bool *finished, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_stage_bad_list found = {0};
+    char *path = record_path(dest, shard);
+    bool there = path != NULL && stk_path_is_file(path);
+    stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, dest->path);
+    memset(index, 0, sizeof *index);
+    *finished = false;
+    if (there) {
+        status = stk_file_read_into(path, 0, &bytes, err);
+    }
+    /* A record that is not whole is as good as none. */
+    if (status == STK_OK && there) {
+        stk_error why = {0};
+        status = stk_shard_index_load(index, path, &bytes, &why);
+        there = status == STK_OK;
+        status = status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
+    }
+    if (status == STK_OK && there) {
+        status = find_tar(dest, shard, index, &there, err);
+    }
+    if (status == STK_OK && there) {
+        status = take_origin(plan, shard, index, &found, finished, err);
+    }
+    for (size_t i = 0; status == STK_OK && *finished && i < found.count; i++) {
+        status = stk_stage_bad_add(bad, found.items[i].picture, found.items[i].reason, err);
+    }
+    if (!*finished || status != STK_OK) {
+        stk_shard_index_free(index);
+    }
+    stk_stage_bad_free(&found);
+    stk_bytes_free(&bytes);
+    stk_mem_free(path);
+    return status;
+}

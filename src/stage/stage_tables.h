@@ -1,0 +1,30 @@
+/* stage_tables.h - the texts that stand beside the shards. */
+#ifndef STK_STAGE_STAGE_TABLES_H
+#define STK_STAGE_STAGE_TABLES_H
+
+#include "base/str.h"
+#include "stage/stage_dest.h"
+
+/*
+ * What is staged from where with which flags, for staging.json; with the figures of `staged` for
+ * stage.json. Nothing in it depends on when or how often it was tried.
+ */
+void stk_stage_about(stk_str *out, const stk_stage_plan *plan, const stk_stage_request *request,
+                     const stk_staged *staged);
+
+/* The figures of a stage.json that is there. */
+STK_CHECKED stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_staged *staged,
+                                            stk_error *err);
+
+/*
+ * Writes all tables but the index, stage.json last. `members` has the name of each picture's member
+ * in its shard, NULL for a bad one.
+ */
+STK_CHECKED stk_status stk_stage_write_tables(const stk_stage_dest *dest,
+                                              const stk_stage_plan *plan,
+                                              const stk_stage_request *request,
+                                              const char *const *members,
+                                              const stk_stage_bad_list *bad,
+                                              const stk_staged *staged, stk_error *err);
+
+#endif
