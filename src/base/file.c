@@ -432,11 +432,18 @@ bool stk_path_is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* For every file that is read, so it does without formatting. */
 char *stk_path_join(const char *a, const char *b) {
-    if (a[0] == '\0' || b[0] == '/') {
-        return stk_mem_strdup(b);
+    size_t head = b[0] == '/' ? 0 : strlen(a);
+    size_t tail = strlen(b);
+    bool slash = head > 0 && a[head - 1] != '/';
+    char *path = stk_mem_raw(head + slash + tail + 1, 1);
+    if (path != NULL) {
+        memcpy(path, a, head);
+        path[head] = '/';
+        memcpy(path + head + slash, b, tail + 1);
     }
-    return stk_str_format(a[strlen(a) - 1] == '/' ? "%s%s" : "%s/%s", a, b);
+    return path;
 }
 
 const char *stk_path_base(const char *path) {

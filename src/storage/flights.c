@@ -132,6 +132,7 @@ void stk_flights_cancel_unwanted(stk_reader *r) {
 /* ---- ends ---- */
 
 void stk_flights_land(stk_reader *r, flight *f) {
+    f->read->ns = f->first_ns > 0 ? stk_clock_ns() - f->first_ns : 0;
     cut_loose(r, f, 0);
     cut_loose(r, f, 1);
     unlink_flight(r, f);
@@ -148,7 +149,6 @@ static void blame(const stk_reader *r, const flight *f, stk_status status, const
 
 void stk_flights_tell(stk_reader *r, flight *f) {
     stk_read *read = f->read;
-    read->ns = stk_clock_ns() - f->begun_ns;
     bool fresh = f->is_new && f->has_key && read->error.status == STK_OK;
     read->keep = fresh && r->store->keeps_made;
     read->key[0] = f->key.high;
@@ -218,6 +218,10 @@ static bool give_up(stk_reader *r, flight *f, bool silent) {
     return true;
 }
 
+static void note_start(flight *f, int64_t started_ns) {
+    f->first_ns = f->first_ns == 0 ? started_ns : f->first_ns;
+}
+
 /*
  * An attempt, which began at started_ns, failed: another one later, or the end. True when the
  * flight is over.
@@ -225,10 +229,8 @@ static bool give_up(stk_reader *r, flight *f, bool silent) {
 static bool fail(stk_reader *r, flight *f, const stk_fetch *fetch, int64_t started_ns) {
     int64_t now = stk_clock_ns();
     bool damaged = fetch->verdict == STK_FETCH_DAMAGED;
-    if (f->failures++ == 0) {
-        f->first_ns = started_ns > 0 ? started_ns : f->begun_ns;
-        f->failed_ns = now;
-    }
+    note_start(f, started_ns > 0 ? started_ns : f->begun_ns);
+    f->failed_ns = f->failures++ == 0 ? now : f->failed_ns;
     f->damaged += damaged;
     f->read->error = fetch->error;
     if (fetch->error.status == STK_OK) {
@@ -352,6 +354,7 @@ static bool receive(stk_reader *r, flight *f, attempt *a) {
         stk_flights_go_on(r, f, version_of(fetch));
         return false;
     }
+    note_start(f, started > 0 ? started : a->begun_ns);
     if (a->stage == STAGE_SOURCE) { /* what a cache brings says nothing about the place */
         stk_patience_good(&r->patience, now, now - (started > 0 ? started : a->begun_ns));
         remember(r, f, now);

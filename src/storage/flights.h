@@ -45,7 +45,7 @@ typedef struct flight {
     bool is_new; /* the bytes come from the source and belong into the cache */
     attempt *attempts[2];
     int64_t begun_ns;
-    int64_t first_ns;  /* when the first attempt that failed really began; 0: none has */
+    int64_t first_ns;  /* when the first attempt that ended really began; 0: none has */
     int64_t failed_ns; /* when it failed; 0: none has */
     int64_t retry_ns;  /* when to try again; 0: an attempt is under way */
     int64_t doubt_ns;  /* since when it is a doubt; 0: it is none */

@@ -25,7 +25,7 @@ typedef struct stk_read {
     stk_bytes bytes;  /* what was read; the block is used again */
     stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
     bool lost;        /* with an error: nothing more can be had from this place */
-    int64_t ns;       /* how long it took */
+    int64_t ns;       /* how long it took, without the wait for its turn */
     bool keep;        /* stk_store_keep may be given something to keep instead of the bytes */
     uint64_t key[2];  /* for stk_store_keep */
 } stk_read;

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -80,6 +81,7 @@ static bool looks_like_md5(const char *etag) {
 static void receive(stk_s3_call *call, const uint8_t *piece, size_t size) {
     get *g = (get *)(void *)call;
     const stk_http_head *answer = &call->http.answer;
+    atomic_store(&g->fetch->heard_ns, stk_clock_ns());
     if (call->bytes->size == size) { /* the first piece */
         g->summed = call->length == 0 && answer->status == 200 && !answer->sealed &&
                     looks_like_md5(answer->etag) && !atomic_load(&g->place->no_md5);
