@@ -309,7 +309,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
-static void add_to_summary(fold_run *fold) {
+/* What was reached counts also where an error ended it; the fold is then not done. */
+static void add_to_summary(fold_run *fold, bool failed) {
     stk_job *job = fold->job;
     stk_summary *s = &job->summary;
     const stk_train_result *r = &fold->result;
@@ -324,7 +325,7 @@ static void add_to_summary(fold_run *fold) {
         double n = job->folds_done;
         s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
         s->best_metric = n > 0 ? (s->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
-        job->folds_done++;
+        job->folds_done += failed ? 0 : 1;
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
@@ -393,9 +394,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK) {
         status = train(&fold, err);
-    }
-    if (status == STK_OK) {
-        add_to_summary(&fold);
+        add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {
         status = predict(&fold, err);

@@ -385,6 +385,9 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }
+    if (!isnan(job->clock.budget_s)) {
+        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
+    }
 }
 
 stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outcome,

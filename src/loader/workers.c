@@ -261,8 +261,8 @@ static stk_status remember_bad(stk_loader *l, size_t position, const char *reaso
     if (status == STK_OK && l->config.stop_after_bad > 0 &&
         l->bad_count >= l->config.stop_after_bad) {
         status = STK_FAIL(err, STK_ERR_DATA,
-                          "%zu of %zu images cannot be used, more than --max-bad allows; the first "
-                          "is %s: %s; repair or remove them, or raise --max-bad",
+                          "%zu of %zu images cannot be used, more than --max-bad allows (a higher "
+                          "one goes on without them); the first is %s: %s",
                           l->bad_count, l->config.count,
                           stk_loader_sample(l, l->bad[0].position)->path, l->bad[0].reason);
     }

@@ -394,14 +394,17 @@ static void tell_region(const place *p, const stk_s3_manifest *manifest, const s
 }
 
 /* Lists, and keeps the listing; that it cannot be kept stops nobody. */
-static stk_status list(place *p, double timeout_s, stk_s3_manifest *manifest, const char *path,
-                       const stk_events *events, stk_error *err) {
+static stk_status list(place *p, const stk_storage_options *options, stk_s3_manifest *manifest,
+                       const char *path, const stk_events *events, stk_error *err) {
     stk_error why = {0};
     stk_s3_listing listing = {.client = p->client,
                               .bucket = p->bucket,
                               .prefix = p->prefix,
                               .place = p->root,
-                              .timeout_s = timeout_s};
+                              .timeout_s = options->read_timeout_s,
+                              .stop = options->stop,
+                              .deadline_ns = options->deadline_ns,
+                              .events = events};
     stk_status status = stk_s3_list(&listing, &p->tree, err);
     if (status != STK_OK) {
         return status;
@@ -427,7 +430,7 @@ static stk_status find_objects(place *p, const stk_storage_options *options, con
         stk_s3_client_set_region(p->client, manifest.region);
         tell_listing(p, &manifest, events);
     } else {
-        status = list(p, options->read_timeout_s, &manifest, path, events, err);
+        status = list(p, options, &manifest, path, events, err);
     }
     stk_mem_free(path);
     return status;

@@ -24,6 +24,13 @@
 
 #define NS_PER_S 1000000000
 
+/* How often it is looked whether to end, and after how long people are told of a silent store. */
+#define LOOK_NS 50000000
+#define PATIENCE_NS 2000000000
+
+/* A host that nothing has ever come from is given up sooner: its name may be wrong. */
+#define NOBODY_S 20.0
+
 #define AT_ONCE 32
 #define DEPTH_MAX 3
 #define FOLDERS_MAX 4096
@@ -72,6 +79,9 @@ typedef struct lister {
     request requests[AT_ONCE];
     size_t under_way;
     int64_t good_ns; /* when something good came last */
+    int64_t begun_ns;
+    bool answered; /* the host has, whatever it was */
+    bool warned;
     stk_rng rng;
     task *now; /* whose page is read */
     pthread_mutex_t lock;
@@ -213,6 +223,7 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
     stk_status status = stk_s3_page_parse(r->bytes.data, r->bytes.size, &page, &why);
     if (status == STK_OK) {
         l->good_ns = stk_clock_ns();
+        l->answered = true;
         t->failures = 0;
         if (!page.truncated) {
             status = end_task(l, t) ? STK_OK : STK_FAIL_MEMORY(err, l->listing->place);
@@ -314,10 +325,20 @@ static stk_status take_failure(lister *l, request *r, stk_error *err) {
     t->next = l->tasks;
     l->tasks = t;
     int64_t now_ns = stk_clock_ns();
-    bool late = (double)(now_ns - l->good_ns) > 2 * l->listing->timeout_s * NS_PER_S;
+    double limit_s = 2 * l->listing->timeout_s;
+    if (!l->answered && r->call.http.answer.status == 0 && limit_s > NOBODY_S) {
+        limit_s = NOBODY_S;
+    }
+    l->answered = l->answered || r->call.http.answer.status > 0;
+    bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
     bool again = judgement->verdict == STK_FETCH_AGAIN || judgement->verdict == STK_FETCH_DAMAGED;
     if (!again || late) {
         return STK_FAIL(err, judgement->error.status, "%s", judgement->error.message);
+    }
+    if (!l->warned && now_ns - l->begun_ns > PATIENCE_NS) {
+        l->warned = true;
+        stk_events_warning(l->listing->events, "%s; trying again for up to %.0f s",
+                           judgement->error.message, limit_s);
     }
     double pause_s = FIRST_PAUSE_S;
     for (int i = 0; i < t->failures && pause_s < MOST_PAUSE_S; i++) {
@@ -341,11 +362,11 @@ static request *wait_for_some(lister *l) {
     for (const task *t = l->tasks; t != NULL && l->under_way < AT_ONCE; t = t->next) {
         until_ns = t->retry_ns < until_ns ? t->retry_ns : until_ns;
     }
+    int64_t look_ns = stk_clock_ns() + LOOK_NS; /* whether it should end meanwhile */
+    until_ns = until_ns < look_ns ? until_ns : look_ns;
     struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     pthread_mutex_lock(&l->lock);
-    if (l->ended == NULL && until_ns == INT64_MAX) {
-        pthread_cond_wait(&l->some, &l->lock);
-    } else if (l->ended == NULL) {
+    if (l->ended == NULL) {
         pthread_cond_timedwait(&l->some, &l->lock, &at);
     }
     request *ended = l->ended;
@@ -364,10 +385,24 @@ static bool has_work(const lister *l) {
     return l->under_way > 0;
 }
 
+/* Whether somebody wants it to end. */
+static stk_status check_end(const lister *l, stk_error *err) {
+    const stk_s3_listing *listing = l->listing;
+    if (listing->stop != NULL && stk_stop_asked(listing->stop) != STK_STOP_NONE) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s was listed", listing->place);
+    }
+    if (listing->deadline_ns > 0 && stk_clock_ns() > listing->deadline_ns) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s was listed",
+                        listing->place);
+    }
+    return STK_OK;
+}
+
 static stk_status work(lister *l, stk_error *err) {
     stk_status status = STK_OK;
     while (status == STK_OK && has_work(l)) {
-        status = send_ready(l, err);
+        status = check_end(l, err);
+        status = status == STK_OK ? send_ready(l, err) : status;
         request *next = NULL;
         for (request *r = status == STK_OK ? wait_for_some(l) : NULL; r != NULL; r = next) {
             next = r->next;
@@ -429,7 +464,8 @@ static lister *open_lister(const stk_s3_listing *listing, stk_tree *tree) {
         pthread_mutex_init(&l->lock, NULL);
         l->listing = listing;
         l->tree = tree;
-        l->good_ns = stk_clock_ns();
+        l->begun_ns = stk_clock_ns();
+        l->good_ns = l->begun_ns;
         l->rng = stk_rng_make((uint64_t)l->good_ns, STK_RNG_PAUSE, 0, 0);
     }
     return l;

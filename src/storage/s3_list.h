@@ -7,8 +7,11 @@
 #ifndef STK_STORAGE_S3_LIST_H
 #define STK_STORAGE_S3_LIST_H
 
+#include "events/events.h"
 #include "storage/s3_client.h"
 #include "storage/tree.h"
+
+#include <stoker/stop.h>
 
 typedef struct stk_s3_listing {
     stk_s3_client *client;
@@ -16,6 +19,9 @@ typedef struct stk_s3_listing {
     const char *prefix; /* with a slash at its end, or "" */
     const char *place;  /* "s3://bucket/prefix", for sentences */
     double timeout_s; /* of one request; when nothing good has come for twice as long it is over */
+    const stk_stop *stop;     /* ends it, with STK_ERR_STOPPED; or NULL */
+    int64_t deadline_ns;      /* ends it too, with STK_ERR_STORAGE; 0: none */
+    const stk_events *events; /* told when no answer comes; or NULL */
 } stk_s3_listing;
 
 /*

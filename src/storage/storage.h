@@ -36,6 +36,7 @@ typedef struct stk_storage_options {
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
     const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
+    int64_t deadline_ns;   /* no option: listing ends then, by stk_clock_ns; 0: never */
 } stk_storage_options;
 
 extern const stk_option_table stk_storage_option_table;
