@@ -14,6 +14,9 @@
 /* How old what the probe would read may become. */
 #define KNOWN_NS 1000000000
 
+/* A cache whose disk gave no answer so often in a row is not asked any more. */
+#define CACHE_LOST_AFTER 4
+
 void stk_flights_stir(stk_reader *r) {
     r->stirred = true;
     pthread_cond_signal(&r->wake);
@@ -281,8 +284,8 @@ static void blame_shard(const flight *f, stk_fetch *fetch) {
 /* Where the bytes of a flight come from first, and next after an answer; false without memory. */
 static bool proceed(stk_reader *r, flight *f, const char *version) {
     stk_store *store = r->store;
-    if (store->cache == NULL || f->question.kind != STK_FETCH_BYTES || f->question.whole_place ||
-        f->read == &r->probe) {
+    if (store->cache == NULL || !is_plain(r, f) ||
+        atomic_load_explicit(&store->cache_silent, memory_order_relaxed) >= CACHE_LOST_AFTER) {
         return begin_attempt(r, f, STAGE_SOURCE);
     }
     if (!f->has_key) {
@@ -343,6 +346,9 @@ static bool receive(stk_reader *r, flight *f, attempt *a) {
     int64_t started = atomic_load(&fetch->started_ns);
     f->attempts[f->attempts[0] == a ? 0 : 1] = NULL;
     a->flight = NULL;
+    if (a->stage == STAGE_CACHE && atomic_load(&r->store->cache_silent) > 0) {
+        atomic_store(&r->store->cache_silent, 0);
+    }
     if (a->stage == STAGE_CACHE && fetch->verdict != STK_FETCH_OK) {
         stk_flights_go_on(r, f, NULL); /* not there after all */
         return false;
@@ -462,6 +468,7 @@ bool stk_flights_expire(stk_reader *r, flight *f, int which) {
     cut_loose(r, f, which);
     atomic_fetch_add(&r->store->timeouts, 1);
     if (cached) {
+        atomic_fetch_add(&r->store->cache_silent, 1);
         stk_flights_go_on(r, f, NULL);
         return false;
     }

@@ -17,13 +17,14 @@ struct stk_store {
     char *name; /* owned: the root as no other place is called, for the keys of the cache */
     stk_storage_options options;
     const stk_storage_source *source;
-    void *place;            /* the source's */
-    stk_hands *hands;       /* for the source */
-    stk_hands *cache_hands; /* for the cache: who is stuck in the place does not hold it up */
-    const stk_tree *tree;   /* of the shards or of the source, or NULL */
-    stk_shards *shards;     /* owned, or NULL */
-    stk_cache *cache;       /* owned, or NULL */
-    bool keeps_made;        /* the cache holds what readers made of the bytes */
+    void *place;             /* the source's */
+    stk_hands *hands;        /* for the source */
+    stk_hands *cache_hands;  /* for the cache: who is stuck in the place does not hold it up */
+    const stk_tree *tree;    /* of the shards or of the source, or NULL */
+    stk_shards *shards;      /* owned, or NULL */
+    stk_cache *cache;        /* owned, or NULL */
+    atomic_int cache_silent; /* reads of the cache in a row that gave no answer */
+    bool keeps_made;         /* the cache holds what readers made of the bytes */
     pthread_mutex_t lock;
     stk_reader *reader;        /* owned: for single reads; made when first needed; lock */
     pthread_mutex_t lost_lock; /* within those of readers */
@@ -41,6 +42,14 @@ struct stk_store {
 STK_CHECKED stk_status stk_store_open_on(stk_store **store, const stk_storage_source *source,
                                          void *place, const stk_storage_options *options,
                                          stk_error *err);
+
+/*
+ * Opens the cache that the options ask for, if any. `kept` is the folder of what is kept between
+ * runs, or NULL. Closing waits for nobody who is stuck in it.
+ */
+STK_CHECKED stk_status stk_store_open_cache(stk_store *store, const char *kept,
+                                            const stk_events *events, stk_error *err);
+void stk_store_close_cache(stk_store *store);
 
 /* Tells all readers that nothing can be had from this place any more; the first reason stays. */
 void stk_store_lose(stk_store *store, const stk_error *why);

@@ -6,13 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -65,21 +62,12 @@ static const stk_option options[] = {
 const stk_option_table stk_storage_option_table =
     STK_OPTION_TABLE("Storage", options, stk_storage_options);
 
-/* Reads in flight of a place that uses threads, and of the cache. */
+/* Reads in flight of a place that uses threads. */
 #define MOST_THREADS 256
-#define MOST_CACHE_THREADS 64
 
 /* How often somebody who waits looks whether to stop. */
 #define LOOK_NS 50000000
 #define NS_PER_S 1000000000
-
-/* What others are left of the disk of the cache, and how much must be free to have one by itself.
- */
-#define KEEP_FREE_BYTES ((uint64_t)1 << 30)
-#define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
-#define AUTO_DISK_SHARE 2
-#define AUTO_MEMORY_SHARE 4
-#define QUEUE_BYTES ((uint64_t)16 << 20)
 
 static const stk_storage_source *const sources[] = {
 #ifdef STK_HAVE_S3
@@ -160,111 +148,6 @@ static char *kept_folder(const stk_storage_options *given) {
     return home != NULL && home[0] == '/' ? stk_str_format("%s/.cache/stoker", home) : NULL;
 }
 
-/* Half of what is free on the disk of a folder and of what the cache has there already. */
-static uint64_t auto_disk_bytes(const char *folder, uint64_t held) {
-    struct statvfs info;
-    if (statvfs(folder, &info) != 0) {
-        return 0;
-    }
-    uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    uint64_t room = free_bytes > KEEP_FREE_BYTES ? free_bytes - KEEP_FREE_BYTES : 0;
-    return (room + held) / AUTO_DISK_SHARE;
-}
-
-static uint64_t held_bytes(const char *folder) {
-    stk_dir_list list = {0};
-    uint64_t sum = 0;
-    if (stk_dir_read(folder, &list, NULL) == STK_OK) {
-        for (size_t i = 0; i < list.count; i++) {
-            char *path = stk_path_join(folder, list.entries[i].name);
-            struct stat info;
-            sum += path != NULL && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-            stk_mem_free(path);
-        }
-    }
-    stk_dir_list_free(&list);
-    return sum;
-}
-
-static void tell_cache(const stk_store *s, const char *where, uint64_t most,
-                       const stk_events *events) {
-    char what[400];
-    char why[200];
-    char holds[32];
-    char limit[32];
-    stk_cache_counters c;
-    stk_cache_stats(s->cache, &c);
-    stk_format_bytes(holds, sizeof holds, c.bytes);
-    stk_format_bytes(limit, sizeof limit, most);
-    snprintf(what, sizeof what, "cache in %.300s", where);
-    snprintf(why, sizeof why,
-             "it may hold %s and holds %s; every epoch but the first reads from it", limit, holds);
-    stk_events_decision(events, what, why);
-}
-
-static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_error *err) {
-    uint64_t most = s->options.cache_size != STK_AUTO_BYTES
-                        ? s->options.cache_size
-                        : stk_machine_memory() / AUTO_MEMORY_SHARE;
-    stk_cache_config config = {.most_bytes = most};
-    stk_status status = stk_cache_open(&s->cache, &config, err);
-    if (status == STK_OK) {
-        tell_cache(s, "memory", most, events);
-    }
-    return status;
-}
-
-/* A cache that was not asked for never stops anybody. */
-static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
-                                  const stk_events *events, stk_error *err) {
-    stk_error why = {0};
-    uint64_t most = s->options.cache_size;
-    char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
-    stk_status status =
-        folder != NULL ? stk_dir_make(folder, &why)
-                       : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
-    if (status == STK_OK && most == STK_AUTO_BYTES) {
-        most = auto_disk_bytes(folder, held_bytes(folder));
-        if (most < AUTO_LEAST_BYTES && !asked) {
-            status = STK_FAIL(&why, STK_ERR_STORAGE, "there is no room on the disk of %s", folder);
-        }
-    }
-    if (status == STK_OK) {
-        stk_cache_config config = {.folder = folder,
-                                   .most_bytes = most,
-                                   .keep_free_bytes =
-                                       asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
-                                   .queue_bytes = QUEUE_BYTES};
-        status = stk_cache_open(&s->cache, &config, &why);
-    }
-    if (status == STK_OK) {
-        tell_cache(s, kept, most, events);
-    } else if (asked) {
-        status = STK_FAIL(err, status, "cannot use the cache that --cache names: %s", why.message);
-    } else {
-        stk_events_warning(events, "going on without a cache: %s; name a folder with --cache",
-                           why.message);
-        status = STK_OK;
-    }
-    stk_mem_free(folder);
-    return status;
-}
-
-static stk_status open_cache(stk_store *s, const char *kept, const stk_events *events,
-                             stk_error *err) {
-    const char *wish = s->options.cache;
-    if (wish == NULL) {
-        return s->source->remote ? open_disk_cache(s, kept, false, events, err) : STK_OK;
-    }
-    if (stk_str_equal(wish, "off")) {
-        return STK_OK;
-    }
-    s->keeps_made = stk_str_equal(wish, "decoded");
-    return s->keeps_made || stk_str_equal(wish, "ram")
-               ? open_ram_cache(s, events, err)
-               : open_disk_cache(s, kept, true, events, err);
-}
-
 /* Finds out whether the place is one of shards. */
 static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
@@ -295,10 +178,7 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
-        status = open_cache(s, kept, events, err);
-    }
-    if (status == STK_OK && s->cache != NULL) {
-        status = stk_hands_open(&s->cache_hands, MOST_CACHE_THREADS, err);
+        status = stk_store_open_cache(s, kept, events, err);
     }
     status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
     stk_mem_free(kept);
@@ -371,22 +251,13 @@ static void free_store(void *arg) {
     stk_mem_free(s);
 }
 
-static void close_cache(void *cache) {
-    stk_cache_close(cache);
-}
-
 void stk_store_close(stk_store *s) {
     if (s == NULL) {
         return;
     }
     stk_reader_close(s->reader);
     s->reader = NULL;
-    if (s->cache_hands != NULL) {
-        stk_hands_close(s->cache_hands, close_cache, s->cache);
-    } else {
-        stk_cache_close(s->cache);
-    }
-    s->cache = NULL;
+    stk_store_close_cache(s);
     if (s->hands != NULL) {
         stk_hands_close(s->hands, free_store, s);
     } else {
@@ -600,7 +471,7 @@ bool stk_store_key(const stk_store *s, const char *path, const char *version, st
         return false;
     }
     stk_extent extent;
-    if (s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
+    if (object != NULL && s->shards != NULL && stk_shards_find(s->shards, path, &extent)) {
         *key = member_key(s, extent.object, object->version, extent.offset, extent.length);
         return true;
     }

@@ -523,6 +523,30 @@ static void many_bad_objects_are_not_the_place(void) {
     close_desk(&d);
 }
 
+/* ---- the cache ---- */
+
+/* Every read asks the place for the object's version first, which is an attempt of its own. */
+static void what_was_read_comes_from_the_cache(void) {
+    desk d;
+    stk_error err = {0};
+    stk_cache_config config = {.most_bytes = 1 << 20};
+    open_desk(&d, 5);
+    REQUIRE_OK(stk_cache_open(&d.store->cache, &config, &err), &err);
+    REQUIRE_OK(stk_hands_open(&d.store->cache_hands, 2, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        expect_bytes(read_now(&d, "kept"));
+        CHECK_INT(scripted_seen(d.place, "kept").attempts, i + 2);
+    }
+    expect_bytes(read_now(&d, "late?a,o,d,o")); /* the version at last, then the object */
+    CHECK_INT(scripted_seen(d.place, "late?a,o,d,o").attempts, 4);
+    expect_bytes(read_now(&d, "late?a,o,d,o"));
+    CHECK_INT(scripted_seen(d.place, "late?a,o,d,o").attempts, 5);
+    expect_error(read_now(&d, "none?n"), STK_ERR_STORAGE, "none failed");
+    stk_store_counters seen = stats(&d);
+    CHECK_INT(seen.cache_hits, 3);
+    close_desk(&d);
+}
+
 /* ---- stopping ---- */
 
 /* A read in each state there is. */
@@ -734,6 +758,7 @@ static const check_test tests[] = {
     TEST(a_place_is_lost_by_single_reads_too),
     TEST(one_bad_object_is_not_the_place),
     TEST(many_bad_objects_are_not_the_place),
+    TEST(what_was_read_comes_from_the_cache),
     TEST(any_read_can_be_cancelled),
     TEST(close_ends_what_is_under_way),
     TEST(close_at_once),

@@ -1,0 +1,140 @@
+/* store_cache.c - which cache a store has: where, how large, and what is told of it. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "storage/opened.h"
+
+/* Reads of the cache at a time. */
+#define MOST_THREADS 64
+
+/* What others are left of the disk of the cache, and how much must be free to have one by itself.
+ */
+#define KEEP_FREE_BYTES ((uint64_t)1 << 30)
+#define AUTO_LEAST_BYTES ((uint64_t)1 << 30)
+#define AUTO_DISK_SHARE 2
+#define AUTO_MEMORY_SHARE 4
+#define QUEUE_BYTES ((uint64_t)16 << 20)
+
+/* Half of what is free on the disk of a folder and of what the cache has there already. */
+static uint64_t auto_disk_bytes(const char *folder, uint64_t held) {
+    struct statvfs info;
+    if (statvfs(folder, &info) != 0) {
+        return 0;
+    }
+    uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    uint64_t room = free_bytes > KEEP_FREE_BYTES ? free_bytes - KEEP_FREE_BYTES : 0;
+    return (room + held) / AUTO_DISK_SHARE;
+}
+
+static uint64_t held_bytes(const char *folder) {
+    stk_dir_list list = {0};
+    uint64_t sum = 0;
+    if (stk_dir_read(folder, &list, NULL) == STK_OK) {
+        for (size_t i = 0; i < list.count; i++) {
+            char *path = stk_path_join(folder, list.entries[i].name);
+            struct stat info;
+            sum += path != NULL && stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+            stk_mem_free(path);
+        }
+    }
+    stk_dir_list_free(&list);
+    return sum;
+}
+
+static void tell_cache(const stk_store *s, const char *where, uint64_t most,
+                       const stk_events *events) {
+    char what[400];
+    char why[200];
+    char holds[32];
+    char limit[32];
+    stk_cache_counters c;
+    stk_cache_stats(s->cache, &c);
+    stk_format_bytes(holds, sizeof holds, c.bytes);
+    stk_format_bytes(limit, sizeof limit, most);
+    snprintf(what, sizeof what, "cache in %.300s", where);
+    snprintf(why, sizeof why, "it may hold %s and holds %s", limit, holds);
+    stk_events_decision(events, what, why);
+}
+
+static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_error *err) {
+    uint64_t most = s->options.cache_size != STK_AUTO_BYTES
+                        ? s->options.cache_size
+                        : stk_machine_memory() / AUTO_MEMORY_SHARE;
+    stk_cache_config config = {.most_bytes = most};
+    stk_status status = stk_cache_open(&s->cache, &config, err);
+    if (status == STK_OK) {
+        tell_cache(s, "memory", most, events);
+    }
+    return status;
+}
+
+/* A cache that was not asked for never stops anybody. */
+static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
+                                  const stk_events *events, stk_error *err) {
+    stk_error why = {0};
+    uint64_t most = s->options.cache_size;
+    char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
+    stk_status status =
+        folder != NULL ? stk_dir_make(folder, &why)
+                       : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
+    if (status == STK_OK && most == STK_AUTO_BYTES) {
+        most = auto_disk_bytes(folder, held_bytes(folder));
+        if (most < AUTO_LEAST_BYTES && !asked) {
+            status = STK_FAIL(&why, STK_ERR_STORAGE, "there is no room on the disk of %s", folder);
+        }
+    }
+    if (status == STK_OK) {
+        stk_cache_config config = {.folder = folder,
+                                   .most_bytes = most,
+                                   .keep_free_bytes =
+                                       asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
+                                   .queue_bytes = QUEUE_BYTES};
+        status = stk_cache_open(&s->cache, &config, &why);
+    }
+    if (status == STK_OK) {
+        tell_cache(s, kept, most, events);
+    } else if (asked) {
+        status = STK_FAIL(err, status, "cannot use the cache that --cache names: %s", why.message);
+    } else {
+        stk_events_warning(events, "going on without a cache: %s; name a folder with --cache",
+                           why.message);
+        status = STK_OK;
+    }
+    stk_mem_free(folder);
+    return status;
+}
+
+stk_status stk_store_open_cache(stk_store *s, const char *kept, const stk_events *events,
+                                stk_error *err) {
+    const char *wish = s->options.cache;
+    stk_status status = STK_OK;
+    s->keeps_made = wish != NULL && stk_str_equal(wish, "decoded");
+    if (wish == NULL) {
+        status = s->source->remote ? open_disk_cache(s, kept, false, events, err) : STK_OK;
+    } else if (s->keeps_made || stk_str_equal(wish, "ram")) {
+        status = open_ram_cache(s, events, err);
+    } else if (!stk_str_equal(wish, "off")) {
+        status = open_disk_cache(s, kept, true, events, err);
+    }
+    return status == STK_OK && s->cache != NULL ? stk_hands_open(&s->cache_hands, MOST_THREADS, err)
+                                                : status;
+}
+
+static void close_cache(void *cache) {
+    stk_cache_close(cache);
+}
+
+void stk_store_close_cache(stk_store *s) {
+    if (s->cache_hands != NULL) {
+        stk_hands_close(s->cache_hands, close_cache, s->cache);
+    } else {
+        stk_cache_close(s->cache);
+    }
+    s->cache_hands = NULL;
+    s->cache = NULL;
+}
