@@ -18,7 +18,8 @@ storage what `stoker bench storage` says of the server
 
 The machine's speed drifts, so whatever is compared takes turns: each round measures both once, in
 fresh processes on the same cores, which the server shares. Ratios are those of the medians, with
-the lowest and highest of a round beside them; cpu_ratio compares images per second of the loaders'
+the lowest and highest of a round beside them (load_average tells how busy the machine was before
+the first part and after each); cpu_ratio compares images per second of the loaders'
 own processor time, which neighbours and the server disturb less.
 
 torch needs torch, torchvision and Pillow and is left out without them; nothing is downloaded.
@@ -209,7 +210,9 @@ def measure_paced(bench):
                    f"which took {rounds[-1]['epoch_ratio']:.3f} times epoch 2")
     return {**{key: statistics.median(r[key] for r in rounds)
                for key in ("wait_fraction", "epoch_ratio", "first_batch_ms", "rss_bytes")},
+            "wait_fraction_low": min(r["wait_fraction"] for r in rounds),
             "wait_fraction_high": max(r["wait_fraction"] for r in rounds),
+            "epoch_ratio_low": min(r["epoch_ratio"] for r in rounds),
             "epoch_ratio_high": max(r["epoch_ratio"] for r in rounds), "rounds": rounds}
 
 
@@ -247,8 +250,8 @@ def measure_against_torch(bench):
 
 def measure_cache(bench):
     folder = bench.folder()
-    full = bench.loader(f"s3://{BUCKET}", "--epochs", "2", "--cache", folder, "--no-drop-last")
-    bench.note(f"cache: filled, the second epoch had {full['epochs'][1]['cache_misses']} misses")
+    full = bench.loader(f"s3://{BUCKET}", "--epochs", "3", "--cache", folder, "--no-drop-last")
+    bench.note(f"cache: filled, the last epoch had {full['epochs'][2]['cache_misses']} misses")
     ours, theirs, misses = [], [], 0
     for i in range(bench.options.rounds):
         figures = bench.loader(f"s3://{BUCKET}", "--epochs", "3", "--cache", folder)
@@ -280,13 +283,15 @@ def compare(options, cores, pictures, note):
     measures = {"paced": measure_paced, "torch": measure_against_torch, "cache": measure_cache,
                 "memory": measure_memory, "storage": measure_storage}
     result = {part: None for part in PARTS}
+    load = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as scratch, Server(options) as server:
         bench = Bench(options, server, scratch, cores, note)
         bench.pictures = pictures
         for part in PARTS:
             if part in options.parts:
                 result[part] = measures[part](bench)
-    return result
+                load.append(os.getloadavg()[0])
+    return {"load_average": load, **result}
 
 
 def print_table(result, out):
@@ -295,9 +300,10 @@ def print_table(result, out):
     rows = []
     if paced:
         rows.append(("waited in epoch 0", f"{100 * paced['wait_fraction']:.1f} %",
-                     f"at most {100 * paced['wait_fraction_high']:.1f} %"))
+                     f"{100 * paced['wait_fraction_low']:.1f} to "
+                     f"{100 * paced['wait_fraction_high']:.1f} % by round"))
         rows.append(("epoch 0 over epoch 2", f"{paced['epoch_ratio']:.3f}",
-                     f"at most {paced['epoch_ratio_high']:.3f}"))
+                     f"{paced['epoch_ratio_low']:.3f} to {paced['epoch_ratio_high']:.3f} by round"))
         rows.append(("first batch", f"{paced['first_batch_ms']:.0f} ms", ""))
     for name, part, what in (("DataLoader", torch, "torch"), ("the folder", cache, "folder")):
         if part:
