@@ -10,6 +10,9 @@
 
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
+/* Folders within folders, whoever made up the names: those who go through them have one stack. */
+#define DEPTH_MAX 256
+
 typedef struct stk_tree_block {
     struct stk_tree_block *next;
     size_t used;
@@ -35,8 +38,9 @@ static const char *keep(stk_tree *tree, const char *text, size_t length) {
     return copy;
 }
 
-/* Whether a path leads to a file and only there. */
+/* Whether a path leads to a file and only there, through a sane number of folders. */
 static bool is_plain(const char *path, size_t length) {
+    size_t parts = 0;
     if (length == 0 || path[length - 1] == '/' || memchr(path, '\0', length) != NULL) {
         return false;
     }
@@ -44,7 +48,7 @@ static bool is_plain(const char *path, size_t length) {
         const char *slash = memchr(path + start, '/', length - start);
         size_t end = slash != NULL ? (size_t)(slash - path) : length;
         size_t part = end - start;
-        if ((part == 1 && path[start] == '.') ||
+        if (++parts > DEPTH_MAX || (part == 1 && path[start] == '.') ||
             (part == 2 && path[start] == '.' && path[start + 1] == '.')) {
             return false;
         }

@@ -192,6 +192,23 @@ static void long_names_are_kept_whole(void) {
     stk_tree_free(&tree);
 }
 
+/* A tar can name a file half a million folders deep; those who walk through them must not. */
+static void depth_has_an_end(void) {
+    static char name[2000];
+    stk_tree tree = {0};
+    for (size_t i = 0; i + 2 < sizeof name; i += 2) {
+        memcpy(name + i, "a/", 2);
+    }
+    memcpy(name + sizeof name - 6, "x.jpg", 6);
+    add(&tree, name);
+    add(&tree, name + sizeof name - 6 - 400);
+    add(&tree, "short");
+    finish(&tree);
+    CHECK_INT(tree.count, 2);
+    CHECK(stk_tree_find(&tree, name) == NULL);
+    stk_tree_free(&tree);
+}
+
 #define MANY 100000
 #define CLASSES 1000
 
@@ -268,6 +285,7 @@ static const check_test tests[] = {
     TEST(odd_slashes_do_no_harm),
     TEST(of_two_the_last_stays),
     TEST(long_names_are_kept_whole),
+    TEST(depth_has_an_end),
     TEST(many_names),
     TEST(no_memory),
 };
