@@ -307,6 +307,12 @@ void stk_flights_go_on(stk_reader *r, flight *f, const char *version) {
     if (f->is_part && f->extent.length == 0) { /* a part of nothing is nobody's to fetch */
         f->read->bytes.size = 0;
         f->ended = true;
+    } else if (f->is_part && f->extent.length > STK_STORAGE_MAX_BYTES) { /* as of whole objects */
+        char cause[64];
+        snprintf(cause, sizeof cause, "it has %llu bytes, which is too many",
+                 (unsigned long long)f->extent.length);
+        blame(r, f, STK_ERR_DATA, cause, &f->read->error);
+        f->ended = true;
     } else if (!proceed(r, f, version)) {
         f->read->error.status = STK_OK;
         (void)STK_FAIL_MEMORY(&f->read->error, f->read->path);

@@ -587,6 +587,30 @@ static void verifies_what_was_staged(void) {
     CHECK_CONTAINS(failure(NULL), "stoker.index is damaged; run the same `stoker stage` again");
 }
 
+/* What an index says is not asked for when it could only use up the memory. */
+static void refuses_members_that_are_too_large(void) {
+    stk_shard_index index = {0};
+    stk_store *store;
+    stk_error err = {0};
+    stk_bytes bytes = {0};
+    uint32_t number = 0;
+    static const char *const members[] = {"cat/1.jpg=one", NULL};
+    stk_index_member member = {.path = "train/cat/1.jpg", .size = (uint64_t)1 << 45};
+    begin();
+    write_tar("part-0.tar", members);
+    REQUIRE_OK(stk_shard_index_add_shard(&index, "part-0.tar", 0, &number, &err), &err);
+    REQUIRE_OK(stk_shard_index_add(&index, &member, &err), &err);
+    char *path = in_folder(STK_SHARD_INDEX_NAME);
+    REQUIRE_OK(stk_shard_index_save(&index, "", path, &err), &err);
+    REQUIRE_OK(open_store(&store, NULL, &err), &err);
+    CHECK_INT(stk_store_read(store, "train/cat/1.jpg", &bytes, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "train/cat/1.jpg: it has 35184372088832 bytes");
+    stk_bytes_free(&bytes);
+    stk_store_close(store);
+    stk_mem_free(path);
+    stk_shard_index_free(&index);
+}
+
 static void refuses_what_is_being_staged(void) {
     begin();
     write_file("staging.json", "{}");
@@ -767,6 +791,7 @@ static const check_test tests[] = {
     TEST(refuses_damaged_tars),
     TEST(shows_what_was_staged),
     TEST(verifies_what_was_staged),
+    TEST(refuses_members_that_are_too_large),
     TEST(refuses_what_is_being_staged),
     TEST(reads_far_tars_in_parts),
     TEST(remembers_far_tars),
