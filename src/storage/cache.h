@@ -94,7 +94,10 @@ bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes);
  */
 void stk_cache_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size);
 
-/* Waits until all that was put before is written or given up, as tests and tools want it. */
+/*
+ * Waits until all that was put before is written or given up, for some seconds at most. Where the
+ * disk hangs, it waits no more until something is written again.
+ */
 void stk_cache_flush(stk_cache *cache);
 
 void stk_cache_stats(stk_cache *cache, stk_cache_counters *counters);

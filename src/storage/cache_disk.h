@@ -49,6 +49,7 @@ typedef struct stk_cache_disk {
     bool busy;             /* lock; the writer is writing */
     int64_t waiting_ns;    /* lock; since when something waits */
     int hurrying;          /* lock; threads that wait until all is written */
+    bool stuck;            /* lock; one of them gave up, and nothing was written since */
     bool look;             /* lock; the writer shall look what others have written */
     bool quit;             /* lock */
     int64_t quit_ns;       /* lock; when what waits is given up */

@@ -37,6 +37,9 @@
 #define DRAIN_NS (5 * SECOND_NS)
 #define HANG_NS (3 * SECOND_NS)
 
+/* How long somebody waits for all to be written: no run may hang with the disk of its cache. */
+#define FLUSH_NS (10 * SECOND_NS)
+
 /* What is written together. */
 typedef struct batch {
     stk_cache_entry entries[BATCH_ITEMS];
@@ -310,6 +313,7 @@ static void serve(stk_cache_disk *disk) {
     pthread_mutex_lock(&disk->cache.lock);
     disk->queued_bytes -= bytes;
     disk->busy = false;
+    disk->stuck = false;
     if (disk->first == NULL) {
         pthread_cond_broadcast(&disk->done);
     }
@@ -424,11 +428,14 @@ void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data,
 
 void stk_cache_writer_flush(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
+    int64_t end_ns = stk_clock_ns() + FLUSH_NS;
+    struct timespec end = at_time(end_ns);
     pthread_mutex_lock(&cache->lock);
     disk->hurrying++;
     pthread_cond_signal(&disk->work);
-    while (disk->first != NULL || disk->busy) {
-        pthread_cond_wait(&disk->done, &cache->lock);
+    while ((disk->first != NULL || disk->busy) && !disk->stuck) {
+        (void)pthread_cond_timedwait(&disk->done, &cache->lock, &end);
+        disk->stuck = stk_clock_ns() >= end_ns && (disk->first != NULL || disk->busy);
     }
     disk->hurrying--;
     pthread_mutex_unlock(&cache->lock);
