@@ -166,7 +166,9 @@ static bool learn_region(stk_s3_client *c, const char *region) {
     stk_s3_settings settings = c->settings;
     stk_s3_address address = {0};
     settings.region = copy;
-    if (copy == NULL || stk_s3_address_of(&settings, c->bucket, &address, NULL) != STK_OK) {
+    /* It becomes a part of the host's name: an answer must not lead to another host. */
+    if (copy == NULL || !stk_s3_is_region(copy) ||
+        stk_s3_address_of(&settings, c->bucket, &address, NULL) != STK_OK) {
         stk_mem_free(copy);
         return false;
     }

@@ -73,12 +73,16 @@ static bool is_plain_name(const char *text, const char *also) {
     return *text != '\0';
 }
 
+bool stk_s3_is_region(const char *text) {
+    return is_plain_name(text, "-_");
+}
+
 static stk_status find_region(const stk_s3_profile *profile, char **region, stk_error *err) {
     const char *found = stk_s3_environment("AWS_REGION");
     found = found != NULL ? found : stk_s3_environment("AWS_DEFAULT_REGION");
     found = found != NULL ? found : stk_s3_profile_get(profile, "region");
     found = found != NULL ? found : "us-east-1";
-    if (!is_plain_name(found, "-_")) {
+    if (!stk_s3_is_region(found)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "the AWS region '%s' is no region: write one such as eu-central-1, with "
                         "nothing behind it",

@@ -35,6 +35,9 @@ typedef struct stk_s3_settings { /* starts zeroed; all text is owned */
  * read or understood, a named profile is in neither file, or the endpoint is no http address.
  */
 STK_CHECKED stk_status stk_s3_settings_load(stk_s3_settings *settings, stk_error *err);
+
+/* Whether a text may be a region, and so stand in an address as it is. */
+bool stk_s3_is_region(const char *text);
 void stk_s3_settings_free(stk_s3_settings *settings);
 
 /* Where a bucket is: a key's address is origin + path + "/" + the encoded key. */
