@@ -105,7 +105,8 @@ static bool make_room(http_slot *slot, size_t size) {
     const stk_http_request *request = slot->request;
     stk_bytes *bytes = request->bytes;
     size_t need = bytes->size + size + 1;
-    if (bytes->size == 0 && request->answer.has_length &&
+    bool good = request->answer.status / 100 == 2; /* of others only the beginning is kept */
+    if (good && bytes->size == 0 && request->answer.has_length &&
         request->answer.length < request->max_bytes) {
         size_t told = (size_t)request->answer.length + 1;
         need = told > need ? told : need;
