@@ -221,6 +221,10 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
     t->spanned = 0;
     stk_str_clear(&t->latest);
     stk_status status = stk_s3_page_parse(r->bytes.data, r->bytes.size, &page, &why);
+    if (status == STK_OK && page.truncated &&
+        stk_str_equal(stk_str_text(&page.token), stk_str_text(&t->token))) {
+        status = STK_FAIL(&why, STK_ERR_STORAGE, "a page that is to be followed by itself");
+    }
     if (status == STK_OK) {
         l->good_ns = stk_clock_ns();
         l->answered = true;
