@@ -37,7 +37,7 @@ typedef struct suspect {
 typedef struct get {
     stk_s3_call call; /* first */
     struct place *place;
-    stk_fetch *fetch; /* the fetch's `job` leads back; place's lock */
+    stk_fetch *fetch; /* the fetch's `job` leads back; place's lock, but for who ends requests */
     stk_str key;      /* prefix and path: the fetch's own path may be gone when this ends */
     stk_bytes bytes;
     bool summed; /* the MD5 counts */
@@ -151,12 +151,38 @@ static stk_fetch_verdict fail_damaged(const get *g, stk_error *err, const char *
     return STK_FETCH_DAMAGED;
 }
 
+/* Whether an answer says that the object is another one than was listed. */
+static bool is_other(const stk_tree_object *listed, const stk_http_head *answer) {
+    return listed->version[0] != '\0' && answer->etag[0] != '\0' &&
+           strncmp(listed->version, answer->etag, sizeof answer->etag - 1) != 0;
+}
+
+/*
+ * Where the parts of an object are was learnt from what was listed: of another one they would be
+ * other bytes, which nothing but its ETag and its length tells.
+ */
+static bool is_replaced(const get *g, const stk_tree_object *listed) {
+    const stk_http_head *answer = &g->call.http.answer;
+    return is_other(listed, answer) ||
+           (answer->range_total > 0 && answer->range_total != listed->size) ||
+           (answer->status == 416 && g->call.offset < listed->size);
+}
+
 /* A part: the bytes that were asked for, or those up to the end. */
 static stk_fetch_verdict check_part(get *g, stk_error *err) {
     const stk_http_head *answer = &g->call.http.answer;
+    const stk_tree_object *listed = stk_tree_find(&g->place->tree, path_of(g));
     stk_bytes *bytes = &g->bytes;
     uint64_t offset = g->call.offset;
     uint64_t length = g->call.length;
+    if (listed != NULL && is_replaced(g, listed)) {
+        note_change(g->place, listed);
+        (void)STK_FAIL(err, STK_ERR_STORAGE,
+                       "cannot read parts of s3://%s/%s: it was replaced since the bucket was "
+                       "listed; --refresh lists again",
+                       g->place->bucket, stk_str_text(&g->key));
+        return STK_FETCH_NEVER;
+    }
     if (answer->status == 416) { /* behind the end */
         bytes->size = 0;
         return STK_FETCH_OK;
@@ -191,13 +217,11 @@ static stk_fetch_verdict check_whole(get *g, stk_error *err) {
     if (answer->has_length && answer->length != g->bytes.size) {
         return fail_damaged(g, err, "it has the wrong length", answer->length);
     }
-    if (listed != NULL && listed->version[0] != '\0' && answer->etag[0] != '\0') {
-        bool same = strncmp(listed->version, answer->etag, sizeof answer->etag - 1) == 0;
-        if (!same) {
-            note_change(p, listed);
-        } else if (listed->size != g->bytes.size) {
-            return fail_damaged(g, err, "it has another length than was listed", listed->size);
-        }
+    if (listed != NULL && is_other(listed, answer)) {
+        note_change(p, listed);
+    } else if (listed != NULL && listed->version[0] != '\0' && answer->etag[0] != '\0' &&
+               listed->size != g->bytes.size) {
+        return fail_damaged(g, err, "it has another length than was listed", listed->size);
     }
     if (g->summed && !check_md5(p, g)) {
         return fail_damaged(g, err, "its MD5 is not its ETag: it was damaged on the way",

@@ -8,6 +8,7 @@
 
 #include "object_server.h"
 #include "s3_place.h"
+#include "small_server.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PICTURES 60
@@ -160,6 +161,53 @@ static void parts(void) {
     object_server_stop(&server);
     stk_bytes_free(&whole);
     stk_mem_free(path);
+}
+
+/* Where the parts of an object are was learnt from the one that was listed. */
+static void parts_of_a_replaced_object_are_refused(void) {
+    static const char *const texts[] = {"other bytes", "fewer", "more bytes than before"};
+    stk_error err = {0};
+    void *place = NULL;
+    char words[300];
+    start_server(NULL, NULL);
+    put("replaced.tar", "first bytes", 11);
+    REQUIRE_OK(s3_open(&place, "s3://bucket", (s3_opening){0}, NULL, &err), &err);
+    stk_fetch fetch = {.offset = 8, .length = 2};
+    CHECK_INT(s3_fetch(place, &fetch, "replaced.tar"), STK_FETCH_OK);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        put("replaced.tar", texts[i], strlen(texts[i]));
+        CHECK_INT(s3_fetch(place, &fetch, "replaced.tar"), STK_FETCH_NEVER);
+        CHECK_CONTAINS(fetch.error.message, "s3://bucket/replaced.tar: it was replaced since");
+        CHECK_CONTAINS(fetch.error.message, "--refresh");
+        CHECK_INT(fetch.bytes.size, 0);
+    }
+    CHECK(stk_storage_s3.notice(place, words, sizeof words));
+    stk_bytes_free(&fetch.bytes);
+    stk_storage_s3.close(place);
+    object_server_stop(&server);
+}
+
+/* What comes slowly but steadily gives signs of life, so that the reader waits for it. */
+static void slow_objects_give_signs_of_life(void) {
+    static char text[200000];
+    stk_error err = {0};
+    stk_store *store = NULL;
+    stk_bytes bytes = {0};
+    stk_store_counters counters;
+    stk_storage_options options = {.cache = "off", .read_timeout_s = 0.5};
+    make_files();
+    memset(text, 'x', sizeof text);
+    put("slow.jpg", text, sizeof text);
+    start_server(NULL, NULL);
+    REQUIRE_OK(stk_store_open(&store, "s3://bucket", &options, NULL, &err), &err);
+    object_server_set(&server, "rate_kbps=1000"); /* 1.6 s, of which none is silent for long */
+    REQUIRE_OK(stk_store_read(store, "slow.jpg", &bytes, &err), &err);
+    CHECK_INT(bytes.size, sizeof text);
+    stk_store_stats(store, &counters);
+    CHECK_INT(counters.timeouts, 0);
+    stk_bytes_free(&bytes);
+    stk_store_close(store);
+    object_server_stop(&server);
 }
 
 static void faults_and_their_verdicts(void) {
@@ -425,6 +473,25 @@ static void very_many_folders(void) {
     object_server_stop(&server);
 }
 
+/* A store that gives the same page for ever must not be listed for ever. */
+static void a_listing_that_goes_round_is_refused(void) {
+    static const small_rule rules[] = {
+        {"GET /bucket?", 200,
+         "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again"
+         "</NextContinuationToken><Contents><Key>a/b</Key><Size>1</Size></Contents>"
+         "</ListBucketResult>",
+         0},
+        {0}};
+    static small_server round;
+    stk_error err = {0};
+    void *place = NULL;
+    small_server_start(&round, rules);
+    s3_environment(round.port);
+    CHECK_INT(s3_open(&place, "s3://bucket", (s3_opening){0}, NULL, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "a page that is to be followed by itself");
+    small_server_stop(&round);
+}
+
 static void listing_gets_through_faults(void) {
     stk_error err = {0};
     void *place = NULL;
@@ -491,6 +558,8 @@ static const check_test tests[] = {
     TEST(all_objects_are_listed_and_read),
     TEST(a_prefix_is_a_folder),
     TEST(parts),
+    TEST(parts_of_a_replaced_object_are_refused),
+    TEST(slow_objects_give_signs_of_life),
     TEST(faults_and_their_verdicts),
     TEST(cancelled_attempts_end),
     TEST(nobody_listens),
@@ -499,6 +568,7 @@ static const check_test tests[] = {
     TEST(changed_objects_are_noticed),
     TEST(nothing_there_is_explained),
     TEST(very_many_folders),
+    TEST(a_listing_that_goes_round_is_refused),
     TEST(listing_gets_through_faults),
     TEST(credentials_are_renewed),
 };
