@@ -1,0 +1,158 @@
+# cache_kills.sh - helpers for tests of the cache: a server with pictures, and kill -9 at random
+# moments of runs that fill one cache folder. Sourced after lib.sh.
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317  # lib.sh reads variables; functions for wait_for
+
+SERVER=$(dirname "$STOKER")/tests/object_server
+CHECK=$(dirname "$STOKER")/tests/cache_check
+SERVER_PID='' URL='' killed=0 whole=0 hits=0
+for variable in $(compgen -e AWS_); do
+    unset "$variable"
+done
+export HOME=$WORK XDG_CACHE_HOME=$WORK/kept AWS_EC2_METADATA_DISABLED=true no_proxy=127.0.0.1
+export AWS_ACCESS_KEY_ID=cache AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-east-1
+
+has_s3() {
+    "$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
+    ! grep -q 'no S3 support' s3-words
+}
+
+# serve FOLDER [FLAGS...]: a server of the folder as s3://bucket, which ends with the test.
+serve() {
+    "$SERVER" --max-seconds 1800 --root "$@" >address 2>&1 </dev/null &
+    SERVER_PID=$!
+    wait_for 20 grep -q listening address || fail "the server says: $(cat address)"
+    URL=$(sed -n 's/^listening on //p' address)
+    export AWS_ENDPOINT_URL=$URL
+    trap 'kill "$SERVER_PID"; chmod -R u+rwX "$LIB_FOLDER" 2>/dev/null; rm -rf "$LIB_FOLDER"' EXIT
+}
+
+control() {
+    curl -sf -d "$1" "$URL/_control" >/dev/null || fail "the server does not take $1"
+}
+
+# asked NAME: a count of the server's since its counts were cleared.
+asked() {
+    curl -sf "$URL/_stats" >stats.json
+    json stats.json "$1"
+}
+
+# expect_said PATTERN: warnings go to where the progress is shown.
+expect_said() {
+    cat "$OUT" "$ERR" | grep -Eq -- "$1" || fail "nothing was printed like: $1"
+}
+
+# pack_bytes FOLDER: what the packs of a cache folder take.
+pack_bytes() {
+    find "$1/packs" -type f -printf '%s\n' 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# make_set FOLDER CLASSES COUNT BYTES: pictures that are made up to BYTES longer, since what stands
+# behind the end of a JPEG does not matter: writing them takes a while.
+make_set() {
+    local file
+    "$STOKER" sample "$1" --classes "$2" --per-class "$3" --quiet || exit 1
+    while IFS= read -r file; do
+        head -c $((RANDOM * $4 / 32768)) /dev/urandom >>"$file"
+    done < <(find "$1" -name '*.jpg')
+}
+
+# filler NAME CACHE SIZE KIND: starts a run that reads all of the set through the cache; its number is
+# in $PID, what it prints in NAME.out and NAME.err. A group of its own, as `start` does it.
+filler() {
+    local run=(bench loader s3://bucket --epochs 1 --img-size 16 --batch 16 --workers 2 --json)
+    if [ "$4" = train ]; then
+        rm -rf "r-$1"
+        run=(train --data s3://bucket --out "r-$1" --img-size 16 --epochs 1 --seed 1 --workers 2)
+    fi
+    set -m
+    "$STOKER" "${run[@]}" --cache "$2" --cache-size "$3" >"$1.out" 2>"$1.err" </dev/null &
+    PID=$!
+    set +m
+}
+
+# end_filler NAME: waits for $PID, which may have been killed and must not have failed.
+end_filler() {
+    lib_command="filler $1"
+    ended 120
+    cp "$1.out" "$OUT"
+    cp "$1.err" "$ERR"
+    case $CODE in
+    137) killed=$((killed + 1)) ;;
+    0) whole=$((whole + 1)) ;;
+    *) fail "the exit code of a run that filled the cache is $CODE" ;;
+    esac
+}
+
+# check_bytes CACHE SIZE: reads everything through a copy of the cache, so that the cache itself stays
+# as the kill left it, and a run on that copy works.
+check_bytes() {
+    rm -rf copy
+    cp -r "$1" copy 2>/dev/null || mkdir copy
+    control 'delay_ms=0'
+    run_any "$CHECK" s3://bucket set copy "$2"
+    expect_exit 0
+    expect_out ' 0 wrong, '
+    hits=$((hits + $(sed -n -E 's/.* ([0-9]+) hits.*/\1/p' "$OUT")))
+    if [ "${3:-}" = run ]; then
+        run bench loader s3://bucket --cache copy --cache-size "$2" --epochs 1 \
+            --img-size 16 --json
+        expect_exit 0
+        expect_out '"bad": 0,'
+    fi
+    control "delay_ms=$delay_ms"
+}
+
+# kill_fillers ROUNDS SECONDS: kills come up to SECONDS after the start.
+kill_fillers() {
+    local round=0 size second limit used share
+    killed=0 whole=0 hits=0 doubles=0 tight=0 renewed=0
+    share=$(du -sb set | cut -f 1)
+    while [ "$killed" -lt "$1" ] && [ "$round" -lt $((3 * $1)) ]; do
+        round=$((round + 1))
+        size=1G kind=bench second=no
+        # A cache that is full is of no use any more; now and then one is begun anew in any case.
+        if [ "$(pack_bytes cache)" -ge $((share * 9 / 10)) ] || [ $((RANDOM % 8)) = 0 ]; then
+            rm -rf cache
+            renewed=$((renewed + 1))
+        fi
+        [ $((RANDOM % 4)) = 0 ] && kind=train
+        [ $((RANDOM % 3)) = 0 ] && second=yes && doubles=$((doubles + 1))
+        if [ $((RANDOM % 4)) = 0 ]; then
+            used=$(pack_bytes cache)
+            size=$((used + share / 10 + 4096)) tight=$((tight + 1))
+        fi
+        delay=$(awk -v r="$RANDOM" -v t="$2" 'BEGIN { printf "%.3f", t * r / 32768 }')
+        it "round $round: $kind, limit $size, two $second, kill after $delay s"
+        filler one cache "$size" "$kind"
+        first=$PID
+        if [ $second = yes ]; then
+            filler two cache "$size" bench
+            other=$PID
+        fi
+        sleep "$delay"
+        kill -9 "$first" 2>/dev/null
+        # The second one is killed a moment later, or goes on beside what the first one left.
+        if [ $second = yes ]; then
+            if [ $((RANDOM % 2)) = 0 ]; then
+                sleep "0.0$((RANDOM % 10))"
+                kill -9 "$other" 2>/dev/null
+            fi
+            PID=$other
+            end_filler two
+        fi
+        PID=$first
+        end_filler one
+        if [ "$size" != 1G ]; then
+            # Two that write at the same time may each be one batch ahead of what the other saw.
+            limit=$((size + (8 << 20)))
+            expect "the cache is larger than its limit: $(pack_bytes cache) of $size" \
+                [ "$(pack_bytes cache)" -le "$limit" ]
+        fi
+        check_bytes cache 1G "$([ $((round % 5)) = 0 ] && echo run)"
+    done
+    it "as many kills came in time as were wanted, and the cache was of use"
+    [ "$killed" -ge "$1" ] || fail "only $killed kills came in time"
+    [ "$hits" -gt 0 ] || fail "nothing came from the cache"
+    echo "     killed $killed, whole $whole, two at once $doubles, nearly full $tight, begun anew" \
+        "$renewed, objects from the cache $hits"
+}
