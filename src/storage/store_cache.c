@@ -21,13 +21,13 @@
 #define QUEUE_BYTES ((uint64_t)16 << 20)
 
 /* Half of what is free on the disk of a folder and of what the cache has there already. */
-static uint64_t auto_disk_bytes(const char *folder, uint64_t held) {
+static uint64_t auto_disk_bytes(const char *folder, uint64_t held, uint64_t keep_free) {
     struct statvfs info;
     if (statvfs(folder, &info) != 0) {
         return 0;
     }
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    uint64_t room = free_bytes > KEEP_FREE_BYTES ? free_bytes - KEEP_FREE_BYTES : 0;
+    uint64_t room = free_bytes > keep_free ? free_bytes - keep_free : 0;
     return (room + held) / AUTO_DISK_SHARE;
 }
 
@@ -78,12 +78,13 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
                                   const stk_events *events, stk_error *err) {
     stk_error why = {0};
     uint64_t most = s->options.cache_size;
+    uint64_t keep_free = asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES;
     char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
     stk_status status =
         folder != NULL ? stk_dir_make(folder, &why)
                        : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
     if (status == STK_OK && most == STK_AUTO_BYTES) {
-        most = auto_disk_bytes(folder, held_bytes(folder));
+        most = auto_disk_bytes(folder, held_bytes(folder), keep_free);
         if (most < AUTO_LEAST_BYTES && !asked) {
             status = STK_FAIL(&why, STK_ERR_STORAGE, "there is no room on the disk of %s", folder);
         }
@@ -91,8 +92,7 @@ static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
     if (status == STK_OK) {
         stk_cache_config config = {.folder = folder,
                                    .most_bytes = most,
-                                   .keep_free_bytes =
-                                       asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES,
+                                   .keep_free_bytes = keep_free,
                                    .queue_bytes = QUEUE_BYTES};
         status = stk_cache_open(&s->cache, &config, &why);
     }

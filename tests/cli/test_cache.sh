@@ -65,6 +65,7 @@ expect "less is asked for than without it: $gets" [ "$gets" -lt "$off_gets" ]
 
 it "goes on where nothing more can be written, and says so"
 largest=$(find r-off -type f -printf '%k\n' | sort -n | tail -n 1) # of what a run writes anyway
+# shellcheck disable=SC2016  # for the inner shell
 run_any bash -c 'ulimit -f $1; shift; exec "$@"' - $((largest + 100)) "$STOKER" train \
     --data s3://bucket --out r-short --img-size 16 --epochs 2 --seed 1 --cache short
 expect_exit 0
@@ -84,6 +85,20 @@ if mount -t tmpfs -o size=67600k tmpfs tiny 2>/dev/null; then
     umount tiny
 else
     skip 'no file system can be mounted'
+fi
+
+it "leaves it alone when its disk hangs"
+if is_sanitized; then
+    skip "a sanitizer does not like libraries before its own"
+else
+    (sleep 0.7 && touch dead) &
+    run_any env LD_PRELOAD="$(dirname "$STOKER")/tests/slow_files.so" SLOW_FILES_ROOT="$WORK/cache" \
+        SLOW_FILES_DEAD_WHILE="$WORK/dead" "$STOKER" bench storage s3://bucket --cache cache \
+        --read-timeout 0.3 --seconds 2 --in-flight 4 --json
+    wait $!
+    rm dead
+    expect_exit 0
+    expect_out '"failed": 0,.*"timeouts": [1-8],'
 fi
 
 it "fetches again what is damaged"

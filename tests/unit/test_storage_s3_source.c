@@ -508,6 +508,24 @@ static void listing_gets_through_faults(void) {
     object_server_stop(&server);
 }
 
+/* Who asks to stop while the list is waited for need not wait for its end. */
+static void listing_can_be_stopped(void) {
+    stk_error err = {0};
+    stk_store *store = NULL;
+    stk_stop stop = {0};
+    stk_storage_options options = {.cache = "off", .read_timeout_s = 20, .stop = &stop};
+    start_server(NULL, NULL);
+    object_server_set(&server, "delay_ms=1500"); /* several pages */
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    CHECK_INT(stk_store_open(&store, "s3://bucket", &options, NULL, &err), STK_ERR_STOPPED);
+    CHECK_CONTAINS(err.message, "cannot list s3://bucket: it was stopped");
+    object_server_set(&server, "reset=1"); /* what takes a moment only goes on */
+    stk_error_clear(&err);
+    REQUIRE_OK(stk_store_open(&store, "s3://bucket", &options, NULL, &err), &err);
+    stk_store_close(store);
+    object_server_stop(&server);
+}
+
 /* Credentials that are about to expire are found again beside the requests. */
 static void credentials_are_renewed(void) {
     stk_error err = {0};
@@ -570,6 +588,7 @@ static const check_test tests[] = {
     TEST(very_many_folders),
     TEST(a_listing_that_goes_round_is_refused),
     TEST(listing_gets_through_faults),
+    TEST(listing_can_be_stopped),
     TEST(credentials_are_renewed),
 };
 
