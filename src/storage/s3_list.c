@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "storage/storage.h"
 
 #define NS_PER_S 1000000000
 
@@ -389,10 +390,11 @@ static bool has_work(const lister *l) {
     return l->under_way > 0;
 }
 
-/* Whether somebody wants it to end. */
+/* Whether somebody wants it to end; what takes a moment only goes on. */
 static stk_status check_end(const lister *l, stk_error *err) {
     const stk_s3_listing *listing = l->listing;
-    if (listing->stop != NULL && stk_stop_asked(listing->stop) != STK_STOP_NONE) {
+    if (stk_stop_asked(listing->stop) != STK_STOP_NONE &&
+        stk_clock_since_s(l->begun_ns) > STK_STORAGE_STOP_S) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s was listed", listing->place);
     }
     if (listing->deadline_ns > 0 && stk_clock_ns() > listing->deadline_ns) {
