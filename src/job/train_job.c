@@ -173,8 +173,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
                             names[i]);
         }
     }
+    const stk_storage_options storage = job->storage; /* the store copies it */
     stk_status status =
-        stk_dataset_open(&job->dataset, job->dataset_options, &job->storage, &early, err);
+        stk_dataset_open(&job->dataset, job->dataset_options, &storage, &early, err);
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);
     }
