@@ -18,9 +18,10 @@ storage what `stoker bench storage` says of the server
 
 The machine's speed drifts, so whatever is compared takes turns: each round measures both once, in
 fresh processes on the same cores, which the server shares. Ratios are those of the medians, with
-the lowest and highest of a round beside them (load_average tells how busy the machine was before
-the first part and after each); cpu_ratio compares images per second of the loaders'
-own processor time, which neighbours and the server disturb less.
+the lowest and highest of a round beside them; cpu_ratio compares images per second of the loaders'
+own processor time, which neighbours and the server disturb less. Whatever else runs on the machine
+spoils the figures: others_busy_cores is what it took of the cores while Stoker ran, by round, and
+with --patience each round waits until it takes next to nothing.
 
 torch needs torch, torchvision and Pillow and is left out without them; nothing is downloaded.
 """
@@ -46,6 +47,8 @@ BUCKET = "bucket"
 MEMORY = 128 << 20
 LIMIT_S = 900  # a run that takes longer is stuck
 TORCH_S = 8  # timed in each round
+CALM_CORES = 0.15  # what others may take of the cores in a calm moment
+CALM_S = 3  # how long it has to last
 
 
 # PyTorch: everything here runs in a process of its own.
@@ -144,6 +147,21 @@ def run(command, environment=None):
                      f"{last}") from None
 
 
+def machine_seconds():
+    """What all programs together have used of the cores."""
+    fields = [int(f) for f in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    user, nice, system, _, _, irq, softirq, steal = fields
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds(server):
+    """What the server and the programs that were started and have ended used of them."""
+    times = os.times()
+    fields = Path("/proc", str(server), "stat").read_text().rpartition(")")[2].split()
+    served = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return times.user + times.system + times.children_user + times.children_system + served
+
+
 class Bench:
     """What all parts share."""
 
@@ -154,6 +172,7 @@ class Bench:
         self.server = server
         self.scratch = scratch
         self.made = 0
+        self.patience_ends = time.monotonic() + options.patience
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("AWS_")},
             "AWS_ENDPOINT_URL": server.url, "AWS_REGION": "us-east-1",
@@ -165,8 +184,25 @@ class Bench:
         self.made += 1
         return str(Path(self.scratch, f"cache{self.made}"))
 
+    def others(self, work):
+        """What work() returns, and what others took of the cores meanwhile."""
+        started = time.monotonic()
+        before = machine_seconds() - own_seconds(self.server.process.pid)
+        result = work()
+        spent = machine_seconds() - own_seconds(self.server.process.pid) - before
+        return result, max(0, spent / (time.monotonic() - started))
+
+    def wait_for_calm(self):
+        while (time.monotonic() < self.patience_ends and
+               self.others(lambda: time.sleep(CALM_S))[1] > CALM_CORES):
+            pass
+
     def stoker(self, *arguments):
-        return run([str(self.options.stoker), "bench", *arguments, "--json"], self.environment)
+        figures, others = self.others(
+            lambda: run([str(self.options.stoker), "bench", *arguments, "--json"],
+                        self.environment))
+        figures["others_busy_cores"] = others
+        return figures
 
     def loader(self, data, *arguments):
         options = self.options
@@ -182,13 +218,17 @@ def later_rate(figures):
 
 
 def compared(ours, theirs, their_name):
-    """Two lists of (images per second, images per second of CPU time), by round."""
+    """
+    Two lists by round: images per second, images per second of CPU time, and what others took of
+    the cores.
+    """
     each = [a[0] / b[0] for a, b in zip(ours, theirs)]
     result = {}
     for name, rounds in (("stoker", ours), (their_name, theirs)):
         result[name] = {"images_per_second": statistics.median(r[0] for r in rounds),
                         CPU_KEY: statistics.median(r[1] for r in rounds),
-                        "rounds": [r[0] for r in rounds]}
+                        "rounds": [r[0] for r in rounds],
+                        "others_busy_cores": [r[2] for r in rounds]}
     mine, other = result["stoker"], result[their_name]
     result.update(ratio=mine["images_per_second"] / other["images_per_second"],
                   ratio_low=min(each), ratio_high=max(each),
@@ -199,15 +239,18 @@ def compared(ours, theirs, their_name):
 def measure_paced(bench):
     rounds = []
     for i in range(bench.options.rounds):
-        figures = bench.loader(f"s3://{BUCKET}", "--rate", f"{bench.options.rate:g}", "--epochs", "3",
-                               "--cache", bench.folder())
+        bench.wait_for_calm()
+        figures = bench.loader(f"s3://{BUCKET}", "--rate", f"{bench.options.rate:g}",
+                               "--epochs", "3", "--cache", bench.folder())
         epochs = figures["epochs"]
         rounds.append({"wait_fraction": epochs[0]["wait_fraction"],
                        "epoch_ratio": epochs[0]["seconds"] / epochs[2]["seconds"],
                        "first_batch_ms": figures["first_batch_ms"],
-                       "rss_bytes": figures["rss_bytes"], "epochs": epochs})
+                       "rss_bytes": figures["rss_bytes"],
+                       "others_busy_cores": figures["others_busy_cores"], "epochs": epochs})
         bench.note(f"paced {i + 1}: waited {100 * rounds[-1]['wait_fraction']:.1f} % of epoch 0, "
-                   f"which took {rounds[-1]['epoch_ratio']:.3f} times epoch 2")
+                   f"which took {rounds[-1]['epoch_ratio']:.3f} times epoch 2; others used "
+                   f"{rounds[-1]['others_busy_cores']:.2f} cores")
     return {**{key: statistics.median(r[key] for r in rounds)
                for key in ("wait_fraction", "epoch_ratio", "first_batch_ms", "rss_bytes")},
             "wait_fraction_low": min(r["wait_fraction"] for r in rounds),
@@ -234,13 +277,14 @@ def measure_against_torch(bench):
     file.write_text(json.dumps(settings))
     ours, theirs, first = [], [], []
     for i in range(options.rounds):
+        bench.wait_for_calm()
         figures = bench.loader(f"s3://{BUCKET}", "--epochs", "2", "--cache", "off")
         other = run([sys.executable, str(Path(__file__).resolve()), "--measure", str(file)])
-        ours.append((later_rate(figures), figures[CPU_KEY]))
-        theirs.append((other["images_per_second"], other[CPU_KEY]))
+        ours.append((later_rate(figures), figures[CPU_KEY], figures["others_busy_cores"]))
+        theirs.append((other["images_per_second"], other[CPU_KEY], None))
         first.append((figures["first_batch_ms"], other["first_batch_ms"]))
         bench.note(f"torch {i + 1}: Stoker {ours[-1][0]:.0f} images/s, "
-                   f"DataLoader {theirs[-1][0]:.0f}")
+                   f"DataLoader {theirs[-1][0]:.0f}; others used {ours[-1][2]:.2f} cores")
     result = compared(ours, theirs, "torch")
     result["stoker"]["first_batch_ms"] = statistics.median(f[0] for f in first)
     result["torch"]["first_batch_ms"] = statistics.median(f[1] for f in first)
@@ -254,13 +298,15 @@ def measure_cache(bench):
     bench.note(f"cache: filled, the last epoch had {full['epochs'][2]['cache_misses']} misses")
     ours, theirs, misses = [], [], 0
     for i in range(bench.options.rounds):
+        bench.wait_for_calm()
         figures = bench.loader(f"s3://{BUCKET}", "--epochs", "3", "--cache", folder)
         other = bench.loader(str(bench.options.data), "--epochs", "3")
-        ours.append((later_rate(figures), figures[CPU_KEY]))
-        theirs.append((later_rate(other), other[CPU_KEY]))
+        ours.append((later_rate(figures), figures[CPU_KEY], figures["others_busy_cores"]))
+        theirs.append((later_rate(other), other[CPU_KEY], other["others_busy_cores"]))
         misses += sum(e["cache_misses"] for e in figures["epochs"])
         bench.note(f"cache {i + 1}: hits {ours[-1][0]:.0f} images/s, "
-                   f"the folder {theirs[-1][0]:.0f}")
+                   f"the folder {theirs[-1][0]:.0f}; others used {ours[-1][2]:.2f} and "
+                   f"{theirs[-1][2]:.2f} cores")
     return {**compared(ours, theirs, "folder"), "cache_misses": misses}
 
 
@@ -269,7 +315,8 @@ def measure_memory(bench):
                            str(MEMORY))
     bench.note(f"memory: {figures['rss_bytes'] / 1e6:.0f} MB resident at most")
     return {"loader_memory_bytes": MEMORY, "rss_bytes": figures["rss_bytes"],
-            "images_per_second": later_rate(figures), "slots": figures["slots"]}
+            "images_per_second": later_rate(figures), "slots": figures["slots"],
+            "others_busy_cores": figures["others_busy_cores"]}
 
 
 def measure_storage(bench):
@@ -283,15 +330,13 @@ def compare(options, cores, pictures, note):
     measures = {"paced": measure_paced, "torch": measure_against_torch, "cache": measure_cache,
                 "memory": measure_memory, "storage": measure_storage}
     result = {part: None for part in PARTS}
-    load = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as scratch, Server(options) as server:
         bench = Bench(options, server, scratch, cores, note)
         bench.pictures = pictures
         for part in PARTS:
             if part in options.parts:
                 result[part] = measures[part](bench)
-                load.append(os.getloadavg()[0])
-    return {"load_average": load, **result}
+    return result
 
 
 def print_table(result, out):
@@ -345,6 +390,8 @@ def parse(arguments):
     parser.add_argument("--img-size", type=int, default=224, help="(default: 224)")
     parser.add_argument("--crop-scale", type=float, default=0.08,
                         help="least share of a picture that is kept (default: 0.08)")
+    parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
+                        help="wait up to so long, in all, until nothing else runs (default: 0)")
     parser.add_argument("--note", default="", help="words that go into the JSON object")
     parser.add_argument("--json", action="store_true",
                         help="print one JSON object; the table goes to standard error")
