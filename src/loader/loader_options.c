@@ -61,12 +61,14 @@ const stk_option_table stk_loader_option_table =
 #define SAMPLES_PER_WORKER 8
 
 /*
- * Of the memory a quarter, and no more than this, is left to threads, their workspaces and
- * connections; reads take another quarter at most, which may be thousands of pictures, and less
- * where the least number of batches needs it.
+ * Of the memory a quarter, and no more than this, is left to connections and what they need, an
+ * eighth at most to the workspaces of threads; reads take another quarter at most, which may be
+ * thousands of pictures, and less where the least number of batches needs it.
  */
 #define REST_SHARE 4
 #define MOST_REST_MEMORY ((uint64_t)24 << 20)
+#define WORKER_SHARE 8
+#define WORKER_MEMORY ((uint64_t)1 << 20)
 #define READ_SHARE 4
 #define LEAST_READ_MEMORY ((uint64_t)1 << 20)
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
@@ -91,7 +93,8 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
     uint64_t cap = auto_memory ? memory / 8 : given->loader_memory;
     plan.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
-    uint64_t rest = clamp(cap / REST_SHARE, 0, MOST_REST_MEMORY);
+    uint64_t rest = clamp(cap / REST_SHARE, 0, MOST_REST_MEMORY) +
+                    clamp((uint64_t)plan.workers * WORKER_MEMORY, 0, cap / WORKER_SHARE);
     uint64_t taken = rest + STK_LOADER_LEAST_SLOTS * plan.slot_bytes;
     uint64_t left = cap > taken + LEAST_READ_MEMORY ? cap - taken : LEAST_READ_MEMORY;
     plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);

@@ -615,14 +615,14 @@ static void plans(void) {
         {0, none, any, 8, 1u << 30, 1, 4, 4, false},
         {0, 1, any, 8, 1u << 30, 1, 1, 2, false}, /* two slots are the least there can be */
         {6, 3, any, 2, 1u << 30, 6, 3, 18, false},
-        /* A quarter is for reading and another for threads and connections. */
-        {6, 3, 36 * slot, 2, 1u << 30, 6, 3, 18, false},
-        {6, 3, 36 * slot - 8, 2, 1u << 30, 6, 3, 17, true},
-        {6, 3, 24 * slot, 2, 1u << 30, 6, 3, 12, true},
+        /* A quarter is for reading, another for connections, an eighth for threads. */
+        {6, 3, 48 * slot, 2, 1u << 30, 6, 3, 18, false},
+        {6, 3, 48 * slot - 8, 2, 1u << 30, 6, 3, 17, true},
+        {6, 3, 24 * slot, 2, 1u << 30, 6, 3, 9, true},
         {6, 3, 2 * slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, 0, 2, 1u << 30, 6, 3, 2, true},
-        {6, 3, any, 2, 8 * 8 * slot, 6, 3, 4, true}, /* an eighth of the machine */
+        {6, 3, any, 2, 8 * 8 * slot, 6, 3, 3, true}, /* an eighth of the machine */
         {6, none, 2 * slot, 2, 1u << 30, 6, 1, 2, true},
         {1024, 1024, any, 2, UINT64_MAX, 1024, 1024, 1024 * 1024, false},
     };
