@@ -11,6 +11,7 @@
 #define MOST_PAUSE_S 5.0
 
 /* A read is tried so often, and begun no more once it took this many time-outs. */
+#define LEAST_ATTEMPTS 2
 #define MOST_ATTEMPTS 12
 #define MOST_DAMAGED 4
 #define READ_TIMEOUTS 2
@@ -84,7 +85,7 @@ int64_t stk_patience_pause_ns(stk_patience *p, int failures, double asked_s) {
 bool stk_patience_is_over(const stk_patience *p, int failures, int damaged, int64_t first_ns,
                           int64_t next_ns) {
     return failures >= MOST_ATTEMPTS || damaged >= MOST_DAMAGED ||
-           next_ns - first_ns > READ_TIMEOUTS * p->timeout_ns;
+           (failures >= LEAST_ATTEMPTS && next_ns - first_ns > READ_TIMEOUTS * p->timeout_ns);
 }
 
 bool stk_patience_has_expired(const stk_patience *p, int64_t now_ns, int64_t started_ns,

@@ -55,8 +55,9 @@ static void attempts_and_time_run_out(void) {
     CHECK(stk_patience_is_over(&p, 12, 0, 100 * S, 101 * S));
     CHECK(!stk_patience_is_over(&p, 3, 3, 100 * S, 101 * S));
     CHECK(stk_patience_is_over(&p, 4, 4, 100 * S, 101 * S));
-    CHECK(!stk_patience_is_over(&p, 1, 0, 100 * S, 120 * S));
-    CHECK(stk_patience_is_over(&p, 1, 0, 100 * S, 120 * S + 1));
+    CHECK(!stk_patience_is_over(&p, 2, 0, 100 * S, 120 * S));
+    CHECK(stk_patience_is_over(&p, 2, 0, 100 * S, 120 * S + 1));
+    CHECK(!stk_patience_is_over(&p, 1, 0, 100 * S, 500 * S)); /* a second chance in any case */
 }
 
 static void signs_of_life_are_waited_for(void) {
