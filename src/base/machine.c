@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PATH_MAX_BYTES 4096
@@ -118,4 +119,13 @@ int stk_machine_cores(void) {
 uint64_t stk_machine_memory(void) {
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     return (uint64_t)fmin(bytes, own_limits().bytes);
+}
+
+int stk_machine_files(int wanted, int parts) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / (rlim_t)parts >= (rlim_t)wanted) {
+        return wanted;
+    }
+    int most = (int)(limit.rlim_cur / (rlim_t)parts);
+    return most > 1 ? most : 1;
 }

@@ -10,6 +10,13 @@ int stk_machine_cores(void);
 /* Bytes of memory that this process may use: the machine's or the cgroups' limit. */
 uint64_t stk_machine_memory(void);
 
+/* Those who keep many files open have one part of so many each: there are others. */
+#define STK_FILES_SHARE 4
+
+/* `wanted` open files, or as many as one of `parts` equal parts of what the process may have open.
+ */
+int stk_machine_files(int wanted, int parts);
+
 /* What control groups allow; INFINITY where they do not limit. */
 typedef struct stk_machine_limits {
     double cores;

@@ -378,6 +378,20 @@ const char *stk_format_duration(char *buf, size_t size, double seconds) {
     return buf;
 }
 
+const char *stk_format_count(char *buf, size_t size, uint64_t count) {
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    size_t at = 0;
+    for (int i = 0; i < length && at + 2 < size; i++) {
+        if (i > 0 && (length - i) % 3 == 0) {
+            buf[at++] = ',';
+        }
+        buf[at++] = digits[i];
+    }
+    buf[at] = '\0';
+    return buf;
+}
+
 const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes) {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     double value = (double)bytes;

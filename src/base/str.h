@@ -75,6 +75,9 @@ const char *stk_format_duration(char *buf, size_t size, double seconds);
  */
 double stk_as_shown(double value);
 
+/* "12,345" into buf; returns buf. */
+const char *stk_format_count(char *buf, size_t size, uint64_t count);
+
 /* "412 kB", "1.3 GB" into buf (decimal units); returns buf. */
 const char *stk_format_bytes(char *buf, size_t size, uint64_t bytes);
 

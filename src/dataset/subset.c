@@ -71,21 +71,6 @@ static const char *below_class(const char *id, const char *class_name) {
     return id;
 }
 
-/* "12,345" into buf; returns buf. */
-static const char *grouped(char *buf, size_t size, int64_t value) {
-    char digits[24];
-    int count = snprintf(digits, sizeof digits, "%" PRId64, value);
-    size_t at = 0;
-    for (int i = 0; i < count && at + 2 < size; i++) {
-        if (i > 0 && (count - i) % 3 == 0) {
-            buf[at++] = ',';
-        }
-        buf[at++] = digits[i];
-    }
-    buf[at] = '\0';
-    return buf;
-}
-
 stk_status stk_subset_classes(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     int64_t wanted = listing->options->classes;
@@ -268,13 +253,15 @@ static void tell_subset(const stk_listing *listing) {
     int used = listing->dataset->class_count;
     size_t n;
     if (used < listing->all_classes) {
-        n = (size_t)snprintf(text, sizeof text, "%s of %s classes", grouped(a, sizeof a, used),
-                             grouped(b, sizeof b, listing->all_classes));
+        n = (size_t)snprintf(text, sizeof text, "%s of %s classes",
+                             stk_format_count(a, sizeof a, (uint64_t)used),
+                             stk_format_count(b, sizeof b, (uint64_t)listing->all_classes));
     } else {
-        n = (size_t)snprintf(text, sizeof text, "all %s classes", grouped(a, sizeof a, used));
+        n = (size_t)snprintf(text, sizeof text, "all %s classes",
+                             stk_format_count(a, sizeof a, (uint64_t)used));
     }
-    grouped(a, sizeof a, o->per_class);
-    grouped(b, sizeof b, o->val_per_class);
+    stk_format_count(a, sizeof a, (uint64_t)o->per_class);
+    stk_format_count(b, sizeof b, (uint64_t)o->val_per_class);
     if (o->per_class > 0 && o->val_per_class > 0) {
         n += (size_t)snprintf(text + n, sizeof text - n, ", %s + %s pictures each", a, b);
     } else if (o->per_class > 0 || o->val_per_class > 0) {

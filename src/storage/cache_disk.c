@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
@@ -237,11 +237,8 @@ static stk_status make_folder(const char *path, stk_error *err) {
 
 /* Each pack keeps a file open: a part of the descriptors is for them, the others for others. */
 static size_t limit_packs(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= STK_PACKS_MOST) {
-        return STK_PACKS_MOST;
-    }
-    return limit.rlim_cur >= 8 ? (size_t)(limit.rlim_cur / 4) : 2;
+    int most = stk_machine_files(STK_PACKS_MOST, STK_FILES_SHARE);
+    return most > 2 ? (size_t)most : 2;
 }
 
 static stk_status set_up(stk_cache_disk *disk, const stk_cache_config *config, stk_error *err) {

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "storage/source.h"
 
@@ -232,11 +232,7 @@ static void keep_going(stk_hands *h) {
 
 /* Every read has a file open: a part of the descriptors is for them, the others for others. */
 static int limit_threads(int wanted) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= (rlim_t)wanted) {
-        return wanted;
-    }
-    return limit.rlim_cur >= 8 ? (int)(limit.rlim_cur / 4) : 1;
+    return stk_machine_files(wanted, STK_FILES_SHARE);
 }
 
 /* ---- their users ---- */

@@ -19,11 +19,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "storage/http_easy.h"
 #include "storage/http_head.h"
@@ -483,12 +483,7 @@ static void wake(stk_http *h) {
 
 /* A connection is an open file: a part of the descriptors is for them, the others for others. */
 static int limit_connections(int wanted, int engines) {
-    struct rlimit limit;
-    rlim_t parts = 4 * (rlim_t)(engines > 0 ? engines : 1);
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / parts >= (rlim_t)wanted) {
-        return wanted;
-    }
-    return limit.rlim_cur >= 2 * parts ? (int)(limit.rlim_cur / parts) : 1;
+    return stk_machine_files(wanted, STK_FILES_SHARE * (engines > 0 ? engines : 1));
 }
 
 static bool prepare_multi(stk_http *h) {

@@ -375,21 +375,6 @@ static stk_status split_root(place *p, const char *root, stk_error *err) {
     return STK_OK;
 }
 
-/* "5,000" */
-static const char *with_commas(size_t number, char *buf, size_t size) {
-    char digits[32];
-    int count = snprintf(digits, sizeof digits, "%zu", number);
-    size_t out = 0;
-    for (int i = 0; i < count && out + 2 < size; i++) {
-        if (i > 0 && (count - i) % 3 == 0) {
-            buf[out++] = ',';
-        }
-        buf[out++] = digits[i];
-    }
-    buf[out] = '\0';
-    return buf;
-}
-
 static void tell_listing(const place *p, const stk_s3_manifest *manifest,
                          const stk_events *events) {
     char what[512];
@@ -401,7 +386,7 @@ static void tell_listing(const place *p, const stk_s3_manifest *manifest,
         strftime(when, sizeof when, " from %Y-%m-%d %H:%M", &local);
     }
     snprintf(what, sizeof what, "listing of %.300s%s, %s objects", p->root, when,
-             with_commas(p->tree.count, number, sizeof number));
+             stk_format_count(number, sizeof number, p->tree.count));
     stk_events_decision(events, what, "--refresh lists again");
 }
 
@@ -522,7 +507,7 @@ static bool notice(void *place_of_source, char *buf, size_t size) {
         snprintf(buf, size,
                  "%s object%s of %s %s newer than the remembered listing; --refresh "
                  "lists again",
-                 with_commas(changed, number, sizeof number), changed == 1 ? "" : "s", p->root,
+                 stk_format_count(number, sizeof number, changed), changed == 1 ? "" : "s", p->root,
                  changed == 1 ? "is" : "are");
     }
     return more;

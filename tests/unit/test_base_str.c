@@ -202,18 +202,23 @@ static void shows_durations_and_sizes(void) {
     CHECK_INT(strlen(stk_format_duration(buf, 4, 3723)), 3);
 }
 
+static void counts_are_grouped(void) {
+    char buf[32];
+    CHECK_STR(stk_format_count(buf, sizeof buf, 0), "0");
+    CHECK_STR(stk_format_count(buf, sizeof buf, 999), "999");
+    CHECK_STR(stk_format_count(buf, sizeof buf, 1000), "1,000");
+    CHECK_STR(stk_format_count(buf, sizeof buf, 1234567), "1,234,567");
+    CHECK_STR(stk_format_count(buf, sizeof buf, UINT64_MAX), "18,446,744,073,709,551,615");
+    CHECK_STR(stk_format_count(buf, 4, 1234567), "1,2"); /* cut, not written over */
+}
+
 static const check_test tests[] = {
-    TEST(appends_grow_the_text),
-    TEST(take_hands_over),
-    TEST(failed_append_is_remembered),
-    TEST(compares_texts),
-    TEST(nearest_finds_what_was_meant),
-    TEST(parses_whole_numbers),
-    TEST(parses_numbers),
-    TEST(parses_sizes),
-    TEST(parses_durations),
-    TEST(parses_truth),
-    TEST(shows_durations_and_sizes),
+    TEST(counts_are_grouped),   TEST(appends_grow_the_text),
+    TEST(take_hands_over),      TEST(failed_append_is_remembered),
+    TEST(compares_texts),       TEST(nearest_finds_what_was_meant),
+    TEST(parses_whole_numbers), TEST(parses_numbers),
+    TEST(parses_sizes),         TEST(parses_durations),
+    TEST(parses_truth),         TEST(shows_durations_and_sizes),
 };
 
 CHECK_MAIN(tests)
