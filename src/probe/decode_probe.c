@@ -111,6 +111,7 @@ typedef struct gathering {
     size_t under_way; /* lock, as the next two */
     size_t bytes;     /* that were kept */
     stk_error why;    /* the last reason why a file was not */
+    const stk_stop *stop;
 } gathering;
 
 static void keep_file(void *user, stk_read *read) {
@@ -137,13 +138,17 @@ static void wait_for_files(gathering *g, stk_reader *reader, size_t most) {
         if (pthread_cond_timedwait(&g->done, &g->lock, &at) == ETIMEDOUT) {
             stk_reader_hurry(reader);
         }
+        if (stk_stop_asked(g->stop) != STK_STOP_NONE) {
+            stk_reader_cancel(reader);
+        }
     }
 }
 
 static void gather(gathering *g, stk_reader *reader, stk_read *reads, const char *const *paths,
                    size_t count) {
     pthread_mutex_lock(&g->lock);
-    for (size_t i = 0; i < count && g->bytes < MAX_BYTES; i++) {
+    for (size_t i = 0;
+         i < count && g->bytes < MAX_BYTES && stk_stop_asked(g->stop) == STK_STOP_NONE; i++) {
         wait_for_files(g, reader, READS - 1);
         reads[i].path = paths[i];
         if (!stk_reader_submit(reader, &reads[i])) {
@@ -157,8 +162,8 @@ static void gather(gathering *g, stk_reader *reader, stk_read *reads, const char
 }
 
 static stk_status read_files(stk_decode_probe *probe, stk_store *store, const char *const *paths,
-                             size_t count, stk_error *err) {
-    gathering g = {.probe = probe};
+                             size_t count, const stk_stop *stop, stk_error *err) {
+    gathering g = {.probe = probe, .stop = stop};
     stk_reader *reader = NULL;
     stk_reader_config config = {.store = store, .done = keep_file, .user = &g};
     stk_read *reads = stk_mem_new(count, sizeof *reads);
@@ -177,6 +182,9 @@ static stk_status read_files(stk_decode_probe *probe, stk_store *store, const ch
     pthread_cond_destroy(&g.done);
     pthread_mutex_destroy(&g.lock);
     stk_mem_free(reads);
+    if (status == STK_OK && stk_stop_asked(stop) != STK_STOP_NONE) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped before the measurement was complete");
+    }
     if (status == STK_OK && g.why.status == STK_ERR_MEMORY) {
         status = STK_FAIL(err, g.why.status, "%s", g.why.message);
     }
@@ -190,7 +198,7 @@ static stk_status read_files(stk_decode_probe *probe, stk_store *store, const ch
 }
 
 stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const char *const *paths,
-                                 size_t count, int threads, stk_error *err) {
+                                 size_t count, int threads, const stk_stop *stop, stk_error *err) {
     stk_decode_probe *probe = stk_mem_new(1, sizeof *probe);
     stk_status status = STK_OK;
     if (probe == NULL) {
@@ -202,7 +210,7 @@ stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const
     if (probe->files == NULL || probe->shares == NULL) {
         status = STK_FAIL_MEMORY(err, "pictures to decode");
     }
-    status = status == STK_OK ? read_files(probe, store, paths, count, err) : status;
+    status = status == STK_OK ? read_files(probe, store, paths, count, stop, err) : status;
     status = status == STK_OK ? stk_pool_new(&probe->pool, threads, err) : status;
     if (status != STK_OK) {
         stk_decode_probe_close(probe);

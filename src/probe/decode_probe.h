@@ -25,11 +25,12 @@ typedef struct stk_decode_tally {
 
 /*
  * Reads files below root into memory until the list or the memory kept for them ends; a file that
- * cannot be read is left out, and none at all is an error. At most `threads` will decode.
+ * cannot be read is left out, and none at all is an error; so is a request to stop. At most
+ * `threads` will decode.
  */
 STK_CHECKED stk_status stk_decode_probe_open(stk_decode_probe **probe, stk_store *store,
                                              const char *const *paths, size_t count, int threads,
-                                             stk_error *err);
+                                             const stk_stop *stop, stk_error *err);
 void stk_decode_probe_close(stk_decode_probe *probe);
 
 /* Decodes on this many threads (1 .. those of open) for a time, or until stop is asked for. */

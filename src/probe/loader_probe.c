@@ -188,7 +188,7 @@ static stk_status open_decoder(loader_probe *p, const char *root, stk_error *err
         return STK_FAIL(err, STK_ERR_DATA, "none of the pictures in %s can be used", root);
     }
     return stk_decode_probe_open(&p->decoder, stk_loader_store(p->loader), paths, count, p->cores,
-                                 err);
+                                 p->stop, err);
 }
 
 /* ---- slices ---- */

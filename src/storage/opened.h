@@ -16,6 +16,7 @@ struct stk_store {
     char *base; /* owned: what the source was opened on; the folder of a tar */
     char *name; /* owned: the root as no other place is called, for the keys of the cache */
     stk_storage_options options;
+    int64_t begun_ns; /* when it was being opened */
     const stk_storage_source *source;
     void *place;             /* the source's */
     stk_hands *hands;        /* for the source */

@@ -26,7 +26,7 @@
 /* Objects with more bytes are refused: no picture has them, a wrong path might. */
 #define STK_STORAGE_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
-/* Seconds for which an answer is waited for once somebody has asked to stop. */
+/* Seconds for which those who were asked to stop may still wait for storage. */
 #define STK_STORAGE_STOP_S 2
 
 typedef struct stk_storage_options {
@@ -36,7 +36,7 @@ typedef struct stk_storage_options {
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
     const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
-    int64_t deadline_ns;   /* no option: listing ends then, by stk_clock_ns; 0: never */
+    int64_t deadline_ns;   /* no option: waiting ends then, by stk_clock_ns; 0: never */
 } stk_storage_options;
 
 extern const stk_option_table stk_storage_option_table;
@@ -83,7 +83,8 @@ STK_CHECKED stk_status stk_store_identify(stk_store *store, const char *folder,
 
 /*
  * Reads one whole object into a block that may be used again and again. This, as listing, ends with
- * STK_ERR_STOPPED when options.stop was asked for and no answer comes.
+ * STK_ERR_STOPPED when options.stop was asked for, unless the store was opened a moment ago, and
+ * with STK_ERR_STORAGE at the deadline of the options.
  */
 STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_bytes *bytes,
                                       stk_error *err);

@@ -197,6 +197,7 @@ static stk_store *new_store(const stk_storage_options *given) {
             s->options.read_timeout_s > 0 ? s->options.read_timeout_s : DEFAULT_TIMEOUT_S;
         pthread_mutex_init(&s->lock, NULL);
         pthread_mutex_init(&s->lost_lock, NULL);
+        s->begun_ns = stk_clock_ns();
         stk_shunned_open(&s->shunned);
     }
     return s;
@@ -319,32 +320,51 @@ static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) 
     return status;
 }
 
-/* Waits for the answer, but for a moment only once a stop was asked for. */
-static void wait_for(const stk_store *s, stk_reader *reader, waiting *w) {
-    int64_t start = stk_clock_ns();
-    bool stopped = false;
+/*
+ * Whether an answer is not waited for any more: the time is up, or a stop was asked for and this
+ * does not take a moment only.
+ */
+static stk_status check_end(const stk_store *s, const char *path, stk_error *err) {
+    const char *slash = path[0] != '\0' ? "/" : "";
+    if (stk_stop_asked(s->options.stop) != STK_STOP_NONE &&
+        stk_clock_since_s(s->begun_ns) > STK_STORAGE_STOP_S) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s%s%s was read", s->root, slash,
+                        path);
+    }
+    if (s->options.deadline_ns > 0 && stk_clock_ns() > s->options.deadline_ns) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s%s%s was read",
+                        s->root, slash, path);
+    }
+    return STK_OK;
+}
+
+/* Waits for the answer, and tells whether it was waited for to the end. */
+static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
+    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0;
+    stk_status status = STK_OK;
     pthread_mutex_lock(&w->lock);
     while (!w->over) {
-        if (s->options.stop == NULL || stopped) {
+        if (!watched || status != STK_OK) {
             pthread_cond_wait(&w->done, &w->lock);
             continue;
         }
         int64_t end = stk_clock_ns() + LOOK_NS;
         struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
         pthread_cond_timedwait(&w->done, &w->lock, &at);
-        stopped = !w->over && stk_stop_asked(s->options.stop) != STK_STOP_NONE &&
-                  stk_clock_since_s(start) > STK_STORAGE_STOP_S;
-        if (stopped) {
+        status = w->over ? STK_OK : check_end(s, w->read.path, err);
+        if (status != STK_OK) {
             stk_reader_cancel(reader);
         }
     }
     pthread_mutex_unlock(&w->lock);
+    return status;
 }
 
 static stk_status ask(stk_store *s, const char *path, const stk_question *question,
                       stk_bytes *bytes, stk_error *err) {
     stk_reader *reader = NULL;
-    stk_status status = own_reader(s, &reader, err);
+    stk_status status = check_end(s, path, err);
+    status = status == STK_OK ? own_reader(s, &reader, err) : status;
     if (status != STK_OK) {
         return status;
     }
@@ -357,15 +377,15 @@ static stk_status ask(stk_store *s, const char *path, const stk_question *questi
     pthread_cond_init(&w.done, &attributes);
     pthread_condattr_destroy(&attributes);
     if (stk_reader_ask(reader, &w.read, question)) {
-        wait_for(s, reader, &w);
+        status = wait_for(s, reader, &w, err);
     } else {
-        (void)STK_FAIL_MEMORY(&w.read.error, path);
+        status = STK_FAIL_MEMORY(err, path);
     }
     pthread_cond_destroy(&w.done);
     pthread_mutex_destroy(&w.lock);
     *bytes = w.read.bytes;
-    return w.read.error.status == STK_OK
-               ? STK_OK
+    return status != STK_OK || w.read.error.status == STK_OK
+               ? status
                : STK_FAIL(err, w.read.error.status, "%s", w.read.error.message);
 }
 

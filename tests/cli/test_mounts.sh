@@ -168,7 +168,7 @@ for verb in "train --out r" "bench loader"; do
     kill -INT "$PID"
     ended 25
     expect_exit 130
-    expect_err 'cannot read k: it was stopped'
+    expect_err 'stopped while k was read'
 done
 expect_no_file r
 rm dead
@@ -190,6 +190,14 @@ expect_summary r/summary.json stop_reason budget
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
 expect "the budget was kept: $(json r/summary.json used_s) s" \
     awk -v used="$(json r/summary.json used_s)" 'BEGIN { exit !(used <= 8) }'
+
+it "a budget is kept while a dead mount is listed"
+rm -rf r
+touch dead
+mounted DEAD_WHILE="$WORK/dead" -- train --data k --out r --img-size 32 --budget 5
+expect_exit 5
+expect_err 'the time budget ended while k was read'
+rm dead
 
 it "predicting from a dead mount is an error"
 rm -rf r

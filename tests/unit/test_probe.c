@@ -121,7 +121,7 @@ static void decodes_what_can_be_read(void) {
     stk_store *store = store_of(shared_classes());
     stk_decode_probe *probe = NULL;
     stk_decode_tally tally = {0};
-    REQUIRE_OK(stk_decode_probe_open(&probe, store, some_paths, 4, 2, &err), &err);
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, some_paths, 4, 2, NULL, &err), &err);
     REQUIRE_OK(stk_decode_probe_run(probe, 2, 0.01, NULL, &tally, &err), &err);
     CHECK(tally.images >= 2); /* each thread has decoded one at least */
     CHECK(tally.thread_seconds > 0);
@@ -162,14 +162,14 @@ static void does_not_count_bad_pictures(void) {
     }
     write_text(root, "c.jpg", "no picture");
     stk_store *store = store_of(root);
-    REQUIRE_OK(stk_decode_probe_open(&probe, store, paths, 3, 1, &err), &err);
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, paths, 3, 1, NULL, &err), &err);
     REQUIRE_OK(stk_decode_probe_run(probe, 1, 3600, NULL, &tally, &err), &err); /* ends at once */
     CHECK_INT(tally.images, 0);
     stk_decode_probe_close(probe);
     probe = NULL;
     stk_store_close(store);
     store = store_of(shared_classes());
-    CHECK_INT(stk_decode_probe_open(&probe, store, some_paths + 2, 1, 1, &err), STK_ERR_DATA);
+    CHECK_INT(stk_decode_probe_open(&probe, store, some_paths + 2, 1, 1, NULL, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "gone.jpg");
     stk_store_close(store);
 }
@@ -182,7 +182,7 @@ static void decoding_survives_lack_of_memory(void) {
         stk_decode_tally tally = {0};
         stk_store *store = store_of(shared_classes());
         stk_mem_fail_after(requests);
-        status = stk_decode_probe_open(&probe, store, some_paths, 4, 2, &err);
+        status = stk_decode_probe_open(&probe, store, some_paths, 4, 2, NULL, &err);
         status = status == STK_OK ? stk_decode_probe_run(probe, 2, 0, NULL, &tally, &err) : status;
         stk_mem_fail_after(-1);
         stk_decode_probe_close(probe);
