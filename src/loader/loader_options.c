@@ -61,15 +61,15 @@ const stk_option_table stk_loader_option_table =
 #define SAMPLES_PER_WORKER 8
 
 /*
- * Of the memory a quarter, and no more than this, is left to connections and what they need, an
- * eighth at most to the workspaces of threads; reads take another quarter at most, which may be
- * thousands of pictures, and less where the least number of batches needs it.
+ * Of the memory a quarter, and no more than this, is left to connections and to what waits for the
+ * cache's disk, an eighth at most to the workspaces of threads; reads take a sixth at most, which
+ * may be thousands of pictures, and less where the least number of batches needs it.
  */
 #define REST_SHARE 4
-#define MOST_REST_MEMORY ((uint64_t)24 << 20)
+#define MOST_REST_MEMORY ((uint64_t)32 << 20)
 #define WORKER_SHARE 8
 #define WORKER_MEMORY ((uint64_t)1 << 20)
-#define READ_SHARE 4
+#define READ_SHARE 6
 #define LEAST_READ_MEMORY ((uint64_t)1 << 20)
 #define MOST_READ_MEMORY ((uint64_t)64 << 20)
 #define MOST_READS 512

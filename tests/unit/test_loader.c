@@ -615,10 +615,10 @@ static void plans(void) {
         {0, none, any, 8, 1u << 30, 1, 4, 4, false},
         {0, 1, any, 8, 1u << 30, 1, 1, 2, false}, /* two slots are the least there can be */
         {6, 3, any, 2, 1u << 30, 6, 3, 18, false},
-        /* A quarter is for reading, another for connections, an eighth for threads. */
-        {6, 3, 48 * slot, 2, 1u << 30, 6, 3, 18, false},
-        {6, 3, 48 * slot - 8, 2, 1u << 30, 6, 3, 17, true},
-        {6, 3, 24 * slot, 2, 1u << 30, 6, 3, 9, true},
+        /* A sixth is for reading, a quarter for connections, an eighth for threads. */
+        {6, 3, 40 * slot, 2, 1u << 30, 6, 3, 18, false},
+        {6, 3, 39 * slot, 2, 1u << 30, 6, 3, 17, true},
+        {6, 3, 24 * slot, 2, 1u << 30, 6, 3, 11, true},
         {6, 3, 2 * slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, slot, 2, 1u << 30, 6, 3, 2, true},
         {6, 3, 0, 2, 1u << 30, 6, 3, 2, true},
