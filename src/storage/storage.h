@@ -84,7 +84,7 @@ STK_CHECKED stk_status stk_store_identify(stk_store *store, const char *folder,
 /*
  * Reads one whole object into a block that may be used again and again. This, as listing, ends with
  * STK_ERR_STOPPED when options.stop was asked for, unless the store was opened a moment ago, and
- * with STK_ERR_STORAGE at the deadline of the options.
+ * with STK_ERR_STORAGE when no answer comes and the options' deadline is over.
  */
 STK_CHECKED stk_status stk_store_read(stk_store *store, const char *path, stk_bytes *bytes,
                                       stk_error *err);

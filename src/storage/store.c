@@ -321,17 +321,19 @@ static stk_status own_reader(stk_store *s, stk_reader **reader, stk_error *err) 
 }
 
 /*
- * Whether an answer is not waited for any more: the time is up, or a stop was asked for and this
- * does not take a moment only.
+ * Whether an answer is not waited for any more: a stop was asked for, or the time is up and it does
+ * not come. What takes a moment only is waited for: without it nothing can be delivered.
  */
-static stk_status check_end(const stk_store *s, const char *path, stk_error *err) {
+static stk_status check_end(const stk_store *s, const char *path, int64_t start_ns,
+                            stk_error *err) {
     const char *slash = path[0] != '\0' ? "/" : "";
     if (stk_stop_asked(s->options.stop) != STK_STOP_NONE &&
         stk_clock_since_s(s->begun_ns) > STK_STORAGE_STOP_S) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s%s%s was read", s->root, slash,
                         path);
     }
-    if (s->options.deadline_ns > 0 && stk_clock_ns() > s->options.deadline_ns) {
+    if (s->options.deadline_ns > 0 && stk_clock_ns() > s->options.deadline_ns &&
+        stk_clock_since_s(start_ns) > STK_STORAGE_STOP_S) {
         return STK_FAIL(err, STK_ERR_STORAGE, "the time budget ended while %s%s%s was read",
                         s->root, slash, path);
     }
@@ -341,6 +343,7 @@ static stk_status check_end(const stk_store *s, const char *path, stk_error *err
 /* Waits for the answer, and tells whether it was waited for to the end. */
 static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
     bool watched = s->options.stop != NULL || s->options.deadline_ns > 0;
+    int64_t start = stk_clock_ns();
     stk_status status = STK_OK;
     pthread_mutex_lock(&w->lock);
     while (!w->over) {
@@ -351,7 +354,7 @@ static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, s
         int64_t end = stk_clock_ns() + LOOK_NS;
         struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
         pthread_cond_timedwait(&w->done, &w->lock, &at);
-        status = w->over ? STK_OK : check_end(s, w->read.path, err);
+        status = w->over ? STK_OK : check_end(s, w->read.path, start, err);
         if (status != STK_OK) {
             stk_reader_cancel(reader);
         }
@@ -363,7 +366,7 @@ static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, s
 static stk_status ask(stk_store *s, const char *path, const stk_question *question,
                       stk_bytes *bytes, stk_error *err) {
     stk_reader *reader = NULL;
-    stk_status status = check_end(s, path, err);
+    stk_status status = check_end(s, path, stk_clock_ns(), err);
     status = status == STK_OK ? own_reader(s, &reader, err) : status;
     if (status != STK_OK) {
         return status;
