@@ -393,8 +393,10 @@ static bool has_work(const lister *l) {
 /* Whether somebody wants it to end; what takes a moment only goes on. */
 static stk_status check_end(const lister *l, stk_error *err) {
     const stk_s3_listing *listing = l->listing;
-    if (stk_stop_asked(listing->stop) != STK_STOP_NONE &&
-        stk_clock_since_s(l->begun_ns) > STK_STORAGE_STOP_S) {
+    if (stk_clock_since_s(l->begun_ns) < STK_STORAGE_STOP_S) {
+        return STK_OK;
+    }
+    if (stk_stop_asked(listing->stop) != STK_STOP_NONE) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while %s was listed", listing->place);
     }
     if (listing->deadline_ns > 0 && stk_clock_ns() > listing->deadline_ns) {
