@@ -21,7 +21,7 @@ fresh processes on the same cores, which the server shares. Ratios are those of 
 the lowest and highest of a round beside them; cpu_ratio compares images per second of the loaders'
 own processor time, which neighbours and the server disturb less. Whatever else runs on the machine
 spoils the figures: others_busy_cores is what it took of the cores while Stoker ran, by round, and
-with --patience each round waits until it takes next to nothing.
+with --patience each measurement waits until it takes next to nothing.
 
 torch needs torch, torchvision and Pillow and is left out without them; nothing is downloaded.
 """
@@ -206,6 +206,7 @@ class Bench:
 
     def loader(self, data, *arguments):
         options = self.options
+        self.wait_for_calm()
         return self.stoker("loader", "--data", data, "--batch", str(options.batch), "--img-size",
                            str(options.img_size), "--crop-scale", str(options.crop_scale),
                            *arguments)
@@ -239,7 +240,6 @@ def compared(ours, theirs, their_name):
 def measure_paced(bench):
     rounds = []
     for i in range(bench.options.rounds):
-        bench.wait_for_calm()
         figures = bench.loader(f"s3://{BUCKET}", "--rate", f"{bench.options.rate:g}",
                                "--epochs", "3", "--cache", bench.folder())
         epochs = figures["epochs"]
@@ -277,8 +277,8 @@ def measure_against_torch(bench):
     file.write_text(json.dumps(settings))
     ours, theirs, first = [], [], []
     for i in range(options.rounds):
-        bench.wait_for_calm()
         figures = bench.loader(f"s3://{BUCKET}", "--epochs", "2", "--cache", "off")
+        bench.wait_for_calm()
         other = run([sys.executable, str(Path(__file__).resolve()), "--measure", str(file)])
         ours.append((later_rate(figures), figures[CPU_KEY], figures["others_busy_cores"]))
         theirs.append((other["images_per_second"], other[CPU_KEY], None))
@@ -298,7 +298,6 @@ def measure_cache(bench):
     bench.note(f"cache: filled, the last epoch had {full['epochs'][2]['cache_misses']} misses")
     ours, theirs, misses = [], [], 0
     for i in range(bench.options.rounds):
-        bench.wait_for_calm()
         figures = bench.loader(f"s3://{BUCKET}", "--epochs", "3", "--cache", folder)
         other = bench.loader(str(bench.options.data), "--epochs", "3")
         ours.append((later_rate(figures), figures[CPU_KEY], figures["others_busy_cores"]))
