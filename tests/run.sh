@@ -4,7 +4,7 @@
 #     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
 #
 # unit: every BUILD_DIR/tests/test_* program, two at a time. cli: every tests/cli/test_*.sh, one after
-# another, since they measure time. all: both. soak: every tests/soak/test_*.sh and long fuzzing. A
+# another where they measure time. all: both. soak: every tests/soak/test_*.sh and long fuzzing. A
 # filter, a regular expression, picks by name. Each program prints `N passed, N failed, N skipped` at
 # its end; one that crashes, prints no such line or takes over TEST_TIMEOUT seconds (300) is one
 # failure. The last line is the total; the exit code is 1 when anything failed.
@@ -117,8 +117,9 @@ run_programs() {
     done
 }
 
+# Those that say that they do not measure time run two at a time, the others alone, after them.
 run_scripts() {
-    local script name
+    local script name names=() alone=()
     for script in "tests/$1"/test_*.sh; do
         name=$1_${script##*/test_}
         name=${name%.sh}
@@ -130,7 +131,21 @@ run_scripts() {
             failed=$((failed + 1))
             continue
         fi
-        run_one "$name" bash "$script"
+        names+=("$name")
+        if ! grep -q '^# Measures no time\.$' "$script"; then
+            alone+=("$name")
+            continue
+        fi
+        while [ "$(jobs -pr | wc -l)" -ge 2 ]; do
+            wait -n
+        done
+        run_one "$name" bash "$script" &
+    done
+    wait
+    for name in "${alone[@]}"; do
+        run_one "$name" bash "tests/$1/test_${name#"$1_"}.sh"
+    done
+    for name in "${names[@]}"; do
         count_one "$name"
     done
 }
