@@ -31,23 +31,13 @@ export LSAN_OPTIONS=suppressions=$scratch/leaks:print_suppressions=0
 passed=0
 failed=0
 skipped=0
-sanitized=0
-if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
-    sanitized=1
-fi
-# Where the kernel spreads addresses widely, programs with a sanitizer now and then meet one in the
-# place of its tables and never get to their first line.
-placed=()
-if [ "$sanitized" = 1 ] && setarch "$(uname -m)" -R true 2>/dev/null; then
-    placed=(setarch "$(uname -m)" -R)
-fi
 
 # run_one NAME COMMAND...: output, exit code and seconds go to files named NAME in the scratch folder.
 run_one() {
     local name=$1 started=$EPOCHREALTIME code=0
     shift
     mkdir -p "$scratch/$name.tmp"
-    TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "${placed[@]}" "$@" >"$scratch/$name.out" 2>&1 </dev/null ||
+    TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 </dev/null ||
         code=$?
     printf '%s %s\n' "$code" "$(awk -v a="$started" -v b="$EPOCHREALTIME" \
         'BEGIN { printf "%.1f", b - a }')" >"$scratch/$name.end"
@@ -95,7 +85,7 @@ run_programs() {
     # A program that crashes must not take along what it had printed.
     command -v stdbuf >/dev/null 2>&1 && line_buffered=(stdbuf -oL)
     # The sanitizers do not like a library preloaded before their own.
-    if [ "$sanitized" = 1 ]; then
+    if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
         line_buffered=()
     fi
     for program in "$build"/tests/test_*; do

@@ -172,6 +172,7 @@ static stk_status read_lines(stk_ini *ini, const char *file, stk_error *err) {
     cursor at = {.ini = ini, .file = file};
     stk_status status = STK_OK;
     char *line = ini->text;
+    const char *end = ini->text + ini->size;
     if (memchr(ini->text, '\0', ini->size) != NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "cannot read %s: it is no text", file);
     }
@@ -179,7 +180,7 @@ static stk_status read_lines(stk_ini *ini, const char *file, stk_error *err) {
         line += 3; /* the mark that some editors put in front of UTF-8 */
     }
     while (line != NULL && status == STK_OK) {
-        char *next = strchr(line, '\n');
+        char *next = memchr(line, '\n', (size_t)(end - line));
         if (next != NULL) {
             *next++ = '\0';
         }
