@@ -266,6 +266,15 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     return end(&listing, status, dataset);
 }
 
+#define AUTO_MAX_BAD 5.0 /* percent */
+#define AUTO_BAD_ALLOWED 3
+
+size_t stk_dataset_bad_allowed(double max_bad, size_t count) {
+    bool open = stk_is_auto_double(max_bad);
+    size_t allowed = (size_t)((open ? AUTO_MAX_BAD : max_bad) * (double)count / 100);
+    return open && allowed < AUTO_BAD_ALLOWED ? AUTO_BAD_ALLOWED : allowed;
+}
+
 void stk_dataset_free(stk_dataset *dataset) {
     if (dataset == NULL) {
         return;

@@ -139,6 +139,12 @@ void stk_split_free(stk_split *split);
 /* The share of each class among the training samples: class_count numbers that sum to 1. */
 void stk_dataset_priors(const stk_dataset *dataset, double *priors);
 
+/*
+ * How many of `count` pictures may be bad before whoever goes through them stops: max_bad percent.
+ * STK_AUTO_DOUBLE: 5, and three pictures at least, since a few are nobody's reason to stop.
+ */
+size_t stk_dataset_bad_allowed(double max_bad, size_t count);
+
 /* True when the name ends as an image file's does (.jpg .jpeg .png .webp, any case). */
 bool stk_dataset_is_image_name(const char *name);
 

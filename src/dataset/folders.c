@@ -15,21 +15,9 @@
 static const char *const train_names[] = {"train", NULL};
 static const char *const val_names[] = {"val", "valid", "validation", NULL};
 
-/* Names that tell what a folder is for, so that next to class folders they are no class. */
-static bool is_reserved(const char *name) {
-    static const char *const names[] = {"train", "val",         "valid",
-                                        "test",  "test_images", "validation"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (stk_str_equal_nocase(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
     return entry->is_dir && !stk_listing_is_junk(entry->name) &&
-           !(at_top && is_reserved(entry->name));
+           !(at_top && stk_listing_is_split(entry->name));
 }
 
 /* Adds all pictures below a class folder to a list; *count says how many. */
@@ -215,17 +203,6 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
     return status;
 }
 
-static int compare_paths(const void *a, const void *b) {
-    return strcmp(((const stk_sample *)a)->path, ((const stk_sample *)b)->path);
-}
-
-/* Folder by folder is not quite by path: "a b/x" sorts before "a/x", but "a" before "a b". */
-static void sort_by_path(stk_sample_list *list) {
-    if (list->count > 1) {
-        qsort(list->items, list->count, sizeof *list->items, compare_paths);
-    }
-}
-
 bool stk_folders_exist(const stk_listing *listing) {
     size_t folders = 0;
     for (size_t i = 0; i < listing->top.count; i++) {
@@ -249,7 +226,7 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     if (status == STK_OK && val != NULL) {
         status = list_val(listing, val, err);
     }
-    sort_by_path(&listing->dataset->train);
-    sort_by_path(&listing->dataset->val);
+    stk_listing_sort(&listing->dataset->train);
+    stk_listing_sort(&listing->dataset->val);
     return status == STK_OK ? stk_testset_list(listing, NULL, true, NULL, err) : status;
 }

@@ -175,6 +175,27 @@ bool stk_listing_is_junk(const char *name) {
     return false;
 }
 
+bool stk_listing_is_split(const char *name) {
+    static const char *const names[] = {"train", "val",         "valid",
+                                        "test",  "test_images", "validation"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (stk_str_equal_nocase(name, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int compare_paths(const void *a, const void *b) {
+    return strcmp(((const stk_sample *)a)->path, ((const stk_sample *)b)->path);
+}
+
+void stk_listing_sort(stk_sample_list *list) {
+    if (list->count > 1) {
+        qsort(list->items, list->count, sizeof *list->items, compare_paths);
+    }
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(((const class_order *)a)->name, ((const class_order *)b)->name);
 }

@@ -89,6 +89,12 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
 /* Folders that unpacking and file systems leave behind; they are nobody's class. */
 bool stk_listing_is_junk(const char *name);
 
+/* Names that tell what a folder is for, so that next to class folders they are no class. */
+bool stk_listing_is_split(const char *name);
+
+/* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
+void stk_listing_sort(stk_sample_list *list);
+
 /* A file whose name is an image's, with the extension that was asked for if one was. */
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
 

@@ -59,17 +59,6 @@ static const char *behind_key(const char *name) {
     return name + strcspn(name, ".");
 }
 
-static bool is_part_name(const char *name) {
-    static const char *const names[] = {"train", "val",         "valid",
-                                        "test",  "test_images", "validation"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (stk_str_equal_nocase(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static size_t group_length(const stk_dir_list *list, size_t first) {
     const char *name = list->entries[first].name;
     size_t key = (size_t)(behind_key(name) - name);
@@ -95,7 +84,8 @@ static stk_status walk(const walker *w, const char *folder, bool *stop, stk_erro
             continue;
         }
         i++;
-        if (!stk_listing_is_junk(entry->name) && !(w->at_top && is_part_name(entry->name))) {
+        if (!stk_listing_is_junk(entry->name) &&
+            !(w->at_top && stk_listing_is_split(entry->name))) {
             walker below = *w;
             below.at_top = false;
             const char *path = stk_listing_join(w->listing, folder, entry->name);
@@ -382,10 +372,6 @@ static stk_status check_pairs(const part *p, stk_error *err) {
     return STK_OK;
 }
 
-static int compare_paths(const void *a, const void *b) {
-    return strcmp(((const stk_sample *)a)->path, ((const stk_sample *)b)->path);
-}
-
 static stk_status list_part(part *p, stk_error *err) {
     bool stop = false;
     walker w = {
@@ -394,9 +380,7 @@ static stk_status list_part(part *p, stk_error *err) {
     p->orphans = (stk_few){0};
     stk_status status = walk(&w, p->folder, &stop, err);
     status = status == STK_OK ? check_pairs(p, err) : status;
-    if (p->list->count > 1) {
-        qsort(p->list->items, p->list->count, sizeof *p->list->items, compare_paths);
-    }
+    stk_listing_sort(p->list);
     return status;
 }
 

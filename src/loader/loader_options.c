@@ -115,14 +115,6 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     return plan;
 }
 
-/* A few bad pictures are nobody's reason to stop, however small a set is, unless a limit is given.
- */
-#define AUTO_MAX_BAD 5.0 /* percent */
-#define AUTO_BAD_ALLOWED 3
-
 size_t stk_loader_bad_limit(const stk_loader_options *given, size_t count) {
-    bool open = stk_is_auto_double(given->max_bad);
-    double percent = open ? AUTO_MAX_BAD : given->max_bad;
-    size_t allowed = (size_t)(percent * (double)count / 100);
-    return (open && allowed < AUTO_BAD_ALLOWED ? AUTO_BAD_ALLOWED : allowed) + 1;
+    return stk_dataset_bad_allowed(given->max_bad, count) + 1;
 }

@@ -24,8 +24,6 @@
 #include "stage/stage_tables.h"
 #include "storage/tar_write.h"
 
-#define AUTO_MAX_BAD 5.0   /* percent */
-#define AUTO_BAD_ALLOWED 3 /* pictures, in small data sets */
 #define PATIENCE_NS 100000000
 
 typedef struct staging {
@@ -373,20 +371,10 @@ static stk_status add_remedy(const staging *s, stk_status status, const stk_erro
                     cause->message, s->shards_done, s->plan.shard_count, s->dest.path);
 }
 
-static void set_bad_limit(staging *s) {
-    double percent = s->request->options->max_bad;
-    bool open = stk_is_auto_double(percent);
-    percent = open ? AUTO_MAX_BAD : percent;
-    s->bad_allowed = (size_t)(percent * (double)s->plan.picture_count / 100);
-    if (open && s->bad_allowed < AUTO_BAD_ALLOWED) {
-        s->bad_allowed = AUTO_BAD_ALLOWED;
-    }
-}
-
 static stk_status fill(staging *s, stk_error *err) {
     stk_error cause = {0};
     stk_status status = look_back(s, &cause);
-    set_bad_limit(s);
+    s->bad_allowed = stk_dataset_bad_allowed(s->request->options->max_bad, s->plan.picture_count);
     if (status == STK_OK && s->shards_done > 0) {
         char why[100];
         snprintf(why, sizeof why, "%zu of %zu shards were finished before", s->shards_done,
