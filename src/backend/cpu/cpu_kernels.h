@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "engine/backend.h"
+#include "engine/drop.h"
 #include "engine/plan.h"
 
 /* One piece, with everything it reads and writes; unused pointers are NULL. */
@@ -57,14 +58,10 @@ extern const cpu_kernel stk_cpu_input;
 extern const cpu_kernel stk_cpu_conv;
 extern const cpu_kernel stk_cpu_batch_norm;
 extern const cpu_kernel stk_cpu_depthwise;
-extern const cpu_kernel stk_cpu_relu;
-extern const cpu_kernel stk_cpu_relu6;
-extern const cpu_kernel stk_cpu_silu;
-extern const cpu_kernel stk_cpu_sigmoid;
+extern const cpu_kernel stk_cpu_activation; /* ReLU, ReLU6, SiLU, sigmoid */
 extern const cpu_kernel stk_cpu_scale;
 extern const cpu_kernel stk_cpu_shortcut;
-extern const cpu_kernel stk_cpu_dropout;
-extern const cpu_kernel stk_cpu_drop_path;
+extern const cpu_kernel stk_cpu_drop; /* dropout and stochastic depth */
 extern const cpu_kernel stk_cpu_add;
 extern const cpu_kernel stk_cpu_max_pool;
 extern const cpu_kernel stk_cpu_avg_pool;
@@ -80,6 +77,12 @@ static inline size_t cpu_tasks(size_t count, size_t grain) {
 
 static inline size_t cpu_min(size_t a, size_t b) {
     return a < b ? a : b;
+}
+
+/* What a drop of this step does to an element or a sample, whichever `index` counts. */
+static inline float cpu_drop_factor(const cpu_call *call, const stk_node *node, size_t index) {
+    return stk_drop_factor(node->rate, call->step->seed, call->step->step,
+                           (int)(node - call->graph->nodes), index);
 }
 
 #endif
