@@ -326,6 +326,7 @@ static inline void bench_fill(bench *b, uint64_t seed) {
         free(values);
     }
     size_t pixels = b->batch * (size_t)b->graph->img_size * (size_t)b->graph->img_size * 3;
+    free(b->images);
     b->images = malloc(pixels);
     for (size_t i = 0; i < pixels; i++) {
         b->images[i] = (uint8_t)stk_rng_below(&rng, 256);
