@@ -148,11 +148,15 @@ static void add_back(const conv_shape *s, const float *col, size_t first, size_t
     }
 }
 
-/* y (rows, filters) = col (rows, depth) W' */
+/* y (rows, filters) = col (rows, depth) W', plus the bias if there is one */
 static void multiply_forward(const conv_shape *s, const float *col, const float *weights,
-                             size_t rows, float *y) {
+                             const float *bias, size_t rows, float *y) {
+    for (size_t i = 0; i < rows && bias != NULL; i++) {
+        memcpy(y + i * s->filters, bias, s->filters * sizeof *y);
+    }
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)s->filters, (int)s->depth,
-                1, col, (int)s->depth, weights, (int)s->depth, 0, y, (int)s->filters);
+                1, col, (int)s->depth, weights, (int)s->depth, bias != NULL ? 1 : 0, y,
+                (int)s->filters);
 }
 
 /* A forward task is one strip of patches out of all patches of the batch. */
@@ -168,7 +172,8 @@ static void forward_task(void *context, size_t task, int thread) {
         lay_out(s, call->x[0], first, rows, mine);
         col = mine;
     }
-    multiply_forward(s, col, call->param[0], rows, call->y + first * s->filters);
+    multiply_forward(s, col, call->param[0], call->node->param_count > 1 ? call->param[1] : NULL,
+                     rows, call->y + first * s->filters);
 }
 
 static void conv_forward(const cpu_call *call) {
@@ -255,6 +260,17 @@ static void sum_task(void *context, size_t task, int thread) {
     }
 }
 
+/* On one thread: convolutions with a bias stand where there is one pixel. */
+static void bias_gradient(const conv_job *job) {
+    const cpu_call *call = job->call;
+    const float *dy = call->dy;
+    for (size_t i = 0; i < call->batch * job->s.pixels; i++) {
+        for (size_t c = 0; c < job->s.filters; c++) {
+            call->param_grad[1][c] += *dy++;
+        }
+    }
+}
+
 static void conv_backward(const cpu_call *call) {
     conv_job job = job_of(call);
     job.part_count = part_count(&job.s, call->batch);
@@ -263,6 +279,9 @@ static void conv_backward(const cpu_call *call) {
     }
     stk_pool_run(call->pool, job.part_count, weight_task, &job);
     stk_pool_run(call->pool, cpu_tasks(job.s.filters * job.s.depth, CPU_GRAIN), sum_task, &job);
+    if (call->node->param_count > 1) {
+        bias_gradient(&job);
+    }
 }
 
 const cpu_kernel stk_cpu_conv = {conv_needs, conv_forward, conv_backward};

@@ -1,4 +1,4 @@
-/* cpu_pointwise.c - what is done to each element by itself: input, ReLU, addition. */
+/* cpu_pointwise.c - what is done to each element by itself: input and addition. */
 #include "backend/cpu/cpu_kernels.h"
 
 #include <string.h>
@@ -54,52 +54,11 @@ static void input_forward(const cpu_call *call) {
 
 const cpu_kernel stk_cpu_input = {.forward = input_forward};
 
-/* ---- ReLU; x and y, and dx and dy, may be the same memory ---- */
+/* ---- addition ---- */
 
 static size_t elements(const cpu_call *call) {
     return call->batch * stk_shape_count(call->out);
 }
-
-static void relu_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const cpu_call *call = context;
-    size_t end = cpu_min((task + 1) * CPU_GRAIN, elements(call));
-    const float *x = call->x[0];
-    float *y = call->y;
-    for (size_t i = task * CPU_GRAIN; i < end; i++) {
-        y[i] = x[i] > 0 ? x[i] : 0;
-    }
-}
-
-static void relu_grad_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const cpu_call *call = context;
-    size_t end = cpu_min((task + 1) * CPU_GRAIN, elements(call));
-    const float *y = call->y;
-    const float *dy = call->dy;
-    float *dx = call->dx[0];
-    bool accumulate = call->accumulate[0];
-    for (size_t i = task * CPU_GRAIN; i < end; i++) {
-        float g = y[i] > 0 ? dy[i] : 0;
-        dx[i] = accumulate ? dx[i] + g : g;
-    }
-}
-
-static void relu_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), relu_task, &copy);
-}
-
-static void relu_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), relu_grad_task, &copy);
-    }
-}
-
-const cpu_kernel stk_cpu_relu = {.forward = relu_forward, .backward = relu_backward};
-
-/* ---- addition ---- */
 
 static void add_task(void *context, size_t task, int thread) {
     (void)thread;
