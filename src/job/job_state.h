@@ -33,6 +33,7 @@ typedef struct stk_job {
     stk_device *device;
     stk_graph *graph;
     stk_state *state;
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
     stk_oof oof;      /* only with folds */
     char *submission; /* owned path; NULL without test rows */
