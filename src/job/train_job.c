@@ -97,13 +97,17 @@ static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
         .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
-    stk_status status = stk_model_build(job->choice.model, job->choice.img_size,
-                                        job->dataset->class_count, &job->graph, err);
+    stk_model_config network = {.img_size = job->choice.img_size,
+                                .classes = job->dataset->class_count,
+                                .dropout = STK_MODEL_OWN_RATE,
+                                .drop_path = STK_MODEL_OWN_RATE};
+    stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
+    job->state_config = (stk_state_config){.train = true, .optimizer = STK_SGD};
     if (status == STK_OK) {
         status = backend->device_open(&job->device, &config, err);
     }
     if (status == STK_OK) {
-        status = backend->state_new(&job->state, job->device, job->graph, err);
+        status = backend->state_new(&job->state, job->device, job->graph, &job->state_config, err);
     }
     return status;
 }
@@ -119,7 +123,7 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = backend->plan_bytes(job->device, job->graph, &infer, &arenas[1], err);
     }
-    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->state) +
+    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->graph, &job->state_config) +
                      (uint64_t)job->choice.loader.slots * job->choice.loader.slot_bytes;
     if (status == STK_OK && bytes > memory / 10 * 9) {
         char need[32];

@@ -64,15 +64,14 @@ static size_t part_count(const conv_shape *s, size_t batch) {
     return cpu_min(parts < 2 ? 2 : parts, batch);
 }
 
-static stk_node_needs conv_needs(const stk_graph *graph, const stk_node *node, size_t batch,
-                                 bool train, int threads) {
-    conv_shape s = shape_of(graph, node);
-    stk_node_needs needs = {0};
+static stk_piece_needs conv_needs(const cpu_ask *ask) {
+    conv_shape s = shape_of(ask->graph, ask->node);
+    stk_piece_needs needs = {0};
     if (!s.direct) {
-        needs.workspace_bytes = (size_t)threads * s.strip * s.depth * sizeof(float);
+        needs.workspace_bytes = (size_t)ask->threads * s.strip * s.depth * sizeof(float);
     }
-    if (train) {
-        needs.workspace_bytes += part_count(&s, batch) * s.filters * s.depth * sizeof(float);
+    if (ask->piece->live) {
+        needs.workspace_bytes += part_count(&s, ask->batch) * s.filters * s.depth * sizeof(float);
     }
     return needs;
 }
