@@ -95,6 +95,7 @@ typedef struct golden {
     int size;        /* px */
     double variance; /* that running variances are near */
     double last;     /* that weights of a block's third norm are near */
+    double shift;    /* that biases of norms are near */
     double lr;
     double logits[BATCH * CLASSES];
     double losses[STEPS];
@@ -113,7 +114,8 @@ static double weight_of(const stk_param *param, const golden *g, double u) {
     if (ends_with(param->name, "weight")) {
         return (ends_with(param->name, "bn3.weight") ? g->last : 1) * (1 + 0.2 * u);
     }
-    return 0.1 * u;
+    bool norm = strstr(param->name, "bn") != NULL && ends_with(param->name, "bias");
+    return (norm ? g->shift : 0) + 0.1 * u;
 }
 
 /* As many numbers as there are at `text`, at most `most`. */
@@ -160,6 +162,7 @@ static bool read_line(golden *g, const char *line) {
     g->size = strcmp(key, "size") == 0 ? (int)value : g->size;
     g->variance = strcmp(key, "variance") == 0 ? value : g->variance;
     g->last = strcmp(key, "last") == 0 ? value : g->last;
+    g->shift = strcmp(key, "shift") == 0 ? value : g->shift;
     g->lr = strcmp(key, "lr") == 0 ? value : g->lr;
     return true;
 }
