@@ -27,21 +27,22 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 FNV_START, FNV_PRIME, MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
-CLASSES, PICTURES, BATCH, STEPS, PROJECTIONS = 5, 8, 4, 30, 3
+CLASSES, PICTURES, BATCH, STEPS, PROJECTIONS, SEEDS = 5, 8, 4, 30, 3, 24
 MOMENTUM, DECAY = 0.9, 1e-3
 CIFAR_BLOCKS = {"cifar_resnet20": 3, "cifar_resnet32": 5, "cifar_resnet44": 7, "cifar_resnet56": 9}
 
 # Model: image size, what running variances are near (so that signals keep their size in
-# evaluation), what weights of bn3 and biases of norms are near (other than 1 and 0 where float32
-# in PyTorch itself would be far from float64: sums of many blocks, kinks of ReLU6), learning rate.
+# evaluation), what weights of bn3 and biases of norms are near, learning rate. Weights of bn3 below
+# 1 keep the sum of many blocks from multiplying rounding errors; biases above 0 keep most numbers
+# away from the kinks of ReLU and ReLU6. Without both PyTorch's float32 is itself far from float64.
 CASES = {
-    "resnet18": (64, 1.5, 1.0, 0.0, 5e-5),
-    "resnet50": (48, 1.5, 0.25, 0.0, 5e-5),
-    "cifar_resnet20": (32, 0.8, 1.0, 0.0, 4e-4),
-    "efficientnet_b0": (64, 0.8, 1.0, 0.0, 0.001),
-    "tf_efficientnet_b0": (64, 0.8, 1.0, 0.0, 0.001),
-    "tf_efficientnet_lite0": (64, 0.8, 1.0, 0.5, 0.0005),
-    "mobilenetv2_100": (64, 0.8, 1.0, 0.5, 0.0005),
+    "resnet18": (48, 1.5, 1.0, 1.5, 1e-5),
+    "resnet50": (40, 1.5, 0.25, 1.5, 3e-5),
+    "cifar_resnet20": (32, 0.8, 1.0, 1.5, 1e-4),
+    "efficientnet_b0": (64, 0.8, 1.0, 0.0, 2e-4),
+    "tf_efficientnet_b0": (64, 0.8, 1.0, 0.0, 2e-4),
+    "tf_efficientnet_lite0": (64, 1.0, 1.0, 1.5, 5e-5),
+    "mobilenetv2_100": (64, 1.0, 1.0, 1.5, 5e-5),
 }
 
 TIMM_MODELS = [
@@ -95,13 +96,14 @@ class CifarBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU()
         self.stride, self.added = stride, (outputs - inputs) // 2
 
     def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
         if self.stride > 1:  # option A: every second pixel, zeros as further channels
             x = F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, self.added, self.added))
-        return F.relu(x + y)
+        return self.relu(x + y)
 
 
 class CifarResnet(nn.Module):
@@ -111,6 +113,7 @@ class CifarResnet(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
+        self.relu = nn.ReLU()
         inputs = 16
         for stage, outputs in enumerate((16, 32, 64)):
             layers = []
@@ -121,7 +124,7 @@ class CifarResnet(nn.Module):
         self.linear = nn.Linear(64, classes)
 
     def forward(self, x):
-        x = F.relu(self.bn1(self.conv1(x)))
+        x = self.relu(self.bn1(self.conv1(x)))
         x = self.layer3(self.layer2(self.layer1(x)))
         return self.linear(x.mean((2, 3)))
 
@@ -156,10 +159,10 @@ def set_weights(model, variance, last, shift):
             tensor.copy_(torch.from_numpy(u))
 
 
-def pictures(size, mean, std):
+def pictures(seed, size, mean, std):
     """PICTURES uint8 pictures of coloured squares with noise, normalised; (N, 3, size, size)."""
-    base = uniform("squares", PICTURES * 4 * 4 * 3).reshape(PICTURES, 4, 4, 3)
-    noise = uniform("noise", PICTURES * size * size * 3).reshape(PICTURES, size, size, 3)
+    base = uniform(f"squares {seed}", PICTURES * 4 * 4 * 3).reshape(PICTURES, 4, 4, 3)
+    noise = uniform(f"noise {seed}", PICTURES * size * size * 3).reshape(PICTURES, size, size, 3)
     square = np.arange(size) * 4 // size
     levels = np.floor(128 + 80 * base[:, square][:, :, square] + 40 * noise)
     x = (levels / 255 - np.array(mean)) / np.array(std)
@@ -197,29 +200,58 @@ def losses(model, x, y, lr):
     return found
 
 
+def kink_distance(model, x):
+    """How near any number comes to where ReLU or ReLU6 bend, in training."""
+    nearest = [math.inf]
+
+    def look(module, inputs):
+        nearest.append(inputs[0].abs().min().item())
+        if isinstance(module, nn.ReLU6):
+            nearest.append((inputs[0] - 6).abs().min().item())
+
+    hooks = [m.register_forward_pre_hook(look) for m in model.modules()
+             if isinstance(m, (nn.ReLU, nn.ReLU6))]
+    with torch.no_grad():
+        model.train()(x)
+    for hook in hooks:
+        hook.remove()
+    return min(nearest)
+
+
+def choose_seed(model, weights, draw):
+    """Pictures whose gradient does not depend on which side of a kink float32 falls."""
+    distances = []
+    for seed in range(SEEDS):
+        set_weights(model, *weights)
+        distances.append(kink_distance(model, draw(seed)[:BATCH]))
+    return int(np.argmax(distances)), max(distances)
+
+
 def write_case(folder, name, size, variance, last, shift, lr):
     model, (_, _, _, mean, std) = make(name, CLASSES)
     model.double()
-    set_weights(model, variance, last, shift)
-    x, y = pictures(size, mean, std), labels()
+    weights = (variance, last, shift)
+    seed, distance = choose_seed(model, weights, lambda k: pictures(k, size, mean, std))
+    set_weights(model, *weights)
+    x, y = pictures(seed, size, mean, std), labels()
     model.eval()
     with torch.no_grad():
         logits = model(x[:BATCH])
     model.train()
     first = F.cross_entropy(model(x[:BATCH]), y[:BATCH])
     first.backward()
-    lines = [f"size {size}", f"variance {variance}", f"last {last}", f"shift {shift}", f"lr {lr}",
+    lines = [f"seed {seed}", f"size {size}", f"variance {variance}", f"last {last}", f"shift {shift}", f"lr {lr}",
              "logits " + numbers(logits.reshape(-1))]
     lines += [f"grad {n} " + numbers(summary(n, p.grad)) for n, p in model.named_parameters()]
     lines += [f"running {n} " + numbers(summary(n, b)) for n, b in model.named_buffers()
               if not n.endswith("num_batches_tracked")]
     model.float()
-    set_weights(model, variance, last, shift)
+    set_weights(model, *weights)
     curve = losses(model, x.float(), y, lr)
     lines.append("losses " + numbers(curve))
     (folder / f"model_{name}.txt").write_text("\n".join(lines) + "\n")
     spread = (logits - logits.mean(0)).std() / logits.std()
-    print(f"{name}: logits {logits.abs().max():.3g}, of which by picture {spread:.2f}; "
+    print(f"{name}: seed {seed}, {distance:.1e} from kinks; logits {logits.abs().max():.3g}, of which by picture {spread:.2f}; "
           f"loss {curve[0]:.3f} {curve[10]:.3f} {curve[20]:.3f} {curve[29]:.3f}")
 
 
@@ -239,7 +271,7 @@ def write_table(folder):
 
 
 def main():
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # more would mostly wait for each other on a busy machine
     F.conv2d = conv2d
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
     if len(sys.argv) < 3:

@@ -69,9 +69,12 @@ static size_t place_of(const stk_param *param, size_t i) {
     return (filter * taps + i % taps) * inputs + input;
 }
 
-static void fill_pictures(uint8_t *out, int size) {
-    uint64_t squares = fnv("squares");
-    uint64_t noise = fnv("noise");
+static void fill_pictures(uint8_t *out, int seed, int size) {
+    char name[32];
+    snprintf(name, sizeof name, "squares %d", seed);
+    uint64_t squares = fnv(name);
+    snprintf(name, sizeof name, "noise %d", seed);
+    uint64_t noise = fnv(name);
     size_t row = 3 * (size_t)size;
     for (size_t i = 0; i < PICTURES * row * (size_t)size; i++) {
         size_t picture = i / (row * (size_t)size);
@@ -92,6 +95,7 @@ typedef struct golden_line {
 } golden_line;
 
 typedef struct golden {
+    int seed;        /* of the pictures */
     int size;        /* px */
     double variance; /* that running variances are near */
     double last;     /* that weights of a block's third norm are near */
@@ -159,6 +163,7 @@ static bool read_line(golden *g, const char *line) {
         return good;
     }
     double value = atof(rest);
+    g->seed = strcmp(key, "seed") == 0 ? (int)value : g->seed;
     g->size = strcmp(key, "size") == 0 ? (int)value : g->size;
     g->variance = strcmp(key, "variance") == 0 ? value : g->variance;
     g->last = strcmp(key, "last") == 0 ? value : g->last;
@@ -265,7 +270,7 @@ static bench *bench_open(const char *name) {
         bench_close(b);
         return NULL;
     }
-    fill_pictures(b->pictures, b->expected.size);
+    fill_pictures(b->pictures, b->expected.seed, b->expected.size);
     for (size_t i = 0; i < PICTURES; i++) {
         b->labels[i] = (int)((uniform(fnv("labels"), i) + 1) / 2 * CLASSES);
     }
