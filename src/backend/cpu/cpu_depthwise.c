@@ -13,8 +13,9 @@
 
 #include "backend/cpu/cpu_chain_run.h"
 
-#define DW_PIXELS 7       /* outputs at once: common sides are multiples */
-#define SLAB ((size_t)64) /* channels of a task of weight gradients */
+#define DW_PIXELS 7        /* outputs at once: common sides are multiples */
+#define DW_SUMMED 14       /* and when the gradient of weights is summed */
+#define SLAB ((size_t)256) /* channels of a task of weight gradients */
 #define BLOCK_FLOATS ((size_t)32768)
 
 /* Sums are registers only if no loop over them is left. */
@@ -318,6 +319,9 @@ static void weight_task(void *context, size_t task, int thread) {
                           .stride = call->node->stride,
                           .pad = call->node->pad,
                           .sums = job->parts + sample * line_up(job->taps * job->channels)};
+    for (size_t t = 0; t < job->taps; t++) {
+        memset(w.sums + t * w.channels + from, 0, (w.to - from) * sizeof *w.sums);
+    }
     run_weights(&w);
 }
 

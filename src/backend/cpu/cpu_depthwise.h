@@ -52,7 +52,7 @@ typedef struct cpu_line_weights {
     stk_shape in;
     stk_shape out;
     int kernel, stride, pad;
-    float *sums; /* (taps, channels): written */
+    float *sums; /* (taps, channels): added to */
 } cpu_line_weights;
 
 #endif

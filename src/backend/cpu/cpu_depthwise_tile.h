@@ -138,29 +138,30 @@ DW_INLINE void DW_NAME(share)(const cpu_line_weights *w, VEC *sums, const float 
     }
 }
 
-/* The sums of `rows` rows of taps from row ky and of `taps` taps from kx on, in one vector. */
-DW_INLINE void DW_NAME(sums)(const cpu_line_weights *w, size_t c, int ky, int kx, int rows,
-                             int taps) {
+/*
+ * What outputs ox .. end-1 of row oy add to the sums of `rows` rows of taps from row ky and of
+ * `taps` taps from kx on, in one vector.
+ */
+DW_INLINE void DW_NAME(sums)(const cpu_line_weights *w, size_t c, int oy, int ox, int end, int ky,
+                             int kx, int rows, int taps) {
     VEC sums[25];
+    const float *x[5];
     DW_UNROLL for (int i = 0; i < rows * taps; i++) {
-        sums[i] = (VEC){0};
+        int tap = (ky + i / taps) * w->kernel + kx + i % taps;
+        sums[i] = *(VEC *)(w->sums + (size_t)tap * w->channels + c);
     }
-    size_t x_row = (size_t)w->in.width * w->channels;
-    for (int oy = 0; oy < w->out.height; oy++) {
-        const float *x[5];
-        DW_UNROLL for (int r = 0; r < rows; r++) {
-            int iy = oy * w->stride - w->pad + ky + r;
-            bool inside = iy >= 0 && iy < w->in.height;
-            x[r] = (inside ? w->x + (size_t)iy * x_row : w->zeros) + c;
-        }
-        const float *dy = w->dy + (size_t)oy * (size_t)w->out.width * w->channels + c;
-        int column = kx - w->pad;
-        for (int ox = 0; ox < w->out.width; ox++, dy += w->channels, column += w->stride) {
-            if (column >= 0 && column + taps <= w->in.width) {
-                DW_NAME(share)(w, sums, x, dy, column, rows, taps, false);
-            } else {
-                DW_NAME(share)(w, sums, x, dy, column, rows, taps, true);
-            }
+    DW_UNROLL for (int r = 0; r < rows; r++) {
+        int iy = oy * w->stride - w->pad + ky + r;
+        bool inside = iy >= 0 && iy < w->in.height;
+        x[r] = (inside ? w->x + (size_t)iy * (size_t)w->in.width * w->channels : w->zeros) + c;
+    }
+    const float *dy = w->dy + ((size_t)oy * (size_t)w->out.width + (size_t)ox) * w->channels + c;
+    int column = ox * w->stride - w->pad + kx;
+    for (int o = ox; o < end; o++, dy += w->channels, column += w->stride) {
+        if (column >= 0 && column + taps <= w->in.width) {
+            DW_NAME(share)(w, sums, x, dy, column, rows, taps, false);
+        } else {
+            DW_NAME(share)(w, sums, x, dy, column, rows, taps, true);
         }
     }
     DW_UNROLL for (int i = 0; i < rows * taps; i++) {
@@ -169,26 +170,32 @@ DW_INLINE void DW_NAME(sums)(const cpu_line_weights *w, size_t c, int ky, int kx
     }
 }
 
-DW_INLINE void DW_NAME(all_sums)(const cpu_line_weights *w, size_t c) {
+DW_INLINE void DW_NAME(all_sums)(const cpu_line_weights *w, size_t c, int oy, int ox, int end) {
     if (w->kernel == 3) {
-        DW_NAME(sums)(w, c, 0, 0, 3, 3);
+        DW_NAME(sums)(w, c, oy, ox, end, 0, 0, 3, 3);
     } else if (w->kernel == 5 && DW_TAP_ROWS == 5) {
-        DW_NAME(sums)(w, c, 0, 0, 5, 5);
+        DW_NAME(sums)(w, c, oy, ox, end, 0, 0, 5, 5);
     } else if (w->kernel == 5) {
-        DW_NAME(sums)(w, c, 0, 0, 2, 5);
-        DW_NAME(sums)(w, c, 2, 0, 2, 5);
-        DW_NAME(sums)(w, c, 4, 0, 1, 5);
+        DW_NAME(sums)(w, c, oy, ox, end, 0, 0, 2, 5);
+        DW_NAME(sums)(w, c, oy, ox, end, 2, 0, 2, 5);
+        DW_NAME(sums)(w, c, oy, ox, end, 4, 0, 1, 5);
     } else {
         for (int t = 0; t < w->kernel * w->kernel; t++) {
-            DW_NAME(sums)(w, c, t / w->kernel, t % w->kernel, 1, 1);
+            DW_NAME(sums)(w, c, oy, ox, end, t / w->kernel, t % w->kernel, 1, 1);
         }
     }
 }
 
+/* Some pixels at a time in all channels, so that memory is read in its order. */
 static DW_TARGET size_t DW_NAME(weights)(const cpu_line_weights *w, size_t from) {
     size_t c = from;
-    for (; c + DW_LANES <= w->to; c += DW_LANES) {
-        DW_NAME(all_sums)(w, c);
+    for (int oy = 0; oy < w->out.height; oy++) {
+        for (int ox = 0; ox < w->out.width; ox += DW_SUMMED) {
+            int end = ox + DW_SUMMED < w->out.width ? ox + DW_SUMMED : w->out.width;
+            for (c = from; c + DW_LANES <= w->to; c += DW_LANES) {
+                DW_NAME(all_sums)(w, c, oy, ox, end);
+            }
+        }
     }
     return c;
 }
