@@ -1,0 +1,192 @@
+/*
+ * cpu_gemm_tile.h - the functions of a cpu_gemm, written once and compiled by each of the files
+ * cpu_gemm_*.c for its own instructions. Such a file defines, before it includes this one,
+ *     GEMM_LANES   floats in a vector register
+ *     GEMM_ROWS    rows of the largest tile; its columns are two vectors
+ *     GEMM_TARGET  the attribute that allows the instructions, or nothing
+ *     GEMM_TABLE   the table that is defined here, and GEMM_LABEL, its name
+ * and a function is_here(). Vectors are the compilers' own, so that one text serves all.
+ */
+#include "backend/cpu/cpu_gemm.h"
+
+#include <string.h>
+
+#define GEMM_COLS (2 * GEMM_LANES)
+#define MOMENT_COLS ((size_t)64)
+
+/* Accumulators are registers only if no loop over them is left. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+#define INLINE static inline __attribute__((always_inline)) GEMM_TARGET
+
+/* May lie anywhere in an array of floats. */
+typedef float vec __attribute__((vector_size(4 * GEMM_LANES), aligned(4), may_alias));
+
+/* Rows of C that end within a vector. */
+static __attribute__((noinline)) void store_part(const float *sums, const cpu_tile *t) {
+    for (size_t r = 0; r < t->rows; r++) {
+        float *c = t->c[r] + t->at;
+        for (size_t j = 0; j < t->cols; j++) {
+            float sum = sums[r * GEMM_COLS + j];
+            c[j] = t->add ? c[j] + sum : sum;
+        }
+    }
+}
+
+INLINE void store(size_t rows, size_t vecs, vec sum[GEMM_ROWS][2], const cpu_tile *t) {
+    float sums[GEMM_ROWS * GEMM_COLS];
+    bool whole = t->cols == vecs * GEMM_LANES;
+    UNROLL for (size_t r = 0; r < rows; r++) {
+        vec *c = (vec *)(whole ? t->c[r] + t->at : sums + r * GEMM_COLS);
+        UNROLL for (size_t v = 0; v < vecs; v++) {
+            if (t->add && whole) {
+                sum[r][v] += c[v];
+            }
+            c[v] = sum[r][v];
+        }
+    }
+    if (!whole) {
+        store_part(sums, t);
+    }
+}
+
+/*
+ * The product itself. All but the tile are constants where this is called, and every call is
+ * compiled by itself.
+ */
+INLINE void multiply(size_t rows, size_t vecs, size_t a_row, size_t a_step, size_t b_step,
+                     const cpu_tile *t) {
+    vec sum[GEMM_ROWS][2];
+    UNROLL for (size_t r = 0; r < rows; r++) {
+        UNROLL for (size_t v = 0; v < vecs; v++) {
+            sum[r][v] = (vec){0};
+        }
+    }
+    const float *a = t->a;
+    const float *b = t->b;
+    for (size_t k = t->depth; k > 0; k--) {
+        vec line[2];
+        UNROLL for (size_t v = 0; v < vecs; v++) {
+            line[v] = *(const vec *)(b + v * GEMM_LANES);
+        }
+        UNROLL for (size_t r = 0; r < rows; r++) {
+            float factor = a[r * a_row];
+            UNROLL for (size_t v = 0; v < vecs; v++) {
+                sum[r][v] += factor * line[v];
+            }
+        }
+        a += a_step;
+        b += b_step;
+    }
+    store(rows, vecs, sum, t);
+}
+
+INLINE void choose_width(size_t rows, size_t a_row, size_t a_step, size_t b_step,
+                         const cpu_tile *t) {
+    if (t->cols > GEMM_LANES) {
+        multiply(rows, 2, a_row, a_step, b_step, t);
+    } else {
+        multiply(rows, 1, a_row, a_step, b_step, t);
+    }
+}
+
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define CASE(count)                                                            \
+    case count:                                                                \
+        if (count <= GEMM_ROWS) {                                              \
+            choose_width(LEAST(count, GEMM_ROWS), a_row, a_step, b_step, tile); \
+        }                                                                      \
+        break;
+
+/* Compiles the product for every number of rows. */
+INLINE void choose_rows(size_t a_row, size_t a_step, size_t b_step, const cpu_tile *tile) {
+    switch (tile->rows) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+        CASE(13)
+        CASE(14)
+    }
+}
+
+static GEMM_TARGET void rows_by_panel(const cpu_tile *tile) {
+    choose_rows(CPU_GEMM_PITCH, 1, GEMM_COLS, tile);
+}
+
+static GEMM_TARGET void panel_by_rows(const cpu_tile *tile) {
+    choose_rows(1, GEMM_ROWS, CPU_GEMM_PITCH, tile);
+}
+
+static GEMM_TARGET void pack_columns(const float *from, size_t step, size_t depth, size_t count,
+                                     float *panel) {
+    for (size_t k = 0; k + 1 < depth; k++) {
+        memcpy(panel + k * GEMM_ROWS, from + k * step, GEMM_ROWS * sizeof *panel);
+    }
+    float *last = panel + (depth - 1) * GEMM_ROWS;
+    memset(last, 0, GEMM_ROWS * sizeof *panel);
+    memcpy(last, from + (depth - 1) * step, count * sizeof *panel);
+}
+
+/* Some of the depth at a time, so that what is read of each row stays in the cache. */
+static GEMM_TARGET void pack_rows(const float *from, size_t depth, size_t count, float *panel) {
+    if (count < GEMM_COLS) {
+        memset(panel, 0, depth * GEMM_COLS * sizeof *panel);
+    }
+    for (size_t k0 = 0; k0 < depth; k0 += 16) {
+        size_t k1 = LEAST(k0 + 16, depth);
+        for (size_t j = 0; j < count; j++) {
+            const float *row = from + j * depth;
+            for (size_t k = k0; k < k1; k++) {
+                panel[k * GEMM_COLS + j] = row[k];
+            }
+        }
+    }
+}
+
+static GEMM_TARGET void moments(float *const *rows, size_t count, size_t from, size_t to,
+                                float *mean, float *squares) {
+    for (size_t j0 = from; j0 < to; j0 += MOMENT_COLS) {
+        size_t cols = LEAST(to - j0, MOMENT_COLS);
+        float sum[MOMENT_COLS] = {0};
+        float square[MOMENT_COLS] = {0};
+        const float *pivot = rows[0] + j0;
+        for (size_t i = 1; i < count; i++) {
+            const float *row = rows[i] + j0;
+            for (size_t j = 0; j < cols; j++) {
+                float d = row[j] - pivot[j];
+                sum[j] += d;
+                square[j] += d * d;
+            }
+        }
+        for (size_t j = 0; j < cols; j++) {
+            float shift = sum[j] / (float)count;
+            float left = square[j] - shift * sum[j];
+            mean[j0 + j] = pivot[j] + shift;
+            squares[j0 + j] = left > 0 ? left : 0;
+        }
+    }
+}
+
+const cpu_gemm GEMM_TABLE = {
+    .name = GEMM_LABEL,
+    .is_here = is_here,
+    .rows = GEMM_ROWS,
+    .cols = GEMM_COLS,
+    .rows_by_panel = rows_by_panel,
+    .panel_by_rows = panel_by_rows,
+    .pack_columns = pack_columns,
+    .pack_rows = pack_rows,
+    .moments = moments,
+};
