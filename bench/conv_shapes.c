@@ -45,7 +45,7 @@ static const layer layers[] = {
 };
 
 #define PARTS 3
-#define REPEATS 9
+#define REPEATS 15
 
 /* What all layers of a network together take. */
 typedef struct total {

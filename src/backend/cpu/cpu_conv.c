@@ -171,7 +171,7 @@ void stk_cpu_conv_stats(const float *stats, size_t pixels, size_t channels, size
                        away * away * before * (after - before) / after;
         }
         mean[c] = (float)middle;
-        variance[c] = (float)(squares / (double)pixels);
+        variance[c] = squares > 0 ? (float)(squares / (double)pixels) : 0;
     }
 }
 

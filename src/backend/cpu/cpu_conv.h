@@ -23,7 +23,8 @@ stk_node_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const stk_graph *graph,
  * block b has the pixels from stk_cpu_conv_block_start(.., b) up to that of b + 1. `stats` is
  * (blocks, 2, channels):
  *     stats[b][0][c]  the mean of channel c over the pixels of block b
- *     stats[b][1][c]  the sum over those pixels of (value - that mean) squared
+ *     stats[b][1][c]  the sum over those pixels of (value - that mean) squared, up to rounding
+ *                     (it may be a trifle below zero)
  * stk_cpu_conv_stats() makes one mean and one variance out of all blocks.
  */
 void stk_cpu_conv_forward(const cpu_gemm *gemm, const cpu_call *call, float *stats);

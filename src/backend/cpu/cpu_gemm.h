@@ -57,7 +57,7 @@ typedef struct cpu_gemm {
     void (*pack_rows)(const float *from, size_t depth, size_t count, float *panel);
     /*
      * For columns from .. to-1 of `count` rows: the mean, and the sum of squared differences from
-     * it. The sums are taken about the first row's value, so that large means cost no digits.
+     * it. The sums are taken about the mean of a few rows, so that large means cost no digits.
      */
     void (*moments)(float *const *rows, size_t count, size_t from, size_t to, float *mean,
                     float *squares);

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define GEMM_COLS (2 * GEMM_LANES)
-#define MOMENT_COLS ((size_t)64)
+#define PIVOT_ROWS ((size_t)8)
+#define SUMMED_ROWS ((size_t)16)
 
 /* Accumulators are registers only if no loop over them is left. */
 #if defined(__clang__)
@@ -155,27 +156,47 @@ static GEMM_TARGET void pack_rows(const float *from, size_t depth, size_t count,
     }
 }
 
+/*
+ * The moments of as many columns as `type` holds, from column j on. The pivot is near the mean, and
+ * few rows are added up at a time, since sums of many lose digits.
+ */
+#define DEFINE_MOMENTS(name, type)                                                           \
+    INLINE void name(float *const *rows, size_t count, size_t j, float *mean, float *squares) { \
+        type pivot = *(const type *)(rows[0] + j);                                           \
+        size_t near = LEAST(count, PIVOT_ROWS);                                              \
+        for (size_t i = 1; i < near; i++) {                                                  \
+            pivot += *(const type *)(rows[i] + j);                                           \
+        }                                                                                    \
+        pivot *= 1 / (float)near;                                                            \
+        type sum = pivot - pivot;                                                            \
+        type square = sum;                                                                   \
+        for (size_t i = 0; i < count;) {                                                     \
+            type some = pivot - pivot;                                                       \
+            type some_square = some;                                                         \
+            for (size_t end = LEAST(i + SUMMED_ROWS, count); i < end; i++) {                 \
+                type away = *(const type *)(rows[i] + j) - pivot;                            \
+                some += away;                                                                \
+                some_square += away * away;                                                  \
+            }                                                                                \
+            sum += some;                                                                     \
+            square += some_square;                                                           \
+        }                                                                                    \
+        type shift = sum * (1 / (float)count);                                               \
+        *(type *)(mean + j) = pivot + shift;                                                 \
+        *(type *)(squares + j) = square - shift * sum;                                       \
+    }
+
+DEFINE_MOMENTS(vec_moments, vec)
+DEFINE_MOMENTS(float_moments, float)
+
 static GEMM_TARGET void moments(float *const *rows, size_t count, size_t from, size_t to,
                                 float *mean, float *squares) {
-    for (size_t j0 = from; j0 < to; j0 += MOMENT_COLS) {
-        size_t cols = LEAST(to - j0, MOMENT_COLS);
-        float sum[MOMENT_COLS] = {0};
-        float square[MOMENT_COLS] = {0};
-        const float *pivot = rows[0] + j0;
-        for (size_t i = 1; i < count; i++) {
-            const float *row = rows[i] + j0;
-            for (size_t j = 0; j < cols; j++) {
-                float d = row[j] - pivot[j];
-                sum[j] += d;
-                square[j] += d * d;
-            }
-        }
-        for (size_t j = 0; j < cols; j++) {
-            float shift = sum[j] / (float)count;
-            float left = square[j] - shift * sum[j];
-            mean[j0 + j] = pivot[j] + shift;
-            squares[j0 + j] = left > 0 ? left : 0;
-        }
+    size_t j = from;
+    for (; j + GEMM_LANES <= to; j += GEMM_LANES) {
+        vec_moments(rows, count, j, mean, squares);
+    }
+    for (; j < to; j++) {
+        float_moments(rows, count, j, mean, squares);
     }
 }
 
