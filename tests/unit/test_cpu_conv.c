@@ -80,8 +80,8 @@ static void open_fixture(fixture *f, const geometry *g, const cpu_gemm *gemm, st
     f->graph = (stk_graph){.nodes = &f->node, .values = f->values, .value_count = 2};
     size_t pixels = g->batch * (size_t)out.height * (size_t)out.width;
     size_t weights = (size_t)(g->kernel * g->kernel * g->in * g->out);
-    stk_node_needs needs = stk_cpu_conv_needs(gemm, &f->graph, &f->node, g->batch, true,
-                                              stk_pool_threads(pool));
+    stk_node_needs needs =
+        stk_cpu_conv_needs(gemm, &f->graph, &f->node, g->batch, true, stk_pool_threads(pool));
     f->x = new_random(g->batch * stk_shape_count(in), 1);
     f->y = new_tensor(pixels * (size_t)g->out, NAN);
     f->dy = new_random(pixels * (size_t)g->out, 2);
@@ -189,9 +189,9 @@ static expectation expect(const fixture *f, const geometry *g) {
                         if (iy < 0 || iy >= g->height || ix < 0 || ix >= g->width) {
                             continue;
                         }
-                        size_t x = ((n * (size_t)g->height + (size_t)iy) * (size_t)g->width +
-                                    (size_t)ix) *
-                                   (size_t)g->in;
+                        size_t x =
+                            ((n * (size_t)g->height + (size_t)iy) * (size_t)g->width + (size_t)ix) *
+                            (size_t)g->in;
                         size_t w = (size_t)(o * g->kernel * g->kernel + k) * (size_t)g->in;
                         for (int c = 0; c < g->in; c++, x++, w++) {
                             add(&e.y, at, (double)f->x.values[x] * (double)f->weight.values[w]);
@@ -357,8 +357,17 @@ static void copy_results(const geometry *g, const cpu_gemm *gemm, int threads, f
 
 static void same_bits_on_any_number_of_threads(void) {
     static const geometry cases[] = {
-        {.batch = 5, .height = 23, .width = 21, .in = 40, .out = 72, .kernel = 3, .stride = 2,
-         .before = 1, .after = 1, .bias = true, .accumulate = true},
+        {.batch = 5,
+         .height = 23,
+         .width = 21,
+         .in = 40,
+         .out = 72,
+         .kernel = 3,
+         .stride = 2,
+         .before = 1,
+         .after = 1,
+         .bias = true,
+         .accumulate = true},
         {.batch = 2, .height = 7, .width = 7, .in = 200, .out = 300, .kernel = 1, .stride = 1},
     };
     enum { MOST = 400000 };

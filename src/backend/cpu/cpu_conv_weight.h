@@ -22,8 +22,7 @@ typedef struct cpu_weight_product {
 
 /* Floats that a task needs of its thread. */
 #define CPU_WEIGHT_FILTERS ((size_t)168) /* rows of dW that are packed at a time */
-#define CPU_WEIGHT_SCRATCH \
-    (CPU_GEMM_DEPTH * CPU_GEMM_PITCH + CPU_WEIGHT_FILTERS * CPU_GEMM_DEPTH)
+#define CPU_WEIGHT_SCRATCH (CPU_GEMM_DEPTH * CPU_GEMM_PITCH + CPU_WEIGHT_FILTERS * CPU_GEMM_DEPTH)
 
 /* Fills in how the work is divided; gemm, patches, pixels and filters are given. */
 void stk_cpu_weight_divide(cpu_weight_product *product);

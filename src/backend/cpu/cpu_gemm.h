@@ -21,6 +21,9 @@
  */
 #define CPU_GEMM_PITCH ((size_t)272)
 
+/* No table has larger tiles. */
+#define CPU_GEMM_MOST_ROWS ((size_t)14)
+
 /* One product: `rows` x `cols` elements of C from a depth of at most CPU_GEMM_DEPTH. */
 typedef struct cpu_tile {
     const float *a;

@@ -95,11 +95,11 @@ INLINE void choose_width(size_t rows, size_t a_row, size_t a_step, size_t b_step
 }
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
-#define CASE(count)                                                            \
-    case count:                                                                \
-        if (count <= GEMM_ROWS) {                                              \
+#define CASE(count)                                                             \
+    case count:                                                                 \
+        if (count <= GEMM_ROWS) {                                               \
             choose_width(LEAST(count, GEMM_ROWS), a_row, a_step, b_step, tile); \
-        }                                                                      \
+        }                                                                       \
         break;
 
 /* Compiles the product for every number of rows. */
@@ -160,30 +160,30 @@ static GEMM_TARGET void pack_rows(const float *from, size_t depth, size_t count,
  * The moments of as many columns as `type` holds, from column j on. The pivot is near the mean, and
  * few rows are added up at a time, since sums of many lose digits.
  */
-#define DEFINE_MOMENTS(name, type)                                                           \
+#define DEFINE_MOMENTS(name, type)                                                              \
     INLINE void name(float *const *rows, size_t count, size_t j, float *mean, float *squares) { \
-        type pivot = *(const type *)(rows[0] + j);                                           \
-        size_t near = LEAST(count, PIVOT_ROWS);                                              \
-        for (size_t i = 1; i < near; i++) {                                                  \
-            pivot += *(const type *)(rows[i] + j);                                           \
-        }                                                                                    \
-        pivot *= 1 / (float)near;                                                            \
-        type sum = pivot - pivot;                                                            \
-        type square = sum;                                                                   \
-        for (size_t i = 0; i < count;) {                                                     \
-            type some = pivot - pivot;                                                       \
-            type some_square = some;                                                         \
-            for (size_t end = LEAST(i + SUMMED_ROWS, count); i < end; i++) {                 \
-                type away = *(const type *)(rows[i] + j) - pivot;                            \
-                some += away;                                                                \
-                some_square += away * away;                                                  \
-            }                                                                                \
-            sum += some;                                                                     \
-            square += some_square;                                                           \
-        }                                                                                    \
-        type shift = sum * (1 / (float)count);                                               \
-        *(type *)(mean + j) = pivot + shift;                                                 \
-        *(type *)(squares + j) = square - shift * sum;                                       \
+        type pivot = *(const type *)(rows[0] + j);                                              \
+        size_t near = LEAST(count, PIVOT_ROWS);                                                 \
+        for (size_t i = 1; i < near; i++) {                                                     \
+            pivot += *(const type *)(rows[i] + j);                                              \
+        }                                                                                       \
+        pivot *= 1 / (float)near;                                                               \
+        type sum = pivot - pivot;                                                               \
+        type square = sum;                                                                      \
+        for (size_t i = 0; i < count;) {                                                        \
+            type some = pivot - pivot;                                                          \
+            type some_square = some;                                                            \
+            for (size_t end = LEAST(i + SUMMED_ROWS, count); i < end; i++) {                    \
+                type away = *(const type *)(rows[i] + j) - pivot;                               \
+                some += away;                                                                   \
+                some_square += away * away;                                                     \
+            }                                                                                   \
+            sum += some;                                                                        \
+            square += some_square;                                                              \
+        }                                                                                       \
+        type shift = sum * (1 / (float)count);                                                  \
+        *(type *)(mean + j) = pivot + shift;                                                    \
+        *(type *)(squares + j) = square - shift * sum;                                          \
     }
 
 DEFINE_MOMENTS(vec_moments, vec)

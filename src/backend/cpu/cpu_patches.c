@@ -7,6 +7,10 @@
 #define TASKS_WANTED ((size_t)16)
 #define TASK_MIN_COLS ((size_t)64)
 
+/* Tiles whose rows are laid out at a time: they stay in the first cache. Where there are many
+ * panels to walk, two tiles share the way. */
+#define GROUP_TILES(panels) ((size_t)((panels) > 4 ? 2 : 1))
+
 /* Where a patch lies; walks along the grid. */
 typedef struct place {
     const float *picture;
@@ -46,7 +50,8 @@ static inline void copy(float *out, const float *from, size_t count) {
     }
 }
 
-/* Floats from .. to-1 of one row of a window, of which those in low .. high-1 are in the picture. */
+/* Floats from .. to-1 of one row of a window, of which those in low .. high-1 are in the picture.
+ */
 static inline void lay_run(const float *run, size_t low, size_t high, size_t from, size_t to,
                            float *out) {
     size_t begin = low < from ? from : cpu_min(low, to);
@@ -115,9 +120,9 @@ size_t stk_cpu_product_tasks(const cpu_patch_product *product) {
 
 /* One task: some rows and some panels of the product. */
 typedef struct block {
-    size_t first, rows;           /* patches */
-    size_t panel_from, panel_to;  /* of B */
-    float *c[CPU_PRODUCT_ROWS];   /* where the rows are written */
+    size_t first, rows;          /* patches */
+    size_t panel_from, panel_to; /* of B */
+    float *c[CPU_PRODUCT_ROWS];  /* where the rows are written */
 } block;
 
 static void find_rows(const cpu_patch_product *p, block *b) {
@@ -136,12 +141,12 @@ static void find_rows(const cpu_patch_product *p, block *b) {
     }
 }
 
-/* Adds the products over depth from .. to-1 to the block. */
-static void multiply_pass(const cpu_patch_product *p, const block *b, size_t from, size_t to,
-                          const float *rows, bool add) {
+/* Adds the products over depth from .. to-1 of rows row_from .. row_to-1 to the block. */
+static void multiply_rows(const cpu_patch_product *p, const block *b, size_t row_from,
+                          size_t row_to, size_t from, size_t to, const float *rows, bool add) {
     const cpu_gemm *gemm = p->gemm;
     size_t depth = cpu_patches_depth(&p->patches);
-    size_t tiles = cpu_tasks(b->rows, gemm->rows);
+    size_t tiles = cpu_tasks(row_to - row_from, gemm->rows);
     for (size_t panel = b->panel_from; panel < b->panel_to; panel++) {
         cpu_tile tile = {.b = p->panels + (panel * depth + from) * gemm->cols,
                          .depth = to - from,
@@ -149,10 +154,10 @@ static void multiply_pass(const cpu_patch_product *p, const block *b, size_t fro
                          .add = add};
         tile.cols = cpu_min(gemm->cols, p->width - tile.at);
         for (size_t t = 0; t < tiles; t++) {
-            size_t row = cpu_even(b->rows, tiles, t);
-            tile.rows = cpu_even(b->rows, tiles, t + 1) - row;
+            size_t row = cpu_even(row_to - row_from, tiles, t);
+            tile.rows = cpu_even(row_to - row_from, tiles, t + 1) - row;
             tile.a = rows + row * CPU_GEMM_PITCH;
-            tile.c = b->c + row;
+            tile.c = b->c + row_from + row;
             gemm->rows_by_panel(&tile);
         }
     }
@@ -185,13 +190,18 @@ void stk_cpu_product_task(const cpu_patch_product *p, size_t task, float *scratc
     find_rows(p, &b);
     size_t depth = cpu_patches_depth(&p->patches);
     size_t passes = depth > 0 ? cpu_tasks(depth, CPU_GEMM_DEPTH) : 1;
+    size_t groups = cpu_tasks(b.rows, GROUP_TILES(b.panel_to - b.panel_from) * p->gemm->rows);
     for (size_t i = 0; i < passes; i++) {
         size_t from = cpu_even(depth, passes, i);
         size_t to = cpu_even(depth, passes, i + 1);
-        if (to > from) {
-            stk_cpu_patches_lay_out(&p->patches, b.first, b.rows, from, to, scratch);
+        for (size_t g = 0; g < groups; g++) {
+            size_t row = cpu_even(b.rows, groups, g);
+            size_t next = cpu_even(b.rows, groups, g + 1);
+            if (to > from) {
+                stk_cpu_patches_lay_out(&p->patches, b.first + row, next - row, from, to, scratch);
+            }
+            multiply_rows(p, &b, row, next, from, to, scratch, p->add || i > 0);
         }
-        multiply_pass(p, &b, from, to, scratch, p->add || i > 0);
     }
     finish_block(p, &b, row_block);
 }

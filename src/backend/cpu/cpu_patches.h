@@ -15,10 +15,10 @@
 typedef struct cpu_patches {
     const float *pictures; /* (batch, image) */
     stk_shape image;
-    int rows, cols;       /* windows in a picture */
-    int stride;           /* pixels from window to window */
-    int top, left;        /* pixel where the first window begins; may be negative */
-    int height, width;    /* of a window */
+    int rows, cols;    /* windows in a picture */
+    int stride;        /* pixels from window to window */
+    int top, left;     /* pixel where the first window begins; may be negative */
+    int height, width; /* of a window */
 } cpu_patches;
 
 static inline size_t cpu_patches_depth(const cpu_patches *p) {
@@ -44,16 +44,17 @@ typedef struct cpu_patch_product {
     const float *panels; /* (panels, depth, gemm->cols) */
     float *out;          /* (batch, out_shape), of which width is the channels */
     stk_shape out_shape;
-    int step;        /* patch (row, col) belongs to the pixel (top + row * step, left + col * step) */
+    int step; /* patch (row, col) belongs to the pixel (top + row * step, left + col * step) */
     int top, left;
     bool add;          /* to what is there */
     const float *bias; /* (width), added; or NULL */
     float *stats;      /* (row blocks, 2, width), see cpu_conv.h; or NULL */
 } cpu_patch_product;
 
+#define CPU_PRODUCT_ROWS ((size_t)224) /* of a block at most */
+
 /* A product is so many tasks; each needs CPU_PRODUCT_SCRATCH floats of its thread. */
-#define CPU_PRODUCT_ROWS ((size_t)224)
-#define CPU_PRODUCT_SCRATCH (CPU_PRODUCT_ROWS * CPU_GEMM_PITCH)
+#define CPU_PRODUCT_SCRATCH (2 * CPU_GEMM_MOST_ROWS * CPU_GEMM_PITCH)
 size_t stk_cpu_product_tasks(const cpu_patch_product *product);
 void stk_cpu_product_task(const cpu_patch_product *product, size_t task, float *scratch);
 
