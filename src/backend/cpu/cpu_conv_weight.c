@@ -71,7 +71,7 @@ static void lay_out(const cpu_weight_product *p, const block *b, size_t first, s
     size_t from = b->panel_from * p->gemm->cols;
     size_t whole = b->panel_to * p->gemm->cols;
     size_t to = cpu_min(whole, cpu_patches_depth(&p->patches));
-    stk_cpu_patches_lay_out(&p->patches, first, count, from, to, rows);
+    p->gemm->lay_out(&p->patches, first, count, from, to, rows);
     for (size_t i = 0; to < whole && i < count; i++) {
         memset(rows + i * CPU_GEMM_PITCH + (to - from), 0, (whole - to) * sizeof *rows);
     }
@@ -87,12 +87,7 @@ static void multiply_filters(const cpu_weight_product *p, const block *b, size_t
     for (size_t i = from; i < to; i++) {
         c[i - from] = b->out + i * depth;
     }
-    for (size_t t = 0; t < tiles; t++) {
-        size_t row = cpu_even(to - from, tiles, t);
-        gemm->pack_columns(p->dy + first * p->filters + from + row, p->filters, count,
-                           cpu_even(to - from, tiles, t + 1) - row,
-                           packed + t * count * gemm->rows);
-    }
+    gemm->pack_columns(p->dy + first * p->filters, p->filters, count, from, to - from, packed);
     for (size_t panel = b->panel_from; panel < b->panel_to; panel++) {
         cpu_tile tile = {.b = rows + (panel - b->panel_from) * gemm->cols,
                          .depth = count,

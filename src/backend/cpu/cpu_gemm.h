@@ -36,6 +36,8 @@ typedef struct cpu_tile {
     bool add;        /* to what is there */
 } cpu_tile;
 
+struct cpu_patches; /* cpu_patches.h */
+
 typedef struct cpu_gemm {
     const char *name;      /* "avx512" */
     bool (*is_here)(void); /* whether this processor has the instructions */
@@ -49,10 +51,11 @@ typedef struct cpu_gemm {
     /* A is a panel (depth, rows); B lies as (depth, PITCH), `cols` floats of it readable. */
     void (*panel_by_rows)(const cpu_tile *tile);
     /*
-     * Makes such a panel A out of columns of a matrix whose rows lie `step` floats apart. Up to
-     * `rows` floats of each row are read, but only `count` of the last one.
+     * Cuts columns first .. first+count-1 of a matrix (depth, step) into such panels A, as many as
+     * tiles of count rows; each has depth * rows floats.
      */
-    void (*pack_columns)(const float *from, size_t step, size_t depth, size_t count, float *panel);
+    void (*pack_columns)(const float *from, size_t step, size_t depth, size_t first, size_t count,
+                         float *panels);
     /*
      * Makes a panel B out of `count` rows of a matrix, each `depth` long and `depth` floats apart;
      * the columns that are left are zeros.
@@ -64,7 +67,19 @@ typedef struct cpu_gemm {
      */
     void (*moments)(float *const *rows, size_t count, size_t from, size_t to, float *mean,
                     float *squares);
+    /*
+     * Lays out floats from .. to-1 of `count` patches, the first being counted over the whole
+     * batch, as rows that lie PITCH apart. to - from is at most CPU_GEMM_DEPTH.
+     */
+    void (*lay_out)(const struct cpu_patches *patches, size_t first, size_t count, size_t from,
+                    size_t to, float *out);
 } cpu_gemm;
+
+/* Item i of `count` begins here when they are dealt out evenly to `parts`: rows to tiles, say. */
+static inline size_t cpu_even(size_t count, size_t parts, size_t i) {
+    size_t more = count % parts;
+    return count / parts * i + (i < more ? i : more);
+}
 
 /* Those of this build, the fastest first; the last one is plain C. Ended by NULL. */
 extern const cpu_gemm *const stk_cpu_gemm_list[];

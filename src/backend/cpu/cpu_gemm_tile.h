@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define GEMM_COLS (2 * GEMM_LANES)
+/* A tile's rows, rounded up to whole vectors. */
+#define PACK_FLOATS ((GEMM_ROWS + GEMM_LANES - 1) / GEMM_LANES * GEMM_LANES)
 #define PIVOT_ROWS ((size_t)8)
 #define SUMMED_ROWS ((size_t)16)
 
@@ -130,14 +132,26 @@ static GEMM_TARGET void panel_by_rows(const cpu_tile *tile) {
     choose_rows(1, GEMM_ROWS, CPU_GEMM_PITCH, tile);
 }
 
-static GEMM_TARGET void pack_columns(const float *from, size_t step, size_t depth, size_t count,
-                                     float *panel) {
-    for (size_t k = 0; k + 1 < depth; k++) {
-        memcpy(panel + k * GEMM_ROWS, from + k * step, GEMM_ROWS * sizeof *panel);
+/* Whole vectors are copied where the matrix has them; what follows goes over the surplus. */
+static GEMM_TARGET void pack_columns(const float *from, size_t step, size_t depth, size_t first,
+                                     size_t count, float *panels) {
+    size_t tiles = (count + GEMM_ROWS - 1) / GEMM_ROWS;
+    size_t least = count / tiles;
+    size_t more = count % tiles; /* tiles have one row more, as cpu_even() deals them */
+    const float *end = from + depth * step;
+    for (size_t k = 0; k < depth; k++) {
+        const float *columns = from + k * step + first;
+        for (size_t t = 0; t < tiles; t++) {
+            size_t rows = least + (t < more ? 1 : 0);
+            float *panel = panels + (t * depth + k) * GEMM_ROWS;
+            if (end - columns >= PACK_FLOATS && k + 1 < depth) {
+                memcpy(panel, columns, PACK_FLOATS * sizeof *panel);
+            } else {
+                memcpy(panel, columns, rows * sizeof *panel);
+            }
+            columns += rows;
+        }
     }
-    float *last = panel + (depth - 1) * GEMM_ROWS;
-    memset(last, 0, GEMM_ROWS * sizeof *panel);
-    memcpy(last, from + (depth - 1) * step, count * sizeof *panel);
 }
 
 /* Some of the depth at a time, so that what is read of each row stays in the cache. */
@@ -200,6 +214,8 @@ static GEMM_TARGET void moments(float *const *rows, size_t count, size_t from, s
     }
 }
 
+#include "backend/cpu/cpu_patches_lay.h"
+
 const cpu_gemm GEMM_TABLE = {
     .name = GEMM_LABEL,
     .is_here = is_here,
@@ -210,4 +226,5 @@ const cpu_gemm GEMM_TABLE = {
     .pack_columns = pack_columns,
     .pack_rows = pack_rows,
     .moments = moments,
+    .lay_out = lay_out,
 };

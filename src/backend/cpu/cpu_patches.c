@@ -1,7 +1,5 @@
-/* cpu_patches.c - laying out patches, and multiplying them. */
+/* cpu_patches.c - products of all patches of a batch with a matrix, a block at a time. */
 #include "backend/cpu/cpu_patches.h"
-
-#include <string.h>
 
 /* Tasks that a product should at least be divided into, and what a task should at least have. */
 #define TASKS_WANTED ((size_t)16)
@@ -10,90 +8,6 @@
 /* Tiles whose rows are laid out at a time: they stay in the first cache. Where there are many
  * panels to walk, two tiles share the way. */
 #define GROUP_TILES(panels) ((size_t)((panels) > 4 ? 2 : 1))
-
-/* Where a patch lies; walks along the grid. */
-typedef struct place {
-    const float *picture;
-    int row, col;
-} place;
-
-static place place_of(const cpu_patches *p, size_t patch) {
-    size_t per_picture = (size_t)p->rows * (size_t)p->cols;
-    size_t inside = patch % per_picture;
-    return (place){p->pictures + patch / per_picture * stk_shape_count(p->image),
-                   (int)(inside / (size_t)p->cols), (int)(inside % (size_t)p->cols)};
-}
-
-static void step_on(const cpu_patches *p, place *at) {
-    if (++at->col == p->cols) {
-        at->col = 0;
-        if (++at->row == p->rows) {
-            at->row = 0;
-            at->picture += stk_shape_count(p->image);
-        }
-    }
-}
-
-/* Short runs are copied in line: a call costs more than they do. */
-static inline void copy(float *out, const float *from, size_t count) {
-    if (count < 8) {
-        for (size_t i = 0; i < count; i++) {
-            out[i] = from[i];
-        }
-    } else if (count <= 32) {
-        for (size_t i = 0; i + 8 < count; i += 8) {
-            memcpy(out + i, from + i, 8 * sizeof *out);
-        }
-        memcpy(out + count - 8, from + count - 8, 8 * sizeof *out);
-    } else {
-        memcpy(out, from, count * sizeof *out);
-    }
-}
-
-/* Floats from .. to-1 of one row of a window, of which those in low .. high-1 are in the picture.
- */
-static inline void lay_run(const float *run, size_t low, size_t high, size_t from, size_t to,
-                           float *out) {
-    size_t begin = low < from ? from : cpu_min(low, to);
-    size_t end = high < begin ? begin : cpu_min(high, to);
-    if (begin > from) {
-        memset(out, 0, (begin - from) * sizeof *out);
-    }
-    copy(out + (begin - from), run + begin, end - begin);
-    if (end < to) {
-        memset(out + (end - from), 0, (to - end) * sizeof *out);
-    }
-}
-
-/* Floats from .. to-1 of the patch at a place. */
-static void lay_patch(const cpu_patches *p, const place *at, size_t from, size_t to, float *out) {
-    ptrdiff_t channels = p->image.channels;
-    ptrdiff_t run_floats = p->width * channels;
-    ptrdiff_t line_floats = p->image.width * channels;
-    ptrdiff_t left = (ptrdiff_t)(p->left + at->col * p->stride) * channels;
-    size_t low = left < 0 ? (size_t)-left : 0;
-    size_t high = left >= line_floats ? 0 : (size_t)(line_floats - left);
-    size_t run = (size_t)run_floats;
-    size_t line = from / run;
-    for (size_t k = line * run; k < to; k += run, line++) {
-        size_t begin = k < from ? from - k : 0;
-        size_t end = cpu_min(to - k, run);
-        int y = p->top + at->row * p->stride + (int)line;
-        bool inside = y >= 0 && y < p->image.height;
-        const float *pixels = at->picture + (inside ? y * line_floats : 0);
-        lay_run(pixels + (inside ? left : 0), inside ? low : run, inside ? high : run, begin, end,
-                out + (k + begin - from));
-    }
-}
-
-void stk_cpu_patches_lay_out(const cpu_patches *patches, size_t first, size_t count, size_t from,
-                             size_t to, float *out) {
-    place at = place_of(patches, first);
-    for (size_t i = 0; i < count; i++, out += CPU_GEMM_PITCH) {
-        lay_patch(patches, &at, from, to, out);
-        step_on(patches, &at);
-    }
-}
 
 size_t stk_cpu_product_blocks(size_t patches) {
     return cpu_tasks(patches, CPU_PRODUCT_ROWS);
@@ -126,7 +40,7 @@ typedef struct block {
 } block;
 
 static void find_rows(const cpu_patch_product *p, block *b) {
-    place at = place_of(&p->patches, b->first);
+    cpu_place at = cpu_place_of(&p->patches, b->first);
     size_t picture = b->first / ((size_t)p->patches.rows * (size_t)p->patches.cols);
     float *out = p->out + picture * stk_shape_count(p->out_shape);
     for (size_t i = 0; i < b->rows; i++) {
@@ -134,7 +48,7 @@ static void find_rows(const cpu_patch_product *p, block *b) {
         ptrdiff_t y = p->top + (ptrdiff_t)at.row * p->step;
         ptrdiff_t x = p->left + (ptrdiff_t)at.col * p->step;
         b->c[i] = out + (y * p->out_shape.width + x) * p->out_shape.channels;
-        step_on(&p->patches, &at);
+        cpu_place_next(&p->patches, &at);
         if (at.picture != before) {
             out += stk_shape_count(p->out_shape);
         }
@@ -198,7 +112,7 @@ void stk_cpu_product_task(const cpu_patch_product *p, size_t task, float *scratc
             size_t row = cpu_even(b.rows, groups, g);
             size_t next = cpu_even(b.rows, groups, g + 1);
             if (to > from) {
-                stk_cpu_patches_lay_out(&p->patches, b.first + row, next - row, from, to, scratch);
+                p->gemm->lay_out(&p->patches, b.first + row, next - row, from, to, scratch);
             }
             multiply_rows(p, &b, row, next, from, to, scratch, p->add || i > 0);
         }

@@ -25,12 +25,28 @@ static inline size_t cpu_patches_depth(const cpu_patches *p) {
     return (size_t)p->height * (size_t)p->width * (size_t)p->image.channels;
 }
 
-/*
- * Lays out floats from .. to-1 of `count` patches, `first` being counted over the whole batch, as
- * rows that lie CPU_GEMM_PITCH apart. to - from is at most CPU_GEMM_DEPTH.
- */
-void stk_cpu_patches_lay_out(const cpu_patches *patches, size_t first, size_t count, size_t from,
-                             size_t to, float *out);
+/* Where a patch lies; walks along the grid. */
+typedef struct cpu_place {
+    const float *picture;
+    int row, col;
+} cpu_place;
+
+static inline cpu_place cpu_place_of(const cpu_patches *p, size_t patch) {
+    size_t per_picture = (size_t)p->rows * (size_t)p->cols;
+    size_t inside = patch % per_picture;
+    return (cpu_place){p->pictures + patch / per_picture * stk_shape_count(p->image),
+                       (int)(inside / (size_t)p->cols), (int)(inside % (size_t)p->cols)};
+}
+
+static inline void cpu_place_next(const cpu_patches *p, cpu_place *at) {
+    if (++at->col == p->cols) {
+        at->col = 0;
+        if (++at->row == p->rows) {
+            at->row = 0;
+            at->picture += stk_shape_count(p->image);
+        }
+    }
+}
 
 /*
  * Patches times a matrix of panels: row i of the product belongs to patch i and is written to a
@@ -61,10 +77,5 @@ void stk_cpu_product_task(const cpu_patch_product *product, size_t task, float *
 /* Row blocks: how many, and where one begins. */
 size_t stk_cpu_product_blocks(size_t patches);
 size_t stk_cpu_product_block_start(size_t patches, size_t block);
-
-/* Item i of `count` begins here when they are dealt out evenly to `parts`. */
-static inline size_t cpu_even(size_t count, size_t parts, size_t i) {
-    return count / parts * i + cpu_min(i, count % parts);
-}
 
 #endif
