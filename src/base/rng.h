@@ -21,7 +21,8 @@ typedef enum stk_rng_stream {
     STK_RNG_TEST,        /* tests */
     STK_RNG_CLASS,       /* the order of the samples of one class */
     STK_RNG_PAUSE,       /* how long to wait before trying again */
-    STK_RNG_SUBSET       /* which classes and samples a subset has */
+    STK_RNG_SUBSET,      /* which classes and samples a subset has */
+    STK_RNG_DROP         /* what dropout and stochastic depth leave out */
 } stk_rng_stream;
 
 typedef struct stk_rng {

@@ -25,9 +25,31 @@ typedef struct stk_device_config {
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
 
+typedef enum stk_optimizer { STK_SGD, STK_ADAMW } stk_optimizer;
+
+/* What the state of a model holds beside its parameters. */
+typedef struct stk_state_config {
+    bool train;              /* gradients and the optimiser's memory; otherwise parameters only */
+    stk_optimizer optimizer; /* AdamW keeps one tensor more than SGD */
+    bool ema;                /* a moving average of the parameters */
+} stk_state_config;
+
+/* Which number format activations and products have; in the order of the option's choices. */
+typedef enum stk_precision {
+    STK_PRECISION_AUTO,
+    STK_PRECISION_FP16,
+    STK_PRECISION_BF16,
+    STK_PRECISION_FP32,
+    STK_PRECISION_FP32_STRICT
+} stk_precision;
+
 typedef struct stk_compile_config {
-    size_t batch; /* the most samples a call will have */
-    bool train;   /* with backward and optimiser; otherwise inference */
+    size_t batch;            /* the most samples a call will have */
+    stk_precision precision; /* a CPU computes in float32 whatever is asked for */
+    bool train;              /* with backward and optimiser; otherwise inference */
+    bool frozen; /* training: only the head learns, all before it behaves as in inference */
+    bool ema;    /* inference: with the averaged parameters; the state must have them */
+    bool plain;  /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
 
 typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mix_kind;
@@ -39,13 +61,25 @@ typedef struct stk_mix {
     int left, top, right, bottom; /* CutMix: the rectangle that comes from the other, px */
 } stk_mix;
 
-/* What the optimiser does with the gradients: SGD with momentum. */
+/*
+ * What the optimiser does with the gradients. SGD as in PyTorch: g = gradient + decay * w,
+ * v = momentum * v + g, w -= lr * (nesterov ? g + momentum * v : v). AdamW as in PyTorch: decay
+ * apart from the gradient, bias corrected by `step`.
+ */
 typedef struct stk_update {
-    float lr;
-    float momentum;
-    float weight_decay;
+    stk_optimizer kind; /* that of the state */
+    float lr;           /* of the backbone */
+    float head_lr;      /* of the classifier */
+    float momentum;     /* SGD; AdamW: the first moment's */
     bool nesterov;
+    float beta2;   /* AdamW */
+    float epsilon; /* AdamW */
+    int64_t step;  /* AdamW: updates so far, this one included; from 1 */
+    float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
+    float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */
+    float
+        ema_decay; /* average = decay * average + (1 - decay) * parameter; running statistics too */
 } stk_update;
 
 typedef struct stk_step_input {
@@ -54,20 +88,26 @@ typedef struct stk_step_input {
     size_t count;          /* 1 .. batch */
     stk_mix mix;
     float label_smoothing;
+    uint64_t seed;            /* what is dropped derives from seed and step: see stk_drop_factor */
+    uint64_t step;            /* steps of this training so far */
     bool keep_gradients;      /* add to the gradients that are there instead of starting anew */
     const stk_update *update; /* NULL: leave the parameters alone (accumulation) */
 } stk_step_input;
 
 typedef struct stk_step_output {
-    double loss_sum; /* over the samples; not finite when training has diverged */
-    size_t correct;  /* samples whose likeliest class is their label */
+    double loss_sum;  /* over the samples; not finite when training has diverged */
+    size_t correct;   /* samples whose likeliest class is their label */
+    double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
 } stk_step_output;
 
 /* Which of a parameter's tensors is read or written. */
 typedef enum stk_tensor_kind {
     STK_TENSOR_VALUE,
     STK_TENSOR_GRADIENT,
-    STK_TENSOR_MOMENTUM
+    STK_TENSOR_MOMENTUM, /* AdamW: the first moment */
+    STK_TENSOR_SECOND,   /* AdamW: the second moment */
+    STK_TENSOR_EMA,
+    STK_TENSOR_KINDS
 } stk_tensor_kind;
 
 typedef struct stk_backend {
@@ -76,12 +116,13 @@ typedef struct stk_backend {
     stk_status (*device_open)(stk_device **device, const stk_device_config *config, stk_error *err);
     void (*device_close)(stk_device *device);
 
-    /* Parameters start as zeros; the graph is kept and must outlive the state. */
+    /* Everything starts as zeros; the graph is kept and must outlive the state. */
     stk_status (*state_new)(stk_state **state, stk_device *device, const stk_graph *graph,
-                            stk_error *err);
+                            const stk_state_config *config, stk_error *err);
     void (*state_free)(stk_state *state);
-    uint64_t (*state_bytes)(const stk_state *state);
-    /* In the graph's memory order, stk_param.count numbers. */
+    uint64_t (*state_bytes)(const stk_graph *graph, const stk_state_config *config);
+    bool (*state_has)(const stk_state *state, stk_tensor_kind kind);
+    /* In the graph's memory order, stk_param.count numbers; of a kind that the state has. */
     stk_status (*state_read)(stk_state *state, stk_tensor_kind kind, int param, float *values,
                              stk_error *err);
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
@@ -99,7 +140,7 @@ typedef struct stk_backend {
      * halted leaves the parameters alone; gradients and running statistics are then of no use. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
-    /* logits is (count, classes). Batch norm uses the running statistics. */
+    /* logits is (count, classes). Batch norm uses the running statistics, nothing is dropped. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
                         size_t count, float *logits, stk_error *err);
 } stk_backend;

@@ -11,13 +11,21 @@
 
 const stk_op_trait stk_op_traits[STK_OP_COUNT] = {
     [STK_OP_INPUT] = {.name = "input"},
-    [STK_OP_CONV] = {.name = "conv", .backward_reads_input = true},
-    [STK_OP_BATCH_NORM] = {.name = "batch_norm", .backward_reads_input = true},
+    [STK_OP_CONV] = {.name = "conv", .backward_reads_input = {true}},
+    [STK_OP_DEPTHWISE] = {.name = "depthwise", .backward_reads_input = {true}},
+    [STK_OP_BATCH_NORM] = {.name = "batch_norm", .backward_reads_input = {true}},
     [STK_OP_RELU] = {.name = "relu", .backward_reads_output = true, .in_place = true},
+    [STK_OP_RELU6] = {.name = "relu6", .backward_reads_output = true, .in_place = true},
+    [STK_OP_SILU] = {.name = "silu", .backward_reads_input = {true}},
+    [STK_OP_SIGMOID] = {.name = "sigmoid", .backward_reads_output = true, .in_place = true},
     [STK_OP_ADD] = {.name = "add"},
+    [STK_OP_SCALE] = {.name = "scale", .backward_reads_input = {true, true}},
+    [STK_OP_SHORTCUT] = {.name = "shortcut"},
     [STK_OP_MAX_POOL] = {.name = "max_pool"},
     [STK_OP_AVG_POOL] = {.name = "avg_pool"},
-    [STK_OP_LINEAR] = {.name = "linear", .backward_reads_input = true},
+    [STK_OP_DROPOUT] = {.name = "dropout", .in_place = true},
+    [STK_OP_DROP_PATH] = {.name = "drop_path", .in_place = true},
+    [STK_OP_LINEAR] = {.name = "linear", .backward_reads_input = {true}},
     [STK_OP_LOSS] = {.name = "loss", .backward_reads_output = true},
 };
 
@@ -43,13 +51,11 @@ static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
     for (int i = 0; i < node.input_count; i++) {
         stk_value *input = &values[node.inputs[i]];
         input->uses++;
-        input->last_consumer = index;
         needs_grad = needs_grad || input->needs_grad;
     }
     node.output = output;
     nodes[index] = node;
-    values[output] = (stk_value){
-        .shape = shape, .producer = index, .last_consumer = -1, .needs_grad = needs_grad};
+    values[output] = (stk_value){.shape = shape, .producer = index, .needs_grad = needs_grad};
     return output;
 }
 
@@ -86,6 +92,7 @@ stk_status stk_graph_new(stk_graph **out, int img_size, int classes, stk_error *
     graph->img_size = img_size;
     graph->classes = classes;
     graph->logits = STK_NO_VALUE;
+    graph->norm_epsilon = 1e-5f;
     for (int c = 0; c < 3; c++) {
         graph->std[c] = 1;
     }
@@ -108,53 +115,96 @@ int stk_graph_input(stk_graph *graph) {
     return graph->input;
 }
 
-/* Output side of a window that moves over a padded side; 0 or less when it does not fit. */
-static int window_out(int side, int kernel, int stride, int pad) {
-    return side + 2 * pad < kernel ? 0 : (side + 2 * pad - kernel) / stride + 1;
+/*
+ * Output side of a window that moves over a padded side; 0 or less when it does not fit. *pad
+ * becomes what lies before the picture.
+ */
+static int window_out(int side, int kernel, int stride, int *pad) {
+    if (*pad != STK_PAD_SAME) {
+        return side + 2 * *pad < kernel ? 0 : (side + 2 * *pad - kernel) / stride + 1;
+    }
+    int out = (side + stride - 1) / stride;
+    int all = (out - 1) * stride + kernel - side;
+    *pad = all > 0 ? all / 2 : 0;
+    return out;
 }
 
 /* The shape behind a window operation; tells the mistake when nothing is left. */
-static stk_shape window_shape(stk_graph *graph, int x, const stk_node *node, int channels) {
-    stk_shape in = graph->values[x].shape;
-    stk_shape out = {window_out(in.height, node->kernel, node->stride, node->pad),
-                     window_out(in.width, node->kernel, node->stride, node->pad), channels};
-    if (out.height < 1 || out.width < 1) {
+static stk_shape window_shape(stk_graph *graph, int x, stk_node *node, int channels) {
+    stk_shape in = graph->values[x].shape; /* a square: both sides are padded alike */
+    int side = window_out(in.height, node->kernel, node->stride, &node->pad);
+    if (side < 1) {
         STK_FAIL(&graph->error, STK_ERR_USAGE,
                  "images of %d px are too small for this network: at one layer %d px are left for "
                  "a window of %d; use a larger --img-size",
                  graph->img_size, in.height, node->kernel);
     }
-    return out;
+    return (stk_shape){side, side, channels};
 }
 
-int stk_graph_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
-                   int pad) {
+/* Filters of `inputs` channels each, a number of them, with or without a bias. */
+static int add_filters(stk_graph *graph, stk_node node, const char *name, int channels, int inputs,
+                       bool bias) {
     if (failed(graph)) {
         return STK_NO_VALUE;
     }
+    stk_shape shape = window_shape(graph, node.inputs[0], &node, channels);
+    int taps = node.kernel * node.kernel;
+    stk_param weight = {.rank = 4,
+                        .shape = {channels, inputs, node.kernel, node.kernel},
+                        .trainable = true,
+                        .decay = true,
+                        .init = STK_INIT_HE,
+                        .fan = node.op == STK_OP_DEPTHWISE ? taps : channels * taps};
+    stk_param start = {
+        .rank = 1, .shape = {channels}, .trainable = true, .init = STK_INIT_ZERO, .fan = inputs};
+    add_param(graph, &node, name, "weight", weight);
+    if (bias) {
+        add_param(graph, &node, name, "bias", start);
+    }
+    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
+}
+
+static int add_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
+                    int pad, bool bias) {
     stk_node node = {.op = STK_OP_CONV,
                      .inputs = {x},
                      .input_count = 1,
                      .kernel = kernel,
                      .stride = stride,
                      .pad = pad};
-    stk_shape shape = window_shape(graph, x, &node, channels);
-    int inputs = graph->values[x].shape.channels;
-    stk_param weight = {.rank = 4,
-                        .shape = {channels, inputs, kernel, kernel},
-                        .trainable = true,
-                        .decay = true,
-                        .init = STK_INIT_HE,
-                        .fan = channels * kernel * kernel};
-    add_param(graph, &node, name, "weight", weight);
-    return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
+    int inputs = failed(graph) ? 0 : graph->values[x].shape.channels;
+    return add_filters(graph, node, name, channels, inputs, bias);
+}
+
+int stk_graph_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
+                   int pad) {
+    return add_conv(graph, x, name, channels, kernel, stride, pad, false);
+}
+
+int stk_graph_conv_bias(stk_graph *graph, int x, const char *name, int channels, int kernel,
+                        int stride, int pad) {
+    return add_conv(graph, x, name, channels, kernel, stride, pad, true);
+}
+
+int stk_graph_depthwise(stk_graph *graph, int x, const char *name, int kernel, int stride,
+                        int pad) {
+    stk_node node = {.op = STK_OP_DEPTHWISE,
+                     .inputs = {x},
+                     .input_count = 1,
+                     .kernel = kernel,
+                     .stride = stride,
+                     .pad = pad};
+    int channels = failed(graph) ? 0 : graph->values[x].shape.channels;
+    return add_filters(graph, node, name, channels, 1, false);
 }
 
 int stk_graph_batch_norm(stk_graph *graph, int x, const char *name, stk_init init) {
     if (failed(graph)) {
         return STK_NO_VALUE;
     }
-    stk_node node = {.op = STK_OP_BATCH_NORM, .inputs = {x}, .input_count = 1};
+    stk_node node = {
+        .op = STK_OP_BATCH_NORM, .inputs = {x}, .input_count = 1, .epsilon = graph->norm_epsilon};
     stk_shape shape = graph->values[x].shape;
     stk_param param = {.rank = 1, .shape = {shape.channels}, .trainable = true, .init = init};
     add_param(graph, &node, name, "weight", param);
@@ -167,12 +217,29 @@ int stk_graph_batch_norm(stk_graph *graph, int x, const char *name, stk_init ini
     return failed(graph) ? STK_NO_VALUE : add_node(graph, node, shape);
 }
 
-int stk_graph_relu(stk_graph *graph, int x) {
+/* A node whose output has the shape of its input. */
+static int add_pointwise(stk_graph *graph, stk_op op, int x, float rate) {
     if (failed(graph)) {
         return STK_NO_VALUE;
     }
-    stk_node node = {.op = STK_OP_RELU, .inputs = {x}, .input_count = 1};
+    stk_node node = {.op = op, .inputs = {x}, .input_count = 1, .rate = rate};
     return add_node(graph, node, graph->values[x].shape);
+}
+
+int stk_graph_relu(stk_graph *graph, int x) {
+    return add_pointwise(graph, STK_OP_RELU, x, 0);
+}
+
+int stk_graph_relu6(stk_graph *graph, int x) {
+    return add_pointwise(graph, STK_OP_RELU6, x, 0);
+}
+
+int stk_graph_silu(stk_graph *graph, int x) {
+    return add_pointwise(graph, STK_OP_SILU, x, 0);
+}
+
+int stk_graph_sigmoid(stk_graph *graph, int x) {
+    return add_pointwise(graph, STK_OP_SIGMOID, x, 0);
 }
 
 int stk_graph_add(stk_graph *graph, int a, int b) {
@@ -190,6 +257,38 @@ int stk_graph_add(stk_graph *graph, int a, int b) {
     }
     stk_node node = {.op = STK_OP_ADD, .inputs = {a, b}, .input_count = 2};
     return add_node(graph, node, shape);
+}
+
+int stk_graph_scale(stk_graph *graph, int x, int gate) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_shape shape = graph->values[x].shape;
+    stk_shape other = graph->values[gate].shape;
+    if (other.height != 1 || other.width != 1 || other.channels != shape.channels || x == gate) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "cannot scale (%d,%d,%d) by (%d,%d,%d) in a network", shape.height, shape.width,
+                 shape.channels, other.height, other.width, other.channels);
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_SCALE, .inputs = {x, gate}, .input_count = 2};
+    return add_node(graph, node, shape);
+}
+
+int stk_graph_shortcut(stk_graph *graph, int x, int channels, int stride) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    stk_shape in = graph->values[x].shape;
+    if (channels < in.channels || (channels - in.channels) % 2 != 0 || stride < 1) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL, "cannot pad %d channels to %d on both sides",
+                 in.channels, channels);
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_SHORTCUT, .inputs = {x}, .input_count = 1, .stride = stride};
+    return add_node(
+        graph, node,
+        (stk_shape){(in.height - 1) / stride + 1, (in.width - 1) / stride + 1, channels});
 }
 
 int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad) {
@@ -219,6 +318,14 @@ int stk_graph_avg_pool(stk_graph *graph, int x) {
     return add_node(graph, node, (stk_shape){1, 1, graph->values[x].shape.channels});
 }
 
+int stk_graph_dropout(stk_graph *graph, int x, double rate) {
+    return rate > 0 ? add_pointwise(graph, STK_OP_DROPOUT, x, (float)rate) : x;
+}
+
+int stk_graph_drop_path(stk_graph *graph, int x, double rate) {
+    return rate > 0 ? add_pointwise(graph, STK_OP_DROP_PATH, x, (float)rate) : x;
+}
+
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
     if (failed(graph)) {
         return STK_NO_VALUE;
@@ -238,11 +345,27 @@ int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels) {
     return failed(graph) ? STK_NO_VALUE : add_node(graph, node, (stk_shape){1, 1, channels});
 }
 
+void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan) {
+    if (failed(graph)) {
+        return;
+    }
+    const stk_node *node = &graph->nodes[graph->values[x].producer];
+    graph->params[node->params[0]].init = init;
+    graph->params[node->params[0]].fan = fan;
+    if (node->param_count > 1) {
+        graph->params[node->params[1]].init = STK_INIT_ZERO;
+    }
+}
+
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     if (!failed(graph)) {
         graph->logits = logits;
         if (stk_shape_count(graph->values[logits].shape) != (size_t)graph->classes) {
             STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
+        }
+        const stk_node *classifier = &graph->nodes[graph->values[logits].producer];
+        for (int i = 0; i < classifier->param_count; i++) {
+            graph->params[classifier->params[i]].head = true;
         }
         stk_node node = {.op = STK_OP_LOSS, .inputs = {logits}, .input_count = 1};
         add_node(graph, node, graph->values[logits].shape);

@@ -21,11 +21,19 @@
 typedef enum stk_op {
     STK_OP_INPUT,      /* uint8 pixels, normalised by mean and std */
     STK_OP_CONV,       /* 2-d convolution, square kernel, zero padding */
+    STK_OP_DEPTHWISE,  /* the same with one filter per channel */
     STK_OP_BATCH_NORM, /* per channel, over batch and pixels */
     STK_OP_RELU,
+    STK_OP_RELU6, /* min(max(x, 0), 6) */
+    STK_OP_SILU,  /* x times its sigmoid */
+    STK_OP_SIGMOID,
     STK_OP_ADD,
+    STK_OP_SCALE,    /* every pixel of the first input times the second, (1, 1, C) */
+    STK_OP_SHORTCUT, /* every stride-th pixel, zeros as further channels on both sides */
     STK_OP_MAX_POOL,
-    STK_OP_AVG_POOL, /* over all pixels */
+    STK_OP_AVG_POOL,  /* over all pixels */
+    STK_OP_DROPOUT,   /* numbers become zero at random, the others larger; training only */
+    STK_OP_DROP_PATH, /* the same for whole samples: stochastic depth */
     STK_OP_LINEAR,
     STK_OP_LOSS, /* softmax cross-entropy against soft targets; its output are probabilities */
     STK_OP_COUNT
@@ -34,7 +42,7 @@ typedef enum stk_op {
 /* What the engine may do with an operation; see stk_op_traits. */
 typedef struct stk_op_trait {
     const char *name;
-    bool backward_reads_input;
+    bool backward_reads_input[2];
     bool backward_reads_output;
     bool in_place; /* output may lie on the input, and the input's gradient on the output's */
 } stk_op_trait;
@@ -54,17 +62,23 @@ static inline size_t stk_shape_count(stk_shape shape) {
 
 typedef struct stk_value {
     stk_shape shape;
-    int producer;      /* node */
-    int uses;          /* nodes that read it */
-    int last_consumer; /* the highest of them: the first to write its gradient; -1: none */
-    bool needs_grad;   /* a trainable parameter lies before it */
+    int producer;    /* node */
+    int uses;        /* nodes that read it */
+    bool needs_grad; /* a trainable parameter lies before it */
 } stk_value;
 
-typedef enum stk_init { STK_INIT_HE, STK_INIT_LINEAR, STK_INIT_ZERO, STK_INIT_ONE } stk_init;
+/* How a parameter starts; `fan` below is the number that the spread derives from. */
+typedef enum stk_init {
+    STK_INIT_HE,     /* normal, deviation sqrt(2 / fan) */
+    STK_INIT_LINEAR, /* uniform within 1 / sqrt(fan) */
+    STK_INIT_ZERO,
+    STK_INIT_ONE
+} stk_init;
 
 /*
  * A tensor that belongs to the model. `shape` is what timm and PyTorch have: (O, I, kh, kw) for a
- * convolution, (O, I) for a linear layer. In memory a convolution's weights lie as (O, kh, kw, I).
+ * convolution, (C, 1, kh, kw) for a depthwise one, (O, I) for a linear layer. In memory a
+ * convolution's weights lie as (O, kh, kw, I).
  */
 typedef struct stk_param {
     char name[96]; /* "layer1.0.conv1.weight" */
@@ -74,8 +88,9 @@ typedef struct stk_param {
     size_t offset;  /* elements before it, in the order of the graph */
     bool trainable; /* running statistics are not */
     bool decay;     /* weight decay applies: weights, not norms and biases */
+    bool head;      /* of the classifier, the layer that makes the logits; all others: backbone */
     stk_init init;
-    int fan; /* what the first weights are scaled by: outputs for HE, inputs for LINEAR */
+    int fan; /* outputs times taps for a convolution, inputs for a linear layer */
 } stk_param;
 
 typedef struct stk_node {
@@ -83,11 +98,15 @@ typedef struct stk_node {
     int inputs[2];
     int input_count;
     int output;
-    int params[4]; /* conv: weight. linear: weight, bias. norm: weight, bias, mean, var */
+    /* conv, depthwise: weight and perhaps bias. linear: weight, bias. norm: weight, bias, running
+     * mean, running variance */
+    int params[4];
     int param_count;
-    int kernel; /* conv, max pool */
-    int stride;
-    int pad;
+    int kernel;    /* conv, depthwise, max pool */
+    int stride;    /* of these, and of a shortcut */
+    int pad;       /* above and left; how much is below and right follows from the output's shape */
+    float epsilon; /* norm: added to the variance */
+    float rate;    /* dropout, drop path: the share that becomes zero, below 1 */
 } stk_node;
 
 typedef struct stk_graph {
@@ -104,6 +123,7 @@ typedef struct stk_graph {
     int img_size;
     float mean[3]; /* of pixel values 0 to 1 */
     float std[3];
+    float norm_epsilon; /* of the norms that are added from now on; 1e-5 unless a model sets it */
     size_t node_capacity;
     size_t value_capacity;
     size_t param_capacity;
@@ -116,15 +136,34 @@ void stk_graph_free(stk_graph *graph);
 /* The value of the pictures, to start from. */
 int stk_graph_input(stk_graph *graph);
 
+/* Pads so that the output has ceil(side / stride) pixels, the odd one below and right: TensorFlow's
+ * way. Otherwise `pad` zeros go to every side. */
+#define STK_PAD_SAME (-1)
+
 /* `name` is the module's name in timm: its parameters are name.weight and so on. */
 int stk_graph_conv(stk_graph *graph, int x, const char *name, int channels, int kernel, int stride,
                    int pad);
+int stk_graph_conv_bias(stk_graph *graph, int x, const char *name, int channels, int kernel,
+                        int stride, int pad);
+int stk_graph_depthwise(stk_graph *graph, int x, const char *name, int kernel, int stride, int pad);
 int stk_graph_batch_norm(stk_graph *graph, int x, const char *name, stk_init init);
 int stk_graph_relu(stk_graph *graph, int x);
+int stk_graph_relu6(stk_graph *graph, int x);
+int stk_graph_silu(stk_graph *graph, int x);
+int stk_graph_sigmoid(stk_graph *graph, int x);
 int stk_graph_add(stk_graph *graph, int a, int b);
+int stk_graph_scale(stk_graph *graph, int x, int gate);
+/* The paper's option A: half of the new channels lie before the old ones, half behind. */
+int stk_graph_shortcut(stk_graph *graph, int x, int channels, int stride);
 int stk_graph_max_pool(stk_graph *graph, int x, int kernel, int stride, int pad);
 int stk_graph_avg_pool(stk_graph *graph, int x);
+/* A rate of 0 adds nothing and returns x. */
+int stk_graph_dropout(stk_graph *graph, int x, double rate);
+int stk_graph_drop_path(stk_graph *graph, int x, double rate);
 int stk_graph_linear(stk_graph *graph, int x, const char *name, int channels);
+
+/* Other first weights for the layer that made x; its bias, if it has one, starts at zero. */
+void stk_graph_start_as(stk_graph *graph, int x, stk_init init, int fan);
 
 /* Declares the logits, adds the loss, and tells the first mistake if there was one. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);

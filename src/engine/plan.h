@@ -8,35 +8,33 @@
 #ifndef STK_ENGINE_PLAN_H
 #define STK_ENGINE_PLAN_H
 
-#include "engine/graph.h"
+#include "engine/pieces.h"
 
 #define STK_PLAN_ALIGN 64 /* bytes; every offset is a multiple */
 
-/* What one node needs beyond its values; the backend fills it in. */
-typedef struct stk_node_needs {
+/* What one piece needs beyond its values; the backend fills it in. */
+typedef struct stk_piece_needs {
     size_t saved_bytes;     /* from its forward to its backward */
     size_t workspace_bytes; /* during its forward and during its backward */
-} stk_node_needs;
+} stk_piece_needs;
 
-typedef stk_node_needs stk_plan_needs(void *context, const stk_graph *graph, int node, size_t batch,
-                                      bool train);
+typedef stk_piece_needs stk_plan_needs(void *context, const stk_pieces *pieces, int piece,
+                                       size_t batch);
 
 typedef struct stk_plan {
     size_t batch;
-    bool train;
     size_t *values;   /* offset of each value's activation; SIZE_MAX: it has none */
     size_t *grads;    /* offset of each value's gradient; SIZE_MAX: none */
-    size_t *saved;    /* offset of each node's saved memory; SIZE_MAX: none */
-    size_t workspace; /* offset of the one workspace that all nodes share */
+    size_t *saved;    /* offset of each piece's saved memory; SIZE_MAX: none */
+    size_t workspace; /* offset of the one workspace that all pieces share */
     size_t workspace_bytes;
     size_t arena_bytes; /* all of it */
-    bool *aliased;      /* per value: lies on its producer's input (in place) */
+    int *alias;         /* per value: the value whose memory it lies on; its own number: none */
 } stk_plan;
 
-/* Inference (train false) has no gradients and no loss. */
-STK_CHECKED stk_status stk_plan_make(stk_plan *plan, const stk_graph *graph, size_t batch,
-                                     bool train, stk_plan_needs *needs, void *context,
-                                     stk_error *err);
+/* Inference has no gradients and no loss. The pieces are not kept. */
+STK_CHECKED stk_status stk_plan_make(stk_plan *plan, const stk_pieces *pieces, size_t batch,
+                                     stk_plan_needs *needs, void *context, stk_error *err);
 void stk_plan_free(stk_plan *plan);
 
 #endif

@@ -6,19 +6,13 @@
 
 #include <stoker/job.h>
 
+#include "engine/backend.h"
 #include "options/options.h"
 
-typedef enum stk_precision {
-    STK_PRECISION_AUTO,
-    STK_PRECISION_FP16,
-    STK_PRECISION_BF16,
-    STK_PRECISION_FP32,
-    STK_PRECISION_FP32_STRICT
-} stk_precision;
-
 typedef struct stk_job_options {
-    const char *model; /* NULL: auto */
-    int64_t img_size;  /* STK_AUTO_INT */
+    const char *model;      /* NULL: auto */
+    const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
+    int64_t img_size;       /* STK_AUTO_INT */
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */

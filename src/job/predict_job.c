@@ -188,18 +188,20 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
     const stk_model *model = NULL;
     stk_graph *graph = NULL;
     stk_state *state = NULL;
+    stk_model_config config = {.img_size = info->img_size, .classes = info->class_count};
+    stk_state_config weights = {.train = false};
     bool done; /* only a request to stop ends it early, and run_job looks for that */
     double *probs = stk_mem_new(job->ballot.rows, job->ballot.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ballot.rows, sizeof *have);
     stk_status status = probs != NULL && have != NULL ? stk_model_find(info->model, &model, err)
                                                       : STK_FAIL_MEMORY(err, "predictions");
     if (status == STK_OK) {
-        status = stk_model_build(model, info->img_size, info->class_count, &graph, err);
+        status = stk_model_build(model, &config, &graph, err);
     }
     if (status == STK_OK) {
         memcpy(graph->mean, info->mean, sizeof graph->mean);
         memcpy(graph->std, info->std, sizeof graph->std);
-        status = job->backend->state_new(&state, job->device, graph, err);
+        status = job->backend->state_new(&state, job->device, graph, &weights, err);
     }
     if (status == STK_OK) {
         status = stk_checkpoint_load(path, job->backend, state, graph, err);

@@ -13,6 +13,7 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
+#include "weights/pretrained.h"
 
 /* What is said before the run's first line is kept until that was told. */
 typedef struct early_words {
@@ -96,13 +97,17 @@ static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
         .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
-    stk_status status = stk_model_build(job->choice.model, job->choice.img_size,
-                                        job->dataset->class_count, &job->graph, err);
+    stk_model_config network = {.img_size = job->choice.img_size,
+                                .classes = job->dataset->class_count,
+                                .dropout = STK_MODEL_OWN_RATE,
+                                .drop_path = STK_MODEL_OWN_RATE};
+    stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
+    job->state_config = (stk_state_config){.train = true, .optimizer = STK_SGD};
     if (status == STK_OK) {
         status = backend->device_open(&job->device, &config, err);
     }
     if (status == STK_OK) {
-        status = backend->state_new(&job->state, job->device, job->graph, err);
+        status = backend->state_new(&job->state, job->device, job->graph, &job->state_config, err);
     }
     return status;
 }
@@ -118,7 +123,7 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = backend->plan_bytes(job->device, job->graph, &infer, &arenas[1], err);
     }
-    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->state) +
+    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->graph, &job->state_config) +
                      (uint64_t)job->choice.loader.slots * job->choice.loader.slot_bytes;
     if (status == STK_OK && bytes > memory / 10 * 9) {
         char need[32];
@@ -130,6 +135,69 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
                           stk_format_bytes(need, sizeof need, bytes),
                           stk_format_bytes(have, sizeof have, memory));
     }
+    return status;
+}
+
+/* What is not as the file has it. */
+static void tell_pretrained(const stk_job *job, const stk_pretrained_report *report,
+                            const stk_events *events) {
+    char what[96];
+    char why[160];
+    if (report->head_anew) {
+        snprintf(what, sizeof what, "head for %d classes starts anew", job->dataset->class_count);
+        snprintf(why, sizeof why, "the file has %llu", (unsigned long long)report->file_classes);
+        stk_events_decision(events, what, report->file_classes > 0 ? why : "the file has none");
+    }
+    if (report->converted > 0) {
+        snprintf(what, sizeof what, "%d tensors converted to fp32", report->converted);
+        snprintf(why, sizeof why, "the file has %s", report->type);
+        stk_events_decision(events, what, why);
+    }
+    if (report->prefix[0] != '\0') {
+        snprintf(what, sizeof what, "\"%s\" taken off the tensors' names", report->prefix);
+        stk_events_decision(events, what, "without it they are the model's");
+    }
+    if (report->checkpoint_of[0] != '\0') {
+        stk_events_warning(events, "the weights fit but are a checkpoint of %s, not of %s",
+                           report->checkpoint_of, job->choice.model->name);
+    }
+}
+
+/* The weights to start from, which must be there and fit before anything is written. */
+static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_error *err) {
+    const char *model = job->choice.model->name;
+    const char *own = job->job_options->model != NULL ? job->job_options->model : model;
+    const char *wanted = stk_pretrained_wanted(job->job_options->pretrained, own);
+    if (wanted == NULL) {
+        return STK_OK;
+    }
+    stk_pretrained_place place;
+    stk_pretrained_report report;
+    stk_status status = stk_pretrained_find(wanted, &place, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = stk_pretrained_check(place.path, model, job->graph, &report, err);
+    if (status == STK_OK) {
+        /* A path that works from any folder; the hub's links are kept, their targets say nothing.
+         */
+        char *absolute = place.path[0] != '/' ? realpath(place.path, NULL) : NULL;
+        status = stk_options_resolve(job->options, "pretrained",
+                                     absolute != NULL ? absolute : place.path, place.why, err);
+        free(absolute);
+    }
+    char *what = stk_str_format("weights from %s", place.path);
+    if (status == STK_OK && what == NULL) {
+        status = STK_FAIL_MEMORY(err, place.path);
+    }
+    if (status == STK_OK) {
+        stk_events_decision(events, what, place.why);
+        tell_pretrained(job, &report, events);
+        job->pretrained = place.path;
+        place.path = NULL;
+    }
+    stk_mem_free(what);
+    stk_pretrained_place_free(&place);
     return status;
 }
 
@@ -190,6 +258,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     }
     if (status == STK_OK) {
         status = check_memory(job, err);
+    }
+    if (status == STK_OK) {
+        status = find_pretrained(job, &early, err);
     }
     if (status == STK_OK) {
         status =
@@ -361,6 +432,7 @@ static void free_job(stk_job *job) {
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
     stk_mem_free(job->submission);
+    stk_mem_free(job->pretrained);
 }
 
 static void open_job(stk_job *job, stk_options *options, const stk_run *run) {

@@ -13,7 +13,8 @@ typedef struct layer {
 
 static const layer layers[] = {{32, 2}, {64, 2}, {64, 1}, {128, 2}, {128, 1}, {256, 2}};
 
-static int build(const stk_model *model, stk_graph *graph) {
+static int build(const stk_model *model, const stk_model_config *config, stk_graph *graph) {
+    (void)config;
     (void)model;
     int x = stk_graph_input(graph);
     for (int i = 0; i < (int)(sizeof layers / sizeof *layers); i++) {

@@ -40,16 +40,19 @@ stk_status stk_model_find(const char *name, const stk_model **model, stk_error *
     return status;
 }
 
-stk_status stk_model_build(const stk_model *model, int img_size, int classes, stk_graph **out,
+stk_status stk_model_build(const stk_model *model, const stk_model_config *config, stk_graph **out,
                            stk_error *err) {
     stk_graph *graph = NULL;
-    stk_status status = stk_graph_new(&graph, img_size, classes, err);
+    stk_model_config own = *config;
+    own.dropout = config->dropout < 0 ? model->dropout : config->dropout;
+    own.drop_path = config->drop_path < 0 ? model->drop_path : config->drop_path;
+    stk_status status = stk_graph_new(&graph, config->img_size, config->classes, err);
     if (status != STK_OK) {
         return status;
     }
     memcpy(graph->mean, model->mean, sizeof graph->mean);
     memcpy(graph->std, model->std, sizeof graph->std);
-    status = stk_graph_finish(graph, model->build(model, graph), err);
+    status = stk_graph_finish(graph, model->build(model, &own, graph), err);
     if (status != STK_OK) {
         stk_graph_free(graph);
         return status;

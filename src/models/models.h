@@ -9,16 +9,32 @@
 
 #include "engine/graph.h"
 
+/* How timm scales pictures for a model, in evaluation. */
+typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
+
+/* What a graph is built for. */
+typedef struct stk_model_config {
+    int img_size; /* px */
+    int classes;
+    double dropout;   /* STK_MODEL_OWN_RATE: the model's */
+    double drop_path; /* the same */
+} stk_model_config;
+
+#define STK_MODEL_OWN_RATE (-1.0)
+
 typedef struct stk_model {
     const char *name;
     const char *about;    /* a few words */
     int img_size;         /* px, what it is usually trained at */
     double crop_fraction; /* of the short side, in evaluation */
+    stk_interpolation interpolation;
     float mean[3];
     float std[3];
-    int variant; /* what the family's builder makes of it */
+    double dropout;   /* before the classifier, as the original was trained */
+    double drop_path; /* stochastic depth of the last block */
+    int variant;      /* what the family's builder makes of it */
     /* Adds the layers and returns the logits' value. */
-    int (*build)(const struct stk_model *model, stk_graph *graph);
+    int (*build)(const struct stk_model *model, const stk_model_config *config, stk_graph *graph);
 } stk_model;
 
 typedef struct stk_model_family {
@@ -38,8 +54,7 @@ extern const stk_model_family stk_convnet_family;
  * nearest models. */
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
 
-/* A model's graph for pictures of img_size px and that many classes. */
-STK_CHECKED stk_status stk_model_build(const stk_model *model, int img_size, int classes,
+STK_CHECKED stk_status stk_model_build(const stk_model *model, const stk_model_config *config,
                                        stk_graph **graph, stk_error *err);
 
 #endif

@@ -34,7 +34,8 @@ static int basic_block(stk_graph *graph, int x, const char *name, int channels, 
     return stk_graph_relu(graph, stk_graph_add(graph, y, shortcut));
 }
 
-static int build(const stk_model *model, stk_graph *graph) {
+static int build(const stk_model *model, const stk_model_config *config, stk_graph *graph) {
+    (void)config;
     const resnet_shape *shape = &shapes[model->variant];
     int x = stk_graph_conv(graph, stk_graph_input(graph), "conv1", 64, 7, 2, 3);
     x = stk_graph_relu(graph, stk_graph_batch_norm(graph, x, "bn1", STK_INIT_ONE));

@@ -165,7 +165,9 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     }
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
-    stk_update sgd = {.lr = (float)t->lr,
+    stk_update sgd = {.kind = STK_SGD,
+                      .lr = (float)t->lr,
+                      .head_lr = (float)t->lr,
                       .momentum = (float)o->momentum,
                       .weight_decay = (float)o->weight_decay,
                       .nesterov = true,
@@ -177,6 +179,8 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
                                 stk_mix_draw(o->mixup, o->cutmix, t->config->seed,
                                              (uint64_t)p->steps_done, t->config->graph->img_size),
                             .label_smoothing = (float)o->label_smoothing,
+                            .seed = t->config->seed,
+                            .step = (uint64_t)p->steps_done,
                             .keep_gradients = keep,
                             .update = update ? &sgd : NULL};
     stk_step_output output = {0};

@@ -285,7 +285,8 @@ static bool bench_open(bench *b, builder *build, int img_size, size_t batch, int
     stk_compile_config train = {.batch = batch, .train = true};
     stk_compile_config infer = {.batch = batch, .train = false};
     good = good && cpu->device_open(&b->device, &device, &b->err) == STK_OK &&
-           cpu->state_new(&b->state, b->device, b->graph, &b->err) == STK_OK &&
+           cpu->state_new(&b->state, b->device, b->graph, &(stk_state_config){.train = true},
+                          &b->err) == STK_OK &&
            cpu->compile(&b->train, b->state, &train, &b->err) == STK_OK &&
            cpu->compile(&b->infer, b->state, &infer, &b->err) == STK_OK;
     if (!good) {
@@ -511,7 +512,8 @@ static void running_statistics_follow_the_batch(void) {
 static void step_twice(bench *b, float *values) {
     stk_step_input in = input_of(b);
     stk_step_output out;
-    stk_update update = {.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 1};
+    stk_update update = {
+        .lr = 0.1f, .head_lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .grad_scale = 1};
     in.update = &update;
     CHECK(cpu->step(b->train, &in, &out, &b->err) == STK_OK);
     CHECK(cpu->step(b->train, &in, &out, &b->err) == STK_OK);
@@ -546,6 +548,7 @@ static void sgd_follows_its_formula(void) {
         stk_step_input in = input_of(&b);
         stk_step_output out;
         stk_update update = {.lr = 0.05f,
+                             .head_lr = 0.05f,
                              .momentum = 0.8f,
                              .weight_decay = 0.1f,
                              .nesterov = nesterov == 1,
@@ -631,7 +634,9 @@ static void memory_failures_leak_nothing(void) {
         stk_compile_config config = {.batch = 2, .train = true};
         stk_mem_fail_after(n);
         stk_status status = cpu->device_open(&b.device, &device, &err);
-        status = status == STK_OK ? cpu->state_new(&b.state, b.device, graph, &err) : status;
+        status = status == STK_OK ? cpu->state_new(&b.state, b.device, graph,
+                                                   &(stk_state_config){.train = true}, &err)
+                                  : status;
         status = status == STK_OK ? cpu->compile(&b.train, b.state, &config, &err) : status;
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);

@@ -49,9 +49,11 @@ static bool set_up(fixture *f) {
     }
     bool good = stk_backend_find("cpu", &f->backend, &why, &err) == STK_OK &&
                 stk_model_find("convnet_s", &model, &err) == STK_OK &&
-                stk_model_build(model, SIZE_PX, CLASSES, &f->graph, &err) == STK_OK &&
+                stk_model_build(model, &(stk_model_config){SIZE_PX, CLASSES, 0, 0}, &f->graph,
+                                &err) == STK_OK &&
                 f->backend->device_open(&f->device, &device, &err) == STK_OK &&
-                f->backend->state_new(&f->state, f->device, f->graph, &err) == STK_OK &&
+                f->backend->state_new(&f->state, f->device, f->graph,
+                                      &(stk_state_config){.train = true}, &err) == STK_OK &&
                 f->backend->compile(&f->train, f->state, &train, &err) == STK_OK &&
                 f->backend->compile(&f->infer, f->state, &infer, &err) == STK_OK;
     for (int p = 0; good && p < f->graph->param_count; p++) {
@@ -78,7 +80,7 @@ static void tear_down(fixture *f) {
 }
 
 static stk_status step(fixture *f, int calls, stk_error *err) {
-    stk_update sgd = {.lr = 0.1f, .momentum = 0.9f, .grad_scale = 1};
+    stk_update sgd = {.lr = 0.1f, .head_lr = 0.1f, .momentum = 0.9f, .grad_scale = 1};
     stk_step_input input = {.images = f->images,
                             .labels = f->labels,
                             .count = BATCH,

@@ -80,8 +80,12 @@ static void open_fixture(fixture *f, const geometry *g, const cpu_gemm *gemm, st
     f->graph = (stk_graph){.nodes = &f->node, .values = f->values, .value_count = 2};
     size_t pixels = g->batch * (size_t)out.height * (size_t)out.width;
     size_t weights = (size_t)(g->kernel * g->kernel * g->in * g->out);
-    stk_node_needs needs =
-        stk_cpu_conv_needs(gemm, &f->graph, &f->node, g->batch, true, stk_pool_threads(pool));
+    stk_piece piece = {.live = true, .training = true};
+    stk_piece_needs needs = stk_cpu_conv_needs(gemm, &(cpu_ask){.graph = &f->graph,
+                                                                .piece = &piece,
+                                                                .node = &f->node,
+                                                                .batch = g->batch,
+                                                                .threads = stk_pool_threads(pool)});
     f->x = new_random(g->batch * stk_shape_count(in), 1);
     f->y = new_tensor(pixels * (size_t)g->out, NAN);
     f->dy = new_random(pixels * (size_t)g->out, 2);

@@ -26,7 +26,8 @@ static stk_graph *model_graph(const char *name, int img_size, int classes) {
     stk_graph *graph = NULL;
     stk_error err = {0};
     if (stk_model_find(name, &model, &err) != STK_OK ||
-        stk_model_build(model, img_size, classes, &graph, &err) != STK_OK) {
+        stk_model_build(model, &(stk_model_config){img_size, classes, 0, 0}, &graph, &err) !=
+            STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
@@ -70,7 +71,6 @@ static void shapes_are_derived(void) {
     CHECK_INT(g->logits, logits);
     CHECK_INT(g->nodes[g->node_count - 1].op, STK_OP_LOSS);
     CHECK_INT(g->values[c].uses, 2);
-    CHECK_INT(g->values[c].last_consumer, g->values[e].producer);
     CHECK(!g->values[x].needs_grad && g->values[a].needs_grad && g->values[logits].needs_grad);
     stk_graph_free(g);
     stk_graph_free(NULL);
@@ -245,19 +245,42 @@ static void first_weights_depend_on_seed_and_place_only(void) {
 
 /* ---- the plan ---- */
 
-/* Needs that no real backend has: some nodes with, some without, none a multiple of 64. */
-static stk_node_needs odd_needs(void *context, const stk_graph *graph, int node, size_t batch,
-                                bool train) {
+/* Needs that no real backend has: some pieces with, some without, none a multiple of 64. */
+static stk_piece_needs odd_needs(void *context, const stk_pieces *pieces, int piece, size_t batch) {
     int *calls = context;
     (*calls)++;
-    (void)graph;
-    return (stk_node_needs){.saved_bytes = train && node % 3 == 0 ? 100 + batch * 37 : 0,
-                            .workspace_bytes = node % 4 == 1 ? 1000 + (size_t)node * batch : 0};
+    bool live = pieces->items[piece].live;
+    return (stk_piece_needs){.saved_bytes = live && piece % 3 == 0 ? 100 + batch * 37 : 0,
+                             .workspace_bytes = piece % 4 == 1 ? 1000 + (size_t)piece * batch : 0};
+}
+
+static const stk_pieces_config training = {.train = true};
+static const stk_pieces_config fused = {.train = true, .fuse = true};
+static const stk_pieces_config frozen = {.train = true, .fuse = true, .frozen = true};
+static const stk_pieces_config inference = {.fuse = true};
+
+static size_t arena_of(const stk_graph *graph, const stk_pieces_config *config, size_t batch,
+                       stk_pieces *pieces, stk_plan *plan) {
+    stk_error err = {0};
+    int calls = 0;
+    if (stk_pieces_make(pieces, graph, config, &err) != STK_OK ||
+        stk_plan_make(plan, pieces, batch, odd_needs, &calls, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        exit(1);
+    }
+    CHECK_INT(calls, config->train ? pieces->count : pieces->count - 1);
+    return plan->arena_bytes;
+}
+
+static void free_plan(stk_pieces *pieces, stk_plan *plan) {
+    stk_plan_free(plan);
+    stk_pieces_free(pieces);
 }
 
 /* The arena in blocks of STK_PLAN_ALIGN bytes, each with the mark of what was written last. */
 typedef struct arena {
     const stk_graph *graph;
+    const stk_pieces *pieces;
     const stk_plan *plan;
     int *marks;
     size_t blocks;
@@ -295,113 +318,193 @@ static void touch_grad(arena *a, int value, bool write) {
     touch(a, a->plan->grads[value], value_bytes(a, value), MARK_GRAD + value, write);
 }
 
-static void touch_own(arena *a, int node, bool forward) {
+static void touch_own(arena *a, int piece, bool forward) {
     int calls = 0;
-    stk_node_needs need = odd_needs(&calls, a->graph, node, a->plan->batch, a->plan->train);
+    stk_piece_needs need = odd_needs(&calls, a->pieces, piece, a->plan->batch);
     if (need.saved_bytes > 0) {
-        touch(a, a->plan->saved[node], need.saved_bytes, MARK_SAVED + node, forward);
+        touch(a, a->plan->saved[piece], need.saved_bytes, MARK_SAVED + piece, forward);
     } else {
-        a->faults += a->plan->saved[node] != SIZE_MAX;
+        a->faults += a->plan->saved[piece] != SIZE_MAX;
     }
     if (need.workspace_bytes > 0) {
         a->faults += need.workspace_bytes > a->plan->workspace_bytes;
-        touch(a, a->plan->workspace, need.workspace_bytes, MARK_WORKSPACE + node, true);
+        touch(a, a->plan->workspace, need.workspace_bytes, MARK_WORKSPACE + piece, true);
     }
 }
 
-/* Everything a node reads is there when it has written: only one in place may write over it. */
+static bool is_loss(const arena *a, int index) {
+    int node = a->pieces->items[index].node;
+    return node != STK_NO_NODE && a->graph->nodes[node].op == STK_OP_LOSS;
+}
+
+/* The output lies on the first input. */
+static bool in_place(const arena *a, const stk_piece *piece) {
+    return piece->input_count > 0 &&
+           a->plan->values[piece->output] == a->plan->values[piece->inputs[0]];
+}
+
+/* Everything a piece reads is there when it has written: only one in place may write over it. */
 static void play_forward(arena *a, int index) {
-    const stk_node *node = &a->graph->nodes[index];
-    for (int i = 0; i < node->input_count; i++) {
-        touch_value(a, node->inputs[i], false);
+    const stk_piece *piece = &a->pieces->items[index];
+    bool stored = piece->inner != STK_NO_VALUE;
+    for (int i = 0; i < piece->input_count; i++) {
+        touch_value(a, piece->inputs[i], false);
     }
     touch_own(a, index, true);
-    touch_value(a, node->output, true);
-    for (int i = 0; i < node->input_count && !a->plan->aliased[node->output]; i++) {
-        touch_value(a, node->inputs[i], false);
+    if (stored) {
+        touch_value(a, piece->inner, true);
     }
-    if (a->plan->train) {
+    for (int i = 0; i < piece->input_count && stored; i++) {
+        touch_value(a, piece->inputs[i], false); /* the addition comes behind the convolution */
+    }
+    touch_value(a, piece->output, true);
+    for (int i = 0; i < piece->input_count && !in_place(a, piece); i++) {
+        touch_value(a, piece->inputs[i], false);
+    }
+    if (piece->live) {
         touch_own(a, index, false);
+        if (stored) {
+            touch_value(a, piece->inner, false);
+        }
     }
 }
 
 /* What each operation's backward reads is written out here, so that the traits are checked too. */
+static bool reads_input(const arena *a, const stk_piece *piece, int which) {
+    if (piece->node == STK_NO_NODE) {
+        return which == 0;
+    }
+    switch (a->graph->nodes[piece->node].op) {
+    case STK_OP_CONV:
+    case STK_OP_DEPTHWISE:
+    case STK_OP_BATCH_NORM:
+    case STK_OP_LINEAR:
+    case STK_OP_SILU:
+    case STK_OP_SCALE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool reads_output(const arena *a, const stk_piece *piece) {
+    if (piece->node == STK_NO_NODE) {
+        return piece->add != STK_NO_NODE && piece->act != STK_NO_NODE;
+    }
+    stk_op op = a->graph->nodes[piece->node].op;
+    return op == STK_OP_RELU || op == STK_OP_RELU6 || op == STK_OP_SIGMOID || op == STK_OP_LOSS;
+}
+
 static void play_backward(arena *a, int index) {
-    const stk_graph *g = a->graph;
-    const stk_node *node = &g->nodes[index];
-    bool reads_x =
-        node->op == STK_OP_CONV || node->op == STK_OP_BATCH_NORM || node->op == STK_OP_LINEAR;
-    bool reads_y = node->op == STK_OP_RELU || node->op == STK_OP_LOSS;
-    bool has_dy = node->op != STK_OP_LOSS;
-    if (node->op == STK_OP_INPUT || !g->values[node->output].needs_grad) {
+    const stk_piece *piece = &a->pieces->items[index];
+    if (!piece->live) {
         return;
     }
     for (int pass = 0; pass < 2; pass++) {
-        bool in_place = a->plan->aliased[node->output];
-        if (has_dy && !(pass == 1 && in_place)) {
-            touch_grad(a, node->output, false);
+        if (!is_loss(a, index) && !(pass == 1 && in_place(a, piece))) {
+            touch_grad(a, piece->output, false);
         }
-        for (int i = 0; i < node->input_count && reads_x; i++) {
-            touch_value(a, node->inputs[i], false);
+        for (int i = 0; i < piece->input_count; i++) {
+            if (reads_input(a, piece, i)) {
+                touch_value(a, piece->inputs[i], false);
+            }
         }
-        if (reads_y) {
-            touch_value(a, node->output, false);
+        if (piece->inner != STK_NO_VALUE) {
+            touch_value(a, piece->inner, false);
+            a->faults += a->plan->grads[piece->inner] != a->plan->grads[piece->output];
+        }
+        if (reads_output(a, piece)) {
+            touch_value(a, piece->output, false);
         }
         touch_own(a, index, false);
-        for (int i = 0; i < node->input_count && pass == 0; i++) {
-            const stk_value *input = &g->values[node->inputs[i]];
-            if (input->needs_grad && input->last_consumer != index) {
-                touch_grad(a, node->inputs[i], false); /* it is added to */
+        for (int i = 0; i < piece->input_count && pass == 0; i++) {
+            int value = piece->inputs[i];
+            if (a->pieces->needs_grad[value] && a->pieces->last_reader[value] != index) {
+                touch_grad(a, value, false); /* it is added to */
             }
-            if (input->needs_grad) {
-                touch_grad(a, node->inputs[i], true);
+            if (a->pieces->needs_grad[value]) {
+                touch_grad(a, value, true);
             }
         }
     }
 }
 
-static int play(const stk_graph *graph, const stk_plan *plan) {
-    arena a = {.graph = graph, .plan = plan, .blocks = plan->arena_bytes / STK_PLAN_ALIGN};
+static int play(const stk_pieces *pieces, const stk_plan *plan) {
+    arena a = {.graph = pieces->graph,
+               .pieces = pieces,
+               .plan = plan,
+               .blocks = plan->arena_bytes / STK_PLAN_ALIGN};
     a.marks = stk_mem_new(a.blocks, sizeof *a.marks);
     if (a.marks == NULL) {
         return -1;
     }
-    for (int n = 0; n < graph->node_count; n++) {
-        if (plan->train || graph->nodes[n].op != STK_OP_LOSS) {
-            play_forward(&a, n);
+    for (int i = 0; i < pieces->count; i++) {
+        if (pieces->config.train || !is_loss(&a, i)) {
+            play_forward(&a, i);
         }
     }
-    touch_value(&a, graph->logits, false);
-    for (int n = graph->node_count - 1; n >= 0 && plan->train; n--) {
-        play_backward(&a, n);
+    touch_value(&a, pieces->graph->logits, false);
+    for (int i = pieces->count - 1; i >= 0 && pieces->config.train; i--) {
+        play_backward(&a, i);
     }
     stk_mem_free(a.marks);
     return a.faults;
 }
 
-static void check_plan(const stk_graph *graph, size_t batch, bool train) {
+/* Every node is in exactly one piece, and a piece reads only what pieces before it have made. */
+static void check_pieces(const stk_pieces *pieces) {
+    const stk_graph *graph = pieces->graph;
+    bool *made = stk_mem_new((size_t)graph->value_count, sizeof *made);
+    int nodes = 0;
+    REQUIRE(made != NULL);
+    for (int i = 0; i < pieces->count; i++) {
+        const stk_piece *piece = &pieces->items[i];
+        int members[] = {piece->node, piece->conv, piece->norm,
+                         piece->drop, piece->add,  piece->act};
+        for (int m = 0; m < 6; m++) {
+            nodes += members[m] != STK_NO_NODE;
+        }
+        for (int k = 0; k < piece->input_count; k++) {
+            CHECK(made[piece->inputs[k]]);
+        }
+        CHECK(!made[piece->output]);
+        made[piece->output] = true;
+    }
+    CHECK_INT(nodes, graph->node_count);
+    stk_mem_free(made);
+}
+
+static void check_plan(const stk_graph *graph, size_t batch, const stk_pieces_config *config) {
+    stk_pieces pieces;
     stk_plan plan;
-    stk_error err = {0};
-    int calls = 0;
-    REQUIRE_OK(stk_plan_make(&plan, graph, batch, train, odd_needs, &calls, &err), &err);
-    CHECK_INT(calls, train ? graph->node_count : graph->node_count - 1);
+    size_t sum = 0;
+    arena_of(graph, config, batch, &pieces, &plan);
+    check_pieces(&pieces);
     CHECK_INT(plan.arena_bytes % STK_PLAN_ALIGN, 0);
     CHECK_INT(plan.workspace % STK_PLAN_ALIGN, 0);
     CHECK_INT(plan.arena_bytes, plan.workspace + plan.workspace_bytes);
-    CHECK_INT(play(graph, &plan), 0);
-    size_t sum = plan.workspace_bytes;
-    for (int v = 0; v < graph->value_count; v++) {
-        const stk_value *value = &graph->values[v];
-        bool made = train || graph->nodes[value->producer].op != STK_OP_LOSS;
-        bool grad = train && value->needs_grad && value->last_consumer >= 0;
-        CHECK_INT(plan.values[v] != SIZE_MAX, made);
-        CHECK_INT(plan.grads[v] != SIZE_MAX, grad);
-        size_t bytes = stk_shape_count(value->shape) * sizeof(float) * batch;
-        sum += (made ? bytes : 0) + (grad ? bytes : 0);
+    CHECK_INT(play(&pieces, &plan), 0);
+    for (int i = 0; i < pieces.count; i++) {
+        const stk_piece *piece = &pieces.items[i];
+        int value = piece->output;
+        bool made = config->train || i + 1 < pieces.count;
+        bool grad = pieces.needs_grad[value] && pieces.last_reader[value] >= 0;
+        CHECK_INT(plan.values[value] != SIZE_MAX, made);
+        CHECK_INT(plan.grads[value] != SIZE_MAX, grad);
+        size_t bytes = stk_shape_count(graph->values[value].shape) * sizeof(float) * batch;
+        bool inner = piece->inner != STK_NO_VALUE && piece->live;
+        sum += (made ? bytes : 0) + (grad ? bytes : 0) + (inner ? bytes : 0);
     }
-    CHECK(plan.arena_bytes < sum); /* sharing saves something */
-    stk_plan_free(&plan);
+    CHECK(plan.arena_bytes < sum + plan.workspace_bytes); /* sharing saves something */
+    free_plan(&pieces, &plan);
     CHECK(plan.values == NULL && plan.arena_bytes == 0);
+}
+
+static void check_plans(const stk_graph *graph, size_t batch) {
+    check_plan(graph, batch, &training);
+    check_plan(graph, batch, &fused);
+    check_plan(graph, batch, &frozen);
+    check_plan(graph, batch, &inference);
 }
 
 static void nothing_is_written_over_while_it_is_needed(void) {
@@ -409,8 +512,7 @@ static void nothing_is_written_over_while_it_is_needed(void) {
     for (int m = 0; m < 4; m++) {
         stk_graph *g = model_graph(m % 2 == 0 ? "resnet18" : "convnet_s", m < 2 ? 32 : 57, 6);
         for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
-            check_plan(g, batches[b], true);
-            check_plan(g, batches[b], false);
+            check_plans(g, batches[b]);
         }
         stk_graph_free(g);
     }
@@ -432,8 +534,7 @@ static void odd_graphs_are_planned_right(void) {
     int logits = stk_graph_linear(g, stk_graph_avg_pool(g, h), "fc", 3);
     REQUIRE_OK(stk_graph_finish(g, logits, &err), &err);
     for (size_t batch = 1; batch < 40; batch += 3) {
-        check_plan(g, batch, true);
-        check_plan(g, batch, false);
+        check_plans(g, batch);
     }
     stk_graph_free(g);
 }
@@ -442,14 +543,13 @@ static void only_what_may_runs_in_place(void) {
     static const char *const names[] = {"resnet18", "convnet_s"};
     for (int m = 0; m < 2; m++) {
         stk_graph *g = model_graph(names[m], 64, 6);
+        stk_pieces pieces;
         stk_plan plan;
-        stk_error err = {0};
-        int calls = 0;
         int aliased = 0;
-        REQUIRE_OK(stk_plan_make(&plan, g, 8, true, odd_needs, &calls, &err), &err);
+        arena_of(g, &training, 8, &pieces, &plan);
         for (int v = 0; v < g->value_count; v++) {
             const stk_node *node = &g->nodes[g->values[v].producer];
-            if (!plan.aliased[v]) {
+            if (plan.alias[v] == v) {
                 continue;
             }
             int input = node->inputs[0];
@@ -462,9 +562,75 @@ static void only_what_may_runs_in_place(void) {
             CHECK_INT(plan.grads[v], plan.grads[input]);
         }
         CHECK_INT(aliased, m == 0 ? 17 : 6);
-        stk_plan_free(&plan);
+        free_plan(&pieces, &plan);
         stk_graph_free(g);
     }
+}
+
+static void chains_are_found(void) {
+    stk_graph *g = model_graph("resnet18", 64, 6);
+    stk_pieces pieces;
+    stk_error err = {0};
+    REQUIRE_OK(stk_pieces_make(&pieces, g, &fused, &err), &err);
+    int chains = 0;
+    int added = 0;
+    for (int i = 0; i < pieces.count; i++) {
+        const stk_piece *piece = &pieces.items[i];
+        bool chain = piece->norm != STK_NO_NODE;
+        chains += chain;
+        added += piece->add != STK_NO_NODE;
+        CHECK_INT(chain, piece->conv != STK_NO_NODE);
+        CHECK(!chain || piece->act != STK_NO_NODE ||
+              strstr(g->params[g->nodes[piece->norm].params[0]].name, "downsample"));
+    }
+    CHECK_INT(chains, 20);
+    CHECK_INT(added, 8);
+    CHECK_INT(pieces.count, 20 + 5); /* input, two pools, classifier, loss */
+    stk_pieces_free(&pieces);
+    stk_graph_free(g);
+}
+
+/* Stochastic depth, a gate, and activations of all kinds; a sum of a value with its own chain. */
+static void other_operations_are_planned_right(void) {
+    stk_graph *g = new_graph(17, 3);
+    stk_error err = {0};
+    int x = stk_graph_conv(g, stk_graph_input(g), "a", 8, 3, 2, STK_PAD_SAME);
+    x = stk_graph_silu(g, stk_graph_batch_norm(g, x, "an", STK_INIT_ONE));
+    int y = stk_graph_depthwise(g, x, "b", 5, 1, STK_PAD_SAME);
+    y = stk_graph_silu(g, stk_graph_batch_norm(g, y, "bn", STK_INIT_ONE));
+    int gate = stk_graph_silu(g, stk_graph_conv_bias(g, stk_graph_avg_pool(g, y), "r", 2, 1, 1, 0));
+    gate = stk_graph_sigmoid(g, stk_graph_conv_bias(g, gate, "e", 8, 1, 1, 0));
+    y = stk_graph_scale(g, y, gate);
+    y = stk_graph_batch_norm(g, stk_graph_conv(g, y, "c", 8, 1, 1, 0), "cn", STK_INIT_ONE);
+    x = stk_graph_add(g, stk_graph_drop_path(g, y, 0.2), x);
+    x = stk_graph_add(
+        g, stk_graph_batch_norm(g, stk_graph_conv(g, x, "d", 8, 1, 1, 0), "dn", STK_INIT_ONE), x);
+    x = stk_graph_add(g, stk_graph_shortcut(g, x, 12, 2),
+                      stk_graph_relu6(g, stk_graph_conv(g, x, "f", 12, 3, 2, 1)));
+    x = stk_graph_dropout(g, stk_graph_avg_pool(g, x), 0.3);
+    REQUIRE_OK(stk_graph_finish(g, stk_graph_linear(g, x, "fc", 3), &err), &err);
+    for (size_t batch = 1; batch < 9; batch++) {
+        check_plans(g, batch);
+    }
+    stk_graph_free(g);
+}
+
+static void freezing_leaves_only_the_head(void) {
+    stk_graph *g = model_graph("resnet18", 64, 6);
+    stk_pieces pieces;
+    stk_plan plan;
+    size_t all = arena_of(g, &fused, 8, &pieces, &plan);
+    free_plan(&pieces, &plan);
+    size_t head = arena_of(g, &frozen, 8, &pieces, &plan);
+    int live = 0;
+    for (int i = 0; i < pieces.count; i++) {
+        live += pieces.items[i].live;
+        CHECK(!pieces.items[i].live || pieces.items[i].norm == STK_NO_NODE);
+    }
+    CHECK_INT(live, 2); /* classifier and loss */
+    CHECK(head * 2 < all);
+    free_plan(&pieces, &plan);
+    stk_graph_free(g);
 }
 
 static void a_larger_batch_never_needs_less(void) {
@@ -473,16 +639,15 @@ static void a_larger_batch_never_needs_less(void) {
         stk_graph *g = model_graph(names[m / 2], 64, 10);
         size_t before = 0;
         for (size_t batch = 1; batch <= 70; batch++) {
+            stk_pieces pieces;
             stk_plan plan;
-            stk_error err = {0};
-            int calls = 0;
-            REQUIRE_OK(stk_plan_make(&plan, g, batch, m % 2 == 0, odd_needs, &calls, &err), &err);
-            if (plan.arena_bytes <= before) {
-                CHECK_FAIL("%s: batch %zu needs %zu bytes, one less %zu", names[m / 2], batch,
-                           plan.arena_bytes, before);
+            size_t now = arena_of(g, m % 2 == 0 ? &training : &inference, batch, &pieces, &plan);
+            if (now <= before) {
+                CHECK_FAIL("%s: batch %zu needs %zu bytes, one less %zu", names[m / 2], batch, now,
+                           before);
             }
-            before = plan.arena_bytes;
-            stk_plan_free(&plan);
+            before = now;
+            free_plan(&pieces, &plan);
         }
         stk_graph_free(g);
     }
@@ -490,23 +655,20 @@ static void a_larger_batch_never_needs_less(void) {
 
 static void inference_needs_less_than_half_of_training(void) {
     stk_graph *g = model_graph("resnet18", 224, 1000);
-    stk_plan train;
-    stk_plan infer;
-    stk_plan again;
-    stk_error err = {0};
-    int calls = 0;
-    REQUIRE_OK(stk_plan_make(&train, g, 4, true, odd_needs, &calls, &err), &err);
-    REQUIRE_OK(stk_plan_make(&infer, g, 4, false, odd_needs, &calls, &err), &err);
-    REQUIRE_OK(stk_plan_make(&again, g, 4, true, odd_needs, &calls, &err), &err);
-    CHECK(infer.arena_bytes * 2 < train.arena_bytes);
-    CHECK(memcmp(train.values, again.values, (size_t)g->value_count * sizeof *train.values) == 0);
-    CHECK(memcmp(train.grads, again.grads, (size_t)g->value_count * sizeof *train.grads) == 0);
-    /* The first convolution's output and its norm's, which live together, are the least for both.
-     */
-    CHECK(infer.arena_bytes >= 2 * 4 * 4 * (size_t)64 * 112 * 112);
-    stk_plan_free(&train);
-    stk_plan_free(&infer);
-    stk_plan_free(&again);
+    stk_plan plans[3];
+    stk_pieces pieces[3];
+    arena_of(g, &training, 4, &pieces[0], &plans[0]);
+    arena_of(g, &inference, 4, &pieces[1], &plans[1]);
+    arena_of(g, &training, 4, &pieces[2], &plans[2]);
+    size_t bytes = (size_t)g->value_count * sizeof *plans[0].values;
+    CHECK(plans[1].arena_bytes * 2 < plans[0].arena_bytes);
+    CHECK(memcmp(plans[0].values, plans[2].values, bytes) == 0);
+    CHECK(memcmp(plans[0].grads, plans[2].grads, bytes) == 0);
+    /* The first convolution's output is the least for inference. */
+    CHECK(plans[1].arena_bytes >= 4 * 4 * (size_t)64 * 112 * 112);
+    for (int i = 0; i < 3; i++) {
+        free_plan(&pieces[i], &plans[i]);
+    }
     stk_graph_free(g);
 }
 
@@ -518,21 +680,25 @@ static void no_memory_is_told(void) {
     for (int n = 0; n < 1000 && !done; n++) {
         stk_graph *graph = NULL;
         stk_plan plan = {0};
+        stk_pieces pieces = {0};
         int calls = 0;
         memset(&err, 0, sizeof err);
         stk_mem_fail_after(n);
-        stk_status status = stk_model_build(model, 64, 10, &graph, &err);
+        stk_status status = stk_model_build(model, &(stk_model_config){64, 10, 0, 0}, &graph, &err);
         if (status == STK_OK) {
-            status = stk_plan_make(&plan, graph, 2, true, odd_needs, &calls, &err);
+            status = stk_pieces_make(&pieces, graph, &fused, &err);
+        }
+        if (status == STK_OK) {
+            status = stk_plan_make(&plan, &pieces, 2, odd_needs, &calls, &err);
         }
         stk_mem_fail_after(-1);
         done = status == STK_OK;
         if (!done) {
             CHECK_INT(status, STK_ERR_MEMORY);
             CHECK_INT(err.status, STK_ERR_MEMORY);
-            CHECK(plan.values == NULL && plan.aliased == NULL);
+            CHECK(plan.values == NULL && plan.alias == NULL);
         }
-        stk_plan_free(&plan);
+        free_plan(&pieces, &plan);
         stk_graph_free(graph);
     }
     CHECK(done);
@@ -549,6 +715,9 @@ static const check_test tests[] = {
     TEST(nothing_is_written_over_while_it_is_needed),
     TEST(odd_graphs_are_planned_right),
     TEST(only_what_may_runs_in_place),
+    TEST(chains_are_found),
+    TEST(other_operations_are_planned_right),
+    TEST(freezing_leaves_only_the_head),
     TEST(a_larger_batch_never_needs_less),
     TEST(inference_needs_less_than_half_of_training),
     TEST(no_memory_is_told),

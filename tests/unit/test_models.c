@@ -43,7 +43,8 @@ static stk_graph *build(const char *name, int img_size, int classes) {
     stk_graph *graph = NULL;
     stk_error err = {0};
     if (stk_model_find(name, &model, &err) != STK_OK ||
-        stk_model_build(model, img_size, classes, &graph, &err) != STK_OK) {
+        stk_model_build(model, &(stk_model_config){img_size, classes, 0, 0}, &graph, &err) !=
+            STK_OK) {
         CHECK_FAIL("%s at %d px: %s", name, img_size, err.message);
         return NULL;
     }

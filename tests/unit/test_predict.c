@@ -129,7 +129,9 @@ static void open_model(model *m) {
     m->batches_allowed = -1;
     m->graph = small_graph();
     must(stk_cpu_backend.device_open(&m->device, &config, &err), &err);
-    must(stk_cpu_backend.state_new(&m->state, m->device, m->graph, &err), &err);
+    must(stk_cpu_backend.state_new(&m->state, m->device, m->graph,
+                                   &(stk_state_config){.train = true}, &err),
+         &err);
     for (int p = 0; p < m->graph->param_count; p++) {
         float *values = stk_mem_new(m->graph->params[p].count, sizeof *values);
         stk_graph_init_param(m->graph, p, 3, values);

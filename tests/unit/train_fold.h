@@ -195,7 +195,8 @@ static inline stk_graph *normed_graph(void) {
     stk_graph *graph = NULL;
     const stk_model *model = NULL;
     must(stk_model_find("convnet_s", &model, &err), &err);
-    must(stk_model_build(model, SIZE, PICTURE_CLASSES, &graph, &err), &err);
+    must(stk_model_build(model, &(stk_model_config){SIZE, PICTURE_CLASSES, 0, 0}, &graph, &err),
+         &err);
     return graph;
 }
 
@@ -220,7 +221,9 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     f->backend = &stk_cpu_backend;
     f->graph = graph;
     must(f->backend->device_open(&f->device, &device, &err), &err);
-    must(f->backend->state_new(&f->state, f->device, graph, &err), &err);
+    must(f->backend->state_new(&f->state, f->device, graph, &(stk_state_config){.train = true},
+                               &err),
+         &err);
     for (int p = 0; p < graph->param_count; p++) {
         float *values = stk_mem_new(graph->params[p].count, sizeof *values);
         stk_graph_init_param(graph, p, 1, values);

@@ -80,23 +80,22 @@ static size_t largest(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-stk_node_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const stk_graph *graph,
-                                  const stk_node *node, size_t batch, bool train, int threads) {
+stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask) {
     gemm = gemm_of(gemm);
-    conv_shape s = shape_of(graph, node);
+    conv_shape s = shape_of(ask->graph, ask->node);
     size_t taps = (size_t)(s.kernel * s.kernel);
     size_t in = (size_t)s.in.channels;
     size_t out = (size_t)s.out.channels;
-    size_t scratch = (size_t)threads * CPU_PRODUCT_SCRATCH;
+    size_t scratch = (size_t)ask->threads * CPU_PRODUCT_SCRATCH;
     size_t floats = panel_floats(gemm, taps * in, out) + scratch;
-    if (train) {
-        cpu_weight_product p = weight_product(gemm, &s, batch);
+    if (ask->piece->live) {
+        cpu_weight_product p = weight_product(gemm, &s, ask->batch);
         floats = largest(floats, panel_floats(gemm, taps * out, in) + scratch);
         floats = largest(floats, line_up(stk_cpu_weight_part_floats(&p)) +
-                                     (size_t)threads * CPU_WEIGHT_SCRATCH);
-        floats = largest(floats, node->param_count > 1 ? BIAS_PARTS * out : 0);
+                                     (size_t)ask->threads * CPU_WEIGHT_SCRATCH);
+        floats = largest(floats, ask->node->param_count > 1 ? BIAS_PARTS * out : 0);
     }
-    return (stk_node_needs){.workspace_bytes = floats * sizeof(float)};
+    return (stk_piece_needs){.workspace_bytes = floats * sizeof(float)};
 }
 
 /* ---- forward ---- */
@@ -348,9 +347,8 @@ void stk_cpu_conv_weight_gradient(const cpu_gemm *gemm, const cpu_call *call) {
     }
 }
 
-static stk_node_needs conv_needs(const stk_graph *graph, const stk_node *node, size_t batch,
-                                 bool train, int threads) {
-    return stk_cpu_conv_needs(NULL, graph, node, batch, train, threads);
+static stk_piece_needs conv_needs(const cpu_ask *ask) {
+    return stk_cpu_conv_needs(NULL, ask);
 }
 
 static void conv_forward(const cpu_call *call) {

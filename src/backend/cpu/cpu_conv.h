@@ -12,8 +12,7 @@
 #include "backend/cpu/cpu_gemm.h"
 #include "backend/cpu/cpu_kernels.h"
 
-stk_node_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const stk_graph *graph,
-                                  const stk_node *node, size_t batch, bool train, int threads);
+stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask);
 
 /*
  * y = conv(x) and, when the node has two parameters, plus a bias per channel.

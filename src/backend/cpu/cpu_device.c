@@ -11,6 +11,7 @@
 
 #include "backend/cpu/cpu_blas.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_optim.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -32,18 +33,12 @@ struct stk_device {
     stk_device_config config;
 };
 
-struct stk_state {
-    stk_device *device;
-    const stk_graph *graph;
-    float *values; /* graph->param_elements of each, parameters one behind the other */
-    float *gradients;
-    float *momentum;
-};
-
 struct stk_exec {
     stk_state *state;
+    stk_pieces pieces;
     stk_plan plan;
-    char *arena; /* plan.arena_bytes */
+    stk_tensor_kind weights; /* which parameters are computed with */
+    char *arena;             /* plan.arena_bytes */
 };
 
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
@@ -72,97 +67,134 @@ static void cpu_device_close(stk_device *device) {
 
 static void cpu_state_free(stk_state *state) {
     if (state != NULL) {
-        stk_mem_free(state->values);
-        stk_mem_free(state->gradients);
-        stk_mem_free(state->momentum);
+        for (int k = 0; k < STK_TENSOR_KINDS; k++) {
+            stk_mem_free(state->blocks[k]);
+        }
         stk_mem_free(state);
     }
 }
 
-static float *new_zeros(size_t count) {
-    float *block = stk_mem_aligned(count * sizeof *block);
-    if (block != NULL) {
-        memset(block, 0, count * sizeof *block);
+static bool wants(const stk_state_config *config, int kind) {
+    switch (kind) {
+    case STK_TENSOR_VALUE:
+        return true;
+    case STK_TENSOR_SECOND:
+        return config->train && config->optimizer == STK_ADAMW;
+    case STK_TENSOR_EMA:
+        return config->ema;
+    default:
+        return config->train;
     }
-    return block;
 }
 
 static stk_status cpu_state_new(stk_state **out, stk_device *device, const stk_graph *graph,
-                                stk_error *err) {
+                                const stk_state_config *config, stk_error *err) {
     stk_state *state = stk_mem_new(1, sizeof *state);
-    if (state == NULL) {
-        return STK_FAIL_MEMORY(err, "the parameters");
+    bool good = state != NULL;
+    size_t bytes = graph->param_elements * sizeof(float);
+    for (int k = 0; k < STK_TENSOR_KINDS && good; k++) {
+        if (wants(config, k)) {
+            state->blocks[k] = stk_mem_aligned(bytes);
+            good = state->blocks[k] != NULL;
+            if (good) {
+                memset(state->blocks[k], 0, bytes);
+            }
+        }
     }
-    state->device = device;
-    state->graph = graph;
-    state->values = new_zeros(graph->param_elements);
-    state->gradients = new_zeros(graph->param_elements);
-    state->momentum = new_zeros(graph->param_elements);
-    if (state->values == NULL || state->gradients == NULL || state->momentum == NULL) {
+    if (!good) {
         cpu_state_free(state);
         return STK_FAIL_MEMORY(err, "the parameters");
     }
+    state->device = device;
+    state->pool = device->pool;
+    state->graph = graph;
     *out = state;
     return STK_OK;
 }
 
-static uint64_t cpu_state_bytes(const stk_state *state) {
-    return 3 * (uint64_t)state->graph->param_elements * sizeof(float);
+static uint64_t cpu_state_bytes(const stk_graph *graph, const stk_state_config *config) {
+    uint64_t kinds = 0;
+    for (int k = 0; k < STK_TENSOR_KINDS; k++) {
+        kinds += wants(config, k);
+    }
+    return kinds * graph->param_elements * sizeof(float);
+}
+
+static bool cpu_state_has(const stk_state *state, stk_tensor_kind kind) {
+    return state->blocks[kind] != NULL;
 }
 
 static float *tensor_of(const stk_state *state, stk_tensor_kind kind, int param) {
-    float *const blocks[] = {[STK_TENSOR_VALUE] = state->values,
-                             [STK_TENSOR_GRADIENT] = state->gradients,
-                             [STK_TENSOR_MOMENTUM] = state->momentum};
-    return blocks[kind] + state->graph->params[param].offset;
+    float *block = state->blocks[kind];
+    return block != NULL ? block + state->graph->params[param].offset : NULL;
+}
+
+static stk_status check_kind(const stk_state *state, stk_tensor_kind kind, stk_error *err) {
+    return state->blocks[kind] != NULL
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors of kind %d", kind);
 }
 
 static stk_status cpu_state_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
                                  stk_error *err) {
-    (void)err;
-    memcpy(values, tensor_of(state, kind, param),
-           state->graph->params[param].count * sizeof *values);
-    return STK_OK;
+    stk_status status = check_kind(state, kind, err);
+    if (status == STK_OK) {
+        memcpy(values, tensor_of(state, kind, param),
+               state->graph->params[param].count * sizeof *values);
+    }
+    return status;
 }
 
 static stk_status cpu_state_write(stk_state *state, stk_tensor_kind kind, int param,
                                   const float *values, stk_error *err) {
-    (void)err;
-    memcpy(tensor_of(state, kind, param), values,
-           state->graph->params[param].count * sizeof *values);
-    return STK_OK;
+    stk_status status = check_kind(state, kind, err);
+    if (status == STK_OK) {
+        memcpy(tensor_of(state, kind, param), values,
+               state->graph->params[param].count * sizeof *values);
+    }
+    return status;
 }
 
-static stk_node_needs node_needs(void *context, const stk_graph *graph, int node, size_t batch,
-                                 bool train) {
+static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int index,
+                                   size_t batch) {
     const stk_device *device = context;
-    const stk_node *n = &graph->nodes[node];
-    const cpu_kernel *kernel = kernels[n->op];
-    return kernel->needs != NULL
-               ? kernel->needs(graph, n, batch, train, stk_pool_threads(device->pool))
-               : (stk_node_needs){0};
+    const stk_piece *piece = &pieces->items[index];
+    cpu_ask ask = {.graph = pieces->graph,
+                   .piece = piece,
+                   .node = &pieces->graph->nodes[piece->node],
+                   .batch = batch,
+                   .threads = stk_pool_threads(device->pool)};
+    const cpu_kernel *kernel = kernels[ask.node->op];
+    return kernel->needs != NULL ? kernel->needs(&ask) : (stk_piece_needs){0};
 }
 
-static stk_status make_plan(stk_plan *plan, stk_device *device, const stk_graph *graph,
-                            const stk_compile_config *config, stk_error *err) {
-    return stk_plan_make(plan, graph, config->batch, config->train, node_needs, device, err);
+/* The pieces and their plan; both are freed by the caller, also after an error. */
+static stk_status make_plan(stk_pieces *pieces, stk_plan *plan, stk_device *device,
+                            const stk_graph *graph, const stk_compile_config *config,
+                            stk_error *err) {
+    stk_pieces_config cut = {.train = config->train, .frozen = config->frozen};
+    memset(plan, 0, sizeof *plan);
+    stk_status status = stk_pieces_make(pieces, graph, &cut, err);
+    return status == STK_OK ? stk_plan_make(plan, pieces, config->batch, piece_needs, device, err)
+                            : status;
 }
 
 static stk_status cpu_plan_bytes(stk_device *device, const stk_graph *graph,
                                  const stk_compile_config *config, uint64_t *bytes,
                                  stk_error *err) {
+    stk_pieces pieces;
     stk_plan plan;
-    stk_status status = make_plan(&plan, device, graph, config, err);
-    if (status == STK_OK) {
-        *bytes = plan.arena_bytes;
-        stk_plan_free(&plan);
-    }
+    stk_status status = make_plan(&pieces, &plan, device, graph, config, err);
+    *bytes = plan.arena_bytes;
+    stk_plan_free(&plan);
+    stk_pieces_free(&pieces);
     return status;
 }
 
 static void cpu_exec_free(stk_exec *exec) {
     if (exec != NULL) {
         stk_plan_free(&exec->plan);
+        stk_pieces_free(&exec->pieces);
         stk_mem_free(exec->arena);
         stk_mem_free(exec);
     }
@@ -175,7 +207,14 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
         return STK_FAIL_MEMORY(err, "a compiled network");
     }
     exec->state = state;
-    stk_status status = make_plan(&exec->plan, state->device, state->graph, config, err);
+    exec->weights = config->ema && !config->train ? STK_TENSOR_EMA : STK_TENSOR_VALUE;
+    stk_status status = check_kind(state, exec->weights, err);
+    if (status == STK_OK && config->train) {
+        status = check_kind(state, STK_TENSOR_GRADIENT, err);
+    }
+    if (status == STK_OK) {
+        status = make_plan(&exec->pieces, &exec->plan, state->device, state->graph, config, err);
+    }
     if (status == STK_OK) {
         exec->arena = stk_mem_aligned(exec->plan.arena_bytes);
         if (exec->arena == NULL) {
@@ -201,69 +240,42 @@ static float *at(const stk_exec *exec, size_t offset) {
     return offset != SIZE_MAX ? (float *)(void *)(exec->arena + offset) : NULL;
 }
 
-/* Fills in what a node reads and writes. */
+/* Fills in what a piece reads and writes. */
 static void aim(const stk_exec *exec, int index, cpu_call *call) {
     const stk_graph *graph = exec->state->graph;
-    const stk_node *node = &graph->nodes[index];
+    const stk_pieces *pieces = &exec->pieces;
+    const stk_piece *piece = &pieces->items[index];
+    const stk_node *node = &graph->nodes[piece->node];
+    call->piece = piece;
     call->node = node;
-    call->out = graph->values[node->output].shape;
-    call->in = node->input_count > 0 ? graph->values[node->inputs[0]].shape : call->out;
-    call->y = at(exec, exec->plan.values[node->output]);
-    call->dy = at(exec, exec->plan.grads[node->output]);
+    call->train = piece->training;
+    call->out = graph->values[piece->output].shape;
+    call->in = piece->input_count > 0 ? graph->values[piece->inputs[0]].shape : call->out;
+    call->y = at(exec, exec->plan.values[piece->output]);
+    call->dy = at(exec, exec->plan.grads[piece->output]);
     call->saved = at(exec, exec->plan.saved[index]);
     call->workspace = at(exec, exec->plan.workspace);
-    for (int i = 0; i < node->input_count; i++) {
-        int value = node->inputs[i];
+    for (int i = 0; i < piece->input_count; i++) {
+        int value = piece->inputs[i];
         call->x[i] = at(exec, exec->plan.values[value]);
         call->dx[i] = at(exec, exec->plan.grads[value]);
-        call->accumulate[i] = graph->values[value].last_consumer != index;
+        call->accumulate[i] = pieces->last_reader[value] != index;
     }
     for (int i = 0; i < node->param_count; i++) {
-        call->param[i] = tensor_of(exec->state, STK_TENSOR_VALUE, node->params[i]);
+        call->param[i] = tensor_of(exec->state, exec->weights, node->params[i]);
         call->param_grad[i] = tensor_of(exec->state, STK_TENSOR_GRADIENT, node->params[i]);
     }
 }
 
-/* ---- the optimiser ---- */
-
-typedef struct update_job {
-    const stk_state *state;
-    const stk_update *update;
-    const stk_param *param;
-} update_job;
-
-static void update_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const update_job *job = context;
-    const stk_update *u = job->update;
-    size_t from = job->param->offset + task * CPU_GRAIN;
-    size_t to = cpu_min(from + CPU_GRAIN, job->param->offset + job->param->count);
-    float *w = job->state->values;
-    float *v = job->state->momentum;
-    const float *gradient = job->state->gradients;
-    float decay = job->param->decay ? u->weight_decay : 0;
-    for (size_t i = from; i < to; i++) {
-        float g = gradient[i] * u->grad_scale + decay * w[i];
-        v[i] = u->momentum * v[i] + g;
-        w[i] -= u->lr * (u->nesterov ? g + u->momentum * v[i] : v[i]);
-    }
-}
-
-static void apply_update(const stk_state *state, const stk_update *update) {
-    for (int p = 0; p < state->graph->param_count; p++) {
-        update_job job = {state, update, &state->graph->params[p]};
-        if (job.param->trainable) {
-            stk_pool_run(state->device->pool, cpu_tasks(job.param->count, CPU_GRAIN), update_task,
-                         &job);
-        }
-    }
+static stk_op op_of(const stk_exec *exec, int index) {
+    return exec->state->graph->nodes[exec->pieces.items[index].node].op;
 }
 
 static stk_status check_count(const stk_exec *exec, size_t count, bool train, stk_error *err) {
-    if (count < 1 || count > exec->plan.batch || train != exec->plan.train) {
+    if (count < 1 || count > exec->plan.batch || train != exec->pieces.config.train) {
         return STK_FAIL(err, STK_ERR_INTERNAL,
                         "a network compiled for %s of up to %zu samples was called for %s of %zu",
-                        exec->plan.train ? "training" : "inference", exec->plan.batch,
+                        exec->pieces.config.train ? "training" : "inference", exec->plan.batch,
                         train ? "training" : "inference", count);
     }
     return STK_OK;
@@ -295,33 +307,33 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (status != STK_OK) {
         return status;
     }
-    memset(output, 0, sizeof *output);
+    *output = (stk_step_output){.grad_norm = NAN};
     cpu_call call = {.pool = exec->state->device->pool,
                      .graph = graph,
                      .batch = input->count,
-                     .train = true,
                      .step = input,
                      .images = input->images,
                      .result = output};
     if (!input->keep_gradients) {
-        memset(exec->state->gradients, 0, graph->param_elements * sizeof(float));
+        memset(exec->state->blocks[STK_TENSOR_GRADIENT], 0, graph->param_elements * sizeof(float));
     }
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 2};
-    for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
-        aim(exec, n, &call);
-        kernels[graph->nodes[n].op]->forward(&call);
+    for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
+        aim(exec, i, &call);
+        kernels[op_of(exec, i)]->forward(&call);
         status = check_halt(exec, &timed, err);
     }
-    for (int n = graph->node_count - 1; n >= 0 && status == STK_OK; n--) {
-        const cpu_kernel *kernel = kernels[graph->nodes[n].op];
-        if (kernel->backward != NULL) {
-            aim(exec, n, &call);
+    for (int i = exec->pieces.count - 1; i >= 0 && status == STK_OK; i--) {
+        const cpu_kernel *kernel = kernels[op_of(exec, i)];
+        if (exec->pieces.items[i].live && kernel->backward != NULL) {
+            aim(exec, i, &call);
             kernel->backward(&call);
             status = check_halt(exec, &timed, err);
         }
     }
     if (status == STK_OK && input->update != NULL) {
-        apply_update(exec->state, input->update);
+        output->grad_norm =
+            stk_cpu_optimize(exec->state, input->update, exec->pieces.config.frozen);
     }
     return status;
 }
@@ -336,10 +348,10 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 1};
-    for (int n = 0; n < graph->node_count && status == STK_OK; n++) {
-        if (graph->nodes[n].op != STK_OP_LOSS) {
-            aim(exec, n, &call);
-            kernels[graph->nodes[n].op]->forward(&call);
+    for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
+        if (op_of(exec, i) != STK_OP_LOSS) {
+            aim(exec, i, &call);
+            kernels[op_of(exec, i)]->forward(&call);
             status = check_halt(exec, &timed, err);
         }
     }
@@ -357,6 +369,7 @@ const stk_backend stk_cpu_backend = {
     .state_new = cpu_state_new,
     .state_free = cpu_state_free,
     .state_bytes = cpu_state_bytes,
+    .state_has = cpu_state_has,
     .state_read = cpu_state_read,
     .state_write = cpu_state_write,
     .plan_bytes = cpu_plan_bytes,

@@ -13,13 +13,14 @@
 #include "engine/backend.h"
 #include "engine/plan.h"
 
-/* One node, with everything it reads and writes; unused pointers are NULL. */
+/* One piece, with everything it reads and writes; unused pointers are NULL. */
 typedef struct cpu_call {
     stk_pool *pool;
     const stk_graph *graph;
+    const stk_piece *piece;
     const stk_node *node;
     size_t batch;  /* samples in this call */
-    bool train;    /* batch norm uses the batch's statistics */
+    bool train;    /* batch norm uses the batch's statistics, drops drop */
     stk_shape in;  /* of x[0] */
     stk_shape out; /* of y */
     const float *x[2];
@@ -36,10 +37,18 @@ typedef struct cpu_call {
     stk_step_output *result;    /* the loss adds to it */
 } cpu_call;
 
+/* What a kernel's memory depends on. */
+typedef struct cpu_ask {
+    const stk_graph *graph;
+    const stk_piece *piece; /* `live`: it will have a backward; `training`: see cpu_call.train */
+    const stk_node *node;
+    size_t batch;
+    int threads;
+} cpu_ask;
+
 typedef struct cpu_kernel {
     /* NULL: nothing beyond the values. */
-    stk_node_needs (*needs)(const stk_graph *graph, const stk_node *node, size_t batch, bool train,
-                            int threads);
+    stk_piece_needs (*needs)(const cpu_ask *ask);
     void (*forward)(const cpu_call *call);
     void (*backward)(const cpu_call *call); /* NULL: no gradients pass */
 } cpu_kernel;
@@ -47,7 +56,15 @@ typedef struct cpu_kernel {
 extern const cpu_kernel stk_cpu_input;
 extern const cpu_kernel stk_cpu_conv;
 extern const cpu_kernel stk_cpu_batch_norm;
+extern const cpu_kernel stk_cpu_depthwise;
 extern const cpu_kernel stk_cpu_relu;
+extern const cpu_kernel stk_cpu_relu6;
+extern const cpu_kernel stk_cpu_silu;
+extern const cpu_kernel stk_cpu_sigmoid;
+extern const cpu_kernel stk_cpu_scale;
+extern const cpu_kernel stk_cpu_shortcut;
+extern const cpu_kernel stk_cpu_dropout;
+extern const cpu_kernel stk_cpu_drop_path;
 extern const cpu_kernel stk_cpu_add;
 extern const cpu_kernel stk_cpu_max_pool;
 extern const cpu_kernel stk_cpu_avg_pool;

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define STRIP ((size_t)512)
-#define EPSILON 1e-5
 #define RUNNING 0.1 /* weight of the new batch in the running statistics, as in PyTorch */
 
 typedef struct norm_job {
@@ -28,15 +27,13 @@ static size_t strips_of(size_t rows) {
     return cpu_tasks(rows, STRIP);
 }
 
-static stk_node_needs norm_needs(const stk_graph *graph, const stk_node *node, size_t batch,
-                                 bool train, int threads) {
-    (void)threads;
-    stk_shape shape = graph->values[node->output].shape;
+static stk_piece_needs norm_needs(const cpu_ask *ask) {
+    stk_shape shape = ask->graph->values[ask->node->output].shape;
     size_t channels = (size_t)shape.channels;
-    size_t rows = batch * (size_t)shape.height * (size_t)shape.width;
-    return (stk_node_needs){.saved_bytes = train ? 2 * channels * sizeof(float) : 0,
-                            .workspace_bytes =
-                                (2 * strips_of(rows) + 3) * channels * sizeof(float)};
+    size_t rows = ask->batch * (size_t)shape.height * (size_t)shape.width;
+    return (stk_piece_needs){.saved_bytes = ask->piece->training ? 2 * channels * sizeof(float) : 0,
+                             .workspace_bytes =
+                                 (2 * strips_of(rows) + 3) * channels * sizeof(float)};
 }
 
 static norm_job job_of(const cpu_call *call) {
@@ -122,7 +119,7 @@ static void batch_statistics(norm_job *job) {
     for (size_t c = 0; c < job->channels; c++) {
         double squares = total(job, c, 0);
         double unbiased = rows > 1 ? squares / (rows - 1) : squares;
-        job->invstd[c] = (float)(1.0 / sqrt(squares / rows + EPSILON));
+        job->invstd[c] = (float)(1.0 / sqrt(squares / rows + (double)call->node->epsilon));
         running_mean[c] += (float)(RUNNING * (job->mean[c] - (double)running_mean[c]));
         running_var[c] += (float)(RUNNING * (unbiased - (double)running_var[c]));
     }
@@ -137,7 +134,8 @@ static void norm_forward(const cpu_call *call) {
     }
     for (size_t c = 0; c < job.channels; c++) {
         double mean = call->train ? job.mean[c] : call->param[2][c];
-        double invstd = call->train ? job.invstd[c] : 1.0 / sqrt(call->param[3][c] + EPSILON);
+        double invstd = call->train ? job.invstd[c]
+                                    : 1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon);
         job.a[c] = (float)(weight[c] * invstd);
         job.b[c] = (float)(bias[c] - mean * weight[c] * invstd);
     }

@@ -5,11 +5,9 @@
 
 /* ---- max pool: which pixel of the window won is kept in one byte per output ---- */
 
-static stk_node_needs max_needs(const stk_graph *graph, const stk_node *node, size_t batch,
-                                bool train, int threads) {
-    (void)threads;
-    size_t outputs = batch * stk_shape_count(graph->values[node->output].shape);
-    return (stk_node_needs){.saved_bytes = train ? outputs : 0};
+static stk_piece_needs max_needs(const cpu_ask *ask) {
+    size_t outputs = ask->batch * stk_shape_count(ask->graph->values[ask->node->output].shape);
+    return (stk_piece_needs){.saved_bytes = ask->piece->live ? outputs : 0};
 }
 
 /* The best of one window for every channel. Positions outside the picture never win. */

@@ -1,0 +1,22 @@
+/*
+ * drop.h - what dropout and stochastic depth do to one number or sample: a function of the seed,
+ * the step, the node and the place, so that every backend drops the same and a resumed run too.
+ */
+#ifndef STK_ENGINE_DROP_H
+#define STK_ENGINE_DROP_H
+
+#include <stdint.h>
+
+#include "base/rng.h"
+
+/*
+ * 0 with probability `rate`, else 1 / (1 - rate). `index` is the element's number in (N, H, W, C)
+ * order for dropout, the sample's for stochastic depth.
+ */
+static inline float stk_drop_factor(float rate, uint64_t seed, uint64_t step, int node,
+                                    uint64_t index) {
+    stk_rng rng = stk_rng_make(seed, STK_RNG_DROP, step, ((uint64_t)node << 40) + index);
+    return stk_rng_uniform(&rng) < rate ? 0 : 1 / (1 - rate);
+}
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * pieces.h - a graph cut into what is computed at one go.
+ *
+ * A piece is one node, or a chain of nodes that a backend computes together: a convolution, the
+ * batch norm behind it, perhaps stochastic depth, an addition and an activation. Only the output of
+ * a chain and the convolution's output (`inner`, which the norm's backward reads) are ever stored.
+ * Pieces are listed in an order in which they can be computed; backward goes the other way.
+ */
+#ifndef STK_ENGINE_PIECES_H
+#define STK_ENGINE_PIECES_H
+
+#include "engine/graph.h"
+
+#define STK_NO_NODE (-1)
+
+typedef struct stk_piece {
+    /* The nodes of a chain, each STK_NO_NODE where there is none; `norm` is never missing in one.
+     * A single node stands in `node`. */
+    int node;
+    int conv; /* STK_OP_CONV or STK_OP_DEPTHWISE */
+    int norm;
+    int drop; /* STK_OP_DROP_PATH */
+    int add;
+    int act; /* STK_OP_RELU, RELU6 or SILU */
+
+    int inputs[2]; /* values; of a chain: what the first node reads, then what is added */
+    int input_count;
+    int inner; /* value between conv and norm; STK_NO_VALUE without a conv */
+    int output;
+    bool backward_reads_input[2];
+    bool backward_reads_output;
+    bool in_place; /* output may lie on inputs[0], and that one's gradient on the output's */
+    bool training; /* norms use the batch's statistics, drops drop */
+    bool live;     /* has a backward: gradients pass through it or end in its parameters */
+} stk_piece;
+
+typedef struct stk_pieces_config {
+    bool train;
+    bool frozen; /* only the head learns: everything before it behaves as in inference */
+    bool fuse;   /* make chains */
+} stk_pieces_config;
+
+typedef struct stk_pieces {
+    const stk_graph *graph; /* borrowed */
+    stk_pieces_config config;
+    stk_piece *items; /* owned */
+    int count;
+    bool *needs_grad; /* per value, owned: a parameter that learns lies before it */
+    int *last_reader; /* per value, owned: the last piece that reads it, which is the first to write
+                         its gradient; -1: none */
+} stk_pieces;
+
+STK_CHECKED stk_status stk_pieces_make(stk_pieces *pieces, const stk_graph *graph,
+                                       const stk_pieces_config *config, stk_error *err);
+void stk_pieces_free(stk_pieces *pieces);
+
+#endif
