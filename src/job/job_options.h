@@ -10,8 +10,9 @@
 #include "options/options.h"
 
 typedef struct stk_job_options {
-    const char *model; /* NULL: auto */
-    int64_t img_size;  /* STK_AUTO_INT */
+    const char *model;      /* NULL: auto */
+    const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
+    int64_t img_size;       /* STK_AUTO_INT */
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */

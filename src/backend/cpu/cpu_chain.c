@@ -11,6 +11,7 @@
  * their order in float64.
  */
 #include "backend/cpu/cpu_chain_run.h"
+#include "backend/cpu/cpu_conv.h"
 #include "backend/cpu/cpu_depthwise.h"
 #include "backend/cpu/cpu_kernels.h"
 
@@ -28,9 +29,11 @@ typedef struct chain_layout {
     size_t width;  /* see cpu_chain_run */
     size_t strip;  /* pixels */
     size_t strips;
-    size_t block;   /* pixels whose spread is told at once: a strip, or what depthwise makes */
+    stk_op maker; /* of y: STK_OP_CONV, STK_OP_DEPTHWISE or STK_OP_COUNT, which is nobody */
+    size_t block; /* pixels whose spread is told at once, if nobody or depthwise makes y */
+    size_t blocks;
     size_t lanes;   /* (threads, 3, width) */
-    size_t partial; /* (strips, 2, channels) */
+    size_t partial; /* (strips or blocks, 2, channels) */
     size_t total;   /* (2, channels) of float64 */
     size_t conv;    /* what the convolution has for itself */
 } chain_layout;
@@ -55,7 +58,6 @@ static size_t line_up(size_t floats) {
 static chain_layout layout_of(const stk_graph *graph, const stk_piece *piece, size_t batch,
                               int threads) {
     stk_shape shape = graph->values[piece->output].shape;
-    bool depthwise = piece->conv != STK_NO_NODE && graph->nodes[piece->conv].op == STK_OP_DEPTHWISE;
     chain_layout at = {.channels = (size_t)shape.channels,
                        .pixels = batch * (size_t)shape.height * (size_t)shape.width};
     size_t repeats = cpu_tasks(WIDTH_MIN, at.channels);
@@ -63,8 +65,11 @@ static chain_layout layout_of(const stk_graph *graph, const stk_piece *piece, si
     at.strip = STRIP_FLOATS / at.channels;
     at.strip = cpu_tasks(at.strip < STRIP_MIN ? STRIP_MIN : at.strip, repeats) * repeats;
     at.strips = cpu_tasks(at.pixels, at.strip);
-    at.block = depthwise ? stk_cpu_depthwise_block(shape) : at.strip;
-    size_t parts = cpu_tasks(at.pixels, cpu_min(at.strip, at.block));
+    at.maker = piece->conv != STK_NO_NODE ? graph->nodes[piece->conv].op : STK_OP_COUNT;
+    at.block = at.maker == STK_OP_DEPTHWISE ? stk_cpu_depthwise_block(shape) : at.strip;
+    at.blocks =
+        at.maker == STK_OP_CONV ? stk_cpu_conv_blocks(at.pixels) : cpu_tasks(at.pixels, at.block);
+    size_t parts = at.blocks > at.strips ? at.blocks : at.strips;
     at.lanes = 6 * line_up(at.width);
     at.partial = at.lanes + (size_t)threads * 3 * line_up(at.width);
     at.total = at.partial + line_up(parts * 2 * at.channels);
@@ -197,6 +202,12 @@ static void moments_task(void *context, size_t task, int thread) {
                           mean + channels);
 }
 
+/* The first pixel of a block of statistics, and behind the last one. */
+static size_t block_start(const chain_layout *at, size_t block) {
+    return at->maker == STK_OP_CONV ? stk_cpu_conv_block_start(at->pixels, block)
+                                    : cpu_min(block * at->block, at->pixels);
+}
+
 /*
  * One mean and one sum of squares out of those of the blocks: with n pixels, mean m and squares q
  * so far, a block of k pixels with mean b and squares s makes them q + s + (b - m)^2 n k / (n + k).
@@ -206,10 +217,10 @@ static void merge_moments(const chain_job *job) {
     double *mean = job->total;
     double *squares = mean + channels;
     memset(mean, 0, 2 * channels * sizeof *mean);
-    for (size_t from = 0; from < job->at.pixels; from += job->at.block) {
-        const float *part = job->partial + from / job->at.block * 2 * channels;
-        double before = (double)from;
-        double own = (double)cpu_min(job->at.block, job->at.pixels - from);
+    for (size_t b = 0; b < job->at.blocks; b++) {
+        const float *part = job->partial + b * 2 * channels;
+        double before = (double)block_start(&job->at, b);
+        double own = (double)block_start(&job->at, b + 1) - before;
         double share = own / (before + own);
         for (size_t c = 0; c < channels; c++) {
             double apart = part[c] - mean[c];
@@ -266,17 +277,14 @@ static void forward_task(void *context, size_t task, int thread) {
 /* Makes y, and tells in `partial` how it is spread if the norm wants to know. */
 static void filter(chain_job *job) {
     const cpu_call *call = job->call;
-    bool filters = call->piece->conv != STK_NO_NODE;
-    cpu_call part = filters ? filter_call(job) : *call;
-    if (filters && part.node->op == STK_OP_DEPTHWISE) {
-        stk_cpu_depthwise_forward(&part, call->train ? job->partial : NULL, job->at.width,
-                                  job->lanes, 3 * line_up(job->at.width));
-        return;
-    }
-    if (filters) {
-        filter_kernel(part.node)->forward(&part);
-    }
-    if (call->train) {
+    float *stats = call->train ? job->partial : NULL;
+    cpu_call part = job->at.maker != STK_OP_COUNT ? filter_call(job) : *call;
+    if (job->at.maker == STK_OP_CONV) {
+        stk_cpu_conv_forward(NULL, &part, stats);
+    } else if (job->at.maker == STK_OP_DEPTHWISE) {
+        stk_cpu_depthwise_forward(&part, stats, job->at.width, job->lanes,
+                                  3 * line_up(job->at.width));
+    } else if (stats != NULL) {
         stk_pool_run(call->pool, job->at.strips, moments_task, job);
     }
 }
