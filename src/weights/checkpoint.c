@@ -36,10 +36,11 @@ static void reorder(const stk_param *param, bool to_file, const float *from, flo
 }
 
 static stk_status collect(const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                          stk_tensor *tensors, float *numbers, float *scratch, stk_error *err) {
+                          stk_tensor_kind kind, stk_tensor *tensors, float *numbers, float *scratch,
+                          stk_error *err) {
     for (int p = 0; p < graph->param_count; p++) {
         const stk_param *param = &graph->params[p];
-        stk_status status = backend->state_read(state, STK_TENSOR_VALUE, p, scratch, err);
+        stk_status status = backend->state_read(state, kind, p, scratch, err);
         if (status != STK_OK) {
             return status;
         }
@@ -98,7 +99,8 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
             ? STK_OK
             : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
-        status = collect(backend, state, graph, tensors, numbers, scratch, err);
+        stk_tensor_kind kind = info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE;
+        status = collect(backend, state, graph, kind, tensors, numbers, scratch, err);
     }
     if (status == STK_OK) {
         for (int i = 0; i < 8; i++) {
