@@ -34,12 +34,22 @@ typedef struct stk_state_config {
     bool ema;                /* a moving average of the parameters */
 } stk_state_config;
 
+/* Which number format activations and products have; in the order of the option's choices. */
+typedef enum stk_precision {
+    STK_PRECISION_AUTO,
+    STK_PRECISION_FP16,
+    STK_PRECISION_BF16,
+    STK_PRECISION_FP32,
+    STK_PRECISION_FP32_STRICT
+} stk_precision;
+
 typedef struct stk_compile_config {
-    size_t batch; /* the most samples a call will have */
-    bool train;   /* with backward and optimiser; otherwise inference */
-    bool frozen;  /* training: only the head learns, all before it behaves as in inference */
-    bool ema;     /* inference: with the averaged parameters; the state must have them */
-    bool plain;   /* node by node, nothing fused: the check for the fused path */
+    size_t batch;            /* the most samples a call will have */
+    stk_precision precision; /* a CPU computes in float32 whatever is asked for */
+    bool train;              /* with backward and optimiser; otherwise inference */
+    bool frozen; /* training: only the head learns, all before it behaves as in inference */
+    bool ema;    /* inference: with the averaged parameters; the state must have them */
+    bool plain;  /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
 
 typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mix_kind;
