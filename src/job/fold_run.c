@@ -10,6 +10,7 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"
+#include "weights/pretrained.h"
 
 /* Steps before a plan is made from their times. */
 #define MEASURED_STEPS 5
@@ -49,7 +50,7 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
 }
 
-/* First weights; each fold starts from its own. */
+/* First weights; each fold starts from its own, or from the given ones with a head of its own. */
 static stk_status init_weights(stk_job *job, stk_error *err) {
     stk_status status = STK_OK;
     for (int p = 0; p < job->graph->param_count && status == STK_OK; p++) {
@@ -65,6 +66,11 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
             status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
         }
         stk_mem_free(values);
+    }
+    if (status == STK_OK && job->pretrained != NULL) {
+        stk_pretrained_report report;
+        status = stk_pretrained_load(job->pretrained, job->choice.model->name, job->choice.backend,
+                                     job->state, job->graph, &report, err);
     }
     return status;
 }

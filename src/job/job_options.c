@@ -20,6 +20,12 @@ static const stk_option job_options[] = {
      .may_be_auto = true,
      .metavar = "NAME",
      .help = "network: convnet_s or resnet18; timm's tags are accepted"},
+    {.name = "pretrained",
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(pretrained),
+     .metavar = "FILE|NAME",
+     .help = "weights to start from: a safetensors file, or a timm name that is looked for on this "
+             "machine; true: the model's own"},
     {.name = "img-size",
      .aliases = "image_size",
      .type = STK_OPTION_INT,

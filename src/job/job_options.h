@@ -17,8 +17,9 @@ typedef enum stk_precision {
 } stk_precision;
 
 typedef struct stk_job_options {
-    const char *model; /* NULL: auto */
-    int64_t img_size;  /* STK_AUTO_INT */
+    const char *model;      /* NULL: auto */
+    const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
+    int64_t img_size;       /* STK_AUTO_INT */
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */

@@ -34,6 +34,7 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
     stk_oof oof;      /* only with folds */
     char *submission; /* owned path; NULL without test rows */

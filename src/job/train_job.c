@@ -13,6 +13,7 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
+#include "weights/pretrained.h"
 
 /* What is said before the run's first line is kept until that was told. */
 typedef struct early_words {
@@ -137,6 +138,69 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
     return status;
 }
 
+/* What is not as the file has it. */
+static void tell_pretrained(const stk_job *job, const stk_pretrained_report *report,
+                            const stk_events *events) {
+    char what[96];
+    char why[160];
+    if (report->head_anew) {
+        snprintf(what, sizeof what, "head for %d classes starts anew", job->dataset->class_count);
+        snprintf(why, sizeof why, "the file has %llu", (unsigned long long)report->file_classes);
+        stk_events_decision(events, what, report->file_classes > 0 ? why : "the file has none");
+    }
+    if (report->converted > 0) {
+        snprintf(what, sizeof what, "%d tensors converted to fp32", report->converted);
+        snprintf(why, sizeof why, "the file has %s", report->type);
+        stk_events_decision(events, what, why);
+    }
+    if (report->prefix[0] != '\0') {
+        snprintf(what, sizeof what, "\"%s\" taken off the tensors' names", report->prefix);
+        stk_events_decision(events, what, "without it they are the model's");
+    }
+    if (report->checkpoint_of[0] != '\0') {
+        stk_events_warning(events, "the weights fit but are a checkpoint of %s, not of %s",
+                           report->checkpoint_of, job->choice.model->name);
+    }
+}
+
+/* The weights to start from, which must be there and fit before anything is written. */
+static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_error *err) {
+    const char *model = job->choice.model->name;
+    const char *own = job->job_options->model != NULL ? job->job_options->model : model;
+    const char *wanted = stk_pretrained_wanted(job->job_options->pretrained, own);
+    if (wanted == NULL) {
+        return STK_OK;
+    }
+    stk_pretrained_place place;
+    stk_pretrained_report report;
+    stk_status status = stk_pretrained_find(wanted, &place, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = stk_pretrained_check(place.path, model, job->graph, &report, err);
+    if (status == STK_OK) {
+        /* A path that works from any folder; the hub's links are kept, their targets say nothing.
+         */
+        char *absolute = place.path[0] != '/' ? realpath(place.path, NULL) : NULL;
+        status = stk_options_resolve(job->options, "pretrained",
+                                     absolute != NULL ? absolute : place.path, place.why, err);
+        free(absolute);
+    }
+    char *what = stk_str_format("weights from %s", place.path);
+    if (status == STK_OK && what == NULL) {
+        status = STK_FAIL_MEMORY(err, place.path);
+    }
+    if (status == STK_OK) {
+        stk_events_decision(events, what, place.why);
+        tell_pretrained(job, &report, events);
+        job->pretrained = place.path;
+        place.path = NULL;
+    }
+    stk_mem_free(what);
+    stk_pretrained_place_free(&place);
+    return status;
+}
+
 static void tell_start(stk_job *job, size_t train, size_t val) {
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
@@ -194,6 +258,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     }
     if (status == STK_OK) {
         status = check_memory(job, err);
+    }
+    if (status == STK_OK) {
+        status = find_pretrained(job, &early, err);
     }
     if (status == STK_OK) {
         status =
@@ -365,6 +432,7 @@ static void free_job(stk_job *job) {
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
     stk_mem_free(job->submission);
+    stk_mem_free(job->pretrained);
 }
 
 static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
