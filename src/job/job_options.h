@@ -25,8 +25,10 @@ typedef struct stk_job_options {
     int precision;      /* stk_precision */
     bool compile;
     int64_t seed;
-    const char *out;  /* NULL: below runs/ */
-    const char *name; /* NULL: "train" */
+    const char *out;    /* NULL: below runs/ */
+    const char *name;   /* NULL: "train" */
+    const char *resume; /* NULL: a new run */
+    double save_every_s;
 } stk_job_options;
 
 typedef struct stk_predict_options {
