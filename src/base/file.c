@@ -24,6 +24,12 @@ struct stk_file_writer {
     char *hidden; /* owned: where it grows */
 };
 
+struct stk_file_reader {
+    int fd;
+    uint64_t size; /* bytes, when it was opened */
+    char *path;    /* owned: for errors */
+};
+
 static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) {
     return STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is larger than %zu bytes", path,
                     max_bytes);
@@ -108,6 +114,74 @@ static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk
     }
     close_quietly(fd);
     return status;
+}
+
+stk_status stk_file_open(stk_file_reader **out, const char *path, stk_error *err) {
+    stk_file_reader *reader = stk_mem_new(1, sizeof *reader);
+    char *copy = stk_mem_strdup(path);
+    if (reader == NULL || copy == NULL) {
+        stk_mem_free(reader);
+        stk_mem_free(copy);
+        return STK_FAIL_MEMORY(err, path);
+    }
+    errno = 0;
+    reader->path = copy;
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    stk_status status = STK_OK;
+    if (reader->fd < 0 || fstat(reader->fd, &info) != 0) {
+        status = fail_reading(path, err);
+    } else if (!S_ISREG(info.st_mode)) {
+        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is %s", path,
+                          S_ISDIR(info.st_mode) ? "a folder" : "not a file");
+    }
+    if (status != STK_OK) {
+        stk_file_close(reader);
+        return status;
+    }
+    reader->size = (uint64_t)info.st_size;
+    *out = reader;
+    return STK_OK;
+}
+
+uint64_t stk_file_size(const stk_file_reader *reader) {
+    return reader->size;
+}
+
+stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t offset, void *data, size_t size,
+                            stk_error *err) {
+    char *to = data;
+    errno = 0;
+    while (size > 0) {
+        ssize_t got = pread(reader->fd, to, size, (off_t)offset);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return fail_reading(reader->path, err);
+        }
+        if (got == 0) {
+            return STK_FAIL(err, STK_ERR_STORAGE,
+                            "cannot read %s: it became shorter while it was read (%llu of %llu "
+                            "bytes)",
+                            reader->path, (unsigned long long)offset,
+                            (unsigned long long)reader->size);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return STK_OK;
+}
+
+void stk_file_close(stk_file_reader *reader) {
+    if (reader != NULL) {
+        if (reader->fd >= 0) {
+            close_quietly(reader->fd);
+        }
+        stk_mem_free(reader->path);
+        stk_mem_free(reader);
+    }
 }
 
 stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length, stk_bytes *bytes,

@@ -46,6 +46,17 @@ STK_CHECKED stk_status stk_file_read(const char *path, size_t max_bytes, char **
 STK_CHECKED stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data,
                                             size_t *size, stk_error *err);
 
+/*
+ * A regular file that is read in pieces, by any number of threads. Reading beyond its end is an
+ * error: the file has become shorter. Close (NULL is fine) frees the reader.
+ */
+typedef struct stk_file_reader stk_file_reader;
+STK_CHECKED stk_status stk_file_open(stk_file_reader **reader, const char *path, stk_error *err);
+uint64_t stk_file_size(const stk_file_reader *reader); /* bytes, when it was opened */
+STK_CHECKED stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t offset, void *data,
+                                        size_t size, stk_error *err);
+void stk_file_close(stk_file_reader *reader);
+
 /* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
 STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
                                       stk_error *err);

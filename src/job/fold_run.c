@@ -10,6 +10,7 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"
+#include "weights/pretrained.h"
 
 /* Steps before a plan is made from their times. */
 #define MEASURED_STEPS 5
@@ -21,6 +22,8 @@ typedef struct fold_run {
     char *best_path;               /* owned */
     char *last_path;               /* owned */
     double start_s;                /* on the job's clock */
+    bool resumed;                  /* an earlier process began it, and came to ... */
+    stk_train_position position;   /* ... this */
     stk_train_result result;
 } fold_run;
 
@@ -49,7 +52,7 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
 }
 
-/* First weights; each fold starts from its own. */
+/* First weights; each fold starts from its own, or from the given ones with a head of its own. */
 static stk_status init_weights(stk_job *job, stk_error *err) {
     stk_status status = STK_OK;
     for (int p = 0; p < job->graph->param_count && status == STK_OK; p++) {
@@ -62,6 +65,11 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
                              values);
         status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
         stk_mem_free(values);
+    }
+    if (status == STK_OK && job->pretrained != NULL) {
+        stk_pretrained_report report;
+        status = stk_pretrained_load(job->pretrained, job->choice.model->name, job->choice.backend,
+                                     job->state, job->graph, &report, err);
     }
     return status;
 }
@@ -113,7 +121,8 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     job->predict_s = facts.predict_s;
     int64_t total = progress->steps_done + plan.steps_left;
     int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
-    bool measured = progress->steps_done > MEASURED_STEPS || progress->epoch > 1;
+    bool measured =
+        progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
     if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
         job->plan = plan;
@@ -169,6 +178,9 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     stk_job *job = fold->job;
     stk_error why = {0};
     (void)err;
+    if (best) {
+        stk_job_keep_best(job, fold->best_path);
+    }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (best) {
@@ -182,6 +194,41 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
     }
     return STK_OK;
+}
+
+static void save_state(void *user, const stk_train_position *position) {
+    const fold_run *fold = user;
+    if (!fold->job->weights_lost) { /* it would speak of best weights that are not there */
+        stk_job_save_state(fold->job, position);
+    }
+}
+
+static stk_status load_state(void *user, stk_train_position *position, bool *there,
+                             stk_error *err) {
+    const fold_run *fold = user;
+    return stk_job_load_state(fold->job, fold->best_path, position, there, err);
+}
+
+/* The weights to begin with, or those that an earlier process has come to. */
+static stk_status first_weights(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    if (!job->resume.on || job->resume.taken_up) {
+        return init_weights(job, err);
+    }
+    bool there = false;
+    stk_status status = stk_job_load_state(job, fold->best_path, &fold->position, &there, err);
+    double schedule = fold->position.schedule;
+    fold->position.schedule =
+        stk_resume_schedule(&job->resume, job->choice.epochs_wanted, job->clock.budget_s);
+    if (status == STK_OK && fold->position.schedule < schedule) {
+        char what[96];
+        snprintf(what, sizeof what, "learning rate as after %.0f %% of the training",
+                 100 * fold->position.schedule);
+        stk_events_decision(&job->events, what, "there is more to train than was planned");
+    }
+    fold->resumed = true;
+    job->resume.taken_up = true;
+    return status;
 }
 
 static stk_status train(fold_run *fold, stk_error *err) {
@@ -200,7 +247,11 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
-                                         .validation_halt = {validation_must_end, fold}}};
+                                         .validation_halt = {validation_must_end, fold},
+                                         .save_state = save_state,
+                                         .load_state = load_state,
+                                         .save_every_s = job->job_options->save_every_s},
+                               .resume = fold->resumed ? &fold->position : NULL};
     config.train.samples = job->dataset->train.items;
     config.train.indices = fold->split.train;
     config.train.count = fold->split.train_count;
@@ -379,6 +430,51 @@ static stk_status make_split(fold_run *fold, stk_error *err) {
     return status;
 }
 
+static void close_fold(fold_run *fold) {
+    stk_split_free(&fold->split);
+    stk_mem_free(fold->best_path);
+    stk_mem_free(fold->last_path);
+}
+
+/* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
+stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
+    fold_run fold = {.job = job};
+    double *probs[2] = {NULL};
+    bool *have[2] = {NULL};
+    bool done[2] = {true, true};
+    stk_status status = make_split(&fold, err);
+    if (status == STK_OK) {
+        status = make_paths(&fold, err);
+    }
+    bool there = status == STK_OK && stk_path_is_file(fold.best_path);
+    if (there) {
+        status =
+            stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph, err);
+    }
+    if (there && status == STK_OK && job->ballot.rows > 0) {
+        status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
+                                   &probs[0], &have[0], &done[0], err);
+        if (status == STK_OK) {
+            stk_ballot_add(&job->ballot, probs[0], have[0]);
+        }
+    }
+    if (there && status == STK_OK) {
+        status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
+                                   fold.split.val_count, &probs[1], &have[1], &done[1], err);
+        if (status == STK_OK) {
+            stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
+                        have[1]);
+        }
+    }
+    job->cut = job->cut || !done[0] || !done[1];
+    for (int i = 0; i < 2; i++) {
+        stk_mem_free(probs[i]);
+        stk_mem_free(have[i]);
+    }
+    close_fold(&fold);
+    return status;
+}
+
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
     job->planned_total = -1;
@@ -389,7 +485,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
         status = make_paths(&fold, err);
     }
     if (status == STK_OK) {
-        status = init_weights(job, err);
+        status = first_weights(&fold, err);
     }
     if (status == STK_OK) {
         status = stk_recipe_start(job->choice.backend, job->state, job->graph, err);
@@ -401,8 +497,6 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict(&fold, err);
     }
-    stk_split_free(&fold.split);
-    stk_mem_free(fold.best_path);
-    stk_mem_free(fold.last_path);
+    close_fold(&fold);
     return status;
 }

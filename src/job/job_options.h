@@ -10,15 +10,18 @@
 #include "options/options.h"
 
 typedef struct stk_job_options {
-    const char *model; /* NULL: auto */
-    int64_t img_size;  /* STK_AUTO_INT */
+    const char *model;      /* NULL: auto */
+    const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
+    int64_t img_size;       /* STK_AUTO_INT */
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */
     bool compile;
     int64_t seed;
-    const char *out;  /* NULL: below runs/ */
-    const char *name; /* NULL: "train" */
+    const char *out;    /* NULL: below runs/ */
+    const char *name;   /* NULL: "train" */
+    const char *resume; /* NULL: a new run */
+    double save_every_s;
 } stk_job_options;
 
 typedef struct stk_predict_options {

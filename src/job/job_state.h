@@ -11,6 +11,7 @@
 #include "job/clockwork.h"
 #include "job/job_options.h"
 #include "job/oof.h"
+#include "job/resume.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
@@ -33,6 +34,7 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
     stk_oof oof;      /* only with folds */
     char *submission; /* owned path; NULL without test rows */
@@ -49,6 +51,12 @@ typedef struct stk_job {
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
+    stk_resume resume;
+    stk_run_state run_state; /* what was saved last; see state_save.c */
+    char *state_path;        /* owned: where it lies */
+    char *kept_best;         /* owned: where the best weights are kept that it speaks of */
+    double state_write_s;    /* how long saving took; 0: not known */
+    bool state_lost;         /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
     int workers, slots;             /* that the last loader ended with; 0: none ran */
@@ -56,6 +64,20 @@ typedef struct stk_job {
 
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
+
+/* A fold that an earlier process has finished: its model predicts again. */
+STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
+
+/* Keeps the best weights that the saved state speaks of, before others take their place. */
+void stk_job_keep_best(stk_job *job, const char *best_path);
+
+/* Saves what --resume goes on from; a failure is told, and again at the end of the run. */
+void stk_job_save_state(stk_job *job, const stk_train_position *position);
+
+/* Back to what was saved of this fold: tensors, position, best weights. */
+STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path,
+                                          stk_train_position *position, bool *there,
+                                          stk_error *err);
 
 /* Writes the submission from what the ballot holds now; "prior", "partial" or "complete". */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);

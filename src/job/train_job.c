@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "job/job_state.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
+#include "weights/pretrained.h"
 
 /* What is said before the run's first line is kept until that was told. */
 typedef struct early_words {
@@ -139,6 +141,69 @@ static stk_status check_memory(const stk_job *job, stk_error *err) {
     return status;
 }
 
+/* What is not as the file has it. */
+static void tell_pretrained(const stk_job *job, const stk_pretrained_report *report,
+                            const stk_events *events) {
+    char what[96];
+    char why[160];
+    if (report->head_anew) {
+        snprintf(what, sizeof what, "head for %d classes starts anew", job->dataset->class_count);
+        snprintf(why, sizeof why, "the file has %llu", (unsigned long long)report->file_classes);
+        stk_events_decision(events, what, report->file_classes > 0 ? why : "the file has none");
+    }
+    if (report->converted > 0) {
+        snprintf(what, sizeof what, "%d tensors converted to fp32", report->converted);
+        snprintf(why, sizeof why, "the file has %s", report->type);
+        stk_events_decision(events, what, why);
+    }
+    if (report->prefix[0] != '\0') {
+        snprintf(what, sizeof what, "\"%s\" taken off the tensors' names", report->prefix);
+        stk_events_decision(events, what, "without it they are the model's");
+    }
+    if (report->checkpoint_of[0] != '\0') {
+        stk_events_warning(events, "the weights fit but are a checkpoint of %s, not of %s",
+                           report->checkpoint_of, job->choice.model->name);
+    }
+}
+
+/* The weights to start from, which must be there and fit before anything is written. */
+static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_error *err) {
+    const char *model = job->choice.model->name;
+    const char *own = job->job_options->model != NULL ? job->job_options->model : model;
+    const char *wanted = stk_pretrained_wanted(job->job_options->pretrained, own);
+    if (wanted == NULL) {
+        return STK_OK;
+    }
+    stk_pretrained_place place;
+    stk_pretrained_report report;
+    stk_status status = stk_pretrained_find(wanted, &place, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = stk_pretrained_check(place.path, model, job->graph, &report, err);
+    if (status == STK_OK) {
+        /* A path that works from any folder; the hub's links are kept, their targets say nothing.
+         */
+        char *absolute = place.path[0] != '/' ? realpath(place.path, NULL) : NULL;
+        status = stk_options_resolve(job->options, "pretrained",
+                                     absolute != NULL ? absolute : place.path, place.why, err);
+        free(absolute);
+    }
+    char *what = stk_str_format("weights from %s", place.path);
+    if (status == STK_OK && what == NULL) {
+        status = STK_FAIL_MEMORY(err, place.path);
+    }
+    if (status == STK_OK) {
+        stk_events_decision(events, what, place.why);
+        tell_pretrained(job, &report, events);
+        job->pretrained = place.path;
+        place.path = NULL;
+    }
+    stk_mem_free(what);
+    stk_pretrained_place_free(&place);
+    return status;
+}
+
 static void tell_start(stk_job *job, size_t train, size_t val) {
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
@@ -146,7 +211,7 @@ static void tell_start(stk_job *job, size_t train, size_t val) {
                              .model = job->choice.model->name,
                              .device = job->choice.backend->name,
                              .precision = job->choice.precision,
-                             .start_ns = job->clock.start_ns,
+                             .start_ns = job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9),
                              .img_size = job->choice.img_size,
                              .batch = (int)job->choice.batch,
                              .workers = job->choice.loader.workers,
@@ -170,9 +235,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
                         "--data is missing: give the folder with the pictures; `stoker sample DIR` "
                         "makes one to try");
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         /* An empty text is what a script hands over when a variable was not set. */
-        static const char *const names[] = {"out", "name"};
+        static const char *const names[] = {"out", "name", "resume"};
         if (stk_options_source(job->options, names[i]) != STK_FROM_DEFAULT &&
             stk_options_get(job->options, names[i])[0] == '\0') {
             return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
@@ -182,6 +247,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     const stk_storage_options storage = job->storage; /* the store copies it */
     stk_status status =
         stk_dataset_open(&job->dataset, job->dataset_options, &storage, &early, err);
+    if (status == STK_OK && job->resume.on) {
+        status = stk_run_state_check(&job->resume.state, job->dataset, err);
+    }
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);
     }
@@ -197,11 +265,51 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     if (status == STK_OK) {
         status = check_memory(job, err);
     }
-    if (status == STK_OK) {
+    /* The last fold has its weights already when it is resumed. */
+    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->folds;
+    if (status == STK_OK && first_weights) {
+        status = find_pretrained(job, &early, err);
+    }
+    if (status == STK_OK && !job->resume.on) {
         status =
             stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name, err);
     }
     return status;
+}
+
+/* Where the state is saved, and what it says of all of the run. */
+static stk_status open_state(stk_job *job, stk_error *err) {
+    stk_str given = {0};
+    stk_options_given(job->options, job->resume.given, &given);
+    job->run_state.given = stk_str_take(&given);
+    job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
+    job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
+    stk_run_state_describe(&job->run_state, job->dataset);
+    return job->run_state.given != NULL && job->state_path != NULL && job->kept_best != NULL
+               ? STK_OK
+               : STK_FAIL_MEMORY(err, "the state");
+}
+
+/* The files that tell how the run goes; those of a run that is resumed are continued. */
+static stk_status open_runfiles(stk_job *job, stk_error *err) {
+    stk_resume *resume = &job->resume;
+    if (!resume->on) {
+        return stk_runfiles_new(&job->files, job->folder.path, err);
+    }
+    stk_runfiles_point point = {.fold = resume->state.fold,
+                                .epoch = resume->state.position.epoch,
+                                .best_epoch = resume->state.position.best.epoch};
+    double last_t = 0;
+    char *summary = stk_run_folder_file(&job->folder, "summary.json");
+    if (summary == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    unlink(summary); /* a folder without it belongs to a run that goes on */
+    stk_mem_free(summary);
+    stk_status status = stk_runfiles_resume(&job->files, job->folder.path, &point, &last_t, err);
+    resume->used_s = fmax(resume->used_s, last_t);
+    return status == STK_OK ? stk_resume_bad_images(resume, &job->folder, &job->bad_told, err)
+                            : status;
 }
 
 /* The run folder's first files, and a valid submission before anything is learnt. */
@@ -209,7 +317,10 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
                         stk_error *err) {
     stk_status status = write_args(job, err);
     if (status == STK_OK) {
-        status = stk_runfiles_new(&job->files, job->folder.path, err);
+        status = open_state(job, err);
+    }
+    if (status == STK_OK) {
+        status = open_runfiles(job, err);
     }
     if (status != STK_OK) {
         return status;
@@ -223,6 +334,9 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
     job->events = all;
     tell_start(job, train, val);
     stk_choice_tell(&job->choice, job->options, &job->events, train);
+    if (job->resume.on) {
+        stk_resume_tell(&job->resume, &job->events);
+    }
     if (job->folder.moved != NULL) {
         stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
     }
@@ -244,8 +358,12 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
     if (status == STK_OK && job->ballot.rows > 0) {
         stk_dataset_priors(job->dataset, job->ballot.priors);
         job->submission = stk_run_folder_file(&job->folder, "submission.csv");
-        status = job->submission != NULL ? stk_job_submit(job, "prior", err)
-                                         : STK_FAIL_MEMORY(err, "a path");
+        if (job->submission == NULL) {
+            return STK_FAIL_MEMORY(err, "a path");
+        }
+        /* What a run that is resumed has come to is worth more than priors. */
+        job->submitted = job->resume.on && stk_path_is_file(job->submission);
+        status = job->submitted ? STK_OK : stk_job_submit(job, "prior", err);
     }
     return status;
 }
@@ -267,9 +385,24 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status run_folds(stk_job *job, stk_error *err) {
+/* What the folds of earlier processes have come to counts as if they had been trained now. */
+static stk_status revive_folds(stk_job *job, stk_error *err) {
+    const stk_run_state *before = &job->resume.state;
     stk_status status = STK_OK;
-    for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
+    job->folds_done = before->folds_done;
+    job->cut = before->cut;
+    job->summary.epochs_done = before->epochs_before;
+    job->summary.best_acc1 = before->best_acc1;
+    job->summary.best_metric = before->best_metric;
+    for (job->fold = 0; job->fold < before->fold && status == STK_OK; job->fold++) {
+        status = stk_job_revive_fold(job, err);
+    }
+    return status;
+}
+
+static stk_status run_folds(stk_job *job, stk_error *err) {
+    stk_status status = job->resume.on ? revive_folds(job, err) : STK_OK;
+    for (; job->fold < job->folds && status == STK_OK; job->fold++) {
         if (job->weights_lost) {
             break;
         }
@@ -289,10 +422,13 @@ static void finish_summary(stk_job *job, stk_status status) {
     bool trained = job->folds_done > 0;
     bool delivered = trained || job->submitted;
     bool whole = trained && !job->cut && job->folds_done == job->folds;
-    s->status = status != STK_OK || !delivered                                  ? "failed"
-                : !trained || (job->ballot.rows > 0 && job->ballot.models == 0) ? "prior"
-                : whole                                                         ? "complete"
-                                                                                : "partial";
+    /* A submission from earlier processes has their models, whether they were asked again or not.
+     */
+    bool voted = job->ballot.models > 0 || (job->submitted && job->resume.state.folds_done > 0);
+    s->status = status != STK_OK || !delivered                 ? "failed"
+                : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
+                : whole                                        ? "complete"
+                                                               : "partial";
     if (status != STK_OK) {
         s->stop_reason = "error";
     } else if (s->stop_reason == NULL) {
@@ -316,7 +452,7 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->submission = job->submitted ? "submission.csv" : NULL;
-    s->used_s = stk_clockwork_elapsed(&job->clock);
+    s->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
 }
 
 static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
@@ -367,6 +503,11 @@ static void free_job(stk_job *job) {
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
     stk_mem_free(job->submission);
+    stk_mem_free(job->pretrained);
+    stk_mem_free(job->state_path);
+    stk_mem_free(job->kept_best);
+    stk_run_state_free(&job->run_state);
+    stk_resume_free(&job->resume);
 }
 
 static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
@@ -379,7 +520,6 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
-    job->folder.lock_fd = -1;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
@@ -396,30 +536,54 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     }
 }
 
+/* From the first file to the last. */
+static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
+    size_t train = 0;
+    size_t val = 0;
+    stk_status status = prepare(job, words, &train, &val, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = begin(job, words, train, val, err);
+    if (status == STK_OK) {
+        status = run_folds(job, err);
+    }
+    finish_summary(job, status);
+    if (job->files != NULL) {
+        stk_events_stop(&job->events, &job->summary);
+    }
+    return status == STK_OK ? judge(job, err) : status;
+}
+
+/* A run that is to be resumed and has nothing left to do. */
+static stk_status say_complete(stk_job *job, stk_error *err) {
+    char why[160];
+    snprintf(why, sizeof why, "%s is complete; more epochs are trained with --epochs N",
+             job->folder.path);
+    stk_events_decision(&job->events, "nothing left to do", why);
+    job->summary.status = "complete";
+    job->summary.best_acc1 = job->resume.state.position.best.val_acc1;
+    job->submission = stk_run_folder_file(&job->folder, "submission.csv");
+    job->submitted = job->submission != NULL && stk_path_is_file(job->submission);
+    return job->submission != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+}
+
 stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outcome,
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
-    stk_job job = {0};
+    stk_job job = {.folder = {.lock_fd = -1}};
     early_words words = {.observer = {.warning = keep_warning, .decision = keep_decision}};
     words.observer.user = &words;
-    size_t train = 0;
-    size_t val = 0;
     stk_locale locale = stk_locale_enter();
+    const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
+    stk_status status = STK_OK;
+    if (given->resume != NULL) {
+        status = stk_resume_open(&job.resume, options, &job.folder, err);
+    }
     open_job(&job, options, run);
-    stk_status status = prepare(&job, &words, &train, &val, err);
     if (status == STK_OK) {
-        status = begin(&job, &words, train, val, err);
-        if (status == STK_OK) {
-            status = run_folds(&job, err);
-        }
-        finish_summary(&job, status);
-        if (job.files != NULL) {
-            stk_events_stop(&job.events, &job.summary);
-        }
-        if (status == STK_OK) {
-            status = judge(&job, err);
-        }
+        status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);
     }
     if (outcome != NULL) {
         fill_outcome(&job, outcome);

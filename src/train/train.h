@@ -6,6 +6,9 @@
  * which is asked before every step and may change its mind; saving is the `checkpoint` hook's. The
  * learning rate follows progress from 0 to 1 over whatever steps are left, so it ends low however
  * often the total changes.
+ *
+ * A training that has gone wrong (loss_watch.h, or weights that are no numbers) goes back to what
+ * the `save_state` hook kept last and on with half the learning rate, three times at most.
  */
 #ifndef STK_TRAIN_TRAIN_H
 #define STK_TRAIN_TRAIN_H
@@ -15,6 +18,7 @@
 #include "loader/loader.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/position.h"
 
 /* In the order of the options' choices; optimisers are stk_optimizer. */
 typedef enum stk_schedule {
@@ -55,9 +59,10 @@ typedef struct stk_train_progress {
     int epoch;    /* from 1: the one that is being trained */
     int64_t step; /* steps done of this epoch */
     int64_t steps_per_epoch;
-    int64_t steps_done; /* of all epochs */
-    double step_s;      /* recent seconds per step; NaN before the second one */
-    double val_s;       /* seconds of the last validation; NaN before the first */
+    int64_t steps_done;  /* of all epochs */
+    int64_t steps_timed; /* by this process */
+    double step_s;       /* recent seconds per step; NaN before the second one */
+    double val_s;        /* seconds of the last validation; NaN before the first */
 } stk_train_progress;
 
 typedef struct stk_train_pace {
@@ -72,6 +77,15 @@ typedef struct stk_train_hooks {
     /* After an epoch was validated; best: it is the best so far. */
     stk_status (*checkpoint)(void *user, const stk_event_epoch *epoch, bool best, stk_error *err);
     stk_halt validation_halt; /* ends a validation that is no longer wanted */
+    /*
+     * Keeps the tensors of the state and the position for later: before the first step, after every
+     * epoch, when training ends between two steps, and every save_every_s. A hook that cannot is to
+     * tell so itself: training goes on. NULL: nothing is kept.
+     */
+    void (*save_state)(void *user, const stk_train_position *position);
+    /* Brings back what was kept last; *there is false where nothing was. NULL: as if so. */
+    stk_status (*load_state)(void *user, stk_train_position *position, bool *there, stk_error *err);
+    double save_every_s;
 } stk_train_hooks;
 
 typedef struct stk_train_config {
@@ -87,13 +101,14 @@ typedef struct stk_train_config {
     int fold;
     const stk_events *events;
     stk_train_hooks hooks;
+    const stk_train_position *resume; /* where `state` stands; NULL: at the beginning */
 } stk_train_config;
 
 typedef struct stk_train_result {
-    int epochs_done; /* whole ones and a last part */
+    int epochs_done; /* whole ones and a last part; those before a resume count */
     bool ran_out_of_patience;
     bool halted;   /* in the middle of a step, or while no pictures came */
-    bool diverged; /* the loss was not finite; nothing after the best is kept */
+    bool diverged; /* going back did not help; nothing after the best is kept */
     bool has_best;
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
@@ -106,6 +121,10 @@ typedef struct stk_train_result {
 
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
                                       stk_error *err);
+
+/* Whether all parameters and what the optimiser keeps of them are numbers. */
+STK_CHECKED stk_status stk_train_finite(const stk_backend *backend, stk_state *state,
+                                        const stk_graph *graph, bool *finite, stk_error *err);
 
 /* The share of the highest learning rate at progress 0 to 1: a linear warm-up, then the schedule.
  */

@@ -5,6 +5,7 @@
 
 static const stk_option options[] = {
     {.name = "epochs",
+     .may_change = true,
      .aliases = "max_epochs",
      .type = STK_OPTION_INT,
      .offset = FIELD(epochs),
@@ -158,6 +159,7 @@ static const stk_option options[] = {
      .metavar = "N",
      .help = "batches whose gradients are added up before the weights move"},
     {.name = "patience",
+     .may_change = true,
      .type = STK_OPTION_INT,
      .offset = FIELD(patience),
      .fallback = "auto",

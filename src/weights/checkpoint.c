@@ -9,51 +9,73 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "weights/safetensors.h"
+#include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
 
-/*
- * Between memory order (O, kh, kw, I) and the file's (O, I, kh, kw); other tensors are the same in
- * both.
- */
-static void reorder(const stk_param *param, bool to_file, const float *from, float *to) {
-    if (param->rank != 4) {
-        memcpy(to, from, param->count * sizeof *to);
-        return;
-    }
-    size_t inputs = (size_t)param->shape[1];
-    size_t taps = (size_t)param->shape[2] * (size_t)param->shape[3];
-    for (size_t o = 0; o < (size_t)param->shape[0]; o++) {
-        for (size_t i = 0; i < inputs; i++) {
-            for (size_t t = 0; t < taps; t++) {
-                size_t memory = (o * taps + t) * inputs + i;
-                size_t file = (o * inputs + i) * taps + t;
-                to[to_file ? file : memory] = from[to_file ? memory : file];
-            }
-        }
-    }
-}
-
-static stk_status collect(const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                          stk_tensor_kind kind, stk_tensor *tensors, float *numbers, float *scratch,
-                          stk_error *err) {
+/* What the header says of every parameter. */
+static void describe_tensors(const stk_graph *graph, stk_tensor *tensors) {
     for (int p = 0; p < graph->param_count; p++) {
         const stk_param *param = &graph->params[p];
-        stk_status status = backend->state_read(state, kind, p, scratch, err);
-        if (status != STK_OK) {
-            return status;
-        }
-        reorder(param, true, scratch, numbers + param->offset);
         tensors[p] = (stk_tensor){.name = param->name,
                                   .rank = param->rank,
-                                  .data = numbers + param->offset,
+                                  .dtype = "F32",
                                   .bytes = param->count * sizeof(float)};
         for (int d = 0; d < param->rank; d++) {
             tensors[p].shape[d] = (uint64_t)param->shape[d];
         }
     }
-    return STK_OK;
+}
+
+/* What is saved, and where it lies. */
+typedef struct weights_source {
+    const stk_backend *backend;
+    stk_state *state;
+    const stk_graph *graph;
+    stk_tensor_kind kind;
+} weights_source;
+
+/* The numbers go through the hands one parameter at a time. */
+static stk_status append_numbers(stk_file_writer *writer, const char *path,
+                                 const weights_source *from, stk_error *err) {
+    const stk_graph *graph = from->graph;
+    size_t most = stk_fill_most(graph);
+    float *read = stk_mem_raw(most, sizeof *read);
+    float *turned = stk_mem_raw(most, sizeof *turned);
+    stk_status status = read != NULL && turned != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+    for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
+        const stk_param *param = &graph->params[p];
+        status = from->backend->state_read(from->state, from->kind, p, read, err);
+        if (status == STK_OK) {
+            stk_fill_to_file(param, read, turned);
+            status = stk_file_append(writer, turned, param->count * sizeof *turned, err);
+        }
+    }
+    stk_mem_free(read);
+    stk_mem_free(turned);
+    return status;
+}
+
+static stk_status save_with_notes(const char *path, const weights_source *from,
+                                  const stk_tensor_note *notes, size_t note_count, stk_error *err) {
+    const stk_graph *graph = from->graph;
+    stk_tensor *tensors = stk_mem_new((size_t)graph->param_count, sizeof *tensors);
+    stk_file_writer *writer = NULL;
+    if (tensors == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    describe_tensors(graph, tensors);
+    stk_status status = stk_tensors_create(&writer, path, tensors, (size_t)graph->param_count,
+                                           notes, note_count, err);
+    stk_mem_free(tensors);
+    if (status == STK_OK) {
+        status = append_numbers(writer, path, from, err);
+    }
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    return stk_file_commit(writer, err);
 }
 
 static void put_floats(stk_str *out, const float *values) {
@@ -89,31 +111,20 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
                                stk_error *err) {
     static const char *const keys[] = {"model", "classes",       "img_size", "mean",
                                        "std",   "crop_fraction", "epoch",    "val/acc1"};
+    weights_source from = {backend, state, graph,
+                           info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[8] = {{0}};
     stk_tensor_note notes[8];
-    stk_tensor *tensors = stk_mem_new((size_t)graph->param_count, sizeof *tensors);
-    float *numbers = stk_mem_raw(graph->param_elements, sizeof *numbers);
-    float *scratch = stk_mem_raw(graph->param_elements, sizeof *scratch);
-    stk_status status =
-        tensors != NULL && numbers != NULL && scratch != NULL && describe(info, texts)
-            ? STK_OK
-            : STK_FAIL_MEMORY(err, path);
-    if (status == STK_OK) {
-        stk_tensor_kind kind = info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE;
-        status = collect(backend, state, graph, kind, tensors, numbers, scratch, err);
-    }
+    stk_status status = describe(info, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
         for (int i = 0; i < 8; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
         }
-        status = stk_tensors_write(path, tensors, (size_t)graph->param_count, notes, 8, err);
+        status = save_with_notes(path, &from, notes, 8, err);
     }
     for (int i = 0; i < 8; i++) {
         stk_str_free(&texts[i]);
     }
-    stk_mem_free(tensors);
-    stk_mem_free(numbers);
-    stk_mem_free(scratch);
     return status;
 }
 
@@ -212,7 +223,7 @@ static stk_status read_plain(const char *path, const stk_tensor_file *file,
 stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info, stk_error *err) {
     memset(info, 0, sizeof *info);
     stk_tensor_file file;
-    stk_status status = stk_tensors_read(&file, path, err);
+    stk_status status = stk_tensors_open(&file, path, err);
     if (status != STK_OK) {
         return status;
     }
@@ -226,7 +237,7 @@ stk_status stk_checkpoint_info_read(const char *path, stk_checkpoint_info *info,
     if (status == STK_OK) {
         status = read_floats(path, &file, "std", FLT_MIN, info->std, err);
     }
-    stk_tensors_free(&file);
+    stk_tensors_close(&file);
     if (status != STK_OK) {
         stk_checkpoint_info_free(info);
     }
@@ -243,20 +254,20 @@ void stk_checkpoint_info_free(stk_checkpoint_info *info) {
 }
 
 static bool fits(const stk_param *param, const stk_tensor *tensor) {
-    bool same = strcmp(tensor->dtype, "F32") == 0 && tensor->rank == param->rank;
-    for (int d = 0; same && d < param->rank; d++) {
-        same = tensor->shape[d] == (uint64_t)param->shape[d];
-    }
-    return same;
+    return strcmp(tensor->dtype, "F32") == 0 && stk_fill_same_shape(param, tensor);
 }
 
-/* Lists what is missing or of another shape, so that nothing is loaded by half. */
-static stk_status compare(const char *path, const stk_tensor_file *file, const stk_graph *graph,
-                          stk_error *err) {
+/*
+ * Finds each parameter's tensor. What is missing or of another shape is listed, so that nothing is
+ * loaded by half.
+ */
+static stk_status match(const char *path, const stk_tensor_file *file, const stk_graph *graph,
+                        size_t *from, stk_error *err) {
     stk_str wrong = {0};
     int count = 0;
     for (int p = 0; p < graph->param_count; p++) {
         const stk_tensor *tensor = stk_tensors_find(file, graph->params[p].name);
+        from[p] = tensor != NULL ? (size_t)(tensor - file->tensors) : STK_NO_TENSOR;
         if (tensor == NULL || !fits(&graph->params[p], tensor)) {
             count++;
             if (count <= 5) {
@@ -277,23 +288,16 @@ static stk_status compare(const char *path, const stk_tensor_file *file, const s
 stk_status stk_checkpoint_load(const char *path, const stk_backend *backend, stk_state *state,
                                const stk_graph *graph, stk_error *err) {
     stk_tensor_file file;
-    stk_status status = stk_tensors_read(&file, path, err);
+    stk_status status = stk_tensors_open(&file, path, err);
     if (status != STK_OK) {
         return status;
     }
-    float *from = stk_mem_raw(graph->param_elements, sizeof *from);
-    float *to = stk_mem_raw(graph->param_elements, sizeof *to);
-    status =
-        from != NULL && to != NULL ? compare(path, &file, graph, err) : STK_FAIL_MEMORY(err, path);
-    for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
-        const stk_param *param = &graph->params[p];
-        /* The file's numbers need not be aligned for floats. */
-        memcpy(from, stk_tensors_find(&file, param->name)->data, param->count * sizeof *from);
-        reorder(param, false, from, to);
-        status = backend->state_write(state, STK_TENSOR_VALUE, p, to, err);
+    size_t *from = stk_mem_raw((size_t)graph->param_count, sizeof *from);
+    status = from != NULL ? match(path, &file, graph, from, err) : STK_FAIL_MEMORY(err, path);
+    if (status == STK_OK) {
+        status = stk_fill_state(&file, path, from, backend, state, graph, err);
     }
     stk_mem_free(from);
-    stk_mem_free(to);
-    stk_tensors_free(&file);
+    stk_tensors_close(&file);
     return status;
 }

@@ -5,43 +5,54 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "weights/widen.h"
 
 #define LENGTH_BYTES 8
 #define MAX_HEADER_BYTES ((uint64_t)100 << 20) /* the format's own limit */
+#define PIECE_BYTES 16384                      /* of numbers that are converted on their way */
 
-static size_t dtype_bytes(const char *dtype) {
-    static const struct {
-        const char *name;
-        size_t bytes;
-    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8},  {"F32", 4}, {"I32", 4},
-                 {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2},
-                 {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, dtype) == 0) {
-            return types[i].bytes;
-        }
+static const struct {
+    const char *name;
+    size_t bytes;
+    bool is_float; /* widen.c knows it */
+} types[] = {
+    {"F64", 8, true},      {"F32", 4, true},   {"F16", 2, true},      {"BF16", 2, true},
+    {"I64", 8, false},     {"U64", 8, false},  {"C64", 8, false},     {"I32", 4, false},
+    {"U32", 4, false},     {"I16", 2, false},  {"U16", 2, false},     {"I8", 1, false},
+    {"U8", 1, false},      {"BOOL", 1, false}, {"F8_E4M3", 1, false}, {"F8_E5M2", 1, false},
+    {"F8_E8M0", 1, false},
+};
+#define TYPES (sizeof types / sizeof *types)
+
+/* The place of a type in the table; TYPES for another one. */
+static size_t find_type(const char *dtype) {
+    size_t i = 0;
+    while (i < TYPES && strcmp(types[i].name, dtype) != 0) {
+        i++;
     }
-    return 0;
+    return i;
 }
 
 /* One entry of the header; false when it contradicts itself or the file's size. */
-static bool read_entry(const stk_json *entry, const char *name, const char *data, uint64_t size,
-                       stk_tensor *tensor) {
+static bool read_entry(const stk_json *entry, const char *name, uint64_t size, stk_tensor *tensor) {
     const stk_json *shape = stk_json_get(entry, "shape");
     const stk_json *offsets = stk_json_get(entry, "data_offsets");
-    uint64_t from;
     uint64_t to;
     tensor->name = name;
     tensor->dtype = stk_json_string(stk_json_get(entry, "dtype"));
     if (tensor->dtype == NULL || stk_json_kind_of(shape) != STK_JSON_ARRAY ||
-        stk_json_count(shape) > STK_TENSOR_MAX_RANK || stk_json_count(offsets) != 2 ||
-        !stk_json_u64(stk_json_at(offsets, 0), &from) ||
-        !stk_json_u64(stk_json_at(offsets, 1), &to) || from > to || to > size) {
+        stk_json_count(shape) > STK_TENSOR_MAX_RANK ||
+        stk_json_kind_of(offsets) != STK_JSON_ARRAY || stk_json_count(offsets) != 2 ||
+        !stk_json_u64(stk_json_at(offsets, 0), &tensor->offset) ||
+        !stk_json_u64(stk_json_at(offsets, 1), &to) || tensor->offset > to || to > size) {
         return false;
     }
-    uint64_t bytes = dtype_bytes(tensor->dtype);
+    size_t type = find_type(tensor->dtype);
+    if (type == TYPES) {
+        return false;
+    }
+    uint64_t bytes = types[type].bytes;
     tensor->rank = (int)stk_json_count(shape);
     for (int i = 0; i < tensor->rank; i++) {
         if (!stk_json_u64(stk_json_at(shape, (size_t)i), &tensor->shape[i]) ||
@@ -49,23 +60,32 @@ static bool read_entry(const stk_json *entry, const char *name, const char *data
             return false;
         }
     }
-    tensor->data = data + from;
-    tensor->bytes = (size_t)(to - from);
-    return dtype_bytes(tensor->dtype) > 0 && bytes == to - from;
+    tensor->bytes = to - tensor->offset;
+    return bytes == tensor->bytes;
 }
 
-static int by_data(const void *a, const void *b) {
+static int by_place(const void *a, const void *b) {
     const stk_tensor *x = a;
     const stk_tensor *y = b;
-    if (x->data != y->data) {
-        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    if (x->offset != y->offset) {
+        return x->offset < y->offset ? -1 : 1;
     }
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
+/* Text by name and nothing else, as the format has it. */
+static bool is_metadata(const stk_json *notes) {
+    bool good = stk_json_kind_of(notes) == STK_JSON_OBJECT;
+    for (const stk_json *note = stk_json_at(notes, 0); good && note != NULL;
+         note = stk_json_next(notes, note)) {
+        good = stk_json_kind_of(note) == STK_JSON_STRING;
+    }
+    return good;
+}
+
 /* The entries become tensors, ordered by where their numbers lie. */
-static stk_status read_entries(stk_tensor_file *file, const char *path, const char *data,
-                               uint64_t size, stk_error *err) {
+static stk_status read_entries(stk_tensor_file *file, const char *path, uint64_t size,
+                               stk_error *err) {
     size_t entries = stk_json_count(file->header);
     file->tensors = stk_mem_new(entries, sizeof *file->tensors);
     if (file->tensors == NULL) {
@@ -74,25 +94,29 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, const ch
     for (const stk_json *entry = stk_json_at(file->header, 0); entry != NULL;
          entry = stk_json_next(file->header, entry)) {
         const char *name = stk_json_key_of(entry);
-        if (strcmp(name, "__metadata__") == 0) {
-            continue;
-        }
-        if (!read_entry(entry, name, data, size, &file->tensors[file->count])) {
+        bool notes = strcmp(name, "__metadata__") == 0;
+        if (notes ? !is_metadata(entry)
+                  : !read_entry(entry, name, size, &file->tensors[file->count])) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "%s is damaged: what its header says of '%.200s' does not fit the file",
-                            path, name);
+                            "%s is damaged: what its header says of '%.200s' does not fit the %s",
+                            path, name, notes ? "format" : "file");
         }
-        file->count++;
+        file->count += notes ? 0 : 1;
     }
-    qsort(file->tensors, file->count, sizeof *file->tensors, by_data);
-    /* The format wants the numbers without overlaps, holes or a rest. */
+    qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
+    return STK_OK;
+}
+
+/* The format wants the numbers without overlaps, holes or a rest. */
+static stk_status check_places(const stk_tensor_file *file, const char *path, uint64_t size,
+                               stk_error *err) {
     uint64_t at = 0;
     for (size_t i = 0; i < file->count; i++) {
         const stk_tensor *tensor = &file->tensors[i];
-        uint64_t from = (uint64_t)((const char *)tensor->data - data);
-        if (from != at) {
+        if (tensor->offset != at) {
             return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: the numbers of '%.200s' %s", path,
-                            tensor->name, from < at ? "overlap others" : "have a gap before them");
+                            tensor->name,
+                            tensor->offset < at ? "overlap others" : "have a gap before them");
         }
         at += tensor->bytes;
     }
@@ -104,85 +128,178 @@ static stk_status read_entries(stk_tensor_file *file, const char *path, const ch
     return STK_OK;
 }
 
-static stk_status parse_file(stk_tensor_file *file, const char *path, size_t size, stk_error *err) {
-    if (size < LENGTH_BYTES) {
-        return STK_FAIL(err, STK_ERR_DATA, "%s is not a safetensors file: it has %zu bytes", path,
-                        size);
-    }
-    uint64_t length = 0;
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--) {
-        length = length << 8 | (uint8_t)file->buffer[i];
-    }
-    if (length > MAX_HEADER_BYTES || length > size - LENGTH_BYTES) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s is not a whole safetensors file: it says that its header has %llu "
-                        "bytes, the file has %zu",
-                        path, (unsigned long long)length, size);
+/* The header, which is not kept, and what it says of a file with `size` bytes of numbers. */
+static stk_status parse_header(stk_tensor_file *file, const char *path, const char *text,
+                               size_t length, uint64_t size, stk_error *err) {
+    /* Blanks may stand behind the header, not before it. */
+    if (length == 0 || text[0] != '{') {
+        return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: its header is no object", path);
     }
     stk_error cause = {0};
-    stk_status status =
-        stk_json_parse(file->buffer + LENGTH_BYTES, (size_t)length, &file->header, &cause);
+    stk_status status = stk_json_parse(text, length, &file->header, &cause);
     if (status == STK_ERR_MEMORY) {
         return STK_FAIL_MEMORY(err, path);
     }
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s is damaged: its header is %s", path, cause.message);
     }
-    if (stk_json_kind_of(file->header) != STK_JSON_OBJECT) {
-        return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: its header is no object", path);
+    status = read_entries(file, path, size, err);
+    if (status == STK_OK) {
+        status = check_places(file, path, size, err);
     }
-    return read_entries(file, path, file->buffer + LENGTH_BYTES + length,
-                        size - LENGTH_BYTES - length, err);
+    for (size_t i = 0; i < file->count && status == STK_OK; i++) {
+        bool added; /* the header's reader has refused repeated names */
+        status = stk_map_add(&file->names, file->tensors[i].name, i, &added)
+                     ? STK_OK
+                     : STK_FAIL_MEMORY(err, path);
+    }
+    return status;
+}
+
+/* Any bytes of the file; the caller has made sure that there are so many. */
+static stk_status read_bytes(const stk_tensor_file *file, uint64_t from, void *bytes, size_t count,
+                             stk_error *err) {
+    if (file->reader != NULL) {
+        return stk_file_read_at(file->reader, from, bytes, count, err);
+    }
+    if (count > 0) {
+        memcpy(bytes, file->memory + from, count);
+    }
+    return STK_OK;
+}
+
+/* PyTorch's own files are archives or pickles; what begins so is not worth parsing. */
+static bool is_pickle(const uint8_t *begin) {
+    return memcmp(begin, "PK\3\4", 4) == 0 || (begin[0] == 0x80 && begin[1] >= 2 && begin[1] <= 5);
+}
+
+static stk_status fail_pickle(const char *path, stk_error *err) {
+    return STK_FAIL(
+        err, STK_ERR_DATA,
+        "%s is a PyTorch pickle, which can run programs when it is read, not a safetensors file; "
+        "convert it once: python3 -c \"import sys, torch, safetensors.torch as s; "
+        "d = torch.load(sys.argv[1], map_location='cpu', weights_only=True); "
+        "s.save_file({k: v.clone() for k, v in d.get('state_dict', d).items()}, sys.argv[2])\" "
+        "IN.pth OUT.safetensors",
+        path);
+}
+
+static stk_status read_header(stk_tensor_file *file, const char *path, uint64_t size,
+                              stk_error *err) {
+    uint8_t begin[LENGTH_BYTES];
+    if (size < LENGTH_BYTES) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s is not a safetensors file: it has %llu bytes", path,
+                        (unsigned long long)size);
+    }
+    stk_status status = read_bytes(file, 0, begin, sizeof begin, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    uint64_t length = 0;
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--) {
+        length = length << 8 | begin[i];
+    }
+    if (length > MAX_HEADER_BYTES || length > size - LENGTH_BYTES) {
+        if (is_pickle(begin)) {
+            return fail_pickle(path, err);
+        }
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is not a whole safetensors file: it says that its header has %llu "
+                        "bytes, the file has %llu",
+                        path, (unsigned long long)length, (unsigned long long)size);
+    }
+    char *text = stk_mem_raw((size_t)length + 1, 1);
+    if (text == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    file->start = LENGTH_BYTES + length;
+    status = read_bytes(file, LENGTH_BYTES, text, (size_t)length, err);
+    if (status == STK_OK && is_pickle(begin) && (length == 0 || text[0] != '{')) {
+        status = fail_pickle(path, err);
+    }
+    if (status == STK_OK) {
+        status = parse_header(file, path, text, (size_t)length, size - file->start, err);
+    }
+    stk_mem_free(text);
+    return status;
 }
 
 stk_status stk_tensors_parse(stk_tensor_file *file, const char *name, const void *bytes,
                              size_t size, stk_error *err) {
     memset(file, 0, sizeof *file);
-    file->buffer = stk_mem_raw(size, 1);
-    if (file->buffer == NULL) {
-        return STK_FAIL_MEMORY(err, name);
-    }
-    if (size > 0) {
-        memcpy(file->buffer, bytes, size);
-    }
-    stk_status status = parse_file(file, name, size, err);
+    file->memory = bytes;
+    stk_status status = read_header(file, name, size, err);
     if (status != STK_OK) {
-        stk_tensors_free(file);
+        stk_tensors_close(file);
     }
     return status;
 }
 
-stk_status stk_tensors_read(stk_tensor_file *file, const char *path, stk_error *err) {
+stk_status stk_tensors_open(stk_tensor_file *file, const char *path, stk_error *err) {
     memset(file, 0, sizeof *file);
-    size_t size = 0;
-    stk_status status = stk_file_read(path, 0, &file->buffer, &size, err);
+    stk_status status = stk_file_open(&file->reader, path, err);
     if (status == STK_OK) {
-        status = parse_file(file, path, size, err);
+        status = read_header(file, path, stk_file_size(file->reader), err);
     }
     if (status != STK_OK) {
-        stk_tensors_free(file);
+        stk_tensors_close(file);
     }
     return status;
 }
 
-void stk_tensors_free(stk_tensor_file *file) {
+void stk_tensors_close(stk_tensor_file *file) {
+    stk_map_free(&file->names);
     stk_json_free(file->header);
     stk_mem_free(file->tensors);
-    stk_mem_free(file->buffer);
+    stk_file_close(file->reader);
     memset(file, 0, sizeof *file);
 }
 
 const stk_tensor *stk_tensors_find(const stk_tensor_file *file, const char *name) {
-    for (size_t i = 0; i < file->count; i++) {
-        if (strcmp(file->tensors[i].name, name) == 0) {
-            return &file->tensors[i];
-        }
-    }
-    return NULL;
+    size_t at;
+    return stk_map_find(&file->names, name, &at) ? &file->tensors[at] : NULL;
 }
 
 const char *stk_tensors_note(const stk_tensor_file *file, const char *key) {
     return stk_json_string(stk_json_get(stk_json_get(file->header, "__metadata__"), key));
+}
+
+stk_status stk_tensors_read(const stk_tensor_file *file, const stk_tensor *tensor, void *bytes,
+                            stk_error *err) {
+    return read_bytes(file, file->start + tensor->offset, bytes, (size_t)tensor->bytes, err);
+}
+
+bool stk_tensor_is_float(const stk_tensor *tensor) {
+    size_t type = find_type(tensor->dtype);
+    return type < TYPES && types[type].is_float;
+}
+
+uint64_t stk_tensor_count(const stk_tensor *tensor) {
+    size_t type = find_type(tensor->dtype);
+    return type < TYPES ? tensor->bytes / types[type].bytes : 0;
+}
+
+stk_status stk_tensors_read_floats(const stk_tensor_file *file, const stk_tensor *tensor,
+                                   float *values, stk_error *err) {
+    if (strcmp(tensor->dtype, "F32") == 0) {
+        return stk_tensors_read(file, tensor, values, err);
+    }
+    size_t each = types[find_type(tensor->dtype)].bytes;
+    uint64_t left = tensor->bytes;
+    uint64_t from = file->start + tensor->offset;
+    stk_status status = STK_OK;
+    while (left > 0 && status == STK_OK) {
+        char piece[PIECE_BYTES];
+        size_t size = left < sizeof piece ? (size_t)left : sizeof piece;
+        status = read_bytes(file, from, piece, size, err);
+        if (status == STK_OK && !stk_widen(tensor->dtype, piece, size / each, values)) {
+            status = STK_FAIL(err, STK_ERR_INTERNAL, "'%.200s' has no floats", tensor->name);
+        }
+        values += size / each;
+        from += size;
+        left -= size;
+    }
+    return status;
 }
 
 /* The JSON header, padded with blanks so that the numbers start on an 8-byte boundary. */
@@ -199,12 +316,12 @@ static void write_header(stk_str *out, const stk_tensor *tensors, size_t count,
         }
         stk_json_end_object(&writer);
     }
-    size_t offset = 0;
+    uint64_t offset = 0;
     for (size_t i = 0; i < count; i++) {
         stk_json_key(&writer, tensors[i].name);
         stk_json_begin_object(&writer);
         stk_json_key(&writer, "dtype");
-        stk_json_put_string(&writer, "F32");
+        stk_json_put_string(&writer, tensors[i].dtype);
         stk_json_key(&writer, "shape");
         stk_json_begin_array(&writer);
         for (int d = 0; d < tensors[i].rank; d++) {
@@ -225,8 +342,9 @@ static void write_header(stk_str *out, const stk_tensor *tensors, size_t count,
     }
 }
 
-stk_status stk_tensors_write(const char *path, const stk_tensor *tensors, size_t count,
-                             const stk_tensor_note *notes, size_t note_count, stk_error *err) {
+stk_status stk_tensors_create(stk_file_writer **out, const char *path, const stk_tensor *tensors,
+                              size_t count, const stk_tensor_note *notes, size_t note_count,
+                              stk_error *err) {
     stk_str header = {0};
     write_header(&header, tensors, count, notes, note_count);
     if (!stk_str_ok(&header)) {
@@ -245,13 +363,11 @@ stk_status stk_tensors_write(const char *path, const stk_tensor *tensors, size_t
     if (status == STK_OK) {
         status = stk_file_append(writer, header.text, header.length, err);
     }
-    for (size_t i = 0; i < count && status == STK_OK; i++) {
-        status = stk_file_append(writer, tensors[i].data, tensors[i].bytes, err);
-    }
     stk_str_free(&header);
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;
     }
-    return stk_file_commit(writer, err);
+    *out = writer;
+    return STK_OK;
 }

@@ -1,0 +1,102 @@
+/* fill.c - one parameter at a time, so that loading and saving need no copy of the model. */
+#include "weights/fill.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Both orders are the same where a convolution has one tap or one input. */
+static bool same_order(const stk_param *param) {
+    return param->rank != 4 || param->shape[1] == 1 ||
+           (param->shape[2] == 1 && param->shape[3] == 1);
+}
+
+/* Per output the numbers are a matrix of `rows` x `columns`, which is transposed. */
+static void transpose(size_t outputs, size_t rows, size_t columns, const float *from, float *to) {
+    for (size_t o = 0; o < outputs; o++) {
+        for (size_t r = 0; r < rows; r++) {
+            for (size_t c = 0; c < columns; c++) {
+                to[c * rows + r] = from[r * columns + c];
+            }
+        }
+        from += rows * columns;
+        to += rows * columns;
+    }
+}
+
+static size_t taps(const stk_param *param) {
+    return (size_t)param->shape[2] * (size_t)param->shape[3];
+}
+
+static void to_memory(const stk_param *param, const float *from, float *to) {
+    transpose((size_t)param->shape[0], (size_t)param->shape[1], taps(param), from, to);
+}
+
+size_t stk_fill_most(const stk_graph *graph) {
+    size_t most = 0;
+    for (int p = 0; p < graph->param_count; p++) {
+        most = graph->params[p].count > most ? graph->params[p].count : most;
+    }
+    return most;
+}
+
+bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor) {
+    bool same = tensor->rank == param->rank;
+    for (int d = 0; same && d < param->rank; d++) {
+        same = tensor->shape[d] == (uint64_t)param->shape[d];
+    }
+    return same;
+}
+
+void stk_fill_to_file(const stk_param *param, const float *from, float *to) {
+    if (same_order(param)) {
+        memcpy(to, from, param->count * sizeof *to);
+    } else {
+        transpose((size_t)param->shape[0], taps(param), (size_t)param->shape[1], from, to);
+    }
+}
+
+/* Which parameter each tensor goes to, or -1; NULL without memory. */
+static int *invert(const stk_tensor_file *file, const size_t *from, const stk_graph *graph) {
+    int *to = stk_mem_raw(file->count, sizeof *to);
+    for (size_t t = 0; to != NULL && t < file->count; t++) {
+        to[t] = -1;
+    }
+    for (int p = 0; to != NULL && p < graph->param_count; p++) {
+        if (from[p] != STK_NO_TENSOR) {
+            to[from[p]] = p;
+        }
+    }
+    return to;
+}
+
+stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const size_t *from,
+                          const stk_backend *backend, stk_state *state, const stk_graph *graph,
+                          stk_error *err) {
+    size_t most = stk_fill_most(graph);
+    int *to = invert(file, from, graph);
+    float *read = stk_mem_raw(most, sizeof *read);
+    float *turned = stk_mem_raw(most, sizeof *turned);
+    stk_status status =
+        to != NULL && read != NULL && turned != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+    for (size_t t = 0; t < file->count && status == STK_OK; t++) {
+        if (to[t] < 0) {
+            continue;
+        }
+        const stk_param *param = &graph->params[to[t]];
+        status = stk_tensors_read_floats(file, &file->tensors[t], read, err);
+        if (status == STK_OK) {
+            bool same = same_order(param);
+            if (!same) {
+                to_memory(param, read, turned);
+            }
+            status =
+                backend->state_write(state, STK_TENSOR_VALUE, to[t], same ? read : turned, err);
+        }
+    }
+    stk_mem_free(to);
+    stk_mem_free(read);
+    stk_mem_free(turned);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* fill.h - inside the weights room: parameters between a state's order and a file's. */
+#ifndef STK_WEIGHTS_FILL_H
+#define STK_WEIGHTS_FILL_H
+
+#include "engine/backend.h"
+#include "weights/safetensors.h"
+
+#define STK_NO_TENSOR SIZE_MAX
+
+/* Numbers of the largest parameter: what a buffer for one at a time must hold. */
+size_t stk_fill_most(const stk_graph *graph);
+
+bool stk_fill_same_shape(const stk_param *param, const stk_tensor *tensor);
+
+/* From memory's order, a convolution's being (O, kh, kw, I), to the file's (O, I, kh, kw). */
+void stk_fill_to_file(const stk_param *param, const float *from, float *to);
+
+/*
+ * Writes tensor number from[p] of the file into parameter p of the state, for every p that has one
+ * (STK_NO_TENSOR: the parameter is left alone). Shapes must fit. The tensors are read in the order
+ * of the file, which is what disks like.
+ */
+STK_CHECKED stk_status stk_fill_state(const stk_tensor_file *file, const char *path,
+                                      const size_t *from, const stk_backend *backend,
+                                      stk_state *state, const stk_graph *graph, stk_error *err);
+
+#endif

@@ -1,0 +1,293 @@
+/* pretrained.c - a file of somebody else's against a model, tensor by tensor. */
+#include "weights/pretrained.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "weights/fill.h"
+
+/* A kind of trouble names at most so many tensors, in at most so many bytes. */
+#define MOST_NAMED 20
+#define MOST_NAMED_BYTES 240
+
+/* What wrappers and training scripts put before names; pairs of them are met too. */
+static const char *const prefixes[] = {"", "module.", "model.", "state_dict."};
+#define PREFIXES (sizeof prefixes / sizeof *prefixes)
+
+/* Tensors of one kind of trouble. */
+typedef struct trouble {
+    stk_str names;
+    size_t count;
+    size_t named;
+} trouble;
+
+typedef struct match {
+    const stk_tensor_file *file;
+    const stk_graph *graph;
+    char prefix[24]; /* before the names in the file */
+    size_t *from;    /* owned: per parameter its tensor or STK_NO_TENSOR */
+    bool *used;      /* owned: per tensor */
+    trouble shape, missing, unknown;
+} match;
+
+static void free_match(match *m) {
+    stk_mem_free(m->from);
+    stk_mem_free(m->used);
+    stk_str_free(&m->shape.names);
+    stk_str_free(&m->missing.names);
+    stk_str_free(&m->unknown.names);
+}
+
+/* Adds a tensor; its name comes from a file, so control characters in it are not shown. */
+static void add_trouble(trouble *t, const char *name, const char *detail) {
+    char shown[104];
+    size_t length = 0;
+    t->count++;
+    if (t->named == MOST_NAMED || t->names.length > MOST_NAMED_BYTES - 100) {
+        return;
+    }
+    for (; name[length] != '\0' && length < sizeof shown - 1; length++) {
+        unsigned char c = (unsigned char)name[length];
+        shown[length] = name[length];
+        if (c < ' ' || c == 0x7F) {
+            shown[length] = '?';
+        }
+    }
+    shown[length] = '\0';
+    stk_str_appendf(&t->names, "%s%s%s", t->named > 0 ? ", " : "", shown, detail);
+    t->named++;
+}
+
+/* The classifier: weight and bias of the layer that makes the logits. */
+static bool is_head(const stk_graph *graph, int param) {
+    const stk_node *node = &graph->nodes[graph->values[graph->logits].producer];
+    bool found = false;
+    for (int i = 0; i < node->param_count; i++) {
+        found = found || node->params[i] == param;
+    }
+    return found;
+}
+
+static size_t find_tensor(const match *m, const char *prefix, int param) {
+    char name[160];
+    snprintf(name, sizeof name, "%s%s", prefix, m->graph->params[param].name);
+    const stk_tensor *tensor = stk_tensors_find(m->file, name);
+    return tensor != NULL ? (size_t)(tensor - m->file->tensors) : STK_NO_TENSOR;
+}
+
+/* The prefix under which most parameters are found; none where it makes no difference. */
+static void find_prefix(match *m) {
+    int most = 0;
+    for (size_t i = 0; i < PREFIXES * PREFIXES && most < m->graph->param_count; i++) {
+        char prefix[sizeof m->prefix];
+        int found = 0;
+        snprintf(prefix, sizeof prefix, "%s%s", prefixes[i / PREFIXES], prefixes[i % PREFIXES]);
+        for (int p = 0; p < m->graph->param_count; p++) {
+            found += find_tensor(m, prefix, p) != STK_NO_TENSOR;
+        }
+        if (found > most) {
+            most = found;
+            memcpy(m->prefix, prefix, sizeof prefix);
+        }
+    }
+}
+
+/* "64x3x7x7"; a number alone has no shape. */
+static void show_shape(char *buf, size_t size, int rank, const uint64_t *shape) {
+    size_t used = 0;
+    snprintf(buf, size, "one number");
+    for (int d = 0; d < rank && used < size; d++) {
+        used += (size_t)snprintf(buf + used, size - used, "%s%llu", d > 0 ? "x" : "",
+                                 (unsigned long long)shape[d]);
+    }
+}
+
+static void add_shape_trouble(match *m, const stk_param *param, const stk_tensor *tensor) {
+    char detail[160];
+    char theirs[64];
+    char ours[64];
+    uint64_t shape[4] = {0};
+    for (int d = 0; d < param->rank; d++) {
+        shape[d] = (uint64_t)param->shape[d];
+    }
+    show_shape(theirs, sizeof theirs, tensor->rank, tensor->shape);
+    show_shape(ours, sizeof ours, param->rank, shape);
+    if (stk_fill_same_shape(param, tensor)) {
+        snprintf(detail, sizeof detail, " (the file has %s, which are no weights)", tensor->dtype);
+    } else {
+        snprintf(detail, sizeof detail, " (the file has %s, the model %s)", theirs, ours);
+    }
+    add_trouble(&m->shape, param->name, detail);
+}
+
+/* Whether a classifier's tensor differs from the model's in the number of classes alone. */
+static bool other_classes(const stk_param *param, const stk_tensor *tensor) {
+    bool same = tensor->rank == param->rank && tensor->shape[0] != (uint64_t)param->shape[0];
+    for (int d = 1; same && d < param->rank; d++) {
+        same = tensor->shape[d] == (uint64_t)param->shape[d];
+    }
+    return same;
+}
+
+/*
+ * A head that is all there for another number of classes, or that is not there at all, starts anew.
+ * Its tensors then count as used.
+ */
+static void judge_head(match *m, stk_pretrained_report *report) {
+    int parts = 0;
+    int absent = 0;
+    int other = 0;
+    uint64_t classes = 0;
+    for (int p = 0; p < m->graph->param_count; p++) {
+        if (is_head(m->graph, p)) {
+            parts++;
+            absent += m->from[p] == STK_NO_TENSOR;
+            if (m->from[p] != STK_NO_TENSOR) {
+                const stk_tensor *tensor = &m->file->tensors[m->from[p]];
+                bool first = classes == 0;
+                other += other_classes(&m->graph->params[p], tensor) &&
+                         (first || tensor->shape[0] == classes);
+                classes = first && tensor->rank > 0 ? tensor->shape[0] : classes;
+            }
+        }
+    }
+    report->head_anew = parts > 0 && (absent == parts || other == parts);
+    report->file_classes = report->head_anew ? classes : 0;
+    for (int p = 0; report->head_anew && p < m->graph->param_count; p++) {
+        if (is_head(m->graph, p)) {
+            m->from[p] = STK_NO_TENSOR;
+        }
+    }
+}
+
+/* Each parameter's tensor, and what is wrong with it. */
+static void match_params(match *m, stk_pretrained_report *report) {
+    for (int p = 0; p < m->graph->param_count; p++) {
+        m->from[p] = find_tensor(m, m->prefix, p);
+        if (m->from[p] != STK_NO_TENSOR) {
+            m->used[m->from[p]] = true;
+        }
+    }
+    judge_head(m, report);
+    for (int p = 0; p < m->graph->param_count; p++) {
+        const stk_param *param = &m->graph->params[p];
+        if (report->head_anew && is_head(m->graph, p)) {
+            continue;
+        }
+        if (m->from[p] == STK_NO_TENSOR) {
+            add_trouble(&m->missing, param->name, "");
+            continue;
+        }
+        const stk_tensor *tensor = &m->file->tensors[m->from[p]];
+        if (!stk_fill_same_shape(param, tensor) || !stk_tensor_is_float(tensor)) {
+            add_shape_trouble(m, param, tensor);
+        }
+        report->tensors++;
+        if (strcmp(tensor->dtype, "F32") != 0) {
+            if (report->converted == 0) {
+                snprintf(report->type, sizeof report->type, "%s", tensor->dtype);
+            }
+            report->converted++;
+        }
+    }
+}
+
+/* PyTorch counts the batches that a norm has seen, which nothing needs. */
+static void match_rest(match *m, stk_pretrained_report *report) {
+    for (size_t t = 0; t < m->file->count; t++) {
+        const char *name = m->file->tensors[t].name;
+        if (m->used[t]) {
+            continue;
+        }
+        if (stk_str_ends_with_nocase(name, ".num_batches_tracked")) {
+            report->passed_over++;
+        } else {
+            add_trouble(&m->unknown, name, "");
+        }
+    }
+}
+
+/* A model's name without the tag. */
+static size_t bare_length(const char *name) {
+    return strcspn(name, ".");
+}
+
+static void add_list(stk_str *out, const char *heading, const trouble *t) {
+    if (t->count > 0) {
+        stk_str_appendf(out, "\n  %s: %s", heading, stk_str_text(&t->names));
+    }
+    if (t->count > t->named) {
+        stk_str_appendf(out, " and %zu more", t->count - t->named);
+    }
+}
+
+/* All that does not fit, in one error. */
+static stk_status refuse(const char *path, const char *model, const match *m,
+                         const stk_pretrained_report *report, stk_error *err) {
+    stk_str text = {0};
+    const char *other = report->checkpoint_of;
+    if (other[0] != '\0') {
+        stk_str_appendf(&text, "is a checkpoint of %s and does not fit %s; use --model %s", other,
+                        model, other);
+    } else if (report->tensors == 0) {
+        stk_str_appendf(&text, "has no weights of %s", model);
+    } else {
+        stk_str_appendf(&text, "does not fit %s", model);
+    }
+    add_list(&text, "of another shape", &m->shape);
+    add_list(&text, "missing in the file", &m->missing);
+    add_list(&text, "not known to the model", &m->unknown);
+    stk_status status = stk_str_ok(&text) ? STK_FAIL(err, STK_ERR_DATA, "%s %s", path, text.text)
+                                          : STK_FAIL_MEMORY(err, path);
+    stk_str_free(&text);
+    return status;
+}
+
+/* Compares the file with the model and fills m->from. */
+static stk_status compare(match *m, const char *path, const char *model,
+                          stk_pretrained_report *report, stk_error *err) {
+    memset(report, 0, sizeof *report);
+    m->from = stk_mem_raw((size_t)m->graph->param_count, sizeof *m->from);
+    m->used = stk_mem_new(m->file->count, sizeof *m->used);
+    if (m->from == NULL || m->used == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    const char *of = stk_tensors_note(m->file, "model");
+    if (of != NULL &&
+        (bare_length(of) != bare_length(model) || strncmp(of, model, bare_length(model)) != 0)) {
+        snprintf(report->checkpoint_of, sizeof report->checkpoint_of, "%s", of);
+    }
+    find_prefix(m);
+    memcpy(report->prefix, m->prefix, sizeof report->prefix);
+    match_params(m, report);
+    match_rest(m, report);
+    return m->shape.count + m->missing.count + m->unknown.count == 0
+               ? STK_OK
+               : refuse(path, model, m, report, err);
+}
+
+stk_status stk_pretrained_load(const char *path, const char *model, const stk_backend *backend,
+                               stk_state *state, const stk_graph *graph,
+                               stk_pretrained_report *report, stk_error *err) {
+    stk_tensor_file file;
+    stk_status status = stk_tensors_open(&file, path, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    match m = {.file = &file, .graph = graph};
+    status = compare(&m, path, model, report, err);
+    if (status == STK_OK && state != NULL) {
+        status = stk_fill_state(&file, path, m.from, backend, state, graph, err);
+    }
+    free_match(&m);
+    stk_tensors_close(&file);
+    return status;
+}
+
+stk_status stk_pretrained_check(const char *path, const char *model, const stk_graph *graph,
+                                stk_pretrained_report *report, stk_error *err) {
+    return stk_pretrained_load(path, model, NULL, NULL, graph, report, err);
+}
