@@ -27,6 +27,7 @@ extern const cli_verb cli_train;
 extern const cli_verb cli_predict;
 extern const cli_verb cli_bench;
 extern const cli_verb cli_bench_storage; /* a subject of bench */
+extern const cli_verb cli_bench_step;    /* another */
 extern const cli_verb cli_completion;
 extern const cli_verb cli_help;
 

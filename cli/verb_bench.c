@@ -266,7 +266,7 @@ static const cli_verb loader = {
 
 /* ---- the list of them ---- */
 
-static const cli_verb *const subjects[] = {&loader, &cli_bench_storage, NULL};
+static const cli_verb *const subjects[] = {&loader, &cli_bench_storage, &cli_bench_step, NULL};
 
 static int run(const cli_verb *verb, int argc, char **argv) {
     if (argc < 1) {

@@ -34,12 +34,22 @@ typedef struct stk_state_config {
     bool ema;                /* a moving average of the parameters */
 } stk_state_config;
 
+/* Which number format activations and products have; in the order of the option's choices. */
+typedef enum stk_precision {
+    STK_PRECISION_AUTO,
+    STK_PRECISION_FP16,
+    STK_PRECISION_BF16,
+    STK_PRECISION_FP32,
+    STK_PRECISION_FP32_STRICT
+} stk_precision;
+
 typedef struct stk_compile_config {
-    size_t batch; /* the most samples a call will have */
-    bool train;   /* with backward and optimiser; otherwise inference */
-    bool frozen;  /* training: only the head learns, all before it behaves as in inference */
-    bool ema;     /* inference: with the averaged parameters; the state must have them */
-    bool plain;   /* node by node, nothing fused: the check for the fused path */
+    size_t batch;            /* the most samples a call will have */
+    stk_precision precision; /* a CPU computes in float32 whatever is asked for */
+    bool train;              /* with backward and optimiser; otherwise inference */
+    bool frozen; /* training: only the head learns, all before it behaves as in inference */
+    bool ema;    /* inference: with the averaged parameters; the state must have them */
+    bool plain;  /* node by node, nothing fused: the check for the fused path */
 } stk_compile_config;
 
 typedef enum stk_mix_kind { STK_MIX_NONE, STK_MIX_MIXUP, STK_MIX_CUTMIX } stk_mix_kind;
@@ -62,9 +72,10 @@ typedef struct stk_update {
     float head_lr;      /* of the classifier */
     float momentum;     /* SGD; AdamW: the first moment's */
     bool nesterov;
-    float beta2;   /* AdamW */
-    float epsilon; /* AdamW */
-    int64_t step;  /* AdamW: updates so far, this one included; from 1 */
+    float beta2;       /* AdamW */
+    float epsilon;     /* AdamW */
+    int64_t step;      /* AdamW: updates of the backbone so far, this one included; from 1 */
+    int64_t head_step; /* the same of the classifier: more where the backbone was frozen at first */
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */
@@ -86,7 +97,7 @@ typedef struct stk_step_input {
 
 typedef struct stk_step_output {
     double loss_sum;  /* over the samples; not finite when training has diverged */
-    size_t correct;   /* samples whose likeliest class is their label */
+    size_t correct;   /* samples whose likeliest class is their label, mixed: the larger part's */
     double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
 } stk_step_output;
 

@@ -61,12 +61,9 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
         if (values == NULL) {
             return STK_FAIL_MEMORY(err, "the parameters");
         }
-        status = job->choice.backend->state_write(job->state, STK_TENSOR_MOMENTUM, p, values, err);
         stk_graph_init_param(job->graph, p, (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                              values);
-        if (status == STK_OK) {
-            status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
-        }
+        status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
         stk_mem_free(values);
     }
     if (status == STK_OK && job->pretrained != NULL) {
@@ -165,7 +162,8 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                 .img_size = job->choice.img_size,
                                 .crop_fraction = model->crop_fraction,
                                 .acc1 = epoch->val_acc1,
-                                .epoch = epoch->epoch};
+                                .epoch = epoch->epoch,
+                                .averaged = job->state_config.ema};
     memcpy(info.mean, job->graph->mean, sizeof info.mean);
     memcpy(info.std, job->graph->std, sizeof info.std);
     return stk_checkpoint_save(path, job->choice.backend, job->state, job->graph, &info, err);
@@ -239,7 +237,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
     stk_train_config config = {.backend = job->choice.backend,
                                .state = job->state,
                                .graph = job->graph,
-                               .options = job->train_options,
+                               .options = &job->choice.train,
                                .lr = job->choice.lr,
                                .batch = job->choice.batch,
                                .train = stk_job_loader(job, true),
@@ -276,6 +274,7 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
                                  .state = job->state,
                                  .graph = job->graph,
                                  .data = stk_job_loader(job, false),
+                                 .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
                                  .halt = {stk_clockwork_must_write, &job->clock}};
@@ -486,6 +485,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK) {
         status = first_weights(&fold, err);
+    }
+    if (status == STK_OK) {
+        status = stk_recipe_start(job->choice.backend, job->state, job->graph, err);
     }
     if (status == STK_OK) {
         status = train(&fold, err);

@@ -6,15 +6,8 @@
 
 #include <stoker/job.h>
 
+#include "engine/backend.h"
 #include "options/options.h"
-
-typedef enum stk_precision {
-    STK_PRECISION_AUTO,
-    STK_PRECISION_FP16,
-    STK_PRECISION_BF16,
-    STK_PRECISION_FP32,
-    STK_PRECISION_FP32_STRICT
-} stk_precision;
 
 typedef struct stk_job_options {
     const char *model;      /* NULL: auto */

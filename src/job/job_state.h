@@ -21,7 +21,6 @@ typedef struct stk_job {
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
-    const stk_train_options *train_options;
     const stk_job_options *job_options;
     stk_storage_options storage; /* those of the options, with the run's stop */
     stk_events events;

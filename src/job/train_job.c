@@ -103,7 +103,9 @@ static stk_status open_device(stk_job *job, stk_error *err) {
                                 .dropout = STK_MODEL_OWN_RATE,
                                 .drop_path = STK_MODEL_OWN_RATE};
     stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
-    job->state_config = (stk_state_config){.train = true, .optimizer = STK_SGD};
+    job->state_config = (stk_state_config){.train = true,
+                                           .optimizer = (stk_optimizer)job->choice.train.optimizer,
+                                           .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
         status = backend->device_open(&job->device, &config, err);
     }
@@ -518,7 +520,6 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage =
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
-    job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;

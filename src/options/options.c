@@ -123,6 +123,9 @@ void stk_options_expected(const stk_option *option, stk_str *out) {
                                         [STK_OPTION_DURATION] =
                                             "a time such as 90s, 11m, 2h30m or 00:11:00",
                                         [STK_OPTION_CHOICE] = ""};
+    if (option->may_be_default) {
+        stk_str_append(out, "default, ");
+    }
     if (option->may_be_auto) {
         stk_str_append(out, "auto or ");
     }
@@ -157,9 +160,10 @@ static bool in_range(const stk_option *option, double value) {
 /* entry->text is the text already. */
 bool stk_options_store(const stk_option_entry *entry, const char *text) {
     const stk_option *option = entry->option;
-    bool is_auto = option->may_be_auto && stk_str_equal_nocase(text, "auto");
+    bool is_default = option->may_be_default && stk_str_equal_nocase(text, "default");
+    bool is_auto = is_default || (option->may_be_auto && stk_str_equal_nocase(text, "auto"));
     int64_t whole = STK_AUTO_INT;
-    double number = STK_AUTO_DOUBLE;
+    double number = is_default ? STK_DEFAULT_DOUBLE : STK_AUTO_DOUBLE;
     uint64_t bytes = STK_AUTO_BYTES;
     bool truth = false;
     int choice = 0;

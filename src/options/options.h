@@ -26,12 +26,19 @@
 #define STK_AUTO_DOUBLE NAN
 #define STK_AUTO_BYTES UINT64_MAX
 
+/* What "default" is in a field of a number whose default depends on others and is not "auto". */
+#define STK_DEFAULT_DOUBLE (-INFINITY)
+
 static inline bool stk_is_auto_int(int64_t value) {
     return value == STK_AUTO_INT;
 }
 
 static inline bool stk_is_auto_double(double value) {
     return isnan(value);
+}
+
+static inline bool stk_is_default_double(double value) {
+    return isinf(value) && value < 0;
 }
 
 typedef enum stk_option_type {
@@ -51,6 +58,7 @@ typedef struct stk_option {
     size_t offset;        /* of the field in the table's struct; unused when noted */
     const char *fallback; /* the default as text; NULL: empty text */
     bool may_be_auto;     /* "auto" is a value of this number or text */
+    bool may_be_default;  /* "default" is another value of this STK_OPTION_DOUBLE */
     bool noted;           /* accepted for other tools' sake, told in one line, without effect */
     bool momentary;       /* of one call alone: not among the values that are written */
     bool may_change;      /* another value may be given later: see stk_options_recall */

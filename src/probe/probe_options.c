@@ -84,6 +84,89 @@ static const stk_option_table *const storage_tables[] = {
     &stk_output_option_table,
 };
 
+#define STEP(name) offsetof(stk_step_probe_options, name)
+
+static const stk_option step_options[] = {
+    {.name = "model",
+     .aliases = "model_name",
+     .type = STK_OPTION_TEXT,
+     .offset = STEP(model),
+     .metavar = "NAME",
+     .help = "network, by timm's name"},
+    {.name = "batch",
+     .aliases = "batch_size",
+     .type = STK_OPTION_TEXT,
+     .offset = STEP(batch),
+     .fallback = "16",
+     .metavar = "N,N...",
+     .help = "images per step; of a list each is measured"},
+    {.name = "img-size",
+     .aliases = "image_size",
+     .type = STK_OPTION_INT,
+     .offset = STEP(img_size),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 8,
+     .max = 2048,
+     .metavar = "PX",
+     .help = "side of the square that the network sees; auto is the model's"},
+    {.name = "classes",
+     .type = STK_OPTION_INT,
+     .offset = STEP(classes),
+     .fallback = "1000",
+     .min = 2,
+     .max = 1e6,
+     .metavar = "N",
+     .help = "outputs of the network"},
+    {.name = "device",
+     .type = STK_OPTION_TEXT,
+     .offset = STEP(device),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "cpu|cuda[:N]",
+     .help = "where to compute"},
+    {.name = "threads",
+     .type = STK_OPTION_INT,
+     .offset = STEP(threads),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 1,
+     .max = 1024,
+     .metavar = "N",
+     .help = "threads of a CPU; auto is one per core"},
+    {.name = "seconds",
+     .type = STK_OPTION_DOUBLE,
+     .offset = STEP(seconds),
+     .fallback = "10",
+     .min = 0,
+     .max = 86400,
+     .metavar = "N",
+     .help = "least length of the measurement of one batch; at least three steps are measured"},
+    {.name = "inference",
+     .type = STK_OPTION_BOOL,
+     .offset = STEP(inference),
+     .fallback = "false",
+     .help = "measure inference instead of training steps"},
+    {.name = "compile",
+     .type = STK_OPTION_BOOL,
+     .offset = STEP(compile),
+     .fallback = "true",
+     .help = "fuse what can be fused; --no-compile measures the unfused path"},
+};
+
+const stk_option_table stk_step_probe_option_table =
+    STK_OPTION_TABLE("Measurement", step_options, stk_step_probe_options);
+
+static const stk_option_table *const step_tables[] = {
+    &stk_step_probe_option_table,
+    &stk_output_option_table,
+};
+
+stk_status stk_options_for_bench_step(stk_options **out, stk_error *err) {
+    return stk_options_new(out, "bench step", step_tables, sizeof step_tables / sizeof *step_tables,
+                           err);
+}
+
 stk_status stk_options_for_bench_loader(stk_options **out, stk_error *err) {
     return stk_options_new(out, "bench loader", loader_tables,
                            sizeof loader_tables / sizeof *loader_tables, err);

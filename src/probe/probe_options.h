@@ -24,7 +24,24 @@ typedef struct stk_storage_probe_options {
 
 extern const stk_option_table stk_storage_probe_option_table;
 
-/* `bench storage`: the above, those of storage, and how the verb speaks. */
+typedef struct stk_step_probe_options {
+    const char *model;
+    const char *batch; /* a list: "16,32" */
+    int64_t img_size;  /* STK_AUTO_INT: the model's */
+    int64_t classes;
+    const char *device; /* NULL: auto */
+    int64_t threads;    /* STK_AUTO_INT: all cores */
+    double seconds;     /* least length per batch */
+    bool inference;
+    bool compile; /* the fused path */
+} stk_step_probe_options;
+
+extern const stk_option_table stk_step_probe_option_table;
+
+/* `bench step`: the above, and how the verb speaks. */
+STK_CHECKED stk_status stk_options_for_bench_step(stk_options **options, stk_error *err);
+
+/* `bench storage`: the options of its measurement, those of storage, and how the verb speaks. */
 STK_CHECKED stk_status stk_options_for_bench_storage(stk_options **options, stk_error *err);
 
 #endif

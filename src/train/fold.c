@@ -19,12 +19,14 @@ typedef struct trainer {
     const stk_train_config *config;
     stk_train_result *result;
     stk_exec *train_exec;
+    bool frozen;          /* it moves the head only */
     stk_exec *infer_exec; /* NULL without validation */
     stk_loader *loader;
     stk_train_progress progress;
     stk_train_pace pace;
     double schedule;      /* 0 to 1: before the next step */
     double schedule_next; /* behind it */
+    double lr_factor;     /* share of the highest rate */
     double lr;            /* of the last step */
     double lr_scale;      /* halved at every setback */
     int setbacks;
@@ -155,7 +157,9 @@ static void tell_step(const trainer *t) {
 static void ask_pace(trainer *t) {
     t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
     int64_t left = t->pace.total_steps - t->progress.steps_done;
-    t->lr = t->lr_scale * stk_schedule_lr(t->config->lr, t->config->options->warmup, t->schedule);
+    t->lr_factor = t->lr_scale * stk_schedule_factor((stk_schedule)t->config->options->schedule,
+                                                     t->config->options->warmup, t->schedule);
+    t->lr = t->config->lr * t->lr_factor;
     t->schedule_next = t->schedule + (left > 0 ? (1 - t->schedule) / (double)left : 0);
 }
 
@@ -170,6 +174,18 @@ static void note_step_time(trainer *t, double seconds) {
     }
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
+}
+
+static stk_update make_update(const trainer *t) {
+    const stk_train_options *o = t->config->options;
+    double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
+    stk_recipe_moment moment = {.lr = t->lr,
+                                .head_lr = head_lr,
+                                .micro_steps = t->micro_steps,
+                                .updates = t->updates,
+                                .frozen_updates =
+                                    stk_recipe_frozen_updates(o, t->progress.steps_per_epoch)};
+    return stk_recipe_update(o, &moment);
 }
 
 static void judge_loss(trainer *t, double loss) {
@@ -295,13 +311,7 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     }
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
-    stk_update sgd = {.kind = STK_SGD,
-                      .lr = (float)t->lr,
-                      .head_lr = (float)t->lr,
-                      .momentum = (float)o->momentum,
-                      .weight_decay = (float)o->weight_decay,
-                      .nesterov = true,
-                      .grad_scale = 1.0f / (float)t->micro_steps};
+    stk_update how = make_update(t);
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
                             .count = batch->count,
@@ -312,7 +322,7 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
                             .seed = t->config->seed,
                             .step = (uint64_t)p->steps_done,
                             .keep_gradients = keep,
-                            .update = update ? &sgd : NULL};
+                            .update = update ? &how : NULL};
     stk_step_output output = {0};
     status = t->config->backend->step(t->train_exec, &input, &output, &why);
     size_t count = batch->count;
@@ -404,7 +414,7 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
                              .train_acc1 = 100.0 * t->correct / t->images,
                              .val_loss = val_loss,
                              .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
-                             .val_acc5 = stk_metrics_acc5(&t->val),
+                             .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
                              .lr = t->lr,
                              .images_per_second = (t->images - t->images_before) / t->epoch_train_s,
                              .wait_fraction = waited / t->epoch_train_s,
@@ -429,6 +439,20 @@ static bool is_finished(const trainer *t) {
            t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
 }
 
+/* The network as this epoch trains it: the head alone, or all. */
+static stk_status choose_exec(trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    bool frozen = t->progress.epoch <= c->options->freeze_epochs;
+    if (t->train_exec != NULL && t->frozen == frozen) {
+        return STK_OK;
+    }
+    stk_compile_config how = {.batch = c->batch, .train = true, .frozen = frozen};
+    c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
+    t->train_exec = NULL;
+    t->frozen = frozen;
+    return c->backend->compile(&t->train_exec, c->state, &how, err);
+}
+
 static stk_status run_steps(trainer *t, stk_error *err) {
     stk_train_progress *p = &t->progress;
     stk_status status = STK_OK;
@@ -451,8 +475,12 @@ static stk_status run_steps(trainer *t, stk_error *err) {
 static stk_status run_epoch(trainer *t, stk_error *err) {
     const stk_train_progress *p = &t->progress;
     begin_epoch(t);
+    stk_status status = choose_exec(t, err);
+    if (status != STK_OK) {
+        return status;
+    }
     ask_pace(t);
-    stk_status status = run_steps(t, err);
+    status = run_steps(t, err);
     bool whole = p->step == p->steps_per_epoch;
     if (status != STK_OK || p->step == 0 || t->result->diverged || t->torn) {
         return status;
@@ -492,13 +520,9 @@ static stk_status open_loader(trainer *t, stk_error *err) {
 
 static stk_status open_trainer(trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_compile_config train = {.batch = c->batch, .train = true};
-    stk_compile_config infer = {.batch = c->val.batch, .train = false};
+    stk_compile_config infer = {.batch = c->val.batch, .train = false, .ema = c->options->ema > 0};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
-    if (status == STK_OK) {
-        status = c->backend->compile(&t->train_exec, c->state, &train, err);
-    }
     if (status == STK_OK && c->val.count > 0) {
         status = c->backend->compile(&t->infer_exec, c->state, &infer, err);
     }

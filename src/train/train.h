@@ -20,16 +20,33 @@
 #include "train/metrics.h"
 #include "train/position.h"
 
+/* In the order of the options' choices; optimisers are stk_optimizer. */
+typedef enum stk_schedule {
+    STK_SCHEDULE_COSINE,  /* half a cosine down to 0 */
+    STK_SCHEDULE_LINEAR,  /* a straight line down to 0 */
+    STK_SCHEDULE_STEP,    /* a tenth at 30, 60 and 90 % of the training each */
+    STK_SCHEDULE_CONSTANT /* after the warm-up */
+} stk_schedule;
+
 typedef struct stk_train_options {
-    int64_t epochs; /* STK_AUTO_INT */
-    int64_t batch;  /* STK_AUTO_INT */
-    double lr;      /* STK_AUTO_DOUBLE */
-    double momentum;
-    double weight_decay;
-    double warmup; /* share of the training during which the rate rises */
+    int64_t epochs;      /* STK_AUTO_INT */
+    int64_t batch;       /* STK_AUTO_INT */
+    double lr;           /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see choose.c */
+    int optimizer;       /* stk_optimizer */
+    int schedule;        /* stk_schedule */
+    double momentum;     /* of SGD; AdamW's beta1 */
+    bool nesterov;       /* SGD */
+    double beta2;        /* AdamW */
+    double weight_decay; /* STK_AUTO_DOUBLE */
+    double warmup;       /* share of the training during which the rate rises */
+    double clip_grad;    /* greatest norm of the gradients; 0: any */
+    double ema;          /* decay of the averaged weights; 0: none are kept */
+    double head_lr;      /* STK_AUTO_DOUBLE: as lr */
+    double backbone_lr_scale;
+    int64_t freeze_epochs; /* during which only the head learns */
     double label_smoothing;
     int64_t accumulate;
-    int64_t patience; /* epochs without a better one; 0: never stop early */
+    int64_t patience; /* epochs without a better one; 0: never stop early; STK_AUTO_INT */
     double mixup;
     double cutmix;
     int metric; /* stk_metric */
@@ -77,7 +94,7 @@ typedef struct stk_train_config {
     stk_state *state; /* initialised */
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved: see lr and batch */
-    double lr;
+    double lr;                        /* highest; the head's may be another */
     size_t batch;
     stk_loader_config train; /* samples, transform, plan */
     stk_loader_config val;   /* count 0: no validation, and the last weights are the best */
@@ -112,10 +129,30 @@ STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_
 STK_CHECKED stk_status stk_train_finite(const stk_backend *backend, stk_state *state,
                                         const stk_graph *graph, bool *finite, stk_error *err);
 
-/* The learning rate at progress 0 to 1: a linear warm-up, then half a cosine down to 0. */
-double stk_schedule_lr(double base, double warmup, double progress);
+/* The share of the highest learning rate at progress 0 to 1: a linear warm-up, then the schedule.
+ */
+double stk_schedule_factor(stk_schedule schedule, double warmup, double progress);
 
 /* How one batch is mixed, from (seed, step): mixup, CutMix or neither. */
 stk_mix stk_mix_draw(double mixup, double cutmix, uint64_t seed, uint64_t step, int img_size);
+
+/* What an update of the weights depends on beside the options. */
+typedef struct stk_recipe_moment {
+    double lr;           /* of options->lr's kind, by the schedule */
+    double head_lr;      /* of the head */
+    int64_t micro_steps; /* batches whose gradients were added up */
+    int64_t updates;     /* before this one */
+    int64_t
+        frozen_updates; /* of these, that only moved the head; may be more than there were yet */
+} stk_recipe_moment;
+
+stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_moment *moment);
+
+/* Updates during the epochs in which only the head learns. */
+int64_t stk_recipe_frozen_updates(const stk_train_options *options, int64_t steps_per_epoch);
+
+/* Sets the optimiser's memory to zero and the averages, where the state has them, to the values. */
+STK_CHECKED stk_status stk_recipe_start(const stk_backend *backend, stk_state *state,
+                                        const stk_graph *graph, stk_error *err);
 
 #endif

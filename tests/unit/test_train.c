@@ -244,7 +244,10 @@ static void check_schedule(const fold *f, int64_t steps) {
     REQUIRE(script.step_count == steps && steps <= 256);
     for (int64_t i = 0; i < steps; i++) {
         int64_t total = f->change_at > 0 && i >= f->change_at ? f->changed : f->total;
-        CHECK_NEAR(script.steps[i].lr, stk_schedule_lr(0.1, f->options.warmup, progress), 1e-7);
+        CHECK_NEAR(script.steps[i].lr,
+                   0.1 * stk_schedule_factor((stk_schedule)f->options.schedule, f->options.warmup,
+                                             progress),
+                   1e-7);
         progress += (1 - progress) / (double)(total - i);
     }
     CHECK_NEAR(progress, 1, 1e-9);

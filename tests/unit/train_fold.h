@@ -233,7 +233,12 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     f->scripted = stk_cpu_backend;
     f->scripted.step = scripted_step;
     f->scripted.infer = scripted_infer;
-    f->options = (stk_train_options){.momentum = 0.9, .accumulate = 1};
+    f->options = (stk_train_options){.momentum = 0.9,
+                                     .nesterov = true,
+                                     .beta2 = 0.999,
+                                     .accumulate = 1,
+                                     .head_lr = STK_AUTO_DOUBLE,
+                                     .backbone_lr_scale = 1};
     f->observer =
         (stk_observer){.user = f, .step = on_step, .epoch = on_epoch, .bad_image = on_bad};
     stk_events_add(&f->events, &f->observer);

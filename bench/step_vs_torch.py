@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Compares a training step of Stoker with PyTorch's on this machine's cores.
+
+    bench/step_vs_torch.py
+    bench/step_vs_torch.py --models resnet18,resnet50 --batch 16 --cores 2 --rounds 3
+    bench/step_vs_torch.py --json >>bench/results/step.json
+
+Both train the same network (timm's definition on PyTorch's side) in float32 on pictures that are in
+memory already: forward, loss, backward and SGD with Nesterov momentum. PyTorch runs eagerly, in the
+channels-last layout, with as many threads as there are cores. Each round measures both once, in a
+fresh process on the same cores, so that drifts of the machine meet both; the ratio is that of the
+medians, with the lowest and highest ratio of a round beside it.
+
+Memory is the most that each process had resident. For PyTorch what was resident after the imports is
+told beside it, since Python itself needs some.
+
+Needs torch and timm; nothing is downloaded.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT_S = 900  # a measurement that takes longer is stuck
+LEAST_STEPS = 3
+
+
+class Failed(Exception):
+    """A sentence for the person who started the script."""
+
+
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measure_torch(settings):
+    """One measurement in a process of its own; prints the keys that `stoker bench step` prints."""
+    start = time.perf_counter()
+    import timm
+    import torch
+
+    torch.set_num_threads(settings["threads"])
+    idle = peak_bytes()
+    layout = torch.channels_last
+    batch, size, classes = settings["batch"], settings["img_size"], settings["classes"]
+    model = timm.create_model(settings["model"], num_classes=classes)
+    model = model.to(memory_format=layout).train()
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    spared = [p for p in model.parameters() if p.ndim <= 1]
+    optimizer = torch.optim.SGD(
+        [{"params": decayed, "weight_decay": 5e-4}, {"params": spared, "weight_decay": 0}],
+        lr=1e-3, momentum=0.9, nesterov=True)
+    criterion = torch.nn.CrossEntropyLoss()
+    pixels = torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8)
+    pixels = pixels.to(memory_format=layout)
+    labels = torch.randint(0, classes, (batch,))
+
+    def step():
+        images = (pixels.float() / 255 - 0.45) / 0.225
+        optimizer.zero_grad(set_to_none=True)
+        criterion(model(images), labels).backward()
+        optimizer.step()
+
+    def infer():
+        with torch.inference_mode():
+            model((pixels.float() / 255 - 0.45) / 0.225)
+
+    if settings["inference"]:
+        model.eval()
+    work = infer if settings["inference"] else step
+    work()
+    warmup_s = time.perf_counter() - start
+    times = []
+    begun = time.perf_counter()
+    while len(times) < LEAST_STEPS or time.perf_counter() - begun < settings["seconds"]:
+        before = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - before)
+    median = statistics.median(times)
+    print(json.dumps({
+        "model": settings["model"], "batch": batch, "img_size": size, "precision": "fp32",
+        "device": "cpu", "images_per_second": batch / median, "ms_per_step": median * 1e3,
+        "bytes": None, "warmup_s": warmup_s, "rss_bytes": peak_bytes(), "idle_rss_bytes": idle,
+        "steps": len(times)}))
+
+
+def run(command, cores):
+    """The last line of a command's output, which is JSON."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{command[0]} did not end within {LIMIT_S} s") from error
+    if done.returncode != 0 or not done.stdout.strip():
+        raise Failed(f"{' '.join(command)} failed: {done.stderr.strip()[-600:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def run_stoker(options, settings, cores):
+    command = [str(options.stoker), "bench", "step", "--model", settings["model"], "--batch",
+               str(settings["batch"]), "--img-size", str(settings["img_size"]), "--classes",
+               str(settings["classes"]), "--device", "cpu", "--threads", str(settings["threads"]),
+               "--seconds", str(settings["seconds"]), "--json"]
+    return run(command + (["--inference"] if settings["inference"] else []), cores)
+
+
+def run_torch(settings, cores):
+    return run([sys.executable, __file__, "--child", json.dumps(settings)], cores)
+
+
+def medians(rounds):
+    keys = [key for key, value in rounds[0].items() if isinstance(value, (int, float))]
+    result = dict(rounds[0])
+    for key in keys:
+        result[key] = statistics.median(r[key] for r in rounds)
+    result["rounds"] = [r["images_per_second"] for r in rounds]
+    return result
+
+
+def compare(options, model, cores):
+    settings = {"model": model, "batch": options.batch, "img_size": options.img_size,
+                "classes": options.classes, "threads": len(cores), "seconds": options.seconds,
+                "inference": options.inference}
+    ours, theirs = [], []
+    for number in range(options.rounds):
+        print(f"{model}: round {number + 1} of {options.rounds}", file=sys.stderr)
+        ours.append(run_stoker(options, settings, cores))
+        theirs.append(run_torch(settings, cores))
+    ratios = [a["images_per_second"] / b["images_per_second"] for a, b in zip(ours, theirs)]
+    stoker, torch = medians(ours), medians(theirs)
+    return {"bench": "step_vs_torch", "mode": "inference" if options.inference else "training",
+            "model": model, "batch": options.batch, "img_size": options.img_size,
+            "cores": len(cores), "stoker": stoker, "torch": torch,
+            "ratio": stoker["images_per_second"] / torch["images_per_second"],
+            "ratio_low": min(ratios), "ratio_high": max(ratios),
+            "memory_ratio": stoker["rss_bytes"] / torch["rss_bytes"]}
+
+
+def processor():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def versions():
+    import timm
+    import torch
+
+    return {"python": platform.python_version(), "torch": torch.__version__,
+            "timm": timm.__version__}
+
+
+def print_table(results):
+    print(f"{'model':24} {'stoker':>9} {'torch':>9} {'ratio':>6} {'(low to high)':>15}"
+          f" {'memory MB':>10} {'torch':>7} {'idle':>6}")
+    for r in results:
+        spread = f"({r['ratio_low']:.2f} to {r['ratio_high']:.2f})"
+        print(f"{r['model']:24} {r['stoker']['images_per_second']:9.2f}"
+              f" {r['torch']['images_per_second']:9.2f} {r['ratio']:6.2f} {spread:>15}"
+              f" {r['stoker']['rss_bytes'] / 1e6:10.0f} {r['torch']['rss_bytes'] / 1e6:7.0f}"
+              f" {r['torch']['idle_rss_bytes'] / 1e6:6.0f}")
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--models", default="resnet18,resnet50")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--img-size", type=int, default=224)
+    parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10, help="per measurement")
+    parser.add_argument("--inference", action="store_true")
+    parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")
+    parser.add_argument("--json", action="store_true", help="a list of results instead of a table")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = options_of(sys.argv[1:])
+    if options.child:
+        measure_torch(json.loads(options.child))
+        return 0
+    if not options.stoker.is_file():
+        print(f"{options.stoker} is not there: run `make`, or give --stoker", file=sys.stderr)
+        return 2
+    cores = set(sorted(os.sched_getaffinity(0))[:options.cores])
+    try:
+        about = {"date": datetime.date.today().isoformat(), "machine": processor(),
+                 "versions": versions()}
+        results = [about | compare(options, model, cores) for model in options.models.split(",")]
+    except ImportError as error:
+        print(f"PyTorch and timm are needed: {error}", file=sys.stderr)
+        return 2
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(results, indent=1))
+    else:
+        print_table(results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+/* plan_bytes.c - a graph is built, asked for its plan, and thrown away. */
+#include "models/plan_bytes.h"
+
+stk_status stk_plan_bytes(const stk_model *model, size_t batch, int img_size,
+                          stk_precision precision, const stk_plan_recipe *recipe,
+                          const stk_backend *backend, stk_device *device, stk_plan_need *need,
+                          stk_error *err) {
+    stk_model_config network = {.img_size = img_size,
+                                .classes = recipe->classes,
+                                .dropout = STK_MODEL_OWN_RATE,
+                                .drop_path = STK_MODEL_OWN_RATE};
+    stk_compile_config config = {.batch = batch,
+                                 .precision = precision,
+                                 .train = !recipe->infer,
+                                 .frozen = recipe->frozen,
+                                 .plain = recipe->plain};
+    stk_graph *graph = NULL;
+    *need = (stk_plan_need){0};
+    stk_status status = stk_model_build(model, &network, &graph, err);
+    if (status == STK_OK) {
+        status = backend->plan_bytes(device, graph, &config, &need->arena_bytes, err);
+    }
+    if (status == STK_OK) {
+        need->state_bytes = backend->state_bytes(graph, &recipe->state);
+        need->bytes = need->arena_bytes + need->state_bytes;
+    }
+    stk_graph_free(graph);
+    return status;
+}

@@ -1,0 +1,47 @@
+/*
+ * step_probe.h - how fast a training step is, with pictures that are in memory already.
+ *
+ * Threads: measure one thing at a time in a process, since memory is the process's.
+ */
+#ifndef STK_PROBE_STEP_PROBE_H
+#define STK_PROBE_STEP_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <stoker/options.h>
+#include <stoker/stop.h>
+
+typedef struct stk_step_figures {
+    const char *model;  /* static */
+    const char *device; /* static */
+    const char *precision;
+    int64_t batch;
+    int64_t img_size;
+    double images_per_second; /* by the median step */
+    double ms_per_step;       /* the median */
+    double ms_fastest;
+    double ms_slowest;
+    int64_t bytes;       /* that the plan says and the device has allocated: arena and parameters */
+    int64_t arena_bytes; /* of these, activations, their gradients and workspace */
+    int64_t rss_bytes;   /* most that the process had resident */
+    double plan_ms;      /* how long the plan took */
+    double warmup_s;     /* from opening the device to the end of the first step */
+    int64_t steps;       /* that were measured */
+    int64_t classes;
+    int64_t threads;
+    bool inference;
+} stk_step_figures;
+
+/* Room for the batches of one call. */
+#define STK_STEP_MOST_BATCHES 64
+
+/*
+ * Measures every batch of the option "batch" (a list), one after the other, and calls `tell` after
+ * each. A request to stop gives STK_ERR_STOPPED.
+ */
+STK_CHECKED stk_status stk_probe_step(stk_options *options, const stk_stop *stop,
+                                      void (*tell)(void *user, const stk_step_figures *figures),
+                                      void *user, stk_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+# test_bench_step.sh - `stoker bench step`: figures for people and programs, lists of batches, errors.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
+# Measures no time.
+. "$(dirname "$0")/lib.sh"
+
+small=(--model resnet18 --img-size 32 --classes 10 --seconds 0)
+
+# figure KEY LINE: the value of a key in that line of $OUT.
+figure() {
+    sed -n "$2p" "$OUT" | sed -n -E 's/.*"'"$1"'": ("[^"]*"|[^,}]*).*/\1/p'
+}
+
+it "prints one object a batch for programs"
+run bench step "${small[@]}" --batch 2,5 --json
+expect_exit 0
+expect_empty "$ERR"
+expect "there are two lines" [ "$(wc -l <"$OUT")" = 2 ]
+for key in images_per_second ms_per_step bytes warmup_s arena_bytes rss_bytes steps threads; do
+    expect "$key is above 0: $(figure "$key" 1)" \
+        awk -v x="$(figure "$key" 1)" 'BEGIN { exit !(x + 0 > 0) }'
+done
+expect "the model is told" [ "$(figure model 2)" = '"resnet18"' ]
+expect "the batches are told" [ "$(figure batch 1) $(figure batch 2)" = "2 5" ]
+expect "the size is told" [ "$(figure img_size 1)" = 32 ]
+expect "the device is told" [ "$(figure device 1)" = '"cpu"' ]
+expect "the precision is told" [ "$(figure precision 1)" = '"fp32"' ]
+expect "a larger batch needs more" [ "$(figure bytes 2)" -gt "$(figure bytes 1)" ]
+training=$(figure bytes 1)
+
+it "measures inference too, which needs less memory"
+run bench step "${small[@]}" --batch 2 --inference --json
+expect_exit 0
+expect "it is told" [ "$(figure mode 1)" = '"inference"' ]
+expect "less memory: $(figure bytes 1) of $training" [ "$(figure bytes 1)" -lt "$training" ]
+
+it "prints a table for people, and nothing when it is to be quiet"
+run bench step resnet18 --img-size 32 --classes 10 --seconds 0 --batch 2 --threads 1 --no-compile
+expect_exit 0
+expect_out '^resnet18 at 32 px on cpu, fp32, 1 thread: training'
+expect_out '^ +2 +[0-9.]+ +[0-9.]+ \([0-9.]+ to [0-9.]+\) +[0-9.]+ [kMG]B'
+run bench step "${small[@]}" --batch 2 --quiet
+expect_exit 0
+expect_empty "$OUT"
+
+it "refuses what makes no sense"
+run bench step --batch 2
+expect_exit 2
+expect_err '--model is missing'
+run bench step --model resnet81 --batch 2
+expect_exit 2
+expect_err 'resnet18'
+for batch in 0 -3 '2,' ',2' '2,,3' x 2x 70000 '2 3'; do
+    run bench step "${small[@]}" --batch="$batch"
+    expect_exit 2
+    expect_err '--batch'
+done
+run bench step --model resnet18 --img-size 4 --batch 2
+expect_exit 2
+expect_err '--img-size'
+run bench step "${small[@]}" --device cuda:0
+expect_exit 4
+
+# Whether the command catches SIGINT already.
+listens() { grep -Eq '^SigCgt:.*[2367abef]$' "/proc/$PID/status"; }
+
+it "ends at Ctrl-C"
+start bench step --model resnet18 --batch 8 --seconds 1000
+wait_for 30 listens || fail "it does not catch the signal"
+kill -INT "$PID"
+ended 60
+expect_exit 130
+expect_err 'stopped'
+
+finish
