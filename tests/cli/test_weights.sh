@@ -202,8 +202,14 @@ fi
 
 python=${TIMM_PYTHON:-python3}
 missing=''
-"$python" -c 'import safetensors.torch, timm, torch' >timm.log 2>&1 ||
-    missing="$python has no timm: $(tail -n 1 timm.log)"
+cat >timm_there.py <<'PYTHON'
+import importlib.util
+import sys
+
+lacking = [name for name in ("torch", "timm", "safetensors") if not importlib.util.find_spec(name)]
+sys.exit("it lacks " + ", ".join(lacking) if lacking else 0)
+PYTHON
+"$python" timm_there.py >timm.log 2>&1 || missing="$python cannot do it: $(tail -n 1 timm.log)"
 
 it "saves what timm loads with strict=True, and loads what timm saves"
 cat >timm_save.py <<'PYTHON'

@@ -11,6 +11,8 @@
  * their order in float64.
  */
 #include "backend/cpu/cpu_chain_run.h"
+#include "backend/cpu/cpu_conv.h"
+#include "backend/cpu/cpu_depthwise.h"
 #include "backend/cpu/cpu_kernels.h"
 
 #include <math.h>
@@ -27,8 +29,11 @@ typedef struct chain_layout {
     size_t width;  /* see cpu_chain_run */
     size_t strip;  /* pixels */
     size_t strips;
+    stk_op maker; /* of y: STK_OP_CONV, STK_OP_DEPTHWISE or STK_OP_COUNT, which is nobody */
+    size_t block; /* pixels whose spread is told at once, if nobody or depthwise makes y */
+    size_t blocks;
     size_t lanes;   /* (threads, 3, width) */
-    size_t partial; /* (strips, 2, channels) */
+    size_t partial; /* (strips or blocks, 2, channels) */
     size_t total;   /* (2, channels) of float64 */
     size_t conv;    /* what the convolution has for itself */
 } chain_layout;
@@ -50,7 +55,9 @@ static size_t line_up(size_t floats) {
     return (floats + 15) / 16 * 16;
 }
 
-static chain_layout layout_of(stk_shape shape, size_t batch, int threads) {
+static chain_layout layout_of(const stk_graph *graph, const stk_piece *piece, size_t batch,
+                              int threads) {
+    stk_shape shape = graph->values[piece->output].shape;
     chain_layout at = {.channels = (size_t)shape.channels,
                        .pixels = batch * (size_t)shape.height * (size_t)shape.width};
     size_t repeats = cpu_tasks(WIDTH_MIN, at.channels);
@@ -58,9 +65,14 @@ static chain_layout layout_of(stk_shape shape, size_t batch, int threads) {
     at.strip = STRIP_FLOATS / at.channels;
     at.strip = cpu_tasks(at.strip < STRIP_MIN ? STRIP_MIN : at.strip, repeats) * repeats;
     at.strips = cpu_tasks(at.pixels, at.strip);
+    at.maker = piece->conv != STK_NO_NODE ? graph->nodes[piece->conv].op : STK_OP_COUNT;
+    at.block = at.maker == STK_OP_DEPTHWISE ? stk_cpu_depthwise_block(shape) : at.strip;
+    at.blocks =
+        at.maker == STK_OP_CONV ? stk_cpu_conv_blocks(at.pixels) : cpu_tasks(at.pixels, at.block);
+    size_t parts = at.blocks > at.strips ? at.blocks : at.strips;
     at.lanes = 6 * line_up(at.width);
     at.partial = at.lanes + (size_t)threads * 3 * line_up(at.width);
-    at.total = at.partial + line_up(at.strips * 2 * at.channels);
+    at.total = at.partial + line_up(parts * 2 * at.channels);
     at.conv = at.total + line_up(2 * at.channels * sizeof(double) / sizeof(float));
     return at;
 }
@@ -71,7 +83,7 @@ static const cpu_kernel *filter_kernel(const stk_node *conv) {
 
 static stk_piece_needs needs(const cpu_ask *ask) {
     const stk_piece *piece = ask->piece;
-    chain_layout at = layout_of(ask->graph->values[piece->output].shape, ask->batch, ask->threads);
+    chain_layout at = layout_of(ask->graph, piece, ask->batch, ask->threads);
     stk_piece_needs all = {.saved_bytes = piece->training ? 2 * at.channels * sizeof(float) : 0,
                            .workspace_bytes = at.conv * sizeof(float)};
     if (piece->conv != STK_NO_NODE) {
@@ -99,7 +111,8 @@ static cpu_chain_act act_of(const cpu_call *call) {
 static chain_job job_of(const cpu_call *call) {
     const stk_piece *piece = call->piece;
     chain_job job = {.call = call,
-                     .at = layout_of(call->out, call->batch, stk_pool_threads(call->pool))};
+                     .at =
+                         layout_of(call->graph, piece, call->batch, stk_pool_threads(call->pool))};
     float *room = call->workspace;
     float **rows[] = {&job.scale,       &job.shift, &job.centre,
                       &job.by_gradient, &job.by_y,  &job.by_one};
@@ -189,19 +202,25 @@ static void moments_task(void *context, size_t task, int thread) {
                           mean + channels);
 }
 
+/* The first pixel of a block of statistics, and behind the last one. */
+static size_t block_start(const chain_layout *at, size_t block) {
+    return at->maker == STK_OP_CONV ? stk_cpu_conv_block_start(at->pixels, block)
+                                    : cpu_min(block * at->block, at->pixels);
+}
+
 /*
- * One mean and one sum of squares out of those of the strips: with n pixels, mean m and squares q
- * so far, a strip of k pixels with mean b and squares s makes them q + s + (b - m)^2 n k / (n + k).
+ * One mean and one sum of squares out of those of the blocks: with n pixels, mean m and squares q
+ * so far, a block of k pixels with mean b and squares s makes them q + s + (b - m)^2 n k / (n + k).
  */
 static void merge_moments(const chain_job *job) {
     size_t channels = job->at.channels;
     double *mean = job->total;
     double *squares = mean + channels;
     memset(mean, 0, 2 * channels * sizeof *mean);
-    for (size_t s = 0; s < job->at.strips; s++) {
-        const float *part = job->partial + s * 2 * channels;
-        double before = (double)(s * job->at.strip);
-        double own = (double)cpu_min(job->at.strip, job->at.pixels - s * job->at.strip);
+    for (size_t b = 0; b < job->at.blocks; b++) {
+        const float *part = job->partial + b * 2 * channels;
+        double before = (double)block_start(&job->at, b);
+        double own = (double)block_start(&job->at, b + 1) - before;
         double share = own / (before + own);
         for (size_t c = 0; c < channels; c++) {
             double apart = part[c] - mean[c];
@@ -217,7 +236,6 @@ static void batch_statistics(chain_job *job) {
     double pixels = (double)job->at.pixels;
     float *running_mean = call->param[2];
     float *running_var = call->param[3];
-    stk_pool_run(call->pool, job->at.strips, moments_task, job);
     merge_moments(job);
     for (size_t c = 0; c < job->at.channels; c++) {
         double mean = job->total[c];
@@ -256,13 +274,25 @@ static void forward_task(void *context, size_t task, int thread) {
     run_strip(context, task, NULL, stk_cpu_chain_forward);
 }
 
+/* Makes y, and tells in `partial` how it is spread if the norm wants to know. */
+static void filter(chain_job *job) {
+    const cpu_call *call = job->call;
+    float *stats = call->train ? job->partial : NULL;
+    cpu_call part = job->at.maker != STK_OP_COUNT ? filter_call(job) : *call;
+    if (job->at.maker == STK_OP_CONV) {
+        stk_cpu_conv_forward(NULL, &part, stats);
+    } else if (job->at.maker == STK_OP_DEPTHWISE) {
+        stk_cpu_depthwise_forward(&part, stats, job->at.width, job->lanes,
+                                  3 * line_up(job->at.width));
+    } else if (stats != NULL) {
+        stk_pool_run(call->pool, job->at.strips, moments_task, job);
+    }
+}
+
 static void forward(const cpu_call *call) {
     chain_job job = job_of(call);
-    if (call->piece->conv != STK_NO_NODE) {
-        cpu_call part = filter_call(&job);
-        filter_kernel(part.node)->forward(&part);
-    }
     job.run.y = norm_input(call);
+    filter(&job);
     if (call->train) {
         batch_statistics(&job);
     }

@@ -7,36 +7,42 @@
 /* ---- scale: y (N, H, W, C) = x (N, H, W, C) gate (N, 1, 1, C); a task is one sample ---- */
 
 CPU_BODY void scale_body(const float *x, const float *gate, float *y, size_t pixels,
-                         size_t channels, bool accumulate) {
-    for (size_t p = 0; p < pixels; p++, x += channels, y += channels) {
-        if (accumulate) {
-            CPU_EACH for (size_t c = 0; c < channels; c++) {
-                y[c] += x[c] * gate[c];
-            }
-        } else {
-            CPU_EACH for (size_t c = 0; c < channels; c++) {
-                y[c] = x[c] * gate[c];
-            }
-        }
-    }
-}
-
-CPU_VECTOR(scale,
-           (const float *x, const float *gate, float *y, size_t pixels, size_t channels,
-            bool accumulate),
-           (x, gate, y, pixels, channels, accumulate))
-
-/* sum += x y, over pixels */
-CPU_BODY void dot_body(const float *x, const float *y, float *sum, size_t pixels, size_t channels) {
+                         size_t channels) {
     for (size_t p = 0; p < pixels; p++, x += channels, y += channels) {
         CPU_EACH for (size_t c = 0; c < channels; c++) {
-            sum[c] += x[c] * y[c];
+            y[c] = x[c] * gate[c];
         }
     }
 }
 
-CPU_VECTOR(dot, (const float *x, const float *y, float *sum, size_t pixels, size_t channels),
-           (x, y, sum, pixels, channels))
+CPU_VECTOR(scale, (const float *x, const float *gate, float *y, size_t pixels, size_t channels),
+           (x, gate, y, pixels, channels))
+
+/* dx = dy gate, or added; dgate += the sum over pixels of dy x. Either may be NULL. */
+CPU_BODY void scale_grad_body(const float *dy, const float *x, const float *gate, float *dx,
+                              float *dgate, size_t pixels, size_t channels, bool accumulate) {
+    for (size_t at = 0; at < pixels * channels; at += channels) {
+        if (dgate != NULL) {
+            CPU_EACH for (size_t c = 0; c < channels; c++) {
+                dgate[c] += dy[at + c] * x[at + c];
+            }
+        }
+        if (dx != NULL && accumulate) {
+            CPU_EACH for (size_t c = 0; c < channels; c++) {
+                dx[at + c] += dy[at + c] * gate[c];
+            }
+        } else if (dx != NULL) {
+            CPU_EACH for (size_t c = 0; c < channels; c++) {
+                dx[at + c] = dy[at + c] * gate[c];
+            }
+        }
+    }
+}
+
+CPU_VECTOR(scale_grad,
+           (const float *dy, const float *x, const float *gate, float *dx, float *dgate,
+            size_t pixels, size_t channels, bool accumulate),
+           (dy, x, gate, dx, dgate, pixels, channels, accumulate))
 
 static size_t pixels_of(stk_shape shape) {
     return (size_t)shape.height * (size_t)shape.width;
@@ -48,7 +54,7 @@ static void scale_task(void *context, size_t task, int thread) {
     size_t channels = (size_t)call->out.channels;
     size_t at = task * stk_shape_count(call->out);
     scale(call->x[0] + at, call->x[1] + task * channels, call->y + at, pixels_of(call->out),
-          channels, false);
+          channels);
 }
 
 static void scale_grad_task(void *context, size_t task, int thread) {
@@ -56,17 +62,13 @@ static void scale_grad_task(void *context, size_t task, int thread) {
     const cpu_call *call = context;
     size_t channels = (size_t)call->out.channels;
     size_t at = task * stk_shape_count(call->out);
-    if (call->dx[0] != NULL) {
-        scale(call->dy + at, call->x[1] + task * channels, call->dx[0] + at, pixels_of(call->out),
-              channels, call->accumulate[0]);
+    float *dx = call->dx[0] != NULL ? call->dx[0] + at : NULL;
+    float *dgate = call->dx[1] != NULL ? call->dx[1] + task * channels : NULL;
+    if (dgate != NULL && !call->accumulate[1]) {
+        memset(dgate, 0, channels * sizeof *dgate);
     }
-    if (call->dx[1] != NULL) {
-        float *dgate = call->dx[1] + task * channels;
-        if (!call->accumulate[1]) {
-            memset(dgate, 0, channels * sizeof *dgate);
-        }
-        dot(call->dy + at, call->x[0] + at, dgate, pixels_of(call->out), channels);
-    }
+    scale_grad(call->dy + at, call->x[0] + at, call->x[1] + task * channels, dx, dgate,
+               pixels_of(call->out), channels, call->accumulate[0]);
 }
 
 static void scale_forward(const cpu_call *call) {
