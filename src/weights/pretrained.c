@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "weights/fill.h"
 
-/* A kind of trouble names at most so many tensors, in at most so many bytes. */
+/* A kind of trouble names at most so many tensors, and all together have so many bytes. */
 #define MOST_NAMED 20
-#define MOST_NAMED_BYTES 240
+#define MOST_NAMED_BYTES 750
 
 /* What wrappers and training scripts put before names; pairs of them are met too. */
 static const char *const prefixes[] = {"", "module.", "model.", "state_dict."};
@@ -19,9 +19,10 @@ static const char *const prefixes[] = {"", "module.", "model.", "state_dict."};
 
 /* Tensors of one kind of trouble. */
 typedef struct trouble {
-    stk_str names;
+    stk_str names; /* of the first ones, divided by ", " */
     size_t count;
-    size_t named;
+    size_t named;            /* of these, at most MOST_NAMED */
+    size_t ends[MOST_NAMED]; /* of each name in `names` */
 } trouble;
 
 typedef struct match {
@@ -41,34 +42,25 @@ static void free_match(match *m) {
     stk_str_free(&m->unknown.names);
 }
 
-/* Adds a tensor; its name comes from a file, so control characters in it are not shown. */
-static void add_trouble(trouble *t, const char *name, const char *detail) {
-    char shown[104];
+/* What a file says may be anything: of a text for people only the beginning, and no controls. */
+static void copy_plain(char *out, size_t size, const char *text) {
     size_t length = 0;
-    t->count++;
-    if (t->named == MOST_NAMED || t->names.length > MOST_NAMED_BYTES - 100) {
-        return;
+    for (; text[length] != '\0' && length < size - 1; length++) {
+        unsigned char c = (unsigned char)text[length];
+        out[length] = c < ' ' || c == 0x7F ? '?' : text[length];
     }
-    for (; name[length] != '\0' && length < sizeof shown - 1; length++) {
-        unsigned char c = (unsigned char)name[length];
-        shown[length] = name[length];
-        if (c < ' ' || c == 0x7F) {
-            shown[length] = '?';
-        }
-    }
-    shown[length] = '\0';
-    stk_str_appendf(&t->names, "%s%s%s", t->named > 0 ? ", " : "", shown, detail);
-    t->named++;
+    out[length] = '\0';
 }
 
-/* The classifier: weight and bias of the layer that makes the logits. */
-static bool is_head(const stk_graph *graph, int param) {
-    const stk_node *node = &graph->nodes[graph->values[graph->logits].producer];
-    bool found = false;
-    for (int i = 0; i < node->param_count; i++) {
-        found = found || node->params[i] == param;
+static void add_trouble(trouble *t, const char *name, const char *detail) {
+    char shown[104];
+    t->count++;
+    if (t->named == MOST_NAMED) {
+        return;
     }
-    return found;
+    copy_plain(shown, sizeof shown, name);
+    stk_str_appendf(&t->names, "%s%s%s", t->named > 0 ? ", " : "", shown, detail);
+    t->ends[t->named++] = t->names.length;
 }
 
 static size_t find_tensor(const match *m, const char *prefix, int param) {
@@ -142,7 +134,7 @@ static void judge_head(match *m, stk_pretrained_report *report) {
     int other = 0;
     uint64_t classes = 0;
     for (int p = 0; p < m->graph->param_count; p++) {
-        if (is_head(m->graph, p)) {
+        if (m->graph->params[p].head) {
             parts++;
             absent += m->from[p] == STK_NO_TENSOR;
             if (m->from[p] != STK_NO_TENSOR) {
@@ -157,7 +149,7 @@ static void judge_head(match *m, stk_pretrained_report *report) {
     report->head_anew = parts > 0 && (absent == parts || other == parts);
     report->file_classes = report->head_anew ? classes : 0;
     for (int p = 0; report->head_anew && p < m->graph->param_count; p++) {
-        if (is_head(m->graph, p)) {
+        if (m->graph->params[p].head) {
             m->from[p] = STK_NO_TENSOR;
         }
     }
@@ -174,7 +166,7 @@ static void match_params(match *m, stk_pretrained_report *report) {
     judge_head(m, report);
     for (int p = 0; p < m->graph->param_count; p++) {
         const stk_param *param = &m->graph->params[p];
-        if (report->head_anew && is_head(m->graph, p)) {
+        if (report->head_anew && param->head) {
             continue;
         }
         if (m->from[p] == STK_NO_TENSOR) {
@@ -215,12 +207,18 @@ static size_t bare_length(const char *name) {
     return strcspn(name, ".");
 }
 
-static void add_list(stk_str *out, const char *heading, const trouble *t) {
-    if (t->count > 0) {
-        stk_str_appendf(out, "\n  %s: %s", heading, stk_str_text(&t->names));
+/* As many names as fit into so many bytes, at least one, and a count of the others. */
+static void add_list(stk_str *out, const char *heading, const trouble *t, size_t bytes) {
+    size_t shown = t->named;
+    while (shown > 1 && t->ends[shown - 1] > bytes) {
+        shown--;
     }
-    if (t->count > t->named) {
-        stk_str_appendf(out, " and %zu more", t->count - t->named);
+    if (shown > 0) {
+        stk_str_appendf(out, "\n  %s: %.*s", heading, (int)t->ends[shown - 1],
+                        stk_str_text(&t->names));
+    }
+    if (t->count > shown) {
+        stk_str_appendf(out, " and %zu more", t->count - shown);
     }
 }
 
@@ -237,11 +235,15 @@ static stk_status refuse(const char *path, const char *model, const match *m,
     } else {
         stk_str_appendf(&text, "does not fit %s", model);
     }
-    add_list(&text, "of another shape", &m->shape);
-    add_list(&text, "missing in the file", &m->missing);
-    add_list(&text, "not known to the model", &m->unknown);
-    stk_status status = stk_str_ok(&text) ? STK_FAIL(err, STK_ERR_DATA, "%s %s", path, text.text)
-                                          : STK_FAIL_MEMORY(err, path);
+    size_t kinds = (m->shape.count > 0) + (m->missing.count > 0) + (m->unknown.count > 0);
+    size_t each = MOST_NAMED_BYTES / (kinds > 0 ? kinds : 1);
+    add_list(&text, "of another shape", &m->shape, each);
+    add_list(&text, "missing in the file", &m->missing, each);
+    add_list(&text, "not known to the model", &m->unknown, each);
+    bool whole = stk_str_ok(&text) && stk_str_ok(&m->shape.names) &&
+                 stk_str_ok(&m->missing.names) && stk_str_ok(&m->unknown.names);
+    stk_status status =
+        whole ? STK_FAIL(err, STK_ERR_DATA, "%s %s", path, text.text) : STK_FAIL_MEMORY(err, path);
     stk_str_free(&text);
     return status;
 }
@@ -258,7 +260,7 @@ static stk_status compare(match *m, const char *path, const char *model,
     const char *of = stk_tensors_note(m->file, "model");
     if (of != NULL &&
         (bare_length(of) != bare_length(model) || strncmp(of, model, bare_length(model)) != 0)) {
-        snprintf(report->checkpoint_of, sizeof report->checkpoint_of, "%s", of);
+        copy_plain(report->checkpoint_of, sizeof report->checkpoint_of, of);
     }
     find_prefix(m);
     memcpy(report->prefix, m->prefix, sizeof report->prefix);

@@ -339,18 +339,19 @@ static char *explain(const search *s) {
 /* The command that fetches it, where timm has published it, comes before what may be long. */
 static stk_status not_found(const search *s, const char *wanted, stk_error *err) {
     const char *tag = s->tag[0] != '\0' ? s->tag : s->default_tag;
+    const char *places = s->seen_count > 0 ? s->places.text : "no folder: HOME is not set";
     if (tag == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--pretrained %s: there are no such weights here, and none that timm has "
                         "published under this name; give a file: --pretrained FILE.safetensors; "
                         "looked in %s",
-                        wanted, stk_str_text(&s->places));
+                        wanted, places);
     }
     return STK_FAIL(err, STK_ERR_USAGE,
                     "--pretrained %s: there are no such weights here; fetch them with `hf download "
                     "timm/%s.%s %s` (from pip install huggingface_hub) or give a file: "
                     "--pretrained FILE.safetensors; looked in %s",
-                    wanted, s->base, tag, FILE_NAME, stk_str_text(&s->places));
+                    wanted, s->base, tag, FILE_NAME, places);
 }
 
 /* Whether a text can only be a path. */

@@ -10,24 +10,29 @@ static float from_bits(uint32_t bits) {
     return value;
 }
 
-/*
- * IEEE 754 binary16: the exponent's bias grows from 15 to 127, for infinities and NaN from 31 to
- * 255. A denormal is a whole number of 2^-24, which the float unit makes a normal one.
- */
-static float from_half(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    uint32_t rest = half & 0x7FFFu;
-    if (rest >= 0x7C00u) {
-        return from_bits(sign | 0x7F800000u | (rest & 0x03FFu) << 13);
-    }
-    if (rest >= 0x0400u) {
-        return from_bits(sign | ((rest << 13) + ((127u - 15u) << 23)));
-    }
-    float small = (float)rest * 0x1p-24f;
-    return sign != 0 ? -small : small;
+static uint32_t to_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
-static void widen_halves(const unsigned char *from, size_t count, float *to) {
+/*
+ * IEEE 754 binary16: the exponent's bias grows from 15 to 127, for infinities and NaN from 31 to
+ * 255. A denormal is a whole number of 2^-24, which the float unit makes a normal one. All three
+ * are computed and one is taken by masks, so that compilers do it with vectors.
+ */
+static float from_half(uint16_t half) {
+    const uint32_t shift = (127u - 15u) << 23;
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    uint32_t rest = half & 0x7FFFu;
+    uint32_t is_normal = 0u - (uint32_t)(rest >= 0x0400u);
+    uint32_t is_special = 0u - (uint32_t)(rest >= 0x7C00u);
+    uint32_t normal = (rest << 13) + shift + (shift & is_special);
+    uint32_t denormal = to_bits((float)(int32_t)rest * 0x1p-24f);
+    return from_bits(sign | (normal & is_normal) | (denormal & ~is_normal));
+}
+
+static void widen_halves(const unsigned char *restrict from, size_t count, float *restrict to) {
     for (size_t i = 0; i < count; i++) {
         uint16_t half;
         memcpy(&half, from + 2 * i, sizeof half);
@@ -36,7 +41,7 @@ static void widen_halves(const unsigned char *from, size_t count, float *to) {
 }
 
 /* A bfloat16 is the upper half of a float. */
-static void widen_brains(const unsigned char *from, size_t count, float *to) {
+static void widen_brains(const unsigned char *restrict from, size_t count, float *restrict to) {
     for (size_t i = 0; i < count; i++) {
         uint16_t upper;
         memcpy(&upper, from + 2 * i, sizeof upper);
@@ -44,7 +49,7 @@ static void widen_brains(const unsigned char *from, size_t count, float *to) {
     }
 }
 
-static void narrow_doubles(const unsigned char *from, size_t count, float *to) {
+static void narrow_doubles(const unsigned char *restrict from, size_t count, float *restrict to) {
     for (size_t i = 0; i < count; i++) {
         double value;
         memcpy(&value, from + 8 * i, sizeof value);

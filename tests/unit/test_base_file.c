@@ -315,7 +315,49 @@ static void a_lock_has_one_holder(void) {
     CHECK(!taken);
 }
 
+static void pieces_are_read_anywhere(void) {
+    stk_error err = {0};
+    char path[300];
+    char got[8] = {0};
+    stk_file_reader *reader = NULL;
+    snprintf(path, sizeof path, "%s/pieces", check_folder());
+    REQUIRE_OK(stk_file_write(path, "0123456789", 10, &err), &err);
+    REQUIRE_OK(stk_file_open(&reader, path, &err), &err);
+    CHECK_INT(stk_file_size(reader), 10);
+    REQUIRE_OK(stk_file_read_at(reader, 6, got, 4, &err), &err);
+    CHECK_STR(got, "6789");
+    REQUIRE_OK(stk_file_read_at(reader, 0, got, 2, &err), &err);
+    CHECK_STR(got, "0189");
+    REQUIRE_OK(stk_file_read_at(reader, 99, got, 0, &err), &err);
+    /* The reader keeps the file that it has opened. */
+    REQUIRE_OK(stk_file_write(path, "new", 3, &err), &err);
+    REQUIRE_OK(stk_file_read_at(reader, 2, got, 2, &err), &err);
+    CHECK_STR(got, "2389");
+    CHECK_INT(stk_file_read_at(reader, 8, got, 3, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "became shorter");
+    CHECK_CONTAINS(err.message, path);
+    stk_file_close(reader);
+    stk_file_close(NULL);
+}
+
+static void what_is_no_file_is_not_opened(void) {
+    stk_file_reader *reader = NULL;
+    char path[300];
+    stk_error errs[3] = {0};
+    snprintf(path, sizeof path, "%s/pipe", check_folder());
+    REQUIRE(mkfifo(path, 0600) == 0);
+    CHECK_INT(stk_file_open(&reader, path, &errs[0]), STK_ERR_STORAGE);
+    CHECK_CONTAINS(errs[0].message, "not a file");
+    CHECK_INT(stk_file_open(&reader, check_folder(), &errs[1]), STK_ERR_STORAGE);
+    CHECK_CONTAINS(errs[1].message, "a folder");
+    CHECK_INT(stk_file_open(&reader, "/no/such", &errs[2]), STK_ERR_STORAGE);
+    CHECK_CONTAINS(errs[2].message, "/no/such");
+    CHECK(reader == NULL);
+}
+
 static const check_test tests[] = {
+    TEST(pieces_are_read_anywhere),
+    TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
     TEST(reading_has_limits),
     TEST(blocks_grow_and_keep_their_bytes),
