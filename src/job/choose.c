@@ -26,7 +26,7 @@
 
 /* Highest rates for a batch of 256, by optimiser, from scratch and pretrained. */
 #define LR_BATCH 256.0
-static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {2e-3, 5e-4}};
+static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {4e-3, 5e-4}};
 
 /* AdamW's decay is multiplied with the learning rate, which is much lower than SGD's. */
 static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};

@@ -74,6 +74,12 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
     return status;
 }
 
+stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
+    stk_status status = init_weights(job, err);
+    return status == STK_OK ? stk_recipe_start(job->choice.backend, job->state, job->graph, err)
+                            : status;
+}
+
 /* Seconds that predicting will take, from what a validation took; NaN before the first. */
 static double predict_seconds(const fold_run *fold, double val_s) {
     const stk_job *job = fold->job;
@@ -213,7 +219,7 @@ static stk_status load_state(void *user, stk_train_position *position, bool *the
 static stk_status first_weights(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     if (!job->resume.on || job->resume.taken_up) {
-        return init_weights(job, err);
+        return stk_job_first_weights(job, err);
     }
     bool there = false;
     stk_status status =
@@ -232,6 +238,18 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
     return status;
 }
 
+static stk_loader_config training_data(const fold_run *fold) {
+    const stk_job *job = fold->job;
+    stk_loader_config data = stk_job_loader(job, true);
+    data.samples = job->dataset->train.items;
+    data.indices = fold->split.train;
+    data.count = fold->split.train_count;
+    /* A small validation set does not make a few bad pictures many. */
+    data.stop_after_bad =
+        stk_loader_bad_limit(job->loader_options, data.count + fold->split.val_count);
+    return data;
+}
+
 static stk_status train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_train_config config = {.backend = job->choice.backend,
@@ -240,7 +258,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .options = &job->choice.train,
                                .lr = job->choice.lr,
                                .batch = job->choice.batch,
-                               .train = stk_job_loader(job, true),
+                               .train = training_data(fold),
                                .val = stk_job_loader(job, false),
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                                .fold = job->fold,
@@ -253,15 +271,9 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                          .load_state = load_state,
                                          .save_every_s = job->job_options->save_every_s},
                                .resume = fold->resumed ? &fold->position : NULL};
-    config.train.samples = job->dataset->train.items;
-    config.train.indices = fold->split.train;
-    config.train.count = fold->split.train_count;
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
-    /* A small validation set does not make a few bad pictures many. */
-    config.train.stop_after_bad =
-        stk_loader_bad_limit(job->loader_options, config.train.count + config.val.count);
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
@@ -486,8 +498,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = first_weights(&fold, err);
     }
-    if (status == STK_OK) {
-        status = stk_recipe_start(job->choice.backend, job->state, job->graph, err);
+    if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
+        stk_loader_config data = training_data(&fold);
+        status = stk_job_find_lr(job, &data, err);
     }
     if (status == STK_OK) {
         status = train(&fold, err);

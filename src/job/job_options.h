@@ -30,6 +30,11 @@ typedef struct stk_predict_options {
     const char *device;
 } stk_predict_options;
 
+typedef struct stk_lr_options {
+    int64_t steps;
+} stk_lr_options;
+
+extern const stk_option_table stk_lr_option_table;
 extern const stk_option_table stk_job_option_table;
 extern const stk_option_table stk_predict_option_table;
 

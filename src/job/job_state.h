@@ -15,9 +15,11 @@
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
+#include "train/lr_find.h"
 #include "train/train.h"
 
 typedef struct stk_job {
+    const char *verb;     /* what a run folder is called where nobody said: "train" */
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
@@ -64,6 +66,26 @@ typedef struct stk_job {
     int workers, slots;             /* that the last loader ended with; 0: none ran */
 } stk_job;
 
+/* Takes the options and the surroundings over; `verb` and `folder` are set already. */
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
+void stk_job_close(stk_job *job);
+
+/*
+ * Everything up to the first line: data set, choices, device, run folder. Nothing is written while
+ * the input may still be refused. `observer` hears what is said meanwhile; *train and *val are how
+ * many images a fold has.
+ */
+STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
+                                       size_t *val, stk_error *err);
+
+/* args.yaml and args.json, as far as options are resolved by now. */
+STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);
+
+void stk_job_tell_start(stk_job *job, size_t train, size_t val);
+
+/* The weights that this fold begins with; what the optimiser keeps is zero. */
+STK_CHECKED stk_status stk_job_first_weights(stk_job *job, stk_error *err);
+
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
 
@@ -86,6 +108,16 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
 
 /* Writes the submission from what the ballot holds now; "prior", "partial" or "complete". */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/*
+ * Runs the learning-rate test on the first weights, which are there again afterwards, and puts the
+ * curve into the run folder. `data` has the samples of the fold.
+ */
+STK_CHECKED stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int steps,
+                                       double seconds, stk_lr_curve *curve, stk_error *err);
+
+/* The same before training, where option lr asks for it: sets the rate of all folds and says so. */
+STK_CHECKED stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_error *err);
 
 /* The loader configuration for one split; what training and prediction have in common. */
 stk_loader_config stk_job_loader(const stk_job *job, bool train);

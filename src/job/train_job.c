@@ -77,7 +77,7 @@ static stk_status remember_data_path(stk_job *job, stk_error *err) {
     return status;
 }
 
-static stk_status write_args(stk_job *job, stk_error *err) {
+stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     stk_str yaml = {0};
     stk_str json = {0};
     stk_status status = remember_data_path(job, err);
@@ -204,7 +204,7 @@ static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_er
     return status;
 }
 
-static void tell_start(stk_job *job, size_t train, size_t val) {
+void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
                              .data = job->dataset_options->data,
@@ -225,11 +225,10 @@ static void tell_start(stk_job *job, size_t train, size_t val) {
     stk_events_start(&job->events, &event);
 }
 
-/* Everything up to the first line: nothing is written while the input may still be refused. */
-static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_t *val,
-                          stk_error *err) {
+stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train, size_t *val,
+                           stk_error *err) {
     stk_events early = {0};
-    stk_events_add(&early, &words->observer);
+    stk_events_add(&early, observer);
     if (job->dataset_options->data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--data is missing: give the folder with the pictures; `stoker sample DIR` "
@@ -271,8 +270,8 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
         status = find_pretrained(job, &early, err);
     }
     if (status == STK_OK && !job->resume.on) {
-        status =
-            stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name, err);
+        const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
+        status = stk_run_folder_open(&job->folder, job->job_options->out, name, err);
     }
     return status;
 }
@@ -317,7 +316,7 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
 /* The run folder's first files, and a valid submission before anything is learnt. */
 static stk_status begin(stk_job *job, early_words *words, size_t train, size_t val,
                         stk_error *err) {
-    stk_status status = write_args(job, err);
+    stk_status status = stk_job_write_args(job, err);
     if (status == STK_OK) {
         status = open_state(job, err);
     }
@@ -334,7 +333,7 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
         stk_events_add(&all, job->events.observers[i]);
     }
     job->events = all;
-    tell_start(job, train, val);
+    stk_job_tell_start(job, train, val);
     stk_choice_tell(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
@@ -491,7 +490,7 @@ static stk_status judge(const stk_job *job, stk_error *err) {
                     job->clock.budget_s);
 }
 
-static void free_job(stk_job *job) {
+void stk_job_close(stk_job *job) {
     if (job->choice.backend != NULL) {
         job->choice.backend->state_free(job->state);
         job->choice.backend->device_close(job->device);
@@ -513,7 +512,7 @@ static void free_job(stk_job *job) {
     stk_resume_free(&job->resume);
 }
 
-static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
@@ -543,7 +542,7 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
 static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
-    stk_status status = prepare(job, words, &train, &val, err);
+    stk_status status = stk_job_prepare(job, &words->observer, &train, &val, err);
     if (status != STK_OK) {
         return status;
     }
@@ -575,7 +574,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
-    stk_job job = {.folder = {.lock_fd = -1}};
+    stk_job job = {.verb = "train", .folder = {.lock_fd = -1}};
     early_words words = {.observer = {.warning = keep_warning, .decision = keep_decision}};
     words.observer.user = &words;
     stk_locale locale = stk_locale_enter();
@@ -584,7 +583,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     if (given->resume != NULL) {
         status = stk_resume_open(&job.resume, options, &job.folder, err);
     }
-    open_job(&job, options, run);
+    stk_job_open(&job, options, run);
     if (status == STK_OK) {
         status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);
     }
@@ -592,7 +591,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
         fill_outcome(&job, outcome);
     }
     stk_str_free(&words.text);
-    free_job(&job);
+    stk_job_close(&job);
     stk_locale_leave(locale);
     return status;
 }

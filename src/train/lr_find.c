@@ -15,8 +15,11 @@
 /* A loss that has fallen by less than this part has not fallen: single batches differ by more. */
 #define LEAST_FALL 0.02
 
+/* Of the fall from the first losses to the lowest: what is within it of the lowest is as low. */
+#define NEARLY 0.05
+
 /* The lowest loss is at the edge of what works: how far below it to stay. */
-#define SAFETY 10.0
+#define SAFETY 4.0
 
 double stk_lr_at(int i, int steps) {
     return STK_LR_FROM * pow(STK_LR_TO / STK_LR_FROM, (double)i / (steps - 1));
@@ -41,18 +44,18 @@ bool stk_lr_add(stk_lr_point *points, int i, int steps, double lr, double loss) 
 }
 
 double stk_lr_suggest(const stk_lr_point *points, int count) {
-    int best = 0;
-    for (int i = 1; i < count; i++) {
-        best = points[i].smoothed < points[best].smoothed ? i : best;
-    }
-    double start =
-        0; /* the loss before anything was learnt: the rates of the first tenth are tiny */
+    double least = lowest(points, count);
+    double start = 0; /* the loss before anything was learnt: the first rates are tiny */
     int first = count < 10 ? 1 : count / 10;
     for (int i = 0; i < first && i < count; i++) {
         start += points[i].loss / first;
     }
-    if (count < 1 || !(points[best].smoothed < (1 - LEAST_FALL) * start)) {
+    if (count < 1 || !(least < (1 - LEAST_FALL) * start)) {
         return NAN;
+    }
+    int best = 0;
+    while (points[best].smoothed > least + NEARLY * (start - least)) {
+        best++;
     }
     char text[32];
     snprintf(text, sizeof text, "%.1e", points[best].lr / SAFETY);
