@@ -212,7 +212,7 @@ static void save_state(void *user, const stk_train_position *position) {
 static stk_status load_state(void *user, stk_train_position *position, bool *there,
                              stk_error *err) {
     const fold_run *fold = user;
-    return stk_job_load_state(fold->job, fold->best_path, position, there, err);
+    return stk_job_load_state(fold->job, fold->best_path, true, position, there, err);
 }
 
 /* The weights to begin with, or those that an earlier process has come to. */
@@ -222,7 +222,8 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         return stk_job_first_weights(job, err);
     }
     bool there = false;
-    stk_status status = stk_job_load_state(job, fold->best_path, &fold->position, &there, err);
+    stk_status status =
+        stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
     fold->position.schedule =
         stk_resume_schedule(&job->resume, job->choice.epochs_wanted, job->clock.budget_s);
@@ -400,10 +401,8 @@ static void add_to_summary(fold_run *fold, bool failed) {
                                               : "epochs";
     job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {
-        stk_events_warning(&job->events,
-                           "the loss is no longer a number: training stopped; a lower --lr than "
-                           "%.3g would help",
-                           job->choice.lr);
+        stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
+                           r->trouble, job->choice.lr * r->lr_scale);
     }
 }
 

@@ -56,6 +56,8 @@ typedef struct stk_job {
     stk_resume resume;
     stk_run_state run_state; /* what was saved last; see state_save.c */
     char *state_path;        /* owned: where it lies */
+    char *epoch_path;        /* owned: where its last one between epochs is kept */
+    bool between_epochs;     /* what lies at state_path is of such a moment */
     char *kept_best;         /* owned: where the best weights are kept that it speaks of */
     double state_write_s;    /* how long saving took; 0: not known */
     bool state_lost;         /* it could not be saved, and that was told */
@@ -96,8 +98,11 @@ void stk_job_keep_best(stk_job *job, const char *best_path);
 /* Saves what --resume goes on from; a failure is told, and again at the end of the run. */
 void stk_job_save_state(stk_job *job, const stk_train_position *position);
 
-/* Back to what was saved of this fold: tensors, position, best weights. */
-STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path,
+/*
+ * Back to what was saved of this fold: tensors, position, best weights. The latest, or the latest
+ * between two epochs.
+ */
+STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
                                           stk_train_position *position, bool *there,
                                           stk_error *err);
 

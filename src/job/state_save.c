@@ -20,22 +20,40 @@
 /* With less than this many times of what it took before, the time is for the predictions. */
 #define SAVE_MARGIN 2.0
 
+/* A second name for a file that is about to be replaced, or a copy where there are no links. */
+static bool keep(const char *path, const char *kept) {
+    if (link(path, kept) == 0) {
+        return true;
+    }
+    char *data = NULL;
+    size_t size = 0;
+    bool good = stk_file_read(path, 0, &data, &size, NULL) == STK_OK &&
+                stk_file_write(kept, data, size, NULL) == STK_OK;
+    stk_mem_free(data);
+    return good;
+}
+
 void stk_job_keep_best(stk_job *job, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
-    if (link(best_path, job->kept_best) != 0) {
-        /* Not every file system has links. */
-        char *data = NULL;
-        size_t size = 0;
-        if (stk_file_read(best_path, 0, &data, &size, NULL) == STK_OK &&
-            stk_file_write(job->kept_best, data, size, NULL) != STK_OK) {
-            stk_events_warning(&job->events,
-                               "%s cannot be kept: after a resume the best weights may be those of "
-                               "an epoch that was cut short",
-                               best_path);
+    if (!keep(best_path, job->kept_best)) {
+        stk_events_warning(&job->events,
+                           "%s cannot be kept: after a resume the best weights may be those of an "
+                           "epoch that was cut short",
+                           best_path);
+    }
+}
+
+/* Before a moment within an epoch takes its place. */
+static void keep_epoch(stk_job *job) {
+    if (job->between_epochs) {
+        unlink(job->epoch_path);
+        if (!keep(job->state_path, job->epoch_path)) {
+            stk_events_warning(&job->events, "%s cannot be kept: there is no going back",
+                               job->state_path);
         }
-        stk_mem_free(data);
+        job->between_epochs = false;
     }
 }
 
@@ -55,11 +73,19 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     run->cut = job->cut;
     run->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
     run->seed = job->job_options->seed;
+    bool between = position->step == 0;
+    if (!between) {
+        keep_epoch(job);
+    }
     int64_t start = stk_clock_ns();
     if (stk_run_state_write(job->state_path, run, job->choice.backend, job->state, job->graph,
                             &why) == STK_OK) {
         job->state_write_s = stk_clock_since_s(start);
         unlink(job->kept_best); /* the state speaks of the best weights that are in place */
+        if (between) {
+            unlink(job->epoch_path);
+            job->between_epochs = true;
+        }
         return;
     }
     if (!job->state_lost) {
@@ -93,22 +119,29 @@ static stk_status restore_best(const stk_job *job, const char *best_path,
     return STK_OK;
 }
 
-stk_status stk_job_load_state(stk_job *job, const char *best_path, stk_train_position *position,
-                              bool *there, stk_error *err) {
+stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
+                              stk_train_position *position, bool *there, stk_error *err) {
     stk_run_state run;
-    *there = stk_path_is_file(job->state_path);
+    const char *path = job->state_path;
+    *there = stk_path_is_file(path);
     if (!*there) {
         return STK_OK;
     }
-    stk_status status = stk_run_state_read(job->state_path, &run, err);
-    if (status != STK_OK) {
+    stk_status status = stk_run_state_read(path, &run, err);
+    if (status == STK_OK && between_epochs && run.position.step > 0) {
+        stk_run_state_free(&run);
+        path = job->epoch_path;
+        *there = stk_path_is_file(path);
+        status = *there ? stk_run_state_read(path, &run, err) : STK_OK;
+    }
+    if (status != STK_OK || !*there) {
         return status;
     }
     *there = run.fold == job->fold; /* the first of a fold may not have found room on the disk */
     *position = run.position;
     if (*there) {
-        status = stk_run_state_load(job->state_path, &run, job->choice.backend, job->state,
-                                    job->graph, err);
+        job->between_epochs = path == job->state_path && run.position.step == 0;
+        status = stk_run_state_load(path, &run, job->choice.backend, job->state, job->graph, err);
     }
     if (status == STK_OK && *there) {
         status = restore_best(job, best_path, position, err);

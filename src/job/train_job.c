@@ -282,9 +282,11 @@ static stk_status open_state(stk_job *job, stk_error *err) {
     stk_options_given(job->options, job->resume.given, &given);
     job->run_state.given = stk_str_take(&given);
     job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
+    job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
     job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
     stk_run_state_describe(&job->run_state, job->dataset);
-    return job->run_state.given != NULL && job->state_path != NULL && job->kept_best != NULL
+    return job->run_state.given != NULL && job->state_path != NULL && job->epoch_path != NULL &&
+                   job->kept_best != NULL
                ? STK_OK
                : STK_FAIL_MEMORY(err, "the state");
 }
@@ -504,6 +506,7 @@ void stk_job_close(stk_job *job) {
     stk_mem_free(job->submission);
     stk_mem_free(job->pretrained);
     stk_mem_free(job->state_path);
+    stk_mem_free(job->epoch_path);
     stk_mem_free(job->kept_best);
     stk_run_state_free(&job->run_state);
     stk_resume_free(&job->resume);

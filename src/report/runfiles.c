@@ -146,9 +146,18 @@ static void on_step(void *user, const stk_event_step *event) {
     PASS_ON((stk_runfiles *)user, step, event);
 }
 
+/* Training went back: epochs that are trained again take the place of those before. */
+static void drop_rows(stk_runfiles *files, int fold, int epoch) {
+    while (files->row_count > 0 && files->rows[files->row_count - 1].fold == fold &&
+           files->rows[files->row_count - 1].epoch >= epoch) {
+        files->row_count--;
+    }
+}
+
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_runfiles *files = user;
     PASS_ON(files, epoch, event);
+    drop_rows(files, event->fold, event->epoch);
     stk_event_epoch *grown =
         stk_mem_grow(files->rows, &files->row_capacity, files->row_count + 1, sizeof *files->rows);
     if (grown == NULL) {

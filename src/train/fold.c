@@ -32,7 +32,6 @@ typedef struct trainer {
     int setbacks;
     int64_t updates; /* times the weights have moved */
     stk_loss_watch watch;
-    char trouble[96];     /* why the training went wrong */
     bool torn;            /* a step was halted: running statistics are those of no step */
     bool within_epoch;    /* the running epoch was begun before: by another process, say */
     int64_t saved_ns;     /* when the state was last kept */
@@ -193,11 +192,12 @@ static void judge_loss(trainer *t, double loss) {
     stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
     t->result->diverged = verdict != STK_LOSS_FINE;
     if (verdict == STK_LOSS_NOT_FINITE) {
-        snprintf(t->trouble, sizeof t->trouble, "the loss became NaN at step %lld of epoch %d",
-                 (long long)t->progress.step, t->progress.epoch);
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss became NaN at step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
     } else if (verdict == STK_LOSS_EXPLODED) {
-        snprintf(t->trouble, sizeof t->trouble,
-                 "the loss had risen to %.3g at step %lld of epoch %d", t->watch.smooth,
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss had risen to %.3g at step %lld of epoch %d", loss,
                  (long long)t->progress.step, t->progress.epoch);
     }
 }
@@ -209,8 +209,9 @@ static stk_status judge_weights(trainer *t, stk_error *err) {
     stk_status status = stk_train_finite(c->backend, c->state, c->graph, &finite, err);
     if (!finite) {
         t->result->diverged = true;
-        snprintf(t->trouble, sizeof t->trouble, "the weights became NaN by step %lld of epoch %d",
-                 (long long)t->progress.step, t->progress.epoch);
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the weights became NaN by step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
     }
     return status;
 }
@@ -252,6 +253,7 @@ static void put_position(trainer *t, const stk_train_position *from) {
     t->updates = from->updates;
     t->schedule = from->schedule;
     t->lr_scale = from->lr_scale;
+    t->result->lr_scale = from->lr_scale;
     t->setbacks = from->setbacks;
     t->since_best = from->since_best;
     t->watch = from->watch;
@@ -266,10 +268,10 @@ static void put_position(trainer *t, const stk_train_position *from) {
     t->saved_ns = stk_clock_ns();
 }
 
-/* Keeps the state for a later process, or for going back. */
+/* Keeps the state for a later process, or for going back: not when it may be going wrong. */
 static void save_state(trainer *t, bool whole) {
     const stk_train_hooks *hooks = &t->config->hooks;
-    if (hooks->save_state == NULL) {
+    if (hooks->save_state == NULL || !stk_loss_watch_is_calm(&t->watch)) {
         return;
     }
     stk_train_position position = take_position(t, whole);
@@ -396,8 +398,8 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
     if (t->val.count > 0 && !isfinite(val_loss)) {
         t->result->diverged = true; /* the last step broke the weights: they are not worth saving */
-        snprintf(t->trouble, sizeof t->trouble, "the validation loss of epoch %d is NaN",
-                 t->progress.epoch);
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the validation loss of epoch %d is NaN", t->progress.epoch);
         return STK_OK;
     }
     status = judge_weights(t, err);
@@ -418,7 +420,9 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
                              .wait_fraction = waited / t->epoch_train_s,
                              .seconds = seconds};
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
-    epoch.best = is_better(t, &epoch, metric);
+    /* What may be going wrong does not take the place of something good. */
+    epoch.best =
+        is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     t->since_best = epoch.best ? 0 : t->since_best + 1;
     if (epoch.best) {
         t->result->has_best = true;
@@ -526,7 +530,8 @@ static stk_status open_trainer(trainer *t, stk_error *err) {
 }
 
 /*
- * After a loss or weights that are no good: back to what was saved, with half the rate. Where that
+ * After a loss or weights that are no good: back to the last epoch, with half the rate. Not to what
+ * was saved within one: when that happens depends on the clock, and a run must repeat. Where it
  * cannot be done, or was done often enough, result->diverged stays and ends the fold.
  */
 static stk_status go_back(trainer *t, stk_error *err) {
@@ -546,15 +551,11 @@ static stk_status go_back(trainer *t, stk_error *err) {
     t->result->diverged = false;
     t->result->ran_out_of_patience = false;
     char what[96];
-    if (position.epoch == 0 && position.step == 0) {
-        snprintf(what, sizeof what, "back to the start with half the learning rate");
-    } else if (position.step == 0) {
+    snprintf(what, sizeof what, "back to the start with half the learning rate");
+    if (position.epoch > 0) {
         snprintf(what, sizeof what, "back to epoch %d with half the learning rate", position.epoch);
-    } else {
-        snprintf(what, sizeof what, "back to step %lld of epoch %d with half the learning rate",
-                 (long long)position.step, position.epoch + 1);
     }
-    stk_events_decision(t->config->events, what, t->trouble);
+    stk_events_decision(t->config->events, what, t->result->trouble);
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
     stk_loader_close(t->loader);
@@ -571,6 +572,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
                  .watch = stk_loss_watch_new(config->graph->classes)};
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
+    result->lr_scale = 1;
     if (config->resume != NULL) {
         put_position(&t, config->resume);
         int64_t patience = config->options->patience;

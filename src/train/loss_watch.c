@@ -14,6 +14,14 @@ stk_loss_watch stk_loss_watch_new(int classes) {
     return (stk_loss_watch){.floor = GUESSES * log(classes) + MARGIN, .lowest = INFINITY};
 }
 
+static double limit_of(const stk_loss_watch *watch) {
+    return fmax(RISE * watch->lowest, watch->floor);
+}
+
+bool stk_loss_watch_is_calm(const stk_loss_watch *watch) {
+    return watch->steps == 0 || watch->smooth <= limit_of(watch);
+}
+
 stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss) {
     if (!isfinite(loss)) {
         return STK_LOSS_NOT_FINITE;
@@ -22,7 +30,7 @@ stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss) {
     if (watch->steps == 1) {
         watch->smooth = loss;
     } else {
-        double limit = fmax(RISE * watch->lowest, watch->floor);
+        double limit = limit_of(watch);
         double counted = fmin(loss, MOST_OF_LIMIT * limit);
         double weight = fmax(WEIGHT, 1.0 / (double)watch->steps);
         watch->smooth += weight * (counted - watch->smooth);

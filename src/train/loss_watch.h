@@ -9,6 +9,7 @@
 #ifndef STK_TRAIN_LOSS_WATCH_H
 #define STK_TRAIN_LOSS_WATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum stk_loss_verdict {
@@ -26,6 +27,9 @@ typedef struct stk_loss_watch {
 } stk_loss_watch;
 
 stk_loss_watch stk_loss_watch_new(int classes);
+
+/* Whether the mean is below the limit: only then is there something good to come back to. */
+bool stk_loss_watch_is_calm(const stk_loss_watch *watch);
 
 /* One more step; loss is the mean over its samples. */
 stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss);

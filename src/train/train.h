@@ -7,8 +7,8 @@
  * learning rate follows progress from 0 to 1 over whatever steps are left, so it ends low however
  * often the total changes.
  *
- * A training that has gone wrong (loss_watch.h, or weights that are no numbers) goes back to what
- * the `save_state` hook kept last and on with half the learning rate, three times at most.
+ * A training that has gone wrong (loss_watch.h, or weights that are no numbers) goes back to the
+ * last epoch that was kept, and on with half the learning rate, three times at most.
  */
 #ifndef STK_TRAIN_TRAIN_H
 #define STK_TRAIN_TRAIN_H
@@ -83,7 +83,8 @@ typedef struct stk_train_hooks {
      * tell so itself: training goes on. NULL: nothing is kept.
      */
     void (*save_state)(void *user, const stk_train_position *position);
-    /* Brings back what was kept last; *there is false where nothing was. NULL: as if so. */
+    /* Brings back what was kept last between epochs (position.step 0), the beginning included;
+     * *there is false where nothing was. NULL: as if so. */
     stk_status (*load_state)(void *user, stk_train_position *position, bool *there, stk_error *err);
     double save_every_s;
 } stk_train_hooks;
@@ -107,8 +108,10 @@ typedef struct stk_train_config {
 typedef struct stk_train_result {
     int epochs_done; /* whole ones and a last part; those before a resume count */
     bool ran_out_of_patience;
-    bool halted;   /* in the middle of a step, or while no pictures came */
-    bool diverged; /* going back did not help; nothing after the best is kept */
+    bool halted;      /* in the middle of a step, or while no pictures came */
+    bool diverged;    /* going back did not help; nothing after the best is kept */
+    char trouble[96]; /* what went wrong last; "" when nothing did */
+    double lr_scale;  /* of the learning rate in the end: 1 unless something did */
     bool has_best;
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
