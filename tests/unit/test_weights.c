@@ -77,7 +77,7 @@ static char *class_names[] = {(char[]){"cat"}, (char[]){"a \"dog\", \xC3\xBC"}, 
 
 static setting prepare(void) {
     setting s = {.graph = small_graph(3)};
-    s.state = (stk_state){s.graph, stk_mem_raw(s.graph->param_elements, sizeof(float)), -1};
+    s.state = (stk_state){s.graph, stk_mem_raw(s.graph->param_elements, sizeof(float)), NULL, -1};
     for (size_t i = 0; i < s.graph->param_elements; i++) {
         s.state.values[i] = (float)i;
     }
@@ -270,7 +270,7 @@ static void another_model_is_named(void) {
     stk_error err = {0};
     REQUIRE_OK(save(&s, &err), &err);
     stk_graph *more = small_graph(4);
-    stk_state state = {more, stk_mem_new(more->param_elements, sizeof(float)), -1};
+    stk_state state = {more, stk_mem_new(more->param_elements, sizeof(float)), NULL, -1};
     CHECK_INT(stk_checkpoint_load(s.path, &fake, &state, more, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, s.path);
     CHECK_CONTAINS(err.message, "2 tensors differ");
