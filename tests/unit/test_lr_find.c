@@ -100,6 +100,18 @@ static void no_suggestion_from_nothing(void) {
     CHECK(lr >= 1 && lr <= 2.5);
 }
 
+/* Batches of few pictures differ much, and nothing is learnt: chance makes no rate better. */
+static void noise_is_no_curve(void) {
+    stk_lr_point points[STEPS] = {{0}};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        stk_rng rng = stk_rng_make(seed, STK_RNG_TEST, 7, 0);
+        for (int i = 0; i < STEPS; i++) {
+            (void)stk_lr_add(points, i, STEPS, stk_lr_at(i, STEPS), 2 + 0.3 * stk_rng_normal(&rng));
+        }
+        CHECK(isnan(stk_lr_suggest(points, STEPS)));
+    }
+}
+
 /* ---- a network ---- */
 
 static stk_lr_find_config config_of(const fold *f) {
@@ -243,6 +255,7 @@ static const check_test tests[] = {
     TEST(smoothing),
     TEST(explosions_end_it),
     TEST(no_suggestion_from_nothing),
+    TEST(noise_is_no_curve),
     TEST(weights_come_back),
     TEST(same_curve_every_time),
     TEST(accumulated_batches_are_one_point),
