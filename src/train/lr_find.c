@@ -22,10 +22,10 @@
 #define LEAST_DEVIATIONS 1.5
 
 /* Of the fall from the first losses to the lowest: what is within it of the lowest is as low. */
-#define NEARLY 0.05
+#define NEARLY 0.1
 
 /* The lowest loss is at the edge of what works: how far below it to stay. */
-#define SAFETY 4.0
+#define SAFETY 3.0
 
 double stk_lr_at(int i, int steps) {
     return STK_LR_FROM * pow(STK_LR_TO / STK_LR_FROM, (double)i / (steps - 1));

@@ -45,7 +45,7 @@ it "train --lr auto trains with what the test suggests"
 run train k --out a "${SMALL[@]}" --epochs 2 --lr auto
 expect_exit 0
 expect_out 'lr to be found \(auto\)'
-expect_out "lr $suggested: a quarter of the rate with the lowest loss in a test of"
+expect_out "lr $suggested: a third of the rate with the lowest loss in a test of"
 expect_file a/lr.csv
 expect_same a/lr.csv found/lr.csv
 expect "args.json has the rate" grep -qE "\"lr\": ?$suggested" a/args.json
@@ -63,7 +63,7 @@ expect_no_file c/lr.csv
 it "a budget that is too short for the test falls back to the default"
 run train k --out d "${SMALL[@]}" --lr auto --budget 2s
 expect_exit 0
-expect_out 'lr [0-9.]+: (the default: there was no time|a quarter of)'
+expect_out 'lr [0-9.]+: (the default: there was no time|a third of)'
 
 it "saves the averaged weights"
 run train k --out e "${SMALL[@]}" --epochs 2 --ema 0.9 --freeze-epochs 1 --clip-grad 1 --schedule step --quiet
