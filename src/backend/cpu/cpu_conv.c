@@ -1,268 +1,365 @@
 /*
- * cpu_conv.c - convolution as matrix products.
+ * cpu_conv.c - convolution as products of patches, which are laid out while they are used.
  *
- * Patches are laid out as rows (im2col) a strip at a time, so that the strip is still in the cache
- * when the product reads it: y = col W', dcol = dy W, dW = dy' col. In NHWC a patch row is `kernel`
- * runs of kernel*C floats that lie together in the picture, so laying out is copying. A 1x1
- * convolution with stride 1 needs no layout at all. CBLAS is called from many threads, each with
- * its own strip; it must be single-threaded itself (cpu_device.c sees to that).
+ * Forward, the patches of x times the weights, which are cut into panels first. The gradient of x
+ * is a convolution of dy: with a stride s, pixels of x that are s apart see the same taps, so that
+ * there are s * s classes of pixels ("phases"), and each is a convolution of stride 1 with its
+ * share of the taps. No gradient is scattered and each pixel is computed in one place. The
+ * gradient of the weights is in cpu_conv_weight.c.
  */
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_conv.h"
 
-#include <cblas.h>
 #include <string.h>
 
-/* A strip's patches: large enough that a product outweighs reading the weights again. */
-#define STRIP_BYTES ((size_t)2 << 20)
-#define STRIP_MIN_ROWS ((size_t)64)
-#define STRIP_MAX_ROWS ((size_t)1024)
+#include "backend/cpu/cpu_conv_weight.h"
+#include "backend/cpu/cpu_patches.h"
 
-/* Weight gradients are summed in parts of the batch, at most this much memory for all parts. */
-#define PARTS_BYTES ((size_t)32 << 20)
-#define PARTS_MAX ((size_t)16)
-#define PART_MIN_ROWS ((size_t)512) /* patches: fewer are not worth adding up one more part */
+#define BIAS_PARTS ((size_t)16)
 
 typedef struct conv_shape {
     stk_shape in;
     stk_shape out;
-    int kernel, stride, pad;
-    size_t depth;   /* floats in a patch: kernel * kernel * input channels */
-    size_t filters; /* output channels */
-    size_t pixels;  /* output pixels of one image */
-    bool direct;    /* patches are the pixels themselves */
-    size_t group;   /* images that one task takes */
-    size_t strip;   /* patches laid out at a time */
+    int kernel, stride;
+    int pad; /* before; what lies behind follows from the output's shape */
 } conv_shape;
 
-typedef struct conv_job {
+/* A product and its panels, or one phase after the other. */
+typedef struct conv_run {
     const cpu_call *call;
+    const cpu_gemm *gemm;
     conv_shape s;
-    float *scratch; /* one strip per thread */
-    float *parts;   /* (part_count, filters, depth) */
-    size_t part_count;
-} conv_job;
+    float *panels;
+    float *scratch; /* per thread */
+    float *stats;
+} conv_run;
 
 static conv_shape shape_of(const stk_graph *graph, const stk_node *node) {
-    conv_shape s = {.in = graph->values[node->inputs[0]].shape,
-                    .out = graph->values[node->output].shape,
-                    .kernel = node->kernel,
-                    .stride = node->stride,
-                    .pad = node->pad};
-    s.depth = (size_t)(s.kernel * s.kernel) * (size_t)s.in.channels;
-    s.filters = (size_t)s.out.channels;
-    s.pixels = (size_t)s.out.height * (size_t)s.out.width;
-    s.direct = s.kernel == 1 && s.stride == 1 && s.pad == 0;
-    s.strip = STRIP_BYTES / (s.depth * sizeof(float));
-    s.strip = s.strip < STRIP_MIN_ROWS ? STRIP_MIN_ROWS : cpu_min(s.strip, STRIP_MAX_ROWS);
-    s.group = s.pixels >= s.strip ? 1 : s.strip / s.pixels;
-    return s;
+    return (conv_shape){.in = graph->values[node->inputs[0]].shape,
+                        .out = graph->values[node->output].shape,
+                        .kernel = node->kernel,
+                        .stride = node->stride,
+                        .pad = node->pad};
 }
 
-static size_t part_count(const conv_shape *s, size_t batch) {
-    size_t parts = PARTS_BYTES / (s->filters * s->depth * sizeof(float));
-    parts = cpu_min(cpu_min(parts, PARTS_MAX), batch * s->pixels / PART_MIN_ROWS);
-    return cpu_min(parts < 2 ? 2 : parts, batch);
+static const cpu_gemm *gemm_of(const cpu_gemm *gemm) {
+    return gemm != NULL ? gemm : stk_cpu_gemm_best();
+}
+
+/* Workspaces begin where a cache line does. */
+static size_t line_up(size_t floats) {
+    return (floats + 15) / 16 * 16;
+}
+
+/* The panels of a matrix with so many columns. */
+static size_t panel_floats(const cpu_gemm *gemm, size_t depth, size_t width) {
+    return line_up(cpu_tasks(width, gemm->cols) * gemm->cols * depth);
+}
+
+static cpu_patches input_patches(const conv_shape *s, const float *x) {
+    return (cpu_patches){.pictures = x,
+                         .image = s->in,
+                         .rows = s->out.height,
+                         .cols = s->out.width,
+                         .stride = s->stride,
+                         .top = -s->pad,
+                         .left = -s->pad,
+                         .height = s->kernel,
+                         .width = s->kernel};
+}
+
+static cpu_weight_product weight_product(const cpu_gemm *gemm, const conv_shape *s, size_t batch) {
+    cpu_weight_product p = {.gemm = gemm,
+                            .patches = input_patches(s, NULL),
+                            .pixels = batch * (size_t)s->out.height * (size_t)s->out.width,
+                            .filters = (size_t)s->out.channels};
+    stk_cpu_weight_divide(&p);
+    return p;
+}
+
+static size_t largest(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask) {
+    gemm = gemm_of(gemm);
+    conv_shape s = shape_of(ask->graph, ask->node);
+    size_t taps = (size_t)(s.kernel * s.kernel);
+    size_t in = (size_t)s.in.channels;
+    size_t out = (size_t)s.out.channels;
+    size_t scratch = (size_t)ask->threads * CPU_PRODUCT_SCRATCH;
+    size_t floats = panel_floats(gemm, taps * in, out) + scratch;
+    if (ask->piece->live) {
+        cpu_weight_product p = weight_product(gemm, &s, ask->batch);
+        floats = largest(floats, panel_floats(gemm, taps * out, in) + scratch);
+        floats = largest(floats, line_up(stk_cpu_weight_part_floats(&p)) +
+                                     (size_t)ask->threads * CPU_WEIGHT_SCRATCH);
+        floats = largest(floats, ask->node->param_count > 1 ? BIAS_PARTS * out : 0);
+    }
+    return (stk_piece_needs){.workspace_bytes = floats * sizeof(float)};
+}
+
+/* ---- forward ---- */
+
+static cpu_patch_product forward_product(const conv_run *run) {
+    const cpu_call *call = run->call;
+    const conv_shape *s = &run->s;
+    return (cpu_patch_product){
+        .gemm = run->gemm,
+        .patches = input_patches(s, call->x[0]),
+        .count = call->batch * (size_t)s->out.height * (size_t)s->out.width,
+        .width = (size_t)s->out.channels,
+        .panels = run->panels,
+        .out = call->y,
+        .out_shape = s->out,
+        .step = 1,
+        .bias = call->node->param_count > 1 ? call->param[1] : NULL,
+        .stats = run->stats,
+    };
+}
+
+static void pack_forward_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const conv_run *run = context;
+    size_t cols = run->gemm->cols;
+    size_t depth = (size_t)(run->s.kernel * run->s.kernel) * (size_t)run->s.in.channels;
+    size_t count = cpu_min(cols, (size_t)run->s.out.channels - task * cols);
+    run->gemm->pack_rows(run->call->param[0] + task * cols * depth, depth, count,
+                         run->panels + task * cols * depth);
+}
+
+static void forward_task(void *context, size_t task, int thread) {
+    const conv_run *run = context;
+    cpu_patch_product p = forward_product(run);
+    stk_cpu_product_task(&p, task, run->scratch + (size_t)thread * CPU_PRODUCT_SCRATCH);
+}
+
+void stk_cpu_conv_forward(const cpu_gemm *gemm, const cpu_call *call, float *stats) {
+    conv_run run = {.call = call,
+                    .gemm = gemm_of(gemm),
+                    .s = shape_of(call->graph, call->node),
+                    .panels = call->workspace,
+                    .stats = stats};
+    size_t width = (size_t)run.s.out.channels;
+    size_t depth = (size_t)(run.s.kernel * run.s.kernel) * (size_t)run.s.in.channels;
+    run.scratch = run.panels + panel_floats(run.gemm, depth, width);
+    cpu_patch_product p = forward_product(&run);
+    stk_pool_run(call->pool, cpu_tasks(width, run.gemm->cols), pack_forward_task, &run);
+    stk_pool_run(call->pool, stk_cpu_product_tasks(&p), forward_task, &run);
+}
+
+size_t stk_cpu_conv_blocks(size_t pixels) {
+    return stk_cpu_product_blocks(pixels);
+}
+
+size_t stk_cpu_conv_block_start(size_t pixels, size_t block) {
+    return stk_cpu_product_block_start(pixels, block);
+}
+
+void stk_cpu_conv_stats(const float *stats, size_t pixels, size_t channels, size_t from, size_t to,
+                        float *mean, float *variance) {
+    size_t blocks = stk_cpu_conv_blocks(pixels);
+    for (size_t c = from; c < to; c++) {
+        double middle = 0;
+        double squares = 0;
+        for (size_t b = 0; b < blocks; b++) {
+            double before = (double)stk_cpu_conv_block_start(pixels, b);
+            double after = (double)stk_cpu_conv_block_start(pixels, b + 1);
+            double away = (double)stats[2 * b * channels + c] - middle;
+            middle += away * (after - before) / after;
+            squares += (double)stats[(2 * b + 1) * channels + c] +
+                       away * away * before * (after - before) / after;
+        }
+        mean[c] = (float)middle;
+        variance[c] = squares > 0 ? (float)(squares / (double)pixels) : 0;
+    }
+}
+
+/* ---- gradient of the input ---- */
+
+/* Along one side: which taps the pixels offset, offset + stride, ... see, and of which pixels. */
+typedef struct phase {
+    int offset;
+    int pixels;    /* in the input */
+    int first_tap; /* then every stride-th */
+    int taps;
+    int from; /* pixel of dy that the first window begins at, which sees the last tap */
+} phase;
+
+static phase phase_of(int offset, int side, const conv_shape *s) {
+    phase p = {.offset = offset, .first_tap = (offset + s->pad) % s->stride};
+    p.pixels = offset < side ? (side - offset + s->stride - 1) / s->stride : 0;
+    p.taps = p.first_tap < s->kernel ? (s->kernel - p.first_tap + s->stride - 1) / s->stride : 0;
+    p.from = (offset + s->pad - p.first_tap) / s->stride - (p.taps - 1);
+    return p;
+}
+
+/* One phase of the picture's rows and one of its columns. */
+typedef struct phase_pair {
+    phase y, x;
+    size_t depth;
+    size_t panels_at; /* floats before its panels */
+} phase_pair;
+
+static size_t phase_count(const conv_run *run) {
+    return (size_t)(run->s.stride * run->s.stride);
+}
+
+/* Phase `index`; each tap belongs to one phase, so that all panels together are the weights. */
+static phase_pair pair_of(const conv_run *run, size_t index) {
+    const conv_shape *s = &run->s;
+    size_t padded = cpu_tasks((size_t)s->in.channels, run->gemm->cols) * run->gemm->cols;
+    phase_pair pair = {0};
+    for (size_t i = 0; i <= index; i++) {
+        pair.panels_at += pair.depth * padded;
+        pair.y = phase_of((int)i / s->stride, s->in.height, s);
+        pair.x = phase_of((int)i % s->stride, s->in.width, s);
+        pair.depth = (size_t)(pair.y.taps * pair.x.taps) * (size_t)s->out.channels;
+    }
+    return pair;
+}
+
+static cpu_patch_product data_product(const conv_run *run, const phase_pair *pair) {
+    const cpu_call *call = run->call;
+    return (cpu_patch_product){
+        .gemm = run->gemm,
+        .patches = {.pictures = call->dy,
+                    .image = run->s.out,
+                    .rows = pair->y.pixels,
+                    .cols = pair->x.pixels,
+                    .stride = 1,
+                    .top = pair->y.from,
+                    .left = pair->x.from,
+                    .height = pair->y.taps,
+                    .width = pair->x.taps},
+        .count = call->batch * (size_t)pair->y.pixels * (size_t)pair->x.pixels,
+        .width = (size_t)run->s.in.channels,
+        .panels = run->panels + pair->panels_at,
+        .out = call->dx[0],
+        .out_shape = run->s.in,
+        .step = run->s.stride,
+        .top = pair->y.offset,
+        .left = pair->x.offset,
+        .add = call->accumulate[0],
+    };
+}
+
+/* One panel of one phase: for each of its taps, the last first, and each filter, some channels. */
+static void pack_data_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const conv_run *run = context;
+    const conv_shape *s = &run->s;
+    size_t cols = run->gemm->cols;
+    size_t channels = (size_t)s->in.channels;
+    size_t per_phase = cpu_tasks(channels, cols);
+    phase_pair pair = pair_of(run, task / per_phase);
+    size_t first = task % per_phase * cols;
+    size_t count = cpu_min(cols, channels - first);
+    float *out = run->panels + pair.panels_at + task % per_phase * pair.depth * cols;
+    for (int ty = pair.y.taps - 1; ty >= 0; ty--) {
+        for (int tx = pair.x.taps - 1; tx >= 0; tx--) {
+            int ky = pair.y.first_tap + ty * s->stride;
+            int kx = pair.x.first_tap + tx * s->stride;
+            const float *from =
+                run->call->param[0] + (size_t)(ky * s->kernel + kx) * channels + first;
+            for (int o = 0; o < s->out.channels; o++, out += cols) {
+                memcpy(out, from, count * sizeof *out);
+                memset(out + count, 0, (cols - count) * sizeof *out);
+                from += (size_t)(s->kernel * s->kernel) * channels;
+            }
+        }
+    }
+}
+
+static void data_task(void *context, size_t task, int thread) {
+    const conv_run *run = context;
+    for (size_t i = 0; i < phase_count(run); i++) {
+        phase_pair pair = pair_of(run, i);
+        cpu_patch_product p = data_product(run, &pair);
+        size_t tasks = stk_cpu_product_tasks(&p);
+        if (task < tasks) {
+            stk_cpu_product_task(&p, task, run->scratch + (size_t)thread * CPU_PRODUCT_SCRATCH);
+            return;
+        }
+        task -= tasks;
+    }
+}
+
+void stk_cpu_conv_data_gradient(const cpu_gemm *gemm, const cpu_call *call) {
+    conv_run run = {.call = call,
+                    .gemm = gemm_of(gemm),
+                    .s = shape_of(call->graph, call->node),
+                    .panels = call->workspace};
+    size_t taps = (size_t)(run.s.kernel * run.s.kernel);
+    size_t width = (size_t)run.s.in.channels;
+    run.scratch = run.panels + panel_floats(run.gemm, taps * (size_t)run.s.out.channels, width);
+    size_t phases = phase_count(&run);
+    size_t tasks = 0;
+    for (size_t i = 0; i < phases; i++) {
+        phase_pair pair = pair_of(&run, i);
+        cpu_patch_product p = data_product(&run, &pair);
+        tasks += stk_cpu_product_tasks(&p);
+    }
+    stk_pool_run(call->pool, phases * cpu_tasks(width, run.gemm->cols), pack_data_task, &run);
+    stk_pool_run(call->pool, tasks, data_task, &run);
+}
+
+/* ---- gradients of the parameters ---- */
+
+typedef struct bias_run {
+    const float *dy; /* (pixels, channels) */
+    size_t pixels, channels, part_count;
+    float *parts; /* (part_count, channels) */
+} bias_run;
+
+static void bias_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const bias_run *run = context;
+    float *part = run->parts + task * run->channels;
+    memset(part, 0, run->channels * sizeof *part);
+    size_t to = cpu_even(run->pixels, run->part_count, task + 1);
+    for (size_t i = cpu_even(run->pixels, run->part_count, task); i < to; i++) {
+        for (size_t c = 0; c < run->channels; c++) {
+            part[c] += run->dy[i * run->channels + c];
+        }
+    }
+}
+
+static void bias_gradient(const cpu_call *call, size_t pixels, size_t channels) {
+    bias_run run = {call->dy, pixels, channels, cpu_min(BIAS_PARTS, pixels), call->workspace};
+    stk_pool_run(call->pool, run.part_count, bias_task, &run);
+    for (size_t i = 0; i < run.part_count; i++) {
+        for (size_t c = 0; c < channels; c++) {
+            call->param_grad[1][c] += run.parts[i * channels + c];
+        }
+    }
+}
+
+void stk_cpu_conv_weight_gradient(const cpu_gemm *gemm, const cpu_call *call) {
+    conv_shape s = shape_of(call->graph, call->node);
+    cpu_weight_product p = weight_product(gemm_of(gemm), &s, call->batch);
+    p.patches.pictures = call->x[0];
+    p.dy = call->dy;
+    p.grad = call->param_grad[0];
+    p.parts = call->workspace;
+    stk_cpu_weight_run(&p, call->pool, p.parts + line_up(stk_cpu_weight_part_floats(&p)));
+    if (call->node->param_count > 1) {
+        bias_gradient(call, p.pixels, p.filters);
+    }
 }
 
 static stk_piece_needs conv_needs(const cpu_ask *ask) {
-    conv_shape s = shape_of(ask->graph, ask->node);
-    stk_piece_needs needs = {0};
-    if (!s.direct) {
-        needs.workspace_bytes = (size_t)ask->threads * s.strip * s.depth * sizeof(float);
-    }
-    if (ask->piece->live) {
-        needs.workspace_bytes += part_count(&s, ask->batch) * s.filters * s.depth * sizeof(float);
-    }
-    return needs;
-}
-
-static conv_job job_of(const cpu_call *call) {
-    conv_job job = {.call = call, .s = shape_of(call->graph, call->node)};
-    job.scratch = call->workspace;
-    size_t strips =
-        job.s.direct ? 0 : (size_t)stk_pool_threads(call->pool) * job.s.strip * job.s.depth;
-    job.parts = (float *)call->workspace + strips;
-    return job;
-}
-
-/* Columns [from, to) of kernel column range that fall inside the picture for input column x0. */
-static void clip(int x0, int kernel, int side, int *from, int *to) {
-    *from = x0 < 0 ? -x0 : 0;
-    *to = side - x0 < kernel ? side - x0 : kernel;
-    *from = *from > kernel ? kernel : *from;
-    *to = *to < *from ? *from : *to;
-}
-
-/* Lays out patches first .. first+count-1 of consecutive images that start at x. */
-static void lay_out(const conv_shape *s, const float *x, size_t first, size_t count, float *col) {
-    size_t channels = (size_t)s->in.channels;
-    size_t row_floats = (size_t)s->in.width * channels;
-    size_t run = (size_t)s->kernel * channels;
-    for (size_t i = first; i < first + count; i++) {
-        const float *image = x + i / s->pixels * (size_t)s->in.height * row_floats;
-        int y0 = (int)(i % s->pixels) / s->out.width * s->stride - s->pad;
-        int x0 = (int)(i % s->pixels) % s->out.width * s->stride - s->pad;
-        int from, to;
-        clip(x0, s->kernel, s->in.width, &from, &to);
-        size_t before = (size_t)from * channels;
-        size_t inside = (size_t)(to - from) * channels;
-        for (int ky = 0; ky < s->kernel; ky++, col += run) {
-            if (y0 + ky < 0 || y0 + ky >= s->in.height || inside == 0) {
-                memset(col, 0, run * sizeof *col);
-                continue;
-            }
-            const float *row = image + (size_t)(y0 + ky) * row_floats +
-                               (ptrdiff_t)(x0 + from) * (ptrdiff_t)channels;
-            memcpy(col + before, row, inside * sizeof *col);
-            if (inside < run) { /* at the picture's edge */
-                memset(col, 0, before * sizeof *col);
-                memset(col + before + inside, 0, (run - before - inside) * sizeof *col);
-            }
-        }
-    }
-}
-
-/* The opposite: adds each patch's floats to the pixels that they came from. */
-static void add_back(const conv_shape *s, const float *col, size_t first, size_t count, float *dx) {
-    size_t channels = (size_t)s->in.channels;
-    size_t row_floats = (size_t)s->in.width * channels;
-    size_t run = (size_t)s->kernel * channels;
-    for (size_t i = first; i < first + count; i++) {
-        float *image = dx + i / s->pixels * (size_t)s->in.height * row_floats;
-        int y0 = (int)(i % s->pixels) / s->out.width * s->stride - s->pad;
-        int x0 = (int)(i % s->pixels) % s->out.width * s->stride - s->pad;
-        int from, to;
-        clip(x0, s->kernel, s->in.width, &from, &to);
-        size_t inside = (size_t)(to - from) * channels;
-        for (int ky = 0; ky < s->kernel; ky++, col += run) {
-            if (y0 + ky < 0 || y0 + ky >= s->in.height || inside == 0) {
-                continue;
-            }
-            float *row = image + (size_t)(y0 + ky) * row_floats +
-                         (ptrdiff_t)(x0 + from) * (ptrdiff_t)channels;
-            const float *part = col + (size_t)from * channels;
-            for (size_t j = 0; j < inside; j++) {
-                row[j] += part[j];
-            }
-        }
-    }
-}
-
-/* y (rows, filters) = col (rows, depth) W' */
-static void multiply_forward(const conv_shape *s, const float *col, const float *weights,
-                             size_t rows, float *y) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)s->filters, (int)s->depth,
-                1, col, (int)s->depth, weights, (int)s->depth, 0, y, (int)s->filters);
-}
-
-/* A forward task is one strip of patches out of all patches of the batch. */
-static void forward_task(void *context, size_t task, int thread) {
-    const conv_job *job = context;
-    const conv_shape *s = &job->s;
-    const cpu_call *call = job->call;
-    size_t first = task * s->strip;
-    size_t rows = cpu_min(s->strip, call->batch * s->pixels - first);
-    const float *col = call->x[0] + first * s->depth;
-    if (!s->direct) {
-        float *mine = job->scratch + (size_t)thread * s->strip * s->depth;
-        lay_out(s, call->x[0], first, rows, mine);
-        col = mine;
-    }
-    multiply_forward(s, col, call->param[0], rows, call->y + first * s->filters);
+    return stk_cpu_conv_needs(NULL, ask);
 }
 
 static void conv_forward(const cpu_call *call) {
-    conv_job job = job_of(call);
-    stk_pool_run(call->pool, cpu_tasks(call->batch * job.s.pixels, job.s.strip), forward_task,
-                 &job);
-}
-
-/* dcol (rows, depth) = dy (rows, filters) W, added to what is there when beta is 1. */
-static void multiply_data(const conv_shape *s, const float *dy, const float *weights, size_t rows,
-                          float beta, float *dcol) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, (int)s->depth,
-                (int)s->filters, 1, dy, (int)s->filters, weights, (int)s->depth, beta, dcol,
-                (int)s->depth);
-}
-
-/*
- * A data-gradient task is a group of whole images: patches of neighbouring rows overlap, so one
- * image must not be shared.
- */
-static void data_task(void *context, size_t task, int thread) {
-    const conv_job *job = context;
-    const conv_shape *s = &job->s;
-    const cpu_call *call = job->call;
-    size_t first_image = task * s->group;
-    size_t images = cpu_min(s->group, call->batch - first_image);
-    size_t image_floats = stk_shape_count(s->in);
-    float *dx = call->dx[0] + first_image * image_floats;
-    const float *dy = call->dy + first_image * s->pixels * s->filters;
-    size_t rows = images * s->pixels;
-    if (s->direct) {
-        multiply_data(s, dy, call->param[0], rows, call->accumulate[0] ? 1 : 0, dx);
-        return;
-    }
-    if (!call->accumulate[0]) {
-        memset(dx, 0, images * image_floats * sizeof *dx);
-    }
-    float *mine = job->scratch + (size_t)thread * s->strip * s->depth;
-    for (size_t first = 0; first < rows; first += s->strip) {
-        size_t count = cpu_min(s->strip, rows - first);
-        multiply_data(s, dy + first * s->filters, call->param[0], count, 0, mine);
-        add_back(s, mine, first, count, dx);
-    }
-}
-
-/* A weight-gradient task sums dW over its part of the batch. */
-static void weight_task(void *context, size_t task, int thread) {
-    const conv_job *job = context;
-    const conv_shape *s = &job->s;
-    const cpu_call *call = job->call;
-    size_t from = call->batch * task / job->part_count;
-    size_t to = call->batch * (task + 1) / job->part_count;
-    size_t rows = (to - from) * s->pixels;
-    const float *x = call->x[0] + from * stk_shape_count(s->in);
-    const float *dy = call->dy + from * s->pixels * s->filters;
-    float *part = job->parts + task * s->filters * s->depth;
-    float *mine = job->scratch + (size_t)thread * s->strip * s->depth;
-    for (size_t first = 0; first < rows; first += s->strip) {
-        size_t count = cpu_min(s->strip, rows - first);
-        const float *col = x + first * s->depth;
-        if (!s->direct) {
-            lay_out(s, x, first, count, mine);
-            col = mine;
-        }
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)s->filters, (int)s->depth,
-                    (int)count, 1, dy + first * s->filters, (int)s->filters, col, (int)s->depth,
-                    first > 0 ? 1 : 0, part, (int)s->depth);
-    }
-}
-
-/* Adds the parts, always in the same order, to the gradient. */
-static void sum_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const conv_job *job = context;
-    size_t count = job->s.filters * job->s.depth;
-    size_t from = task * CPU_GRAIN;
-    size_t to = cpu_min(from + CPU_GRAIN, count);
-    float *grad = job->call->param_grad[0];
-    for (size_t p = 0; p < job->part_count; p++) {
-        const float *part = job->parts + p * count;
-        for (size_t i = from; i < to; i++) {
-            grad[i] += part[i];
-        }
-    }
+    stk_cpu_conv_forward(NULL, call, NULL);
 }
 
 static void conv_backward(const cpu_call *call) {
-    conv_job job = job_of(call);
-    job.part_count = part_count(&job.s, call->batch);
     if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, cpu_tasks(call->batch, job.s.group), data_task, &job);
+        stk_cpu_conv_data_gradient(NULL, call);
     }
-    stk_pool_run(call->pool, job.part_count, weight_task, &job);
-    stk_pool_run(call->pool, cpu_tasks(job.s.filters * job.s.depth, CPU_GRAIN), sum_task, &job);
+    stk_cpu_conv_weight_gradient(NULL, call);
 }
 
 const cpu_kernel stk_cpu_conv = {conv_needs, conv_forward, conv_backward};

@@ -1,0 +1,32 @@
+/* cpu_gemm_plain.c - tiles with what every processor of its kind has, and the choice among all. */
+#include "backend/cpu/cpu_gemm.h"
+
+static bool is_here(void) {
+    return true;
+}
+
+#define GEMM_LANES 4
+#define GEMM_ROWS 4
+#define GEMM_TARGET
+#define GEMM_TABLE stk_cpu_gemm_plain
+#define GEMM_LABEL "plain"
+#include "backend/cpu/cpu_gemm_tile.h"
+
+const cpu_gemm *const stk_cpu_gemm_list[] = {
+#if defined(__x86_64__)
+    &stk_cpu_gemm_avx512,
+    &stk_cpu_gemm_avx2,
+#elif defined(__aarch64__)
+    &stk_cpu_gemm_neon,
+#endif
+    &stk_cpu_gemm_plain,
+    NULL,
+};
+
+const cpu_gemm *stk_cpu_gemm_best(void) {
+    const cpu_gemm *const *gemm = stk_cpu_gemm_list;
+    while (!(*gemm)->is_here()) {
+        gemm++;
+    }
+    return *gemm;
+}
