@@ -229,11 +229,6 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
                            stk_error *err) {
     stk_events early = {0};
     stk_events_add(&early, observer);
-    if (job->dataset_options->data == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
-                        "makes one to try");
-    }
     for (int i = 0; i < 3; i++) {
         /* An empty text is what a script hands over when a variable was not set. */
         static const char *const names[] = {"out", "name", "resume"};
@@ -242,6 +237,11 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
             return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
                             names[i]);
         }
+    }
+    if (job->dataset_options->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
+                        "makes one to try");
     }
     const stk_storage_options storage = job->storage; /* the store copies it */
     stk_status status =
