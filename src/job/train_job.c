@@ -439,10 +439,10 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->folds_planned = job->folds;
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
-    s->budget_s = job->clock.budget_s;
+    s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
     s->reserve_s = isnan(s->budget_s)        ? NAN
                    : job->planned_total >= 0 ? job->plan.reserve_s
-                                             : stk_budget_reserve(s->budget_s, NAN);
+                                             : stk_budget_reserve(job->clock.budget_s, NAN);
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
