@@ -94,14 +94,18 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
+static double rate_or_own(double given) {
+    return stk_is_auto_double(given) ? STK_MODEL_OWN_RATE : given;
+}
+
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
         .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
-                                .dropout = STK_MODEL_OWN_RATE,
-                                .drop_path = STK_MODEL_OWN_RATE};
+                                .dropout = rate_or_own(job->job_options->dropout),
+                                .drop_path = rate_or_own(job->job_options->drop_path)};
     stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
     job->state_config = (stk_state_config){.train = true,
                                            .optimizer = (stk_optimizer)job->choice.train.optimizer,
