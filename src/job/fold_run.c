@@ -235,6 +235,9 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
                  100 * fold->position.schedule);
         stk_events_decision(&job->events, what, "there is more to train than was planned");
     }
+    if (status == STK_OK && fold->position.has_best) {
+        stk_events_checkpoint(&job->events, fold->best_path, true); /* it is in place */
+    }
     fold->resumed = true;
     job->resume.taken_up = true;
     return status;
