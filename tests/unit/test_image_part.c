@@ -88,6 +88,11 @@ static difference compare(const uint8_t *a, const uint8_t *b, int size) {
     return d;
 }
 
+/* Training scales with the triangle whatever the model wants in evaluation. */
+static stk_interpolation filter_of(const stk_transform *transform) {
+    return transform->train ? STK_BILINEAR : transform->interpolation;
+}
+
 /* Both ways to the square; `image` is the whole file's picture. False after an error. */
 static bool both_ways(stk_workbench *bench, const stk_transform *transform, const blob *file,
                       const stk_image *image, uint64_t number, uint8_t *out, uint8_t *expected) {
@@ -97,7 +102,7 @@ static bool both_ways(stk_workbench *bench, const stk_transform *transform, cons
     bool flip = false;
     stk_crop crop = stk_transform_draw(transform, image->width, image->height, &drawn, &flip);
     stk_status status =
-        stk_image_resize(image, crop, transform->size, STK_BILINEAR, flip, expected, &err);
+        stk_image_resize(image, crop, transform->size, filter_of(transform), flip, expected, &err);
     if (status == STK_OK) {
         status =
             stk_transform_apply(bench, transform, file->bytes, file->size, rng, out, NULL, &err);
@@ -112,7 +117,9 @@ static stk_transform draw_transform(stk_rng *rng, int size) {
     return (stk_transform){.size = size,
                            .train = stk_rng_below(rng, 4) > 0,
                            .augment = {.crop_scale = stk_rng_range(rng, 0.01, 0.5), .flip = true},
-                           .crop_fraction = stk_rng_range(rng, 0.3, 1)};
+                           .crop_fraction = stk_rng_range(rng, 0.3, 1),
+                           .interpolation =
+                               stk_rng_below(rng, 2) == 1 ? STK_BICUBIC : STK_BILINEAR};
 }
 
 /* Sizes at which a JPEG is not divided: at least half of the short side. */
@@ -205,17 +212,18 @@ static void apply_turns_what_it_scales(void) {
 /* ---- divided pictures ---- */
 
 /* The same square from a picture that was decoded whole at 1/divisor of its size. */
-static bool divided_equals(const blob *file, stk_crop crop, int size, bool flip, int divisor,
-                           const uint8_t *out) {
+static bool divided_equals(const blob *file, const stk_transform *transform, stk_crop crop,
+                           bool flip, int divisor, const uint8_t *out) {
+    int size = transform->size;
     stk_error err = {0};
     catcher whole = {.part.divisor = divisor};
     uint8_t *expected = stk_mem_raw((size_t)size * (size_t)size, 3);
     crop =
         (stk_crop){crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor};
-    bool same =
-        catch_part(&whole, file, 0, &err) == STK_OK &&
-        stk_image_resize(&whole.rows, crop, size, STK_BILINEAR, flip, expected, &err) == STK_OK &&
-        memcmp(out, expected, (size_t)size * (size_t)size * 3) == 0;
+    bool same = catch_part(&whole, file, 0, &err) == STK_OK &&
+                stk_image_resize(&whole.rows, crop, size, filter_of(transform), flip, expected,
+                                 &err) == STK_OK &&
+                memcmp(out, expected, (size_t)size * (size_t)size * 3) == 0;
     stk_image_free(&whole.rows);
     stk_mem_free(expected);
     return same;
@@ -237,7 +245,7 @@ static void check_divisor(stk_workbench *bench, const stk_transform *transform, 
                    : side >= 2 * transform->size ? 2
                                                  : 1;
     for (int divisor = 1; divisor <= 8; divisor *= 2) {
-        bool same = divided_equals(file, crop, transform->size, flip, divisor, out);
+        bool same = divided_equals(file, transform, crop, flip, divisor, out);
         if (same != (divisor == expected)) {
             CHECK_FAIL("%d x %d to %d: divided by %d, expected %d", width, height, transform->size,
                        divisor, expected);

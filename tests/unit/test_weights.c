@@ -86,6 +86,7 @@ static setting prepare(void) {
                                    .class_count = 3,
                                    .img_size = 64,
                                    .crop_fraction = 0.95,
+                                   .interpolation = STK_BICUBIC,
                                    .mean = {0.485f, 0.456f, 0.406f},
                                    .std = {0.229f, 0.224f, 0.225f},
                                    .acc1 = 93.75,
@@ -171,6 +172,7 @@ static void metadata_comes_back(void) {
     CHECK_INT(info.img_size, 64);
     CHECK_INT(info.epoch, 7);
     CHECK_NEAR(info.crop_fraction, 0.95, 0);
+    CHECK_INT(info.interpolation, STK_BICUBIC);
     CHECK_NEAR(info.acc1, 93.75, 0);
     stk_checkpoint_info_free(&info);
     s.info.acc1 = NAN;
@@ -383,29 +385,37 @@ static void bad_metadata_is_refused(void) {
         {"mean", "[-1, 0, 0.5]", NULL},
         {"epoch", "99999999999", NULL},
         {"crop_fraction", "-3", NULL},
+        {"interpolation", NULL, NULL}, /* as in files of before it was told */
+        {"interpolation", "sharp", NULL},
         {"val/acc1", "inf", NULL},
         {"nothing", NULL, NULL},
     };
     char path[300];
     snprintf(path, sizeof path, "%s/m.safetensors", check_folder());
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        stk_tensor_note notes[] = {{"model", "m"},         {"classes", "[\"a\", \"b\"]"},
-                                   {"img_size", "64"},     {"mean", "[0, 0, 0]"},
-                                   {"std", "[1, 1, 1]"},   {"epoch", "1"},
-                                   {"crop_fraction", "1"}, {"val/acc1", "50"}};
+        stk_tensor_note notes[] = {{"model", "m"},
+                                   {"classes", "[\"a\", \"b\"]"},
+                                   {"img_size", "64"},
+                                   {"mean", "[0, 0, 0]"},
+                                   {"std", "[1, 1, 1]"},
+                                   {"epoch", "1"},
+                                   {"crop_fraction", "1"},
+                                   {"val/acc1", "50"},
+                                   {"interpolation", "bilinear"}};
         stk_error err = {0};
         stk_checkpoint_info info;
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 9; i++) {
             if (strcmp(notes[i].key, cases[c].key) == 0) {
                 notes[i].key = cases[c].text != NULL ? notes[i].key : "other";
                 notes[i].text = cases[c].text != NULL ? cases[c].text : "x";
             }
         }
-        REQUIRE_OK(write_tensors(path, NULL, 0, notes, 8, &err), &err);
+        REQUIRE_OK(write_tensors(path, NULL, 0, notes, 9, &err), &err);
         stk_status status = stk_checkpoint_info_read(path, &info, &err);
         CHECK_INT(status, cases[c].part != NULL ? STK_ERR_DATA : STK_OK);
         CHECK_CONTAINS(err.message, cases[c].part != NULL ? cases[c].part : "");
         CHECK(status != STK_OK || (info.epoch <= 1 && info.crop_fraction == 1));
+        CHECK(status != STK_OK || info.interpolation == STK_BILINEAR);
         stk_checkpoint_info_free(&info);
     }
 }
