@@ -48,10 +48,13 @@
  * Before a loop: its rounds do not depend on each other, though output and input may be the same
  * memory, element for element.
  */
-#if defined(__clang__)
-#define CPU_EACH _Pragma("clang loop vectorize(assume_safety)")
-#else
+#if !defined(__clang__)
 #define CPU_EACH _Pragma("GCC ivdep")
+#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(undefined_behavior_sanitizer) || __has_feature(memory_sanitizer)
+#define CPU_EACH /* such loops cannot become vectors, and clang complains when told they should */
+#else
+#define CPU_EACH _Pragma("clang loop vectorize(assume_safety)")
 #endif
 
 /*
