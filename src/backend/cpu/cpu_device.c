@@ -88,6 +88,8 @@ static void cpu_state_free(stk_state *state) {
         for (int k = 0; k < STK_TENSOR_KINDS; k++) {
             stk_mem_free(state->blocks[k]);
         }
+        stk_mem_free(state->spans);
+        stk_mem_free(state->squares);
         stk_mem_free(state);
     }
 }
@@ -126,6 +128,10 @@ static stk_status cpu_state_new(stk_state **out, stk_device *device, const stk_g
     state->device = device;
     state->pool = device->pool;
     state->graph = graph;
+    if (config->train && stk_cpu_spans_make(state, err) != STK_OK) {
+        cpu_state_free(state);
+        return STK_ERR_MEMORY;
+    }
     *out = state;
     return STK_OK;
 }
