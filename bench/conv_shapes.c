@@ -146,8 +146,8 @@ static void time_layer(const cpu_gemm *gemm, const layer *l, size_t batch, stk_p
     stk_graph graph = {.nodes = &node, .node_count = 1, .values = values, .value_count = 2};
     size_t weights = (size_t)(l->kernel * l->kernel * l->in) * (size_t)l->out;
     stk_piece piece = {.live = true, .training = true};
-    stk_piece_needs needs = stk_cpu_conv_needs(
-        gemm, &(cpu_ask){&graph, &piece, &node, batch, stk_pool_threads(pool)});
+    stk_piece_needs needs =
+        stk_cpu_conv_needs(gemm, &(cpu_ask){&graph, &piece, &node, batch, stk_pool_threads(pool)});
     float *blocks[] = {new_values(batch * stk_shape_count(values[0].shape)),
                        new_values(batch * stk_shape_count(values[1].shape)),
                        new_values(batch * stk_shape_count(values[0].shape)),

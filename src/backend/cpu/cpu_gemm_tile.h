@@ -40,19 +40,24 @@ static __attribute__((noinline)) void store_part(const float *sums, const cpu_ti
 }
 
 INLINE void store(size_t rows, size_t vecs, vec sum[GEMM_ROWS][2], const cpu_tile *t) {
-    float sums[GEMM_ROWS * GEMM_COLS];
-    bool whole = t->cols == vecs * GEMM_LANES;
+    if (t->cols < vecs * GEMM_LANES) {
+        vec sums[GEMM_ROWS][2];
+        UNROLL for (size_t r = 0; r < rows; r++) {
+            UNROLL for (size_t v = 0; v < vecs; v++) {
+                sums[r][v] = sum[r][v];
+            }
+        }
+        store_part((const float *)sums, t);
+        return;
+    }
     UNROLL for (size_t r = 0; r < rows; r++) {
-        vec *c = (vec *)(whole ? t->c[r] + t->at : sums + r * GEMM_COLS);
+        vec *c = (vec *)(t->c[r] + t->at);
         UNROLL for (size_t v = 0; v < vecs; v++) {
-            if (t->add && whole) {
+            if (t->add) {
                 sum[r][v] += c[v];
             }
             c[v] = sum[r][v];
         }
-    }
-    if (!whole) {
-        store_part(sums, t);
     }
 }
 
@@ -103,8 +108,8 @@ INLINE void choose_width(size_t rows, size_t a_row, size_t a_step, size_t b_step
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define CASE(count)                                                             \
-    case count:                                                                 \
-        if (count <= GEMM_ROWS) {                                               \
+    case (count):                                                               \
+        if ((count) <= GEMM_ROWS) {                                             \
             choose_width(LEAST(count, GEMM_ROWS), a_row, a_step, b_step, tile); \
         }                                                                       \
         break;

@@ -64,8 +64,8 @@ INLINE void lay_patch(const cpu_patches *p, const cpu_place *at, size_t line, si
     }
 }
 
-static GEMM_TARGET void lay_out(const cpu_patches *patches, size_t first, size_t count,
-                                size_t from, size_t to, float *out) {
+static GEMM_TARGET void lay_out(const cpu_patches *patches, size_t first, size_t count, size_t from,
+                                size_t to, float *out) {
     cpu_place at = cpu_place_of(patches, first);
     size_t line = from / ((size_t)patches->width * (size_t)patches->image.channels);
     for (size_t i = 0; i < count; i++, out += CPU_GEMM_PITCH) {
