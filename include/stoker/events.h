@@ -118,6 +118,13 @@ typedef struct stk_event_progress {
     double left_s; /* estimated */
 } stk_event_progress;
 
+/* One step of a learning-rate test. */
+typedef struct stk_lr_point {
+    double lr;
+    double loss;     /* of the step's own pictures */
+    double smoothed; /* mean of the steps so far, the last ones weighing most */
+} stk_lr_point;
+
 /* How a run ended; the keys of summary.json. */
 typedef struct stk_summary {
     const char *status;      /* "complete", "partial", "prior", "failed" */

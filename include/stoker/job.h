@@ -65,10 +65,25 @@ typedef struct stk_staged {
     double seconds;
 } stk_staged;
 
+/* What a learning-rate test has come to. */
+#define STK_LR_MOST_STEPS 1000
+typedef struct stk_found_lr {
+    char run_dir[1024]; /* with lr.csv, the plot and the options */
+    char plot[1024];    /* lr.png or lr.svg in it */
+    double lr;          /* suggested, for this batch; NaN: the loss fell at no rate */
+    int64_t batch;
+    int64_t accumulate; /* batches to an update */
+    bool exploded;      /* ended by the loss, not by the highest rate */
+    double seconds;
+    int count;
+    stk_lr_point points[STK_LR_MOST_STEPS]; /* the first `count` of them */
+} stk_found_lr;
+
 /* Options of each verb at their defaults; freed with stk_options_free. */
 STK_API STK_CHECKED stk_status stk_options_for_train(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_predict(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_sample(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_lr(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_error *err);
 
 /*
@@ -82,6 +97,14 @@ STK_API STK_CHECKED stk_status stk_train(stk_options *options, const stk_run *ru
 /* Writes predictions from the models of a run folder (option "run"). */
 STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *run,
                                            stk_outcome *outcome, stk_error *err);
+
+/*
+ * Trains for a few steps with a learning rate that grows from 1e-7 to 10, as the options say that
+ * would be trained, and suggests a rate. A loss that falls at no rate is STK_ERR_DATA; the curve is
+ * in `found` then, too. `run` may be NULL.
+ */
+STK_API STK_CHECKED stk_status stk_find_lr(stk_options *options, const stk_run *run,
+                                           stk_found_lr *found, stk_error *err);
 
 /* Makes a data set of drawn pictures in the folder `dir`. */
 STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options,

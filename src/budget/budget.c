@@ -18,6 +18,7 @@
 
 static const stk_option options[] = {
     {.name = "budget",
+     .may_change = true,
      .aliases = "time_limit",
      .type = STK_OPTION_DURATION,
      .offset = offsetof(stk_budget_options, budget_s),

@@ -72,9 +72,10 @@ typedef struct stk_update {
     float head_lr;      /* of the classifier */
     float momentum;     /* SGD; AdamW: the first moment's */
     bool nesterov;
-    float beta2;   /* AdamW */
-    float epsilon; /* AdamW */
-    int64_t step;  /* AdamW: updates so far, this one included; from 1 */
+    float beta2;       /* AdamW */
+    float epsilon;     /* AdamW */
+    int64_t step;      /* AdamW: updates of the backbone so far, this one included; from 1 */
+    int64_t head_step; /* the same of the classifier: more where the backbone was frozen at first */
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */
@@ -96,7 +97,7 @@ typedef struct stk_step_input {
 
 typedef struct stk_step_output {
     double loss_sum;  /* over the samples; not finite when training has diverged */
-    size_t correct;   /* samples whose likeliest class is their label */
+    size_t correct;   /* samples whose likeliest class is their label, mixed: the larger part's */
     double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
 } stk_step_output;
 

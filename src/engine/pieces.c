@@ -92,7 +92,9 @@ static int grow_chain(const stk_graph *graph, int n, bool *taken, stk_piece *pie
         piece->add = last = next;
         next = free_reader(graph, graph->nodes[last].output, taken);
     }
-    if (is_activation(graph, next)) {
+    /* Behind an addition the slope is had from the output, which does not tell SiLU's. */
+    bool hidden = piece->add != STK_NO_NODE && is_op(graph, next, STK_OP_SILU);
+    if (is_activation(graph, next) && !hidden) {
         piece->act = last = next;
     }
     int members[] = {piece->norm, piece->drop, piece->add, piece->act};

@@ -71,19 +71,26 @@ typedef struct stk_crop {
 } stk_crop;
 
 /*
- * Scales the part to out (size, size, 3), antialiased: a triangle filter as wide as the scale
- * (what Pillow and torchvision call bilinear with antialias), integer weights; pixels outside of
- * the part do not count. flip mirrors it.
+ * How pictures are scaled, what Pillow and torchvision call these with antialias: a filter as wide
+ * as the scale, a triangle or Keys' cubic with a = -0.5.
  */
-STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, bool flip,
-                                        uint8_t *out, stk_error *err);
+typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
+
+/*
+ * Scales the part to out (size, size, 3), antialiased, with integer weights; pixels outside of the
+ * part do not count. flip mirrors it.
+ */
+STK_CHECKED stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
+                                        stk_interpolation filter, bool flip, uint8_t *out,
+                                        stk_error *err);
 
 /* How a sample becomes the network's input. */
 typedef struct stk_transform {
     int size;   /* px, side of the square that comes out */
     bool train; /* augmented; otherwise the centre */
     stk_augment_options augment;
-    double crop_fraction; /* evaluation: the share of the short side that is kept */
+    double crop_fraction;            /* evaluation: the share of the short side that is kept */
+    stk_interpolation interpolation; /* evaluation; training is always bilinear */
 } stk_transform;
 
 /*

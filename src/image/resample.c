@@ -2,10 +2,10 @@
  * resample.c - weights, and the window of rows that they are applied to.
  *
  * Each output value is a weighted mean over a triangle as wide as the scale (never narrower than
- * two pixels), first down the columns, then along the row. Everything behind the rounding of the
- * crop to 1/65536 px is arithmetic on whole numbers, and every set of weights adds up to exactly
- * one, so all machines agree, a constant picture stays as it is and a scale of one copies. As in
- * torchvision's resized_crop, pixels outside of the crop do not count.
+ * two pixels) or over a cubic twice as wide, first down the columns, then along the row. Everything
+ * behind the rounding of the crop to 1/65536 px is arithmetic on whole numbers, and every set of
+ * weights adds up to exactly one, so all machines agree, a constant picture stays as it is and a
+ * scale of one copies. As in torchvision's resized_crop, pixels outside of the crop do not count.
  */
 #include "image/resample.h"
 
@@ -119,6 +119,72 @@ static void weigh(stk_axis *a, int i, int64_t centre, int64_t support, int shift
     weights[to - from - 1] = (int16_t)(weights[to - from - 1] + STK_WEIGHT_ONE - before);
 }
 
+/* A cubic is evaluated at distances of so many bits of fraction, and is so high in the middle. */
+#define CUBIC_BITS 18
+#define CUBIC_HEIGHT_BITS 30
+#define CUBIC_INVERSE_BITS 60
+
+/*
+ * Twice the height of Keys' cubic with a = -0.5 over pixel p: 3t^3 - 5t^2 + 2 up to a distance t of
+ * one scale, -t^3 + 5t^2 - 8t + 4 up to two. `inverse` is 2^CUBIC_INVERSE_BITS / scale.
+ */
+static int64_t cubic_at(int64_t p, int64_t centre, int64_t inverse) {
+    int64_t distance = p * ONE + ONE / 2 - centre;
+    distance = distance < 0 ? -distance : distance;
+    const int64_t one = (int64_t)1 << CUBIC_BITS;
+    int64_t t = (distance * inverse) >> (CUBIC_INVERSE_BITS - CUBIC_BITS);
+    int64_t height = 0;
+    if (t < one) {
+        height = (3 * t - 5 * one) * t * t + 2 * one * one * one;
+    } else if (t < 2 * one) {
+        height = ((5 * one - t) * t - 8 * one * one) * t + 4 * one * one * one;
+    }
+    return height >> (3 * CUBIC_BITS - CUBIC_HEIGHT_BITS);
+}
+
+/* The whole number nearest to count / of, for `of` above 0. */
+static int64_t nearest_share(int64_t count, int64_t of) {
+    int64_t twice = 2 * count + of;
+    int64_t share = twice / (2 * of);
+    return share * 2 * of > twice ? share - 1 : share;
+}
+
+/*
+ * The weights of output pixel i under a cubic, whose sides go below zero: where the middle is cut
+ * off by the crop's edge the rest still adds up to one. Rounded as those of the triangle are.
+ */
+static void weigh_cubic(stk_axis *a, int i, int64_t centre, int64_t scale) {
+    int64_t from = (centre - 2 * scale) >> POSITION_BITS;
+    int64_t to = ((centre + 2 * scale) >> POSITION_BITS) + 1;
+    from = from > a->from ? from : a->from;
+    to = to < a->to ? to : a->to;
+    const int64_t inverse = ((int64_t)1 << CUBIC_INVERSE_BITS) / scale;
+    while (from + 1 < to && cubic_at(from, centre, inverse) == 0) {
+        from++;
+    }
+    while (from + 1 < to && cubic_at(to - 1, centre, inverse) == 0) {
+        to--;
+    }
+    int64_t total = 0;
+    for (int64_t p = from; p < to; p++) {
+        total += cubic_at(p, centre, inverse);
+    }
+    int16_t *weights = a->weights + (size_t)i * (size_t)a->taps;
+    memset(weights, 0, (size_t)a->taps * sizeof *weights);
+    a->first[i] = (int)from - a->from;
+    a->count[i] = (int)(to - from);
+    a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
+    int64_t sum = 0;
+    int before = 0;
+    for (int64_t p = from; p < to - 1; p++) {
+        sum += cubic_at(p, centre, inverse);
+        int rounded = (int)nearest_share(sum * STK_WEIGHT_ONE, total);
+        weights[p - from] = (int16_t)(rounded - before);
+        before = rounded;
+    }
+    weights[to - from - 1] = (int16_t)(STK_WEIGHT_ONE - before);
+}
+
 /* Room for `size` output pixels of `taps` weights each. */
 static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
     if (a->sizes < size) {
@@ -137,11 +203,12 @@ static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
 }
 
 static stk_status make_axis(stk_axis *a, double start, double length, int pixels, int size,
-                            bool mirror, stk_error *err) {
+                            stk_interpolation filter, bool mirror, stk_error *err) {
     int64_t low = position(start, pixels);
     int64_t high = position(start + length, pixels);
     int64_t span = high > low ? high - low : 0;
-    int64_t support = span / size > ONE ? span / size : ONE;
+    int64_t scale = span / size > ONE ? span / size : ONE;
+    int64_t support = filter == STK_BICUBIC ? 2 * scale : scale;
     stk_status status = grow_axis(a, size, (int)(2 * ((support + ONE - 1) / ONE) + 2), err);
     if (status != STK_OK) {
         return status;
@@ -156,7 +223,12 @@ static stk_status make_axis(stk_axis *a, double start, double length, int pixels
     }
     for (int i = 0; i < size; i++) {
         int64_t centre = low + span * (2 * (int64_t)i + 1) / (2 * (int64_t)size);
-        weigh(a, mirror ? size - 1 - i : i, centre, support, shift);
+        int place = mirror ? size - 1 - i : i;
+        if (filter == STK_BICUBIC) {
+            weigh_cubic(a, place, centre, scale);
+        } else {
+            weigh(a, place, centre, support, shift);
+        }
     }
     return STK_OK;
 }
@@ -177,10 +249,10 @@ stk_status stk_resampler_begin(stk_resampler *r, const stk_resample_job *job, ui
     r->rows = 0;
     r->waiting = 0;
     stk_status status = make_axis(&r->across, job->crop.x, job->crop.width, job->width, job->size,
-                                  job->mirror_x, err);
+                                  job->filter, job->mirror_x, err);
     if (status == STK_OK) {
-        status =
-            make_axis(&r->down, job->crop.y, job->crop.height, job->height, size_down, false, err);
+        status = make_axis(&r->down, job->crop.y, job->crop.height, job->height, size_down,
+                           job->filter, false, err);
     }
     if (status != STK_OK) {
         return status;

@@ -58,6 +58,7 @@ typedef struct stk_resample_job {
     int size_down;     /* output rows; 0: a square */
     bool mirror_x;     /* left and right are exchanged */
     bool mirror_y;     /* top and bottom are exchanged */
+    stk_interpolation filter;
 } stk_resample_job;
 
 /* Afterwards across.from .. across.to-1 and down.from .. down.to-1 are the pixels needed. */

@@ -5,6 +5,8 @@
  *
  * A pixel value goes down the columns first: 8 bits times weights of 14 bits, rounded to 6 bits of
  * fraction, which fits into 16 bits. Then along the row: times 14 bits again, rounded to 8 bits.
+ * Weights may be negative, those of a cubic are, as long as a set of them without its signs adds up
+ * to less than two: values may then leave 0 to 255 on the way, and are brought back at the end.
  */
 #ifndef STK_IMAGE_RESAMPLE_KERNELS_H
 #define STK_IMAGE_RESAMPLE_KERNELS_H

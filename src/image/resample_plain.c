@@ -46,7 +46,8 @@ static void across_row(const int16_t *middle, const int *first, const int16_t *w
             }
         }
         for (int c = 0; c < 3; c++) {
-            out[3 * i + c] = (uint8_t)(sums[c] >> STK_ACROSS_SHIFT);
+            int32_t level = sums[c] >> STK_ACROSS_SHIFT;
+            out[3 * i + c] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
         }
     }
 }

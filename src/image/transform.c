@@ -104,7 +104,8 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
         .size = bench->transform->size,
         .mirror_x = turn.mirror_x != (flip && !turn.swapped),
-        .mirror_y = turn.mirror_y != (flip && turn.swapped)};
+        .mirror_y = turn.mirror_y != (flip && turn.swapped),
+        .filter = bench->transform->train ? STK_BILINEAR : bench->transform->interpolation};
     bench->swapped = turn.swapped;
     status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
     const stk_axis *across = &bench->resampler.across;
@@ -191,14 +192,15 @@ stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transf
     return status;
 }
 
-stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size, bool flip,
-                            uint8_t *out, stk_error *err) {
+stk_status stk_image_resize(const stk_image *image, stk_crop crop, int size,
+                            stk_interpolation filter, bool flip, uint8_t *out, stk_error *err) {
     stk_resampler resampler = {0};
     stk_resample_job job = {.width = image->width,
                             .height = image->height,
                             .crop = crop,
                             .size = size,
-                            .mirror_x = flip};
+                            .mirror_x = flip,
+                            .filter = filter};
     stk_status status = stk_resampler_begin(&resampler, &job, out, err);
     if (status == STK_OK) {
         status = stk_resampler_rows(&resampler, 0, image->width, err);

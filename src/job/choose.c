@@ -24,9 +24,19 @@
 #define LEAST_BATCH 8
 #define MOST_BATCH 128
 
-/* The rate that goes with a batch of 32; it grows with the square root of the batch. */
-#define AUTO_LR 0.08
-#define AUTO_LR_BATCH 32.0
+/* Highest rates for a batch of 256, by optimiser, from scratch and pretrained. */
+#define LR_BATCH 256.0
+static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {2e-3, 5e-4}};
+
+/* AdamW's decay is multiplied with the learning rate, which is much lower than SGD's. */
+static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
+
+/*
+ * Pretrained weights are at their best after a few epochs and only worse afterwards. From scratch a
+ * training whose rate falls to the end is at its best near the end, and while the rate is high
+ * three epochs without a better one are usual. A budget is there to be used.
+ */
+#define PRETRAINED_PATIENCE 3
 
 /* Short trainings learn more from most of a picture than from a small part of it. */
 #define AUTO_CROP_SCALE 0.7
@@ -87,46 +97,92 @@ static stk_status choose_device(stk_choice *choice, stk_options *options,
     return status;
 }
 
-/* A batch over the training set is cut to it, and a given rate goes down with it. */
-static stk_status choose_steps(stk_choice *choice, stk_options *options,
-                               const stk_train_options *train, const stk_budget_options *budget,
-                               size_t train_count, stk_error *err) {
-    stk_status status = STK_OK;
-    double scale = 1;
-    if (stk_is_auto_int(train->batch)) {
+bool stk_choose_pretrained(const stk_options *options) {
+    const char *text = stk_options_get(options, "pretrained");
+    bool yes = true;
+    if (text == NULL || text[0] == '\0' || stk_str_equal_nocase(text, "none") ||
+        stk_str_equal_nocase(text, "null")) {
+        return false;
+    }
+    return !stk_parse_bool(text, &yes) || yes;
+}
+
+double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch) {
+    double images = (double)batch * (double)train->accumulate;
+    return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
+}
+
+/* *scale is what a given rate is multiplied with: a batch over the training set is cut to it. */
+static stk_status choose_batch(stk_choice *choice, stk_options *options, size_t train_count,
+                               double *scale, stk_error *err) {
+    int64_t given = choice->train.batch;
+    *scale = 1;
+    if (stk_is_auto_int(given)) {
         choice->batch = auto_batch(train_count, choice->img_size);
-        status = resolve_number(options, "batch", (double)choice->batch, "auto", err);
-    } else {
-        choice->batch = (size_t)train->batch;
-        if (choice->batch > train_count) {
-            scale = (double)train_count / (double)choice->batch;
-            choice->batch = train_count;
-            status = resolve_number(options, "batch", (double)train_count,
-                                    "cut to the training set", err);
-        }
+        return resolve_number(options, "batch", (double)choice->batch, "auto", err);
     }
-    if (status == STK_OK && stk_is_auto_double(train->lr)) {
-        choice->lr = stk_as_shown(
-            AUTO_LR * sqrt((double)choice->batch * (double)train->accumulate / AUTO_LR_BATCH));
-        status = resolve_number(options, "lr", choice->lr, "auto", err);
-    } else if (status == STK_OK) {
-        choice->lr = train->lr;
-        if (scale != 1) {
-            choice->lr = stk_as_shown(train->lr * scale);
-            status = resolve_number(options, "lr", choice->lr, "scaled with the batch", err);
-        }
+    choice->batch = (size_t)given;
+    if (choice->batch <= train_count) {
+        return STK_OK;
     }
-    if (status != STK_OK) {
-        return status;
+    *scale = (double)train_count / (double)choice->batch;
+    choice->batch = train_count;
+    return resolve_number(options, "batch", (double)train_count, "cut to the training set", err);
+}
+
+static stk_status choose_rates(stk_choice *choice, stk_options *options, double scale,
+                               stk_error *err) {
+    stk_train_options *train = &choice->train;
+    stk_status status = STK_OK;
+    choice->lr = train->lr;
+    if (stk_is_default_double(train->lr)) {
+        choice->lr = stk_choose_lr(train, stk_choose_pretrained(options), choice->batch);
+        status = resolve_number(options, "lr", choice->lr, "default", err);
+    } else if (!stk_is_auto_double(train->lr) && scale != 1) {
+        choice->lr = stk_as_shown(train->lr * scale);
+        status = resolve_number(options, "lr", choice->lr, "scaled with the batch", err);
     }
+    if (status == STK_OK && !stk_is_auto_double(train->head_lr) && scale != 1) {
+        train->head_lr = stk_as_shown(train->head_lr * scale);
+        status = resolve_number(options, "head-lr", train->head_lr, "scaled with the batch", err);
+    }
+    if (status == STK_OK && stk_is_auto_double(train->weight_decay)) {
+        train->weight_decay = default_decay[train->optimizer];
+        status = resolve_number(options, "weight-decay", train->weight_decay, "auto", err);
+    }
+    return status;
+}
+
+static stk_status choose_epochs(stk_choice *choice, stk_options *options,
+                                const stk_budget_options *budget, stk_error *err) {
+    stk_train_options *train = &choice->train;
     bool limited = !stk_is_auto_double(budget->budget_s);
+    bool as_fits = limited && stk_is_auto_int(train->epochs);
+    stk_status status = STK_OK;
     if (!stk_is_auto_int(train->epochs)) {
         choice->epochs_wanted = (int)train->epochs;
     } else if (!limited) {
         choice->epochs_wanted = STK_BUDGET_DEFAULT_EPOCHS;
         status = resolve_number(options, "epochs", choice->epochs_wanted, "auto", err);
     }
+    if (status == STK_OK && stk_is_auto_int(train->patience)) {
+        train->patience = stk_choose_pretrained(options) && !as_fits ? PRETRAINED_PATIENCE : 0;
+        status = resolve_number(options, "patience", (double)train->patience, "auto", err);
+    }
     return status;
+}
+
+static stk_status choose_steps(stk_choice *choice, stk_options *options, size_t train_count,
+                               stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
+    double scale = 1;
+    choice->train = *given;
+    stk_status status = choose_batch(choice, options, train_count, &scale, err);
+    if (status == STK_OK) {
+        status = choose_rates(choice, options, scale, err);
+    }
+    return status == STK_OK ? choose_epochs(choice, options, budget, err) : status;
 }
 
 static stk_status choose_loader(stk_choice *choice, stk_options *options,
@@ -153,27 +209,56 @@ static stk_status choose_augment(stk_choice *choice, stk_options *options, stk_e
     return resolve_number(options, "crop-scale", AUTO_CROP_SCALE, "auto", err);
 }
 
+/* What is still open when the line is written. */
+static const char *meaning_of_auto(const char *name) {
+    return strcmp(name, "epochs") == 0    ? "as the budget allows"
+           : strcmp(name, "head-lr") == 0 ? "as lr"
+                                          : "to be found";
+}
+
 /* "model convnet_s (auto), img-size 64 (auto), ..." */
 static void write_line(stk_choice *choice, const stk_options *options) {
-    static const char *const shown[] = {"model",   "img-size", "batch",  "epochs",
-                                        "lr",      "folds",    "device", "precision",
-                                        "workers", "prefetch", "seed",   "budget"};
+    static const struct {
+        const char *name;
+        bool dull; /* told only where it was given */
+    } shown[] = {{"model", false},
+                 {"pretrained", true},
+                 {"img-size", false},
+                 {"batch", false},
+                 {"accumulate", true},
+                 {"epochs", false},
+                 {"optimizer", false},
+                 {"lr", false},
+                 {"head-lr", true},
+                 {"schedule", true},
+                 {"backbone-lr-scale", true},
+                 {"weight-decay", true},
+                 {"freeze-epochs", true},
+                 {"clip-grad", true},
+                 {"ema", true},
+                 {"patience", true},
+                 {"metric", true},
+                 {"folds", true},
+                 {"device", false},
+                 {"precision", false},
+                 {"workers", false},
+                 {"prefetch", false},
+                 {"seed", true},
+                 {"budget", true}};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         char value[160];
-        const char *text = stk_options_get(options, shown[i]);
-        bool given = stk_options_source(options, shown[i]) != STK_FROM_DEFAULT;
-        bool dull = strcmp(shown[i], "folds") == 0 || strcmp(shown[i], "seed") == 0 ||
-                    strcmp(shown[i], "budget") == 0;
-        if (text == NULL || (dull && !given)) {
+        const char *name = shown[i].name;
+        const char *text = stk_options_get(options, name);
+        bool given = stk_options_source(options, name) != STK_FROM_DEFAULT;
+        if (text == NULL || (shown[i].dull && !given)) {
             continue;
         }
-        if (strcmp(text, "auto") == 0) {
-            snprintf(value, sizeof value, "as the budget allows (auto)");
+        if (stk_str_equal_nocase(text, "auto")) {
+            snprintf(value, sizeof value, "%s (auto)", meaning_of_auto(name));
         } else {
-            stk_options_show(options, shown[i], value, sizeof value);
+            stk_options_show(options, name, value, sizeof value);
         }
-        stk_str_appendf(&choice->line, "%s%s %s", choice->line.length > 0 ? ", " : "", shown[i],
-                        value);
+        stk_str_appendf(&choice->line, "%s%s %s", choice->line.length > 0 ? ", " : "", name, value);
     }
 }
 
@@ -181,15 +266,13 @@ stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_cou
                       stk_error *err) {
     memset(choice, 0, sizeof *choice);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
-    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     stk_status status = choose_model(choice, options, job, err);
     if (status == STK_OK) {
         status = choose_device(choice, options, job, err);
     }
     if (status == STK_OK) {
-        status = choose_steps(choice, options, train, budget, train_count, err);
+        status = choose_steps(choice, options, train_count, err);
     }
     if (status == STK_OK) {
         status = choose_loader(choice, options, loader, err);

@@ -7,13 +7,15 @@
 #include "loader/loader.h"
 #include "models/models.h"
 #include "options/options.h"
+#include "train/train.h"
 
 typedef struct stk_choice {
     const stk_model *model;
     int img_size;
     size_t batch;
-    double lr;
-    int epochs_wanted; /* 0: as many as the budget allows */
+    double lr;               /* NaN: to be found by a test */
+    stk_train_options train; /* those of the options with their autos resolved, but lr and batch */
+    int epochs_wanted;       /* 0: as many as the budget allows */
     int threads;
     stk_loader_plan loader;
     stk_augment_options augment;
@@ -28,6 +30,12 @@ typedef struct stk_choice {
  */
 STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
                                   stk_error *err);
+/* The learning rate that is taken where none was given. */
+double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch);
+
+/* Whether training starts from weights that were trained before. */
+bool stk_choose_pretrained(const stk_options *options);
+
 void stk_choice_free(stk_choice *choice);
 
 /* Tells the choices that need a reason of their own. */

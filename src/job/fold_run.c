@@ -22,6 +22,8 @@ typedef struct fold_run {
     char *best_path;               /* owned */
     char *last_path;               /* owned */
     double start_s;                /* on the job's clock */
+    bool resumed;                  /* an earlier process began it, and came to ... */
+    stk_train_position position;   /* ... this */
     stk_train_result result;
 } fold_run;
 
@@ -59,12 +61,9 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
         if (values == NULL) {
             return STK_FAIL_MEMORY(err, "the parameters");
         }
-        status = job->choice.backend->state_write(job->state, STK_TENSOR_MOMENTUM, p, values, err);
         stk_graph_init_param(job->graph, p, (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                              values);
-        if (status == STK_OK) {
-            status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
-        }
+        status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
         stk_mem_free(values);
     }
     if (status == STK_OK && job->pretrained != NULL) {
@@ -73,6 +72,12 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
                                      job->state, job->graph, &report, err);
     }
     return status;
+}
+
+stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
+    stk_status status = init_weights(job, err);
+    return status == STK_OK ? stk_recipe_start(job->choice.backend, job->state, job->graph, err)
+                            : status;
 }
 
 /* Seconds that predicting will take, from what a validation took; NaN before the first. */
@@ -122,7 +127,8 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     job->predict_s = facts.predict_s;
     int64_t total = progress->steps_done + plan.steps_left;
     int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
-    bool measured = progress->steps_done > MEASURED_STEPS || progress->epoch > 1;
+    bool measured =
+        progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
     if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
         job->plan = plan;
@@ -162,7 +168,8 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                 .img_size = job->choice.img_size,
                                 .crop_fraction = model->crop_fraction,
                                 .acc1 = epoch->val_acc1,
-                                .epoch = epoch->epoch};
+                                .epoch = epoch->epoch,
+                                .averaged = job->state_config.ema};
     memcpy(info.mean, job->graph->mean, sizeof info.mean);
     memcpy(info.std, job->graph->std, sizeof info.std);
     return stk_checkpoint_save(path, job->choice.backend, job->state, job->graph, &info, err);
@@ -177,6 +184,9 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     stk_job *job = fold->job;
     stk_error why = {0};
     (void)err;
+    if (best) {
+        stk_job_keep_best(job, fold->best_path);
+    }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (best) {
@@ -192,15 +202,63 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     return STK_OK;
 }
 
+static void save_state(void *user, const stk_train_position *position) {
+    const fold_run *fold = user;
+    if (!fold->job->weights_lost) { /* it would speak of best weights that are not there */
+        stk_job_save_state(fold->job, position);
+    }
+}
+
+static stk_status load_state(void *user, stk_train_position *position, bool *there,
+                             stk_error *err) {
+    const fold_run *fold = user;
+    return stk_job_load_state(fold->job, fold->best_path, true, position, there, err);
+}
+
+/* The weights to begin with, or those that an earlier process has come to. */
+static stk_status first_weights(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    if (!job->resume.on || job->resume.taken_up) {
+        return stk_job_first_weights(job, err);
+    }
+    bool there = false;
+    stk_status status =
+        stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
+    double schedule = fold->position.schedule;
+    fold->position.schedule =
+        stk_resume_schedule(&job->resume, job->choice.epochs_wanted, job->clock.budget_s);
+    if (status == STK_OK && fold->position.schedule < schedule) {
+        char what[96];
+        snprintf(what, sizeof what, "learning rate as after %.0f %% of the training",
+                 100 * fold->position.schedule);
+        stk_events_decision(&job->events, what, "there is more to train than was planned");
+    }
+    fold->resumed = true;
+    job->resume.taken_up = true;
+    return status;
+}
+
+static stk_loader_config training_data(const fold_run *fold) {
+    const stk_job *job = fold->job;
+    stk_loader_config data = stk_job_loader(job, true);
+    data.samples = job->dataset->train.items;
+    data.indices = fold->split.train;
+    data.count = fold->split.train_count;
+    /* A small validation set does not make a few bad pictures many. */
+    data.stop_after_bad =
+        stk_loader_bad_limit(job->loader_options, data.count + fold->split.val_count);
+    return data;
+}
+
 static stk_status train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_train_config config = {.backend = job->choice.backend,
                                .state = job->state,
                                .graph = job->graph,
-                               .options = job->train_options,
+                               .options = &job->choice.train,
                                .lr = job->choice.lr,
                                .batch = job->choice.batch,
-                               .train = stk_job_loader(job, true),
+                               .train = training_data(fold),
                                .val = stk_job_loader(job, false),
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                                .fold = job->fold,
@@ -208,16 +266,14 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
-                                         .validation_halt = {validation_must_end, fold}}};
-    config.train.samples = job->dataset->train.items;
-    config.train.indices = fold->split.train;
-    config.train.count = fold->split.train_count;
+                                         .validation_halt = {validation_must_end, fold},
+                                         .save_state = save_state,
+                                         .load_state = load_state,
+                                         .save_every_s = job->job_options->save_every_s},
+                               .resume = fold->resumed ? &fold->position : NULL};
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
-    /* A small validation set does not make a few bad pictures many. */
-    config.train.stop_after_bad =
-        stk_loader_bad_limit(job->loader_options, config.train.count + config.val.count);
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
@@ -230,6 +286,7 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
                                  .state = job->state,
                                  .graph = job->graph,
                                  .data = stk_job_loader(job, false),
+                                 .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
                                  .halt = {stk_clockwork_must_write, &job->clock}};
@@ -344,10 +401,8 @@ static void add_to_summary(fold_run *fold, bool failed) {
                                               : "epochs";
     job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {
-        stk_events_warning(&job->events,
-                           "the loss is no longer a number: training stopped; a lower --lr than "
-                           "%.3g would help",
-                           job->choice.lr);
+        stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
+                           r->trouble, job->choice.lr * r->lr_scale);
     }
 }
 
@@ -386,6 +441,51 @@ static stk_status make_split(fold_run *fold, stk_error *err) {
     return status;
 }
 
+static void close_fold(fold_run *fold) {
+    stk_split_free(&fold->split);
+    stk_mem_free(fold->best_path);
+    stk_mem_free(fold->last_path);
+}
+
+/* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
+stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
+    fold_run fold = {.job = job};
+    double *probs[2] = {NULL};
+    bool *have[2] = {NULL};
+    bool done[2] = {true, true};
+    stk_status status = make_split(&fold, err);
+    if (status == STK_OK) {
+        status = make_paths(&fold, err);
+    }
+    bool there = status == STK_OK && stk_path_is_file(fold.best_path);
+    if (there) {
+        status =
+            stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph, err);
+    }
+    if (there && status == STK_OK && job->ballot.rows > 0) {
+        status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
+                                   &probs[0], &have[0], &done[0], err);
+        if (status == STK_OK) {
+            stk_ballot_add(&job->ballot, probs[0], have[0]);
+        }
+    }
+    if (there && status == STK_OK) {
+        status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
+                                   fold.split.val_count, &probs[1], &have[1], &done[1], err);
+        if (status == STK_OK) {
+            stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
+                        have[1]);
+        }
+    }
+    job->cut = job->cut || !done[0] || !done[1];
+    for (int i = 0; i < 2; i++) {
+        stk_mem_free(probs[i]);
+        stk_mem_free(have[i]);
+    }
+    close_fold(&fold);
+    return status;
+}
+
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
     job->planned_total = -1;
@@ -396,7 +496,11 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
         status = make_paths(&fold, err);
     }
     if (status == STK_OK) {
-        status = init_weights(job, err);
+        status = first_weights(&fold, err);
+    }
+    if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
+        stk_loader_config data = training_data(&fold);
+        status = stk_job_find_lr(job, &data, err);
     }
     if (status == STK_OK) {
         status = train(&fold, err);
@@ -405,8 +509,6 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict(&fold, err);
     }
-    stk_split_free(&fold.split);
-    stk_mem_free(fold.best_path);
-    stk_mem_free(fold.last_path);
+    close_fold(&fold);
     return status;
 }

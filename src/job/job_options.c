@@ -46,6 +46,7 @@ static const stk_option job_options[] = {
      .metavar = "N",
      .help = "cross-validation: train N models on stratified folds and average them"},
     {.name = "device",
+     .may_change = true,
      .type = STK_OPTION_TEXT,
      .offset = FIELD(device),
      .fallback = "auto",
@@ -85,6 +86,22 @@ static const stk_option job_options[] = {
      .offset = FIELD(name),
      .metavar = "NAME",
      .help = "without --out the run folder is runs/NAME, numbered when taken (train)"},
+    {.name = "resume",
+     .momentary = true,
+     .type = STK_OPTION_TEXT,
+     .offset = FIELD(resume),
+     .metavar = "RUN",
+     .help = "go on with the training of this run folder, in it and with its options"},
+    {.name = "save-every",
+     .may_change = true,
+     .type = STK_OPTION_DURATION,
+     .offset = FIELD(save_every_s),
+     .fallback = "5m",
+     .min = 0,
+     .max = 1e9,
+     .metavar = "T",
+     .help =
+         "how often what --resume goes on from is saved within an epoch; after one it always is"},
     {.name = "no-wandb",
      .type = STK_OPTION_BOOL,
      .noted = true,
@@ -130,10 +147,31 @@ static const stk_option predict_options[] = {
 const stk_option_table stk_predict_option_table =
     STK_OPTION_TABLE("Prediction", predict_options, stk_predict_options);
 
+static const stk_option lr_options[] = {
+    {.name = "steps",
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_lr_options, steps),
+     .fallback = "100",
+     .min = 50,
+     .max = STK_LR_MOST_STEPS,
+     .metavar = "N",
+     .help = "steps from the lowest to the highest rate"},
+};
+
+const stk_option_table stk_lr_option_table =
+    STK_OPTION_TABLE("Learning-rate test", lr_options, stk_lr_options);
+
 static const stk_option_table *const train_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
     &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
     &stk_budget_option_table,  &stk_output_option_table,
+};
+
+/* All that train has, so that one configuration file serves both. */
+static const stk_option_table *const lr_tables[] = {
+    &stk_lr_option_table,      &stk_dataset_option_table, &stk_storage_option_table,
+    &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
+    &stk_augment_option_table, &stk_budget_option_table,  &stk_output_option_table,
 };
 
 static const stk_option_table *const predict_tables[] = {
@@ -159,6 +197,10 @@ static const stk_option_table *const stage_tables[] = {
 
 stk_status stk_options_for_train(stk_options **options, stk_error *err) {
     return stk_options_new(options, "train", train_tables, COUNT(train_tables), err);
+}
+
+stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
 }
 
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {

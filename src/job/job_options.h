@@ -18,8 +18,10 @@ typedef struct stk_job_options {
     int precision;      /* stk_precision */
     bool compile;
     int64_t seed;
-    const char *out;  /* NULL: below runs/ */
-    const char *name; /* NULL: "train" */
+    const char *out;    /* NULL: below runs/ */
+    const char *name;   /* NULL: "train" */
+    const char *resume; /* NULL: a new run */
+    double save_every_s;
 } stk_job_options;
 
 typedef struct stk_predict_options {
@@ -28,6 +30,11 @@ typedef struct stk_predict_options {
     const char *device;
 } stk_predict_options;
 
+typedef struct stk_lr_options {
+    int64_t steps;
+} stk_lr_options;
+
+extern const stk_option_table stk_lr_option_table;
 extern const stk_option_table stk_job_option_table;
 extern const stk_option_table stk_predict_option_table;
 

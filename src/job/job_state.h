@@ -11,16 +11,18 @@
 #include "job/clockwork.h"
 #include "job/job_options.h"
 #include "job/oof.h"
+#include "job/resume.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
+#include "train/lr_find.h"
 #include "train/train.h"
 
 typedef struct stk_job {
+    const char *verb;     /* what a run folder is called where nobody said: "train" */
     stk_options *options; /* borrowed, as are its structs below */
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
-    const stk_train_options *train_options;
     const stk_job_options *job_options;
     stk_storage_options storage; /* those of the options, with the run's stop */
     stk_events events;
@@ -51,16 +53,71 @@ typedef struct stk_job {
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
+    stk_resume resume;
+    stk_run_state run_state; /* what was saved last; see state_save.c */
+    char *state_path;        /* owned: where it lies */
+    char *epoch_path;        /* owned: where its last one between epochs is kept */
+    bool between_epochs;     /* what lies at state_path is of such a moment */
+    char *kept_best;         /* owned: where the best weights are kept that it speaks of */
+    double state_write_s;    /* how long saving took; 0: not known */
+    bool state_lost;         /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
     int workers, slots;             /* that the last loader ended with; 0: none ran */
 } stk_job;
 
+/* Takes the options and the surroundings over; `verb` and `folder` are set already. */
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
+void stk_job_close(stk_job *job);
+
+/*
+ * Everything up to the first line: data set, choices, device, run folder. Nothing is written while
+ * the input may still be refused. `observer` hears what is said meanwhile; *train and *val are how
+ * many images a fold has.
+ */
+STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
+                                       size_t *val, stk_error *err);
+
+/* args.yaml and args.json, as far as options are resolved by now. */
+STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);
+
+void stk_job_tell_start(stk_job *job, size_t train, size_t val);
+
+/* The weights that this fold begins with; what the optimiser keeps is zero. */
+STK_CHECKED stk_status stk_job_first_weights(stk_job *job, stk_error *err);
+
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
 
+/* A fold that an earlier process has finished: its model predicts again. */
+STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
+
+/* Keeps the best weights that the saved state speaks of, before others take their place. */
+void stk_job_keep_best(stk_job *job, const char *best_path);
+
+/* Saves what --resume goes on from; a failure is told, and again at the end of the run. */
+void stk_job_save_state(stk_job *job, const stk_train_position *position);
+
+/*
+ * Back to what was saved of this fold: tensors, position, best weights. The latest, or the latest
+ * between two epochs.
+ */
+STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
+                                          stk_train_position *position, bool *there,
+                                          stk_error *err);
+
 /* Writes the submission from what the ballot holds now; "prior", "partial" or "complete". */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/*
+ * Runs the learning-rate test on the first weights, which are there again afterwards, and puts the
+ * curve into the run folder. `data` has the samples of the fold.
+ */
+STK_CHECKED stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int steps,
+                                       double seconds, stk_lr_curve *curve, stk_error *err);
+
+/* The same before training, where option lr asks for it: sets the rate of all folds and says so. */
+STK_CHECKED stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_error *err);
 
 /* The loader configuration for one split; what training and prediction have in common. */
 stk_loader_config stk_job_loader(const stk_job *job, bool train);

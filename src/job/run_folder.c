@@ -149,6 +149,27 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     return status;
 }
 
+stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_error *err) {
+    memset(folder, 0, sizeof *folder);
+    folder->lock_fd = -1;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    bool taken = false;
+    folder->path = stk_mem_strndup(path, length);
+    stk_status status =
+        folder->path != NULL ? lock_folder(folder, &taken, err) : STK_FAIL_MEMORY(err, "a path");
+    if (status == STK_OK && !taken) {
+        status =
+            STK_FAIL(err, STK_ERR_USAGE, "--resume %s: the run is being written right now", path);
+    }
+    if (status != STK_OK) {
+        stk_run_folder_close(folder);
+    }
+    return status;
+}
+
 void stk_run_folder_close(stk_run_folder *folder) {
     stk_file_unlock(folder->lock_fd);
     stk_mem_free(folder->path);

@@ -19,6 +19,10 @@ typedef struct stk_run_folder {
  */
 STK_CHECKED stk_status stk_run_folder_open(stk_run_folder *folder, const char *out,
                                            const char *name, stk_error *err);
+
+/* The folder of a run that is to be gone on with; STK_ERR_USAGE while a process writes there. */
+STK_CHECKED stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path,
+                                             stk_error *err);
 void stk_run_folder_close(stk_run_folder *folder);
 
 /* A path inside the folder; NULL without memory; freed with stk_mem_free. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -76,7 +77,7 @@ static stk_status remember_data_path(stk_job *job, stk_error *err) {
     return status;
 }
 
-static stk_status write_args(stk_job *job, stk_error *err) {
+stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     stk_str yaml = {0};
     stk_str json = {0};
     stk_status status = remember_data_path(job, err);
@@ -102,7 +103,9 @@ static stk_status open_device(stk_job *job, stk_error *err) {
                                 .dropout = STK_MODEL_OWN_RATE,
                                 .drop_path = STK_MODEL_OWN_RATE};
     stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
-    job->state_config = (stk_state_config){.train = true, .optimizer = STK_SGD};
+    job->state_config = (stk_state_config){.train = true,
+                                           .optimizer = (stk_optimizer)job->choice.train.optimizer,
+                                           .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
         status = backend->device_open(&job->device, &config, err);
     }
@@ -201,14 +204,14 @@ static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_er
     return status;
 }
 
-static void tell_start(stk_job *job, size_t train, size_t val) {
+void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
                              .data = job->dataset_options->data,
                              .model = job->choice.model->name,
                              .device = job->choice.backend->name,
                              .precision = job->choice.precision,
-                             .start_ns = job->clock.start_ns,
+                             .start_ns = job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9),
                              .img_size = job->choice.img_size,
                              .batch = (int)job->choice.batch,
                              .workers = job->choice.loader.workers,
@@ -222,19 +225,18 @@ static void tell_start(stk_job *job, size_t train, size_t val) {
     stk_events_start(&job->events, &event);
 }
 
-/* Everything up to the first line: nothing is written while the input may still be refused. */
-static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_t *val,
-                          stk_error *err) {
+stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train, size_t *val,
+                           stk_error *err) {
     stk_events early = {0};
-    stk_events_add(&early, &words->observer);
+    stk_events_add(&early, observer);
     if (job->dataset_options->data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--data is missing: give the folder with the pictures; `stoker sample DIR` "
                         "makes one to try");
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         /* An empty text is what a script hands over when a variable was not set. */
-        static const char *const names[] = {"out", "name"};
+        static const char *const names[] = {"out", "name", "resume"};
         if (stk_options_source(job->options, names[i]) != STK_FROM_DEFAULT &&
             stk_options_get(job->options, names[i])[0] == '\0') {
             return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
@@ -244,6 +246,9 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     const stk_storage_options storage = job->storage; /* the store copies it */
     stk_status status =
         stk_dataset_open(&job->dataset, job->dataset_options, &storage, &early, err);
+    if (status == STK_OK && job->resume.on) {
+        status = stk_run_state_check(&job->resume.state, job->dataset, err);
+    }
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);
     }
@@ -259,22 +264,64 @@ static stk_status prepare(stk_job *job, early_words *words, size_t *train, size_
     if (status == STK_OK) {
         status = check_memory(job, err);
     }
-    if (status == STK_OK) {
+    /* The last fold has its weights already when it is resumed. */
+    bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->folds;
+    if (status == STK_OK && first_weights) {
         status = find_pretrained(job, &early, err);
     }
-    if (status == STK_OK) {
-        status =
-            stk_run_folder_open(&job->folder, job->job_options->out, job->job_options->name, err);
+    if (status == STK_OK && !job->resume.on) {
+        const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
+        status = stk_run_folder_open(&job->folder, job->job_options->out, name, err);
     }
     return status;
+}
+
+/* Where the state is saved, and what it says of all of the run. */
+static stk_status open_state(stk_job *job, stk_error *err) {
+    stk_str given = {0};
+    stk_options_given(job->options, job->resume.given, &given);
+    job->run_state.given = stk_str_take(&given);
+    job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
+    job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
+    job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
+    stk_run_state_describe(&job->run_state, job->dataset);
+    return job->run_state.given != NULL && job->state_path != NULL && job->epoch_path != NULL &&
+                   job->kept_best != NULL
+               ? STK_OK
+               : STK_FAIL_MEMORY(err, "the state");
+}
+
+/* The files that tell how the run goes; those of a run that is resumed are continued. */
+static stk_status open_runfiles(stk_job *job, stk_error *err) {
+    stk_resume *resume = &job->resume;
+    if (!resume->on) {
+        return stk_runfiles_new(&job->files, job->folder.path, err);
+    }
+    stk_runfiles_point point = {.fold = resume->state.fold,
+                                .epoch = resume->state.position.epoch,
+                                .best_epoch = resume->state.position.best.epoch};
+    double last_t = 0;
+    char *summary = stk_run_folder_file(&job->folder, "summary.json");
+    if (summary == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    unlink(summary); /* a folder without it belongs to a run that goes on */
+    stk_mem_free(summary);
+    stk_status status = stk_runfiles_resume(&job->files, job->folder.path, &point, &last_t, err);
+    resume->used_s = fmax(resume->used_s, last_t);
+    return status == STK_OK ? stk_resume_bad_images(resume, &job->folder, &job->bad_told, err)
+                            : status;
 }
 
 /* The run folder's first files, and a valid submission before anything is learnt. */
 static stk_status begin(stk_job *job, early_words *words, size_t train, size_t val,
                         stk_error *err) {
-    stk_status status = write_args(job, err);
+    stk_status status = stk_job_write_args(job, err);
     if (status == STK_OK) {
-        status = stk_runfiles_new(&job->files, job->folder.path, err);
+        status = open_state(job, err);
+    }
+    if (status == STK_OK) {
+        status = open_runfiles(job, err);
     }
     if (status != STK_OK) {
         return status;
@@ -286,8 +333,11 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
         stk_events_add(&all, job->events.observers[i]);
     }
     job->events = all;
-    tell_start(job, train, val);
+    stk_job_tell_start(job, train, val);
     stk_choice_tell(&job->choice, job->options, &job->events, train);
+    if (job->resume.on) {
+        stk_resume_tell(&job->resume, &job->events);
+    }
     if (job->folder.moved != NULL) {
         stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
     }
@@ -309,8 +359,12 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
     if (status == STK_OK && job->ballot.rows > 0) {
         stk_dataset_priors(job->dataset, job->ballot.priors);
         job->submission = stk_run_folder_file(&job->folder, "submission.csv");
-        status = job->submission != NULL ? stk_job_submit(job, "prior", err)
-                                         : STK_FAIL_MEMORY(err, "a path");
+        if (job->submission == NULL) {
+            return STK_FAIL_MEMORY(err, "a path");
+        }
+        /* What a run that is resumed has come to is worth more than priors. */
+        job->submitted = job->resume.on && stk_path_is_file(job->submission);
+        status = job->submitted ? STK_OK : stk_job_submit(job, "prior", err);
     }
     return status;
 }
@@ -332,9 +386,24 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status run_folds(stk_job *job, stk_error *err) {
+/* What the folds of earlier processes have come to counts as if they had been trained now. */
+static stk_status revive_folds(stk_job *job, stk_error *err) {
+    const stk_run_state *before = &job->resume.state;
     stk_status status = STK_OK;
-    for (job->fold = 0; job->fold < job->folds && status == STK_OK; job->fold++) {
+    job->folds_done = before->folds_done;
+    job->cut = before->cut;
+    job->summary.epochs_done = before->epochs_before;
+    job->summary.best_acc1 = before->best_acc1;
+    job->summary.best_metric = before->best_metric;
+    for (job->fold = 0; job->fold < before->fold && status == STK_OK; job->fold++) {
+        status = stk_job_revive_fold(job, err);
+    }
+    return status;
+}
+
+static stk_status run_folds(stk_job *job, stk_error *err) {
+    stk_status status = job->resume.on ? revive_folds(job, err) : STK_OK;
+    for (; job->fold < job->folds && status == STK_OK; job->fold++) {
         if (job->weights_lost) {
             break;
         }
@@ -354,10 +423,13 @@ static void finish_summary(stk_job *job, stk_status status) {
     bool trained = job->folds_done > 0;
     bool delivered = trained || job->submitted;
     bool whole = trained && !job->cut && job->folds_done == job->folds;
-    s->status = status != STK_OK || !delivered                                  ? "failed"
-                : !trained || (job->ballot.rows > 0 && job->ballot.models == 0) ? "prior"
-                : whole                                                         ? "complete"
-                                                                                : "partial";
+    /* A submission from earlier processes has their models, whether they were asked again or not.
+     */
+    bool voted = job->ballot.models > 0 || (job->submitted && job->resume.state.folds_done > 0);
+    s->status = status != STK_OK || !delivered                 ? "failed"
+                : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
+                : whole                                        ? "complete"
+                                                               : "partial";
     if (status != STK_OK) {
         s->stop_reason = "error";
     } else if (s->stop_reason == NULL) {
@@ -381,7 +453,7 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->submission = job->submitted ? "submission.csv" : NULL;
-    s->used_s = stk_clockwork_elapsed(&job->clock);
+    s->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
 }
 
 static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
@@ -418,7 +490,7 @@ static stk_status judge(const stk_job *job, stk_error *err) {
                     job->clock.budget_s);
 }
 
-static void free_job(stk_job *job) {
+void stk_job_close(stk_job *job) {
     if (job->choice.backend != NULL) {
         job->choice.backend->state_free(job->state);
         job->choice.backend->device_close(job->device);
@@ -433,20 +505,23 @@ static void free_job(stk_job *job) {
     stk_dataset_free(job->dataset);
     stk_mem_free(job->submission);
     stk_mem_free(job->pretrained);
+    stk_mem_free(job->state_path);
+    stk_mem_free(job->epoch_path);
+    stk_mem_free(job->kept_best);
+    stk_run_state_free(&job->run_state);
+    stk_resume_free(&job->resume);
 }
 
-static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
+void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
     job->dataset_options = stk_options_values(options, &stk_dataset_option_table);
     job->storage =
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
-    job->train_options = stk_options_values(options, &stk_train_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
-    job->folder.lock_fd = -1;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
@@ -463,36 +538,60 @@ static void open_job(stk_job *job, stk_options *options, const stk_run *run) {
     }
 }
 
+/* From the first file to the last. */
+static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
+    size_t train = 0;
+    size_t val = 0;
+    stk_status status = stk_job_prepare(job, &words->observer, &train, &val, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = begin(job, words, train, val, err);
+    if (status == STK_OK) {
+        status = run_folds(job, err);
+    }
+    finish_summary(job, status);
+    if (job->files != NULL) {
+        stk_events_stop(&job->events, &job->summary);
+    }
+    return status == STK_OK ? judge(job, err) : status;
+}
+
+/* A run that is to be resumed and has nothing left to do. */
+static stk_status say_complete(stk_job *job, stk_error *err) {
+    char why[160];
+    snprintf(why, sizeof why, "%s is complete; more epochs are trained with --epochs N",
+             job->folder.path);
+    stk_events_decision(&job->events, "nothing left to do", why);
+    job->summary.status = "complete";
+    job->summary.best_acc1 = job->resume.state.position.best.val_acc1;
+    job->submission = stk_run_folder_file(&job->folder, "submission.csv");
+    job->submitted = job->submission != NULL && stk_path_is_file(job->submission);
+    return job->submission != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+}
+
 stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outcome,
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
-    stk_job job = {0};
+    stk_job job = {.verb = "train", .folder = {.lock_fd = -1}};
     early_words words = {.observer = {.warning = keep_warning, .decision = keep_decision}};
     words.observer.user = &words;
-    size_t train = 0;
-    size_t val = 0;
     stk_locale locale = stk_locale_enter();
-    open_job(&job, options, run);
-    stk_status status = prepare(&job, &words, &train, &val, err);
+    const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
+    stk_status status = STK_OK;
+    if (given->resume != NULL) {
+        status = stk_resume_open(&job.resume, options, &job.folder, err);
+    }
+    stk_job_open(&job, options, run);
     if (status == STK_OK) {
-        status = begin(&job, &words, train, val, err);
-        if (status == STK_OK) {
-            status = run_folds(&job, err);
-        }
-        finish_summary(&job, status);
-        if (job.files != NULL) {
-            stk_events_stop(&job.events, &job.summary);
-        }
-        if (status == STK_OK) {
-            status = judge(&job, err);
-        }
+        status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);
     }
     if (outcome != NULL) {
         fill_outcome(&job, outcome);
     }
     stk_str_free(&words.text);
-    free_job(&job);
+    stk_job_close(&job);
     stk_locale_leave(locale);
     return status;
 }

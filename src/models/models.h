@@ -8,9 +8,7 @@
 #define STK_MODELS_MODELS_H
 
 #include "engine/graph.h"
-
-/* How timm scales pictures for a model, in evaluation. */
-typedef enum stk_interpolation { STK_BILINEAR, STK_BICUBIC } stk_interpolation;
+#include "image/image.h"
 
 /* What a graph is built for. */
 typedef struct stk_model_config {
@@ -24,10 +22,10 @@ typedef struct stk_model_config {
 
 typedef struct stk_model {
     const char *name;
-    const char *about;    /* a few words */
-    int img_size;         /* px, what it is usually trained at */
-    double crop_fraction; /* of the short side, in evaluation */
-    stk_interpolation interpolation;
+    const char *about;               /* a few words */
+    int img_size;                    /* px, what it is usually trained at */
+    double crop_fraction;            /* of the short side, in evaluation */
+    stk_interpolation interpolation; /* how pictures are scaled, in evaluation */
     float mean[3];
     float std[3];
     double dropout;   /* before the classifier, as the original was trained */
@@ -42,18 +40,36 @@ typedef struct stk_model_family {
     size_t count;
 } stk_model_family;
 
-extern const stk_model_family stk_resnet_family;
 extern const stk_model_family stk_convnet_family;
+extern const stk_model_family stk_resnet_family;
+extern const stk_model_family stk_cifar_resnet_family;
+extern const stk_model_family stk_efficientnet_family;
+extern const stk_model_family stk_mobilenet_family;
+
+/* All of them, shortly, for help and errors. */
+#define STK_MODEL_NAMES                                                                   \
+    "convnet_s, resnet18/34/50/101/152, cifar_resnet20/32/44/56, efficientnet_b0 to b7, " \
+    "tf_efficientnet_b0 to b7 (also with _ns), tf_efficientnet_lite0 to lite4, mobilenetv2_100"
 
 #define STK_IMAGENET_MEAN \
     { 0.485f, 0.456f, 0.406f }
 #define STK_IMAGENET_STD \
     { 0.229f, 0.224f, 0.225f }
+#define STK_HALVES_MEAN \
+    { 0.5f, 0.5f, 0.5f }
+#define STK_HALVES_STD \
+    { 0.5f, 0.5f, 0.5f }
 
-/* By name; a timm tag behind a point ("resnet18.a1_in1k") is passed over. The error names the
- * nearest models. */
+/* Every row of every family, in order; NULL behind the last. */
+const stk_model *stk_model_at(size_t index);
+
+/*
+ * By name. A timm tag behind a point ("resnet18.a1_in1k") is passed over unless a row has it: tags
+ * whose weights want other means than the default ones. The error names the nearest models.
+ */
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
 
+/* An image too small for the network is STK_ERR_USAGE and told with the least size. */
 STK_CHECKED stk_status stk_model_build(const stk_model *model, const stk_model_config *config,
                                        stk_graph **graph, stk_error *err);
 

@@ -6,59 +6,120 @@
 
 #include <stdio.h>
 
+#define STAGES 4
+#define EXPANSION 4 /* of a bottleneck: channels behind it per channel within */
+
 typedef struct resnet_shape {
-    int blocks[4]; /* per stage */
+    int blocks[STAGES];
+    bool bottleneck; /* blocks of three convolutions instead of two */
 } resnet_shape;
 
-static const resnet_shape shapes[] = {{{2, 2, 2, 2}}};
+typedef enum resnet_depth { R18, R34, R50, R101, R152 } resnet_depth;
 
-/* Two 3x3 convolutions beside a shortcut that is a 1x1 convolution where the shape changes. */
-static int basic_block(stk_graph *graph, int x, const char *name, int channels, int stride,
-                       bool project) {
+static const resnet_shape shapes[] = {[R18] = {{2, 2, 2, 2}, false},
+                                      [R34] = {{3, 4, 6, 3}, false},
+                                      [R50] = {{3, 4, 6, 3}, true},
+                                      [R101] = {{3, 4, 23, 3}, true},
+                                      [R152] = {{3, 8, 36, 3}, true}};
+
+/* What the builder of a block is told. */
+typedef struct block_plan {
+    const char *name;
+    int channels; /* within */
+    int stride;
+    bool bottleneck;
+    bool project; /* the shortcut is a 1x1 convolution, since the shape changes */
+    double drop_path;
+} block_plan;
+
+/* One convolution with its batch norm, numbered within the block as timm does. */
+static int conv_norm(stk_graph *graph, int x, const char *block, int number, int channels,
+                     int kernel, int stride, stk_init init) {
     char module[64];
-    snprintf(module, sizeof module, "%s.conv1", name);
-    int y = stk_graph_conv(graph, x, module, channels, 3, stride, 1);
-    snprintf(module, sizeof module, "%s.bn1", name);
-    y = stk_graph_relu(graph, stk_graph_batch_norm(graph, y, module, STK_INIT_ONE));
-    snprintf(module, sizeof module, "%s.conv2", name);
-    y = stk_graph_conv(graph, y, module, channels, 3, 1, 1);
-    snprintf(module, sizeof module, "%s.bn2", name);
-    y = stk_graph_batch_norm(graph, y, module, STK_INIT_ZERO);
+    snprintf(module, sizeof module, "%s.conv%d", block, number);
+    x = stk_graph_conv(graph, x, module, channels, kernel, stride, kernel / 2);
+    snprintf(module, sizeof module, "%s.bn%d", block, number);
+    return stk_graph_batch_norm(graph, x, module, init);
+}
+
+/* Two 3x3 convolutions. */
+static int basic_path(stk_graph *graph, int x, const block_plan *plan) {
+    x = conv_norm(graph, x, plan->name, 1, plan->channels, 3, plan->stride, STK_INIT_ONE);
+    x = stk_graph_relu(graph, x);
+    return conv_norm(graph, x, plan->name, 2, plan->channels, 3, 1, STK_INIT_ZERO);
+}
+
+/* 1x1 to fewer channels, 3x3 with the stride, 1x1 to more. */
+static int bottleneck_path(stk_graph *graph, int x, const block_plan *plan) {
+    x = conv_norm(graph, x, plan->name, 1, plan->channels, 1, 1, STK_INIT_ONE);
+    x = stk_graph_relu(graph, x);
+    x = conv_norm(graph, x, plan->name, 2, plan->channels, 3, plan->stride, STK_INIT_ONE);
+    x = stk_graph_relu(graph, x);
+    return conv_norm(graph, x, plan->name, 3, EXPANSION * plan->channels, 1, 1, STK_INIT_ZERO);
+}
+
+static int add_block(stk_graph *graph, int x, const block_plan *plan) {
+    int y = plan->bottleneck ? bottleneck_path(graph, x, plan) : basic_path(graph, x, plan);
     int shortcut = x;
-    if (project) {
-        snprintf(module, sizeof module, "%s.downsample.0", name);
-        shortcut = stk_graph_conv(graph, x, module, channels, 1, stride, 0);
-        snprintf(module, sizeof module, "%s.downsample.1", name);
+    if (plan->project) {
+        char module[64];
+        int channels = plan->bottleneck ? EXPANSION * plan->channels : plan->channels;
+        snprintf(module, sizeof module, "%s.downsample.0", plan->name);
+        shortcut = stk_graph_conv(graph, x, module, channels, 1, plan->stride, 0);
+        snprintf(module, sizeof module, "%s.downsample.1", plan->name);
         shortcut = stk_graph_batch_norm(graph, shortcut, module, STK_INIT_ONE);
     }
+    y = stk_graph_drop_path(graph, y, plan->drop_path);
     return stk_graph_relu(graph, stk_graph_add(graph, y, shortcut));
 }
 
 static int build(const stk_model *model, const stk_model_config *config, stk_graph *graph) {
-    (void)config;
     const resnet_shape *shape = &shapes[model->variant];
+    const int *blocks = shape->blocks;
+    int total = blocks[0] + blocks[1] + blocks[2] + blocks[3];
+    int index = 0;
     int x = stk_graph_conv(graph, stk_graph_input(graph), "conv1", 64, 7, 2, 3);
     x = stk_graph_relu(graph, stk_graph_batch_norm(graph, x, "bn1", STK_INIT_ONE));
     x = stk_graph_max_pool(graph, x, 3, 2, 1);
-    for (int stage = 0; stage < 4; stage++) {
-        for (int block = 0; block < shape->blocks[stage]; block++) {
+    for (int stage = 0; stage < STAGES; stage++) {
+        for (int i = 0; i < blocks[stage]; i++, index++) {
             char name[32];
-            bool first = stage > 0 && block == 0;
-            snprintf(name, sizeof name, "layer%d.%d", stage + 1, block);
-            x = basic_block(graph, x, name, 64 << stage, first ? 2 : 1, first);
+            snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
+            block_plan plan = {.name = name,
+                               .channels = 64 << stage,
+                               .stride = stage > 0 && i == 0 ? 2 : 1,
+                               .bottleneck = shape->bottleneck,
+                               .project = i == 0 && (stage > 0 || shape->bottleneck),
+                               .drop_path = config->drop_path * index / (total - 1)};
+            x = add_block(graph, x, &plan);
         }
     }
-    return stk_graph_linear(graph, stk_graph_avg_pool(graph, x), "fc", graph->classes);
+    x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
+    return stk_graph_linear(graph, x, "fc", graph->classes);
 }
 
+/* What timm's default weights of all five were evaluated with. */
+#define ROW(NAME, DEPTH, MILLIONS)                                                           \
+    {                                                                                        \
+        .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",  \
+        .img_size = 224, .crop_fraction = 0.95, .interpolation = STK_BICUBIC,                \
+        .mean = STK_IMAGENET_MEAN, .std = STK_IMAGENET_STD, .variant = DEPTH, .build = build \
+    }
+
 static const stk_model models[] = {
-    {.name = "resnet18",
-     .about = "ResNet-18, 11.7 million parameters",
+    ROW("18", R18, "11.7"),
+    ROW("34", R34, "21.8"),
+    ROW("50", R50, "25.6"),
+    ROW("101", R101, "44.5"),
+    ROW("152", R152, "60.2"),
+    {.name = "resnet34.ra4_e3600_r224_in1k",
+     .about = "ResNet-34, 21.8 million parameters",
      .img_size = 224,
-     .crop_fraction = 0.95,
-     .mean = STK_IMAGENET_MEAN,
-     .std = STK_IMAGENET_STD,
-     .variant = 0,
+     .crop_fraction = 0.9,
+     .interpolation = STK_BICUBIC,
+     .mean = STK_HALVES_MEAN,
+     .std = STK_HALVES_STD,
+     .variant = R34,
      .build = build},
 };
 

@@ -123,6 +123,9 @@ void stk_options_expected(const stk_option *option, stk_str *out) {
                                         [STK_OPTION_DURATION] =
                                             "a time such as 90s, 11m, 2h30m or 00:11:00",
                                         [STK_OPTION_CHOICE] = ""};
+    if (option->may_be_default) {
+        stk_str_append(out, "default, ");
+    }
     if (option->may_be_auto) {
         stk_str_append(out, "auto or ");
     }
@@ -154,12 +157,13 @@ static bool in_range(const stk_option *option, double value) {
     return option->min >= option->max || (value >= option->min && value <= option->max);
 }
 
-/* Checks the text and stores its value; false when it is none. entry->text is the text already. */
-static bool store_value(const stk_option_entry *entry, const char *text) {
+/* entry->text is the text already. */
+bool stk_options_store(const stk_option_entry *entry, const char *text) {
     const stk_option *option = entry->option;
-    bool is_auto = option->may_be_auto && stk_str_equal_nocase(text, "auto");
+    bool is_default = option->may_be_default && stk_str_equal_nocase(text, "default");
+    bool is_auto = is_default || (option->may_be_auto && stk_str_equal_nocase(text, "auto"));
     int64_t whole = STK_AUTO_INT;
-    double number = STK_AUTO_DOUBLE;
+    double number = is_default ? STK_DEFAULT_DOUBLE : STK_AUTO_DOUBLE;
     uint64_t bytes = STK_AUTO_BYTES;
     bool truth = false;
     int choice = 0;
@@ -235,7 +239,7 @@ stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_opt
     stk_option_entry changed = *entry;
     changed.text = copy;
     changed.field = wins ? entry->field : NULL;
-    if (!store_value(&changed, copy)) {
+    if (!stk_options_store(&changed, copy)) {
         stk_str expected = {0};
         stk_options_expected(entry->option, &expected);
         stk_status status = STK_FAIL(err, STK_ERR_USAGE, "%s: '%s' is not a value for it; give %s",
@@ -357,6 +361,7 @@ const char *stk_options_show(const stk_options *options, const char *name, char 
     } else {
         const char *source = entry->source == STK_FROM_DEFAULT  ? " (default)"
                              : entry->source == STK_FROM_CONFIG ? " (config)"
+                             : entry->source == STK_FROM_RUN    ? " (run)"
                                                                 : "";
         snprintf(buf, size, "%s%s", entry->text, source);
     }

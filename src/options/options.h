@@ -18,6 +18,7 @@
 
 #include <stoker/options.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 /* What "auto" is in a field; for text it is NULL. */
@@ -25,12 +26,19 @@
 #define STK_AUTO_DOUBLE NAN
 #define STK_AUTO_BYTES UINT64_MAX
 
+/* What "default" is in a field of a number whose default depends on others and is not "auto". */
+#define STK_DEFAULT_DOUBLE (-INFINITY)
+
 static inline bool stk_is_auto_int(int64_t value) {
     return value == STK_AUTO_INT;
 }
 
 static inline bool stk_is_auto_double(double value) {
     return isnan(value);
+}
+
+static inline bool stk_is_default_double(double value) {
+    return isinf(value) && value < 0;
 }
 
 typedef enum stk_option_type {
@@ -50,7 +58,10 @@ typedef struct stk_option {
     size_t offset;        /* of the field in the table's struct; unused when noted */
     const char *fallback; /* the default as text; NULL: empty text */
     bool may_be_auto;     /* "auto" is a value of this number or text */
+    bool may_be_default;  /* "default" is another value of this STK_OPTION_DOUBLE */
     bool noted;           /* accepted for other tools' sake, told in one line, without effect */
+    bool momentary;       /* of one call alone: not among the values that are written */
+    bool may_change;      /* another value may be given later: see stk_options_recall */
     double min;           /* least number; checked when min < max */
     double max;
     /* Values divided by blanks; other spellings of one are added with '=': "auto=true fp32=32". */
@@ -75,7 +86,8 @@ typedef struct stk_option_table {
 typedef enum stk_option_source {
     STK_FROM_DEFAULT,
     STK_FROM_CONFIG,
-    STK_FROM_FLAG
+    STK_FROM_FLAG,
+    STK_FROM_RUN /* an earlier call had it: see stk_options_recall */
 } stk_option_source;
 
 /* `tables` and `verb` are borrowed for the life of the options. */
@@ -104,6 +116,24 @@ STK_CHECKED stk_status stk_options_parse(stk_options *options, int argc, char *c
  */
 STK_CHECKED stk_status stk_options_resolve(stk_options *options, const char *name,
                                            const char *value, const char *why, stk_error *err);
+
+/*
+ * Takes up the options of an earlier call. `args` is what stk_options_json wrote then, `given` what
+ * stk_options_given did. An option that is not given now gets its value of then; one that was left
+ * to Stoker then, and whose answer may change, stays with Stoker. One that is given must say the
+ * same as then, or be one that may change: `changed` (or NULL) is called with it.
+ */
+STK_CHECKED stk_status stk_options_recall(stk_options *options, const stk_json *args,
+                                          const stk_json *given,
+                                          void (*changed)(void *user, const char *name,
+                                                          const char *now, const char *before),
+                                          void *user, stk_error *err);
+
+/*
+ * The options that were given, as JSON text by name; those of an earlier call in `before` (or NULL)
+ * are taken over where the option has not been changed since.
+ */
+void stk_options_given(const stk_options *options, const stk_json *before, stk_str *out);
 
 /* "32 (auto)", "32 (config)", "32": a value and where it came from, into buf; returns buf. */
 const char *stk_options_show(const stk_options *options, const char *name, char *buf, size_t size);

@@ -186,16 +186,12 @@ static void append_comment(stk_str *out, const char *text) {
     }
 }
 
-static bool is_written(const stk_option_entry *entry) {
-    return !entry->option->noted && strcmp(entry->option->name, "config") != 0;
-}
-
 void stk_options_yaml(const stk_options *options, stk_str *out) {
     const stk_option_table *group = NULL;
     for (size_t i = 0; i < options->count; i++) {
         const stk_option_entry *entry = &options->entries[i];
         const char *text = stk_option_effective(entry);
-        if (!is_written(entry)) {
+        if (!stk_option_is_written(entry)) {
             continue;
         }
         if (entry->table != group) {
@@ -242,7 +238,7 @@ void stk_options_json(const stk_options *options, stk_str *out) {
     stk_json_begin_object(&writer);
     for (size_t i = 0; i < options->count; i++) {
         const stk_option_entry *entry = &options->entries[i];
-        if (!is_written(entry)) {
+        if (!stk_option_is_written(entry)) {
             continue;
         }
         stk_str key = {0};

@@ -31,6 +31,15 @@ STK_CHECKED stk_status stk_options_assign(stk_option_entry *entry, const char *t
                                           stk_option_source source, const char *where,
                                           stk_error *err);
 
+/* Checks a value's text and stores it in entry->field, unless that is NULL; false when it is none.
+ */
+bool stk_options_store(const stk_option_entry *entry, const char *text);
+
+/* True for options whose values args.json and args.yaml hold. */
+static inline bool stk_option_is_written(const stk_option_entry *entry) {
+    return !entry->option->noted && !entry->option->momentary;
+}
+
 /* "unknown option --x; did you mean --y?", with `where` as above and `prefix` "--" or "". */
 stk_status stk_options_unknown(const stk_options *options, const char *where, const char *prefix,
                                const char *name, stk_error *err);

@@ -11,6 +11,7 @@
 typedef struct stk_prediction {
     const stk_backend *backend;
     stk_state *state; /* the weights */
+    bool ema;         /* their averages, which the state must have */
     const stk_graph *graph;
     stk_loader_config data; /* samples, transform, plan */
     const char *split;      /* "test" or "val": how bad images are told */

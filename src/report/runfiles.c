@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "report/earlier.h"
 #include "report/jsonl.h"
 #include "report/lines.h"
 #include "report/plot.h"
@@ -145,9 +146,18 @@ static void on_step(void *user, const stk_event_step *event) {
     PASS_ON((stk_runfiles *)user, step, event);
 }
 
+/* Training went back: epochs that are trained again take the place of those before. */
+static void drop_rows(stk_runfiles *files, int fold, int epoch) {
+    while (files->row_count > 0 && files->rows[files->row_count - 1].fold == fold &&
+           files->rows[files->row_count - 1].epoch >= epoch) {
+        files->row_count--;
+    }
+}
+
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_runfiles *files = user;
     PASS_ON(files, epoch, event);
+    drop_rows(files, event->fold, event->epoch);
     stk_event_epoch *grown =
         stk_mem_grow(files->rows, &files->row_capacity, files->row_count + 1, sizeof *files->rows);
     if (grown == NULL) {
@@ -201,9 +211,9 @@ static void on_stop(void *user, const stk_summary *summary) {
 /* ---- the header's functions ---- */
 
 /* Makes the files that exist from the start, so that a folder that cannot be written shows now. */
-static stk_status open_files(stk_runfiles *files, stk_error *err) {
+static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
     stk_status status = write_results(files, err);
-    if (status == STK_OK) {
+    if (status == STK_OK && !(again && stk_path_is_file(files->bad_path))) {
         status =
             stk_file_write(files->bad_path, bad_images_header, sizeof bad_images_header - 1, err);
     }
@@ -221,7 +231,8 @@ static stk_status open_files(stk_runfiles *files, stk_error *err) {
     return status;
 }
 
-stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *err) {
+/* Everything but the files themselves. */
+static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error *err) {
     stk_runfiles *files = stk_mem_new(1, sizeof *files);
     if (files == NULL) {
         return STK_FAIL_MEMORY(err, run_dir);
@@ -249,7 +260,45 @@ stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *
     bool named = files->results_path != NULL && files->bad_path != NULL &&
                  files->events_path != NULL && files->summary_path != NULL &&
                  files->plot_path != NULL;
-    stk_status status = named ? open_files(files, err) : STK_FAIL_MEMORY(err, run_dir);
+    if (!named) {
+        stk_runfiles_free(files);
+        return STK_FAIL_MEMORY(err, run_dir);
+    }
+    *out = files;
+    return STK_OK;
+}
+
+stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *err) {
+    stk_runfiles *files = NULL;
+    stk_status status = make_files(&files, run_dir, err);
+    if (status == STK_OK) {
+        status = open_files(files, false, err);
+    }
+    if (status != STK_OK) {
+        stk_runfiles_free(files);
+        return status;
+    }
+    *out = files;
+    return STK_OK;
+}
+
+stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
+                               const stk_runfiles_point *point, double *last_t, stk_error *err) {
+    stk_runfiles *files = NULL;
+    stk_status status = make_files(&files, run_dir, err);
+    if (status == STK_OK) {
+        status = stk_earlier_rows(files->results_path, point, &files->rows, &files->row_count, err);
+        files->row_capacity = files->row_count;
+    }
+    if (status == STK_OK) {
+        status = stk_earlier_lines(files->bad_path, err);
+    }
+    if (status == STK_OK) {
+        status = stk_earlier_events(files->events_path, point, last_t, err);
+    }
+    if (status == STK_OK) {
+        status = open_files(files, true, err);
+    }
     if (status != STK_OK) {
         stk_runfiles_free(files);
         return status;

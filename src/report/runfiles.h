@@ -16,6 +16,21 @@ typedef struct stk_runfiles stk_runfiles;
 
 /* The folder must exist. results.csv and bad_images.csv start anew; events.jsonl is continued. */
 STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_dir, stk_error *err);
+
+/* Up to where the files of an earlier process count. */
+typedef struct stk_runfiles_point {
+    int fold;
+    int epoch;      /* the last one of that fold which is done; 0: none is */
+    int best_epoch; /* of that fold; 0: none */
+} stk_runfiles_point;
+
+/*
+ * The same for a run that is resumed: rows and events of epochs behind the point are taken out in
+ * one step per file, the rest is continued. *last_t is the latest time that an event has.
+ */
+STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run_dir,
+                                           const stk_runfiles_point *point, double *last_t,
+                                           stk_error *err);
 void stk_runfiles_free(stk_runfiles *files);
 
 /* Valid until stk_runfiles_free. */

@@ -19,6 +19,7 @@
 
 static const stk_option options[] = {
     {.name = "cache",
+     .may_change = true,
      .type = STK_OPTION_TEXT,
      .offset = FIELD(cache),
      .fallback = "auto",
@@ -29,6 +30,7 @@ static const stk_option options[] = {
          "auto is a folder of the user's cache for data that is far away, and off for other "
          "data"},
     {.name = "cache-size",
+     .may_change = true,
      .type = STK_OPTION_BYTES,
      .offset = FIELD(cache_size),
      .fallback = "auto",
@@ -37,17 +39,20 @@ static const stk_option options[] = {
      .help = "most that the cache may hold; auto is half of what is free on its disk, or a quarter "
              "of the memory"},
     {.name = "refresh",
+     .may_change = true,
      .type = STK_OPTION_BOOL,
      .offset = FIELD(refresh),
      .fallback = "false",
      .help = "list remote data again instead of taking the list of an earlier run"},
     {.name = "anonymous",
+     .may_change = true,
      .aliases = "no_sign_request",
      .type = STK_OPTION_BOOL,
      .offset = FIELD(anonymous),
      .fallback = "false",
      .help = "read public buckets without credentials"},
     {.name = "read-timeout",
+     .may_change = true,
      .type = STK_OPTION_DURATION,
      .offset = FIELD(read_timeout_s),
      .fallback = DEFAULT_TIMEOUT,

@@ -12,19 +12,35 @@
 /* How much one step moves the estimate of the seconds per step, once there are enough of them. */
 #define STEP_WEIGHT 0.05
 
+/* How often a fold may go back to what was saved, with half the learning rate each time. */
+#define MOST_SETBACKS 3
+
 typedef struct trainer {
     const stk_train_config *config;
     stk_train_result *result;
     stk_exec *train_exec;
+    bool frozen;          /* it moves the head only */
     stk_exec *infer_exec; /* NULL without validation */
     stk_loader *loader;
     stk_train_progress progress;
     stk_train_pace pace;
-    double schedule;     /* 0 to 1 */
-    double lr;           /* of the last step */
-    int64_t micro_steps; /* batches since the weights last moved */
-    int since_best;      /* epochs */
-    stk_metrics val;     /* of the running validation */
+    double schedule;      /* 0 to 1: before the next step */
+    double schedule_next; /* behind it */
+    double lr_factor;     /* share of the highest rate */
+    double lr;            /* of the last step */
+    double lr_scale;      /* halved at every setback */
+    int setbacks;
+    int64_t updates; /* times the weights have moved */
+    stk_loss_watch watch;
+    bool torn;            /* a step was halted: running statistics are those of no step */
+    bool within_epoch;    /* the running epoch was begun before: by another process, say */
+    int64_t saved_ns;     /* when the state was last kept */
+    int64_t saved_steps;  /* steps_done then; -1: never */
+    int64_t step_before;  /* steps of the running epoch that it was entered with */
+    double images_before; /* and its images */
+    int64_t micro_steps;  /* batches since the weights last moved */
+    int since_best;       /* epochs */
+    stk_metrics val;      /* of the running validation */
     /* sums of the running epoch */
     double loss_sum;
     double correct;
@@ -101,9 +117,16 @@ static double wait_fraction(const trainer *t) {
 }
 
 static void begin_epoch(trainer *t) {
-    t->loss_sum = 0;
-    t->correct = 0;
-    t->images = 0;
+    t->progress.epoch++;
+    if (!t->within_epoch) {
+        t->progress.step = 0;
+        t->loss_sum = 0;
+        t->correct = 0;
+        t->images = 0;
+    }
+    t->within_epoch = false;
+    t->step_before = t->progress.step;
+    t->images_before = t->images;
     t->epoch_train_s = 0;
     t->epoch_start_ns = stk_clock_ns();
     t->wait_before_ns = consumer_wait_ns(t);
@@ -112,7 +135,7 @@ static void begin_epoch(trainer *t) {
 static void tell_step(const trainer *t) {
     const stk_train_progress *p = &t->progress;
     double elapsed = stk_clock_since_s(t->epoch_start_ns);
-    double rate = elapsed > 0 ? (double)p->step / elapsed : NAN;
+    double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
     double left = (double)(t->pace.total_steps - p->steps_done) * p->step_s;
     double validations = (double)(t->pace.epochs - p->epoch + 1) * p->val_s;
     stk_event_step event = {.fold = t->config->fold,
@@ -124,24 +147,26 @@ static void tell_step(const trainer *t) {
                             .acc1 = 100.0 * t->correct / t->images,
                             .lr = t->lr,
                             .steps_per_second = rate,
-                            .images_per_second = t->images / elapsed,
+                            .images_per_second = (t->images - t->images_before) / elapsed,
                             .wait_fraction = wait_fraction(t),
                             .left_s = left + (isnan(validations) ? 0 : validations)};
     stk_events_step(t->config->events, &event);
 }
 
-/* Asks how far to go, and moves the schedule by one of the steps that are left. */
+/* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
 static void ask_pace(trainer *t) {
     t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
     int64_t left = t->pace.total_steps - t->progress.steps_done;
-    t->lr = stk_schedule_lr(t->config->lr, t->config->options->warmup, t->schedule);
-    t->schedule += left > 0 ? (1 - t->schedule) / (double)left : 0;
+    t->lr_factor = t->lr_scale * stk_schedule_factor((stk_schedule)t->config->options->schedule,
+                                                     t->config->options->warmup, t->schedule);
+    t->lr = t->config->lr * t->lr_factor;
+    t->schedule_next = t->schedule + (left > 0 ? (1 - t->schedule) / (double)left : 0);
 }
 
 /* A mean of the first steps that becomes a moving one; the first step warms memory up. */
 static void note_step_time(trainer *t, double seconds) {
     stk_train_progress *p = &t->progress;
-    int64_t counted = p->steps_done - 1;
+    int64_t counted = p->steps_timed++;
     if (counted == 1) {
         p->step_s = seconds;
     } else if (counted > 1) {
@@ -149,6 +174,127 @@ static void note_step_time(trainer *t, double seconds) {
     }
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
+}
+
+static stk_update make_update(const trainer *t) {
+    const stk_train_options *o = t->config->options;
+    double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
+    stk_recipe_moment moment = {.lr = t->lr,
+                                .head_lr = head_lr,
+                                .micro_steps = t->micro_steps,
+                                .updates = t->updates,
+                                .frozen_updates =
+                                    stk_recipe_frozen_updates(o, t->progress.steps_per_epoch)};
+    return stk_recipe_update(o, &moment);
+}
+
+static void judge_loss(trainer *t, double loss) {
+    stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
+    t->result->diverged = verdict != STK_LOSS_FINE;
+    if (verdict == STK_LOSS_NOT_FINITE) {
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss became NaN at step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
+    } else if (verdict == STK_LOSS_EXPLODED) {
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss had risen to %.3g at step %lld of epoch %d", loss,
+                 (long long)t->progress.step, t->progress.epoch);
+    }
+}
+
+/* Weights that are no numbers must not be kept as if they were. */
+static stk_status judge_weights(trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    bool finite = true;
+    stk_status status = stk_train_finite(c->backend, c->state, c->graph, &finite, err);
+    if (!finite) {
+        t->result->diverged = true;
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the weights became NaN by step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
+    }
+    return status;
+}
+
+/* Where training stands; `whole`: the running epoch is over and counted. */
+static stk_train_position take_position(const trainer *t, bool whole) {
+    const stk_train_progress *p = &t->progress;
+    const stk_train_result *r = t->result;
+    bool begun = p->epoch > 0 && !whole;
+    return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
+                                .step = begun ? p->step : 0,
+                                .steps_per_epoch = p->steps_per_epoch,
+                                .micro_steps = t->micro_steps,
+                                .steps_done = p->steps_done,
+                                .updates = t->updates,
+                                .total_steps = t->pace.total_steps,
+                                .schedule = t->schedule,
+                                .lr_scale = t->lr_scale,
+                                .setbacks = t->setbacks,
+                                .epochs_done = r->epochs_done,
+                                .since_best = t->since_best,
+                                .has_best = r->has_best,
+                                .best = r->best,
+                                .best_metric = r->best_metric,
+                                .watch = t->watch,
+                                .loss_sum = begun ? t->loss_sum : 0,
+                                .correct = begun ? t->correct : 0,
+                                .images = begun ? t->images : 0};
+}
+
+static void put_position(trainer *t, const stk_train_position *from) {
+    stk_train_progress *p = &t->progress;
+    p->epoch = from->epoch;
+    p->step = from->step;
+    p->steps_per_epoch = from->steps_per_epoch;
+    p->steps_done = from->steps_done;
+    t->within_epoch = from->step > 0;
+    t->micro_steps = from->micro_steps;
+    t->updates = from->updates;
+    t->schedule = from->schedule;
+    t->lr_scale = from->lr_scale;
+    t->result->lr_scale = from->lr_scale;
+    t->setbacks = from->setbacks;
+    t->since_best = from->since_best;
+    t->watch = from->watch;
+    t->loss_sum = from->loss_sum;
+    t->correct = from->correct;
+    t->images = from->images;
+    t->result->epochs_done = from->epochs_done;
+    t->result->has_best = from->has_best;
+    t->result->best = from->best;
+    t->result->best_metric = from->best_metric;
+    t->saved_steps = from->steps_done; /* what was read back need not be written again */
+    t->saved_ns = stk_clock_ns();
+}
+
+/* Keeps the state for a later process, or for going back: not when it may be going wrong. */
+static void save_state(trainer *t, bool whole) {
+    const stk_train_hooks *hooks = &t->config->hooks;
+    if (hooks->save_state == NULL || !stk_loss_watch_is_calm(&t->watch)) {
+        return;
+    }
+    stk_train_position position = take_position(t, whole);
+    hooks->save_state(hooks->user, &position);
+    t->saved_steps = t->progress.steps_done;
+    t->saved_ns = stk_clock_ns();
+}
+
+/* The same within an epoch, unless the weights are of no use or nothing has changed. */
+static stk_status save_within(trainer *t, stk_error *err) {
+    if (t->config->hooks.save_state == NULL || t->saved_steps == t->progress.steps_done) {
+        return STK_OK;
+    }
+    stk_status status = judge_weights(t, err);
+    if (status == STK_OK && !t->result->diverged) {
+        save_state(t, false);
+    }
+    return status;
+}
+
+static bool save_is_due(const trainer *t) {
+    return t->config->hooks.save_state != NULL && t->progress.step < t->progress.steps_per_epoch &&
+           stk_clock_since_s(t->saved_ns) >= t->config->hooks.save_every_s;
 }
 
 /* One batch. The weights move when enough batches were added up, or the epoch ends. */
@@ -165,13 +311,7 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     }
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
-    stk_update sgd = {.kind = STK_SGD,
-                      .lr = (float)t->lr,
-                      .head_lr = (float)t->lr,
-                      .momentum = (float)o->momentum,
-                      .weight_decay = (float)o->weight_decay,
-                      .nesterov = true,
-                      .grad_scale = 1.0f / (float)t->micro_steps};
+    stk_update how = make_update(t);
     stk_step_input input = {.images = batch->images,
                             .labels = batch->labels,
                             .count = batch->count,
@@ -182,26 +322,28 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
                             .seed = t->config->seed,
                             .step = (uint64_t)p->steps_done,
                             .keep_gradients = keep,
-                            .update = update ? &sgd : NULL};
+                            .update = update ? &how : NULL};
     stk_step_output output = {0};
     status = t->config->backend->step(t->train_exec, &input, &output, &why);
     size_t count = batch->count;
     stk_loader_release(t->loader, batch);
-    t->result->halted = status == STK_ERR_STOPPED;
-    if (t->result->halted) {
+    t->result->halted = t->torn = status == STK_ERR_STOPPED;
+    if (t->torn) {
         return STK_OK;
     }
     if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
     }
     t->micro_steps = update ? 0 : t->micro_steps;
+    t->updates += update;
+    t->schedule = t->schedule_next;
     t->loss_sum += output.loss_sum;
     t->correct += (double)output.correct;
     t->images += (double)count;
     t->result->images += (double)count;
     p->step++;
     p->steps_done++;
-    t->result->diverged = !isfinite(output.loss_sum);
+    judge_loss(t, output.loss_sum / (double)count);
     note_step_time(t, stk_clock_since_s(start));
     return STK_OK;
 }
@@ -247,13 +389,22 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
     tell_loader(t);
     t->result->wait_s += waited;
     stk_status status = validate(t, &done, err);
-    if (status != STK_OK || !done) {
+    if (status != STK_OK) {
         return status;
+    }
+    if (!done) {
+        return save_within(t, err); /* a later process validates what was trained */
     }
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
     if (t->val.count > 0 && !isfinite(val_loss)) {
         t->result->diverged = true; /* the last step broke the weights: they are not worth saving */
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the validation loss of epoch %d is NaN", t->progress.epoch);
         return STK_OK;
+    }
+    status = judge_weights(t, err);
+    if (status != STK_OK || t->result->diverged) {
+        return status;
     }
     double seconds = stk_clock_since_s(t->epoch_start_ns);
     stk_event_epoch epoch = {.fold = c->fold,
@@ -263,13 +414,15 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
                              .train_acc1 = 100.0 * t->correct / t->images,
                              .val_loss = val_loss,
                              .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
-                             .val_acc5 = stk_metrics_acc5(&t->val),
+                             .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
                              .lr = t->lr,
-                             .images_per_second = t->images / t->epoch_train_s,
+                             .images_per_second = (t->images - t->images_before) / t->epoch_train_s,
                              .wait_fraction = waited / t->epoch_train_s,
                              .seconds = seconds};
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
-    epoch.best = is_better(t, &epoch, metric);
+    /* What may be going wrong does not take the place of something good. */
+    epoch.best =
+        is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     t->since_best = epoch.best ? 0 : t->since_best + 1;
     if (epoch.best) {
         t->result->has_best = true;
@@ -286,13 +439,23 @@ static bool is_finished(const trainer *t) {
            t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
 }
 
-static stk_status run_epoch(trainer *t, stk_error *err) {
+/* The network as this epoch trains it: the head alone, or all. */
+static stk_status choose_exec(trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    bool frozen = t->progress.epoch <= c->options->freeze_epochs;
+    if (t->train_exec != NULL && t->frozen == frozen) {
+        return STK_OK;
+    }
+    stk_compile_config how = {.batch = c->batch, .train = true, .frozen = frozen};
+    c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
+    t->train_exec = NULL;
+    t->frozen = frozen;
+    return c->backend->compile(&t->train_exec, c->state, &how, err);
+}
+
+static stk_status run_steps(trainer *t, stk_error *err) {
     stk_train_progress *p = &t->progress;
     stk_status status = STK_OK;
-    p->epoch++;
-    p->step = 0;
-    begin_epoch(t);
-    ask_pace(t);
     while (status == STK_OK && p->step < p->steps_per_epoch && !is_finished(t)) {
         bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->pace.total_steps;
         status = train_step(t, last, err);
@@ -301,58 +464,138 @@ static stk_status run_epoch(trainer *t, stk_error *err) {
             if (p->step < p->steps_per_epoch) {
                 ask_pace(t);
             }
+            if (save_is_due(t)) {
+                status = save_within(t, err);
+            }
         }
     }
-    if (status != STK_OK || p->step == 0 || t->result->diverged || t->result->halted) {
+    return status;
+}
+
+static stk_status run_epoch(trainer *t, stk_error *err) {
+    const stk_train_progress *p = &t->progress;
+    begin_epoch(t);
+    stk_status status = choose_exec(t, err);
+    if (status != STK_OK) {
         return status;
     }
-    status = end_epoch(t, err);
+    ask_pace(t);
+    status = run_steps(t, err);
+    bool whole = p->step == p->steps_per_epoch;
+    if (status != STK_OK || p->step == 0 || t->result->diverged || t->torn) {
+        return status;
+    }
+    if (!whole) { /* before the part of an epoch is judged as if it were one */
+        status = save_within(t, err);
+    }
+    int epochs_before = t->result->epochs_done;
+    if (status == STK_OK && !t->result->diverged && !t->result->halted) {
+        status = end_epoch(t, err);
+    }
+    if (status == STK_OK && whole && t->result->epochs_done > epochs_before) {
+        save_state(t, true);
+    }
     int64_t patience = t->config->options->patience;
     t->result->ran_out_of_patience = patience > 0 && t->since_best >= patience;
     return status;
 }
 
+/* Batches from where the training stands. */
+static stk_status open_loader(trainer *t, stk_error *err) {
+    stk_loader_config data = t->config->train;
+    const stk_train_progress *p = &t->progress;
+    bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
+    data.batch = t->config->batch;
+    data.shuffle = true;
+    data.drop_last = true;
+    data.replace_bad = true;
+    data.epochs = 0;
+    data.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
+    data.first_batch = over ? 0 : (size_t)p->step;
+    stk_status status = stk_loader_start(&t->loader, &data, err);
+    t->result->workers = data.plan.workers;
+    t->result->slots = data.plan.slots;
+    return status;
+}
+
 static stk_status open_trainer(trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_compile_config train = {.batch = c->batch, .train = true};
-    stk_compile_config infer = {.batch = c->val.batch, .train = false};
+    stk_compile_config infer = {.batch = c->val.batch, .train = false, .ema = c->options->ema > 0};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
-    if (status == STK_OK) {
-        status = c->backend->compile(&t->train_exec, c->state, &train, err);
-    }
     if (status == STK_OK && c->val.count > 0) {
         status = c->backend->compile(&t->infer_exec, c->state, &infer, err);
     }
-    if (status == STK_OK) {
-        stk_loader_config data = c->train;
-        data.batch = c->batch;
-        data.shuffle = true;
-        data.drop_last = true;
-        data.replace_bad = true;
-        data.epochs = 0;
-        status = stk_loader_start(&t->loader, &data, err);
+    return status == STK_OK ? open_loader(t, err) : status;
+}
+
+/*
+ * After a loss or weights that are no good: back to the last epoch, with half the rate. Not to what
+ * was saved within one: when that happens depends on the clock, and a run must repeat. Where it
+ * cannot be done, or was done often enough, result->diverged stays and ends the fold.
+ */
+static stk_status go_back(trainer *t, stk_error *err) {
+    const stk_train_hooks *hooks = &t->config->hooks;
+    stk_train_position position;
+    bool there = false;
+    if (hooks->load_state == NULL || t->saved_steps < 0 || t->setbacks >= MOST_SETBACKS) {
+        return STK_OK;
     }
-    return status;
+    stk_status status = hooks->load_state(hooks->user, &position, &there, err);
+    if (status != STK_OK || !there) {
+        return status;
+    }
+    position.lr_scale = t->lr_scale / 2;
+    position.setbacks = t->setbacks + 1;
+    put_position(t, &position);
+    t->result->diverged = false;
+    t->result->ran_out_of_patience = false;
+    char what[96];
+    snprintf(what, sizeof what, "back to the start with half the learning rate");
+    if (position.epoch > 0) {
+        snprintf(what, sizeof what, "back to epoch %d with half the learning rate", position.epoch);
+    }
+    stk_events_decision(t->config->events, what, t->result->trouble);
+    stk_loader_take_bad(t->loader, tell_bad, t);
+    tell_notices(t);
+    stk_loader_close(t->loader);
+    t->loader = NULL;
+    return open_loader(t, err);
 }
 
 stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
                           stk_error *err) {
-    trainer t = {.config = config, .result = result};
+    trainer t = {.config = config,
+                 .result = result,
+                 .lr_scale = 1,
+                 .saved_steps = -1,
+                 .watch = stk_loss_watch_new(config->graph->classes)};
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
+    result->lr_scale = 1;
+    if (config->resume != NULL) {
+        put_position(&t, config->resume);
+        int64_t patience = config->options->patience;
+        result->ran_out_of_patience = patience > 0 && t.since_best >= patience;
+    }
     stk_status status = open_trainer(&t, err);
     if (status == STK_OK) {
         stk_loader_info info;
         stk_loader_describe(t.loader, &info);
         t.progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
-        result->workers = config->train.plan.workers;
-        result->slots = config->train.plan.slots;
         t.progress.step_s = NAN;
         t.progress.val_s = NAN;
+        if (config->resume == NULL) {
+            save_state(&t, false);
+        }
         do {
             status = run_epoch(&t, err);
+            if (status == STK_OK && result->diverged) {
+                status = go_back(&t, err);
+            }
         } while (status == STK_OK && !is_finished(&t));
+    }
+    if (t.loader != NULL) {
         stk_loader_take_bad(t.loader, tell_bad, &t);
         tell_notices(&t);
     }

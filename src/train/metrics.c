@@ -175,6 +175,8 @@ double stk_metrics_value(const stk_metrics *metrics, stk_metric metric) {
     switch (metric) {
     case STK_METRIC_ACC1:
         return 100.0 * (double)metrics->correct1 / (double)metrics->count;
+    case STK_METRIC_ACC5:
+        return 100.0 * (double)metrics->correct5 / (double)metrics->count;
     case STK_METRIC_LOGLOSS:
         return metrics->loss_sum / (double)metrics->count;
     case STK_METRIC_MACRO_F1:
@@ -185,10 +187,6 @@ double stk_metrics_value(const stk_metrics *metrics, stk_metric metric) {
         return kappa(metrics);
     }
     return NAN;
-}
-
-double stk_metrics_acc5(const stk_metrics *metrics) {
-    return metrics->count > 0 ? 100.0 * (double)metrics->correct5 / (double)metrics->count : NAN;
 }
 
 bool stk_metric_is_loss(stk_metric metric) {

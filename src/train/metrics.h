@@ -10,6 +10,7 @@
 /* In the order of the option's choices. */
 typedef enum stk_metric {
     STK_METRIC_ACC1,     /* percent of samples whose likeliest class is right */
+    STK_METRIC_ACC5,     /* percent of samples whose class is among the five likeliest */
     STK_METRIC_LOGLOSS,  /* mean cross-entropy; less is better */
     STK_METRIC_MACRO_F1, /* mean over the classes of the harmonic mean of precision and recall */
     STK_METRIC_AUC, /* area under the ROC curve; more than two classes: mean of one against all */
@@ -40,7 +41,6 @@ void stk_metrics_add(stk_metrics *metrics, const float *logits /* (classes) */, 
 
 /* NaN when nothing was added. */
 double stk_metrics_value(const stk_metrics *metrics, stk_metric metric);
-double stk_metrics_acc5(const stk_metrics *metrics); /* percent */
 
 /* True for figures that are better when smaller. */
 bool stk_metric_is_loss(stk_metric metric);

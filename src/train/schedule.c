@@ -5,13 +5,28 @@
 
 #include "base/rng.h"
 
-double stk_schedule_lr(double base, double warmup, double progress) {
+#define PI 3.141592653589793
+
+/* The first step is not wasted on a rate of zero. */
+#define LEAST_WARMUP 0.02
+
+double stk_schedule_factor(stk_schedule schedule, double warmup, double progress) {
     if (progress < warmup) {
-        /* The first step is not wasted on a rate of zero. */
-        return base * fmax(progress / warmup, 0.02);
+        return fmax(progress / warmup, LEAST_WARMUP);
     }
     double along = fmin((progress - warmup) / (1 - warmup), 1);
-    return base * 0.5 * (1 + cos(3.141592653589793 * along));
+    switch (schedule) {
+    case STK_SCHEDULE_LINEAR:
+        return 1 - along;
+    case STK_SCHEDULE_STEP:
+        /* Of the whole training: where the steps are does not depend on the warm-up. */
+        return progress < 0.3 ? 1 : progress < 0.6 ? 0.1 : progress < 0.9 ? 0.01 : 0.001;
+    case STK_SCHEDULE_CONSTANT:
+        return 1;
+    case STK_SCHEDULE_COSINE:
+        break;
+    }
+    return 0.5 * (1 + cos(PI * along));
 }
 
 /* Beta(a, a) from two gamma variates. */

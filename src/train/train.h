@@ -6,6 +6,9 @@
  * which is asked before every step and may change its mind; saving is the `checkpoint` hook's. The
  * learning rate follows progress from 0 to 1 over whatever steps are left, so it ends low however
  * often the total changes.
+ *
+ * A training that has gone wrong (loss_watch.h, or weights that are no numbers) goes back to the
+ * last epoch that was kept, and on with half the learning rate, three times at most.
  */
 #ifndef STK_TRAIN_TRAIN_H
 #define STK_TRAIN_TRAIN_H
@@ -15,17 +18,35 @@
 #include "loader/loader.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/position.h"
+
+/* In the order of the options' choices; optimisers are stk_optimizer. */
+typedef enum stk_schedule {
+    STK_SCHEDULE_COSINE,  /* half a cosine down to 0 */
+    STK_SCHEDULE_LINEAR,  /* a straight line down to 0 */
+    STK_SCHEDULE_STEP,    /* a tenth at 30, 60 and 90 % of the training each */
+    STK_SCHEDULE_CONSTANT /* after the warm-up */
+} stk_schedule;
 
 typedef struct stk_train_options {
-    int64_t epochs; /* STK_AUTO_INT */
-    int64_t batch;  /* STK_AUTO_INT */
-    double lr;      /* STK_AUTO_DOUBLE */
-    double momentum;
-    double weight_decay;
-    double warmup; /* share of the training during which the rate rises */
+    int64_t epochs;      /* STK_AUTO_INT */
+    int64_t batch;       /* STK_AUTO_INT */
+    double lr;           /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see choose.c */
+    int optimizer;       /* stk_optimizer */
+    int schedule;        /* stk_schedule */
+    double momentum;     /* of SGD; AdamW's beta1 */
+    bool nesterov;       /* SGD */
+    double beta2;        /* AdamW */
+    double weight_decay; /* STK_AUTO_DOUBLE */
+    double warmup;       /* share of the training during which the rate rises */
+    double clip_grad;    /* greatest norm of the gradients; 0: any */
+    double ema;          /* decay of the averaged weights; 0: none are kept */
+    double head_lr;      /* STK_AUTO_DOUBLE: as lr */
+    double backbone_lr_scale;
+    int64_t freeze_epochs; /* during which only the head learns */
     double label_smoothing;
     int64_t accumulate;
-    int64_t patience; /* epochs without a better one; 0: never stop early */
+    int64_t patience; /* epochs without a better one; 0: never stop early; STK_AUTO_INT */
     double mixup;
     double cutmix;
     int metric; /* stk_metric */
@@ -38,9 +59,10 @@ typedef struct stk_train_progress {
     int epoch;    /* from 1: the one that is being trained */
     int64_t step; /* steps done of this epoch */
     int64_t steps_per_epoch;
-    int64_t steps_done; /* of all epochs */
-    double step_s;      /* recent seconds per step; NaN before the second one */
-    double val_s;       /* seconds of the last validation; NaN before the first */
+    int64_t steps_done;  /* of all epochs */
+    int64_t steps_timed; /* by this process */
+    double step_s;       /* recent seconds per step; NaN before the second one */
+    double val_s;        /* seconds of the last validation; NaN before the first */
 } stk_train_progress;
 
 typedef struct stk_train_pace {
@@ -55,6 +77,16 @@ typedef struct stk_train_hooks {
     /* After an epoch was validated; best: it is the best so far. */
     stk_status (*checkpoint)(void *user, const stk_event_epoch *epoch, bool best, stk_error *err);
     stk_halt validation_halt; /* ends a validation that is no longer wanted */
+    /*
+     * Keeps the tensors of the state and the position for later: before the first step, after every
+     * epoch, when training ends between two steps, and every save_every_s. A hook that cannot is to
+     * tell so itself: training goes on. NULL: nothing is kept.
+     */
+    void (*save_state)(void *user, const stk_train_position *position);
+    /* Brings back what was kept last between epochs (position.step 0), the beginning included;
+     * *there is false where nothing was. NULL: as if so. */
+    stk_status (*load_state)(void *user, stk_train_position *position, bool *there, stk_error *err);
+    double save_every_s;
 } stk_train_hooks;
 
 typedef struct stk_train_config {
@@ -62,7 +94,7 @@ typedef struct stk_train_config {
     stk_state *state; /* initialised */
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved: see lr and batch */
-    double lr;
+    double lr;                        /* highest; the head's may be another */
     size_t batch;
     stk_loader_config train; /* samples, transform, plan */
     stk_loader_config val;   /* count 0: no validation, and the last weights are the best */
@@ -70,13 +102,16 @@ typedef struct stk_train_config {
     int fold;
     const stk_events *events;
     stk_train_hooks hooks;
+    const stk_train_position *resume; /* where `state` stands; NULL: at the beginning */
 } stk_train_config;
 
 typedef struct stk_train_result {
-    int epochs_done; /* whole ones and a last part */
+    int epochs_done; /* whole ones and a last part; those before a resume count */
     bool ran_out_of_patience;
-    bool halted;   /* in the middle of a step, or while no pictures came */
-    bool diverged; /* the loss was not finite; nothing after the best is kept */
+    bool halted;      /* in the middle of a step, or while no pictures came */
+    bool diverged;    /* going back did not help; nothing after the best is kept */
+    char trouble[96]; /* what went wrong last; "" when nothing did */
+    double lr_scale;  /* of the learning rate in the end: 1 unless something did */
     bool has_best;
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
@@ -90,10 +125,34 @@ typedef struct stk_train_result {
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
                                       stk_error *err);
 
-/* The learning rate at progress 0 to 1: a linear warm-up, then half a cosine down to 0. */
-double stk_schedule_lr(double base, double warmup, double progress);
+/* Whether all parameters and what the optimiser keeps of them are numbers. */
+STK_CHECKED stk_status stk_train_finite(const stk_backend *backend, stk_state *state,
+                                        const stk_graph *graph, bool *finite, stk_error *err);
+
+/* The share of the highest learning rate at progress 0 to 1: a linear warm-up, then the schedule.
+ */
+double stk_schedule_factor(stk_schedule schedule, double warmup, double progress);
 
 /* How one batch is mixed, from (seed, step): mixup, CutMix or neither. */
 stk_mix stk_mix_draw(double mixup, double cutmix, uint64_t seed, uint64_t step, int img_size);
+
+/* What an update of the weights depends on beside the options. */
+typedef struct stk_recipe_moment {
+    double lr;           /* of options->lr's kind, by the schedule */
+    double head_lr;      /* of the head */
+    int64_t micro_steps; /* batches whose gradients were added up */
+    int64_t updates;     /* before this one */
+    int64_t
+        frozen_updates; /* of these, that only moved the head; may be more than there were yet */
+} stk_recipe_moment;
+
+stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_moment *moment);
+
+/* Updates during the epochs in which only the head learns. */
+int64_t stk_recipe_frozen_updates(const stk_train_options *options, int64_t steps_per_epoch);
+
+/* Sets the optimiser's memory to zero and the averages, where the state has them, to the values. */
+STK_CHECKED stk_status stk_recipe_start(const stk_backend *backend, stk_state *state,
+                                        const stk_graph *graph, stk_error *err);
 
 #endif

@@ -27,17 +27,25 @@ static void describe_tensors(const stk_graph *graph, stk_tensor *tensors) {
     }
 }
 
+/* What is saved, and where it lies. */
+typedef struct weights_source {
+    const stk_backend *backend;
+    stk_state *state;
+    const stk_graph *graph;
+    stk_tensor_kind kind;
+} weights_source;
+
 /* The numbers go through the hands one parameter at a time. */
 static stk_status append_numbers(stk_file_writer *writer, const char *path,
-                                 const stk_backend *backend, stk_state *state,
-                                 const stk_graph *graph, stk_error *err) {
+                                 const weights_source *from, stk_error *err) {
+    const stk_graph *graph = from->graph;
     size_t most = stk_fill_most(graph);
     float *read = stk_mem_raw(most, sizeof *read);
     float *turned = stk_mem_raw(most, sizeof *turned);
     stk_status status = read != NULL && turned != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
     for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
         const stk_param *param = &graph->params[p];
-        status = backend->state_read(state, STK_TENSOR_VALUE, p, read, err);
+        status = from->backend->state_read(from->state, from->kind, p, read, err);
         if (status == STK_OK) {
             stk_fill_to_file(param, read, turned);
             status = stk_file_append(writer, turned, param->count * sizeof *turned, err);
@@ -48,9 +56,9 @@ static stk_status append_numbers(stk_file_writer *writer, const char *path,
     return status;
 }
 
-static stk_status save_with_notes(const char *path, const stk_backend *backend, stk_state *state,
-                                  const stk_graph *graph, const stk_tensor_note *notes,
-                                  size_t note_count, stk_error *err) {
+static stk_status save_with_notes(const char *path, const weights_source *from,
+                                  const stk_tensor_note *notes, size_t note_count, stk_error *err) {
+    const stk_graph *graph = from->graph;
     stk_tensor *tensors = stk_mem_new((size_t)graph->param_count, sizeof *tensors);
     stk_file_writer *writer = NULL;
     if (tensors == NULL) {
@@ -61,7 +69,7 @@ static stk_status save_with_notes(const char *path, const stk_backend *backend, 
                                            notes, note_count, err);
     stk_mem_free(tensors);
     if (status == STK_OK) {
-        status = append_numbers(writer, path, backend, state, graph, err);
+        status = append_numbers(writer, path, from, err);
     }
     if (status != STK_OK) {
         stk_file_discard(writer);
@@ -103,6 +111,8 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
                                stk_error *err) {
     static const char *const keys[] = {"model", "classes",       "img_size", "mean",
                                        "std",   "crop_fraction", "epoch",    "val/acc1"};
+    weights_source from = {backend, state, graph,
+                           info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
     stk_str texts[8] = {{0}};
     stk_tensor_note notes[8];
     stk_status status = describe(info, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
@@ -110,7 +120,7 @@ stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk
         for (int i = 0; i < 8; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
         }
-        status = save_with_notes(path, backend, state, graph, notes, 8, err);
+        status = save_with_notes(path, &from, notes, 8, err);
     }
     for (int i = 0; i < 8; i++) {
         stk_str_free(&texts[i]);

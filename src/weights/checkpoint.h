@@ -17,8 +17,9 @@ typedef struct stk_checkpoint_info {
     double crop_fraction;
     float mean[3];
     float std[3];
-    double acc1; /* percent on the validation set; NaN when not known */
-    int epoch;   /* from 1; 0 when not known */
+    double acc1;   /* percent on the validation set; NaN when not known */
+    int epoch;     /* from 1; 0 when not known */
+    bool averaged; /* saving: the averages of the parameters, which the state must have */
 } stk_checkpoint_info;
 
 STK_CHECKED stk_status stk_checkpoint_save(const char *path, const stk_backend *backend,

@@ -46,26 +46,31 @@ static void batch_rate_and_epochs(void) {
         double lr;
         int epochs; /* wanted; 0: as the budget allows */
     } cases[] = {
-        {{{0}}, 480, 32, 0.08, 20},
-        {{{0}}, 479, 16, 0.08 * 0.70710678, 20},
-        {{{0}}, 100000, 128, 0.16, 20},
-        {{{0}}, 100, 8, 0.04, 20},
-        {{{"img-size", "128"}}, 100000, 64, 0.08 * 1.41421356, 20}, /* a million pixels a step */
-        {{{"img-size", "224"}}, 100000, 16, 0.08 * 0.70710678, 20},
-        {{{"img-size", "1000"}}, 100000, 8, 0.04, 20},
-        {{{0}}, 5, 5, 0.08 * 0.39528471, 20},
-        {{{0}}, 1, 1, 0.08 * 0.17677670, 20},
-        {{{"batch", "64"}}, 480, 64, 0.08 * 1.41421356, 20},
+        {{{0}}, 480, 32, 0.0625, 20}, /* 0.5 at 256 */
+        {{{0}}, 479, 16, 0.03125, 20},
+        {{{0}}, 100000, 128, 0.25, 20},
+        {{{0}}, 100, 8, 0.015625, 20},
+        {{{"img-size", "128"}}, 100000, 64, 0.125, 20}, /* a million pixels a step */
+        {{{"img-size", "224"}}, 100000, 16, 0.03125, 20},
+        {{{"img-size", "1000"}}, 100000, 8, 0.015625, 20},
+        {{{0}}, 5, 5, 0.00976562, 20},
+        {{{0}}, 1, 1, 0.00195312, 20},
+        {{{"batch", "64"}}, 480, 64, 0.125, 20},
+        {{{"batch", "256"}}, 480, 256, 0.5, 20},
+        {{{"batch", "384"}}, 480, 384, 0.75, 20},
         {{{"batch", "64"}, {"lr", "0.1"}}, 480, 64, 0.1, 20},
         {{{"batch", "64"}, {"lr", "0.1"}}, 64, 64, 0.1, 20},
         {{{"batch", "64"}, {"lr", "0.1"}}, 40, 40, 0.0625, 20}, /* the batch was cut: so is lr */
-        {{{"batch", "64"}}, 40, 40, 0.08 * 1.11803399, 20},
+        {{{"batch", "64"}}, 40, 40, 0.078125, 20},
         {{{"lr", "0.3"}}, 480, 32, 0.3, 20},
-        {{{"batch", "8"}, {"accumulate", "4"}}, 480, 8, 0.08, 20},
+        {{{"lr", "default"}}, 480, 32, 0.0625, 20},
+        {{{"batch", "8"}, {"accumulate", "4"}}, 480, 8, 0.0625, 20},
+        {{{"batch", "256"}, {"opt", "adamw"}}, 480, 256, 0.002, 20},
+        {{{"batch", "64"}, {"accumulate", "2"}, {"opt", "adamw"}}, 480, 64, 0.001, 20},
         {{{"lr", "0"}}, 480, 32, 0, 20},
-        {{{"epochs", "7"}}, 480, 32, 0.08, 7},
-        {{{"budget", "60s"}}, 480, 32, 0.08, 0},
-        {{{"budget", "60s"}, {"epochs", "3"}}, 480, 32, 0.08, 3},
+        {{{"epochs", "7"}}, 480, 32, 0.0625, 7},
+        {{{"budget", "60s"}}, 480, 32, 0.0625, 0},
+        {{{"budget", "60s"}, {"epochs", "3"}}, 480, 32, 0.0625, 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
@@ -105,6 +110,81 @@ static void everything_auto(void) {
     stk_choice_tell(&choice, options, &events, 480);
     CHECK_STR(decisions, "");
     stk_choice_free(&choice);
+    stk_options_free(options);
+}
+
+typedef struct recipe_case {
+    setting settings[MOST_SETTINGS];
+    double lr, head_lr, weight_decay;
+    int64_t patience;
+} recipe_case;
+
+/* 480 pictures, batches of 32 unless the settings say more. */
+static void recipe_by_optimiser_and_start(void) {
+    static const recipe_case cases[] = {
+        {{{0}}, 0.0625, NAN, 5e-4, 0},
+        {{{"optimizer", "adamw"}}, 5e-4, NAN, 0.05, 0},
+        {{{"pretrained", "w.safetensors"}}, 0.00625, NAN, 5e-4, 3},
+        {{{"pretrained", "false"}}, 0.0625, NAN, 5e-4, 0},
+        {{{"pretrained", "true"}, {"opt", "adamw"}}, 6.25e-5, NAN, 0.05, 3},
+        {{{"pretrained", "true"}, {"epochs", "30"}}, 0.00625, NAN, 5e-4, 3},
+        {{{"pretrained", "true"}, {"budget", "60s"}}, 0.00625, NAN, 5e-4, 0}, /* all of it */
+        {{{"pretrained", "true"}, {"budget", "60s"}, {"epochs", "9"}}, 0.00625, NAN, 5e-4, 3},
+        {{{"patience", "5"}}, 0.0625, NAN, 5e-4, 5},
+        {{{"pretrained", "true"}, {"patience", "0"}}, 0.00625, NAN, 5e-4, 0},
+        {{{"optimizer", "adamw"}, {"wd", "0.1"}}, 5e-4, NAN, 0.1, 0},
+        {{{"lr", "1e-4"}, {"head-lr", "1e-2"}}, 1e-4, 1e-2, 5e-4, 0},
+        {{{"lr", "auto"}}, NAN, NAN, 5e-4, 0},
+        {{{"lr", "0.2"}, {"head-lr", "0.4"}, {"batch", "960"}}, 0.1, 0.2, 5e-4, 0}, /* cut */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const recipe_case *c = &cases[i];
+        stk_options *options = options_of(c->settings);
+        stk_choice choice;
+        REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+        bool lr = isnan(c->lr) ? isnan(choice.lr) : fabs(choice.lr - c->lr) < 1e-9;
+        bool head = isnan(c->head_lr) ? isnan(choice.train.head_lr)
+                                      : fabs(choice.train.head_lr - c->head_lr) < 1e-9;
+        if (!lr || !head || choice.train.weight_decay != c->weight_decay ||
+            choice.train.patience != c->patience) {
+            CHECK_FAIL("case %zu: lr %g, head %g, decay %g, patience %lld", i, choice.lr,
+                       choice.train.head_lr, choice.train.weight_decay,
+                       (long long)choice.train.patience);
+        }
+        CHECK_NEAR(atof(stk_options_get(options, "weight-decay")), c->weight_decay, 1e-9);
+        CHECK_INT(atoi(stk_options_get(options, "patience")), c->patience);
+        stk_choice_free(&choice);
+        stk_options_free(options);
+    }
+}
+
+static void the_line_tells_the_recipe(void) {
+    static const setting given[MOST_SETTINGS] = {
+        {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
+    stk_options *options = options_of(given);
+    stk_choice choice;
+    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    CHECK_CONTAINS(stk_str_text(&choice.line), "optimizer adamw, lr to be found (auto)");
+    CHECK_CONTAINS(stk_str_text(&choice.line), "freeze-epochs 2, ema 0.99");
+    CHECK(strstr(stk_str_text(&choice.line), "clip-grad") == NULL); /* nobody asked */
+    stk_choice_free(&choice);
+    stk_options_free(options);
+}
+
+/* "default" is a word of the rate alone. */
+static void words_for_the_rate(void) {
+    static const setting none[MOST_SETTINGS] = {{0}};
+    stk_options *options = options_of(none);
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    CHECK(stk_is_default_double(train->lr) && !stk_is_auto_double(train->lr));
+    REQUIRE_OK(stk_options_set(options, "lr", "auto", &error), &error);
+    CHECK(stk_is_auto_double(train->lr) && !stk_is_default_double(train->lr));
+    REQUIRE_OK(stk_options_set(options, "lr", "Default", &error), &error);
+    CHECK(stk_is_default_double(train->lr));
+    CHECK_INT(stk_options_set(options, "head-lr", "default", &error), STK_ERR_USAGE);
+    error = (stk_error){0};
+    CHECK_INT(stk_options_set(options, "lr", "fast", &error), STK_ERR_USAGE);
+    CHECK_CONTAINS(error.message, "default, auto or a number from 0 to 100");
     stk_options_free(options);
 }
 
@@ -168,8 +248,13 @@ static void what_does_not_exist(void) {
 }
 
 static const check_test tests[] = {
-    TEST(batch_rate_and_epochs),        TEST(everything_auto),
-    TEST(the_line_says_what_was_given), TEST(choices_with_reasons_are_told),
+    TEST(batch_rate_and_epochs),
+    TEST(recipe_by_optimiser_and_start),
+    TEST(the_line_tells_the_recipe),
+    TEST(words_for_the_rate),
+    TEST(everything_auto),
+    TEST(the_line_says_what_was_given),
+    TEST(choices_with_reasons_are_told),
     TEST(what_does_not_exist),
 };
 

@@ -126,7 +126,8 @@ static double mean_difference(const stk_image *picture, const stk_image *expecte
     size_t count = (size_t)c->size * (size_t)c->size * 3;
     uint8_t *out = stk_mem_raw(count, 1);
     double sum = -1;
-    if (out != NULL && stk_image_resize(picture, c->crop, c->size, false, out, err) == STK_OK) {
+    if (out != NULL &&
+        stk_image_resize(picture, c->crop, c->size, STK_BILINEAR, false, out, err) == STK_OK) {
         sum = 0;
         for (size_t i = 0; i < count; i++) {
             sum += abs(out[i] - expected->pixels[i]);

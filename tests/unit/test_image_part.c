@@ -96,7 +96,8 @@ static bool both_ways(stk_workbench *bench, const stk_transform *transform, cons
     stk_rng drawn = rng;
     bool flip = false;
     stk_crop crop = stk_transform_draw(transform, image->width, image->height, &drawn, &flip);
-    stk_status status = stk_image_resize(image, crop, transform->size, flip, expected, &err);
+    stk_status status =
+        stk_image_resize(image, crop, transform->size, STK_BILINEAR, flip, expected, &err);
     if (status == STK_OK) {
         status =
             stk_transform_apply(bench, transform, file->bytes, file->size, rng, out, NULL, &err);
@@ -211,9 +212,10 @@ static bool divided_equals(const blob *file, stk_crop crop, int size, bool flip,
     uint8_t *expected = stk_mem_raw((size_t)size * (size_t)size, 3);
     crop =
         (stk_crop){crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor};
-    bool same = catch_part(&whole, file, 0, &err) == STK_OK &&
-                stk_image_resize(&whole.rows, crop, size, flip, expected, &err) == STK_OK &&
-                memcmp(out, expected, (size_t)size * (size_t)size * 3) == 0;
+    bool same =
+        catch_part(&whole, file, 0, &err) == STK_OK &&
+        stk_image_resize(&whole.rows, crop, size, STK_BILINEAR, flip, expected, &err) == STK_OK &&
+        memcmp(out, expected, (size_t)size * (size_t)size * 3) == 0;
     stk_image_free(&whole.rows);
     stk_mem_free(expected);
     return same;

@@ -54,7 +54,7 @@ static void a_transform_takes_the_same_part(void) {
         REQUIRE_OK(stk_transform_apply(bench, &transform, raw.data, raw.size, rng, got, NULL, &err),
                    &err);
         stk_crop crop = stk_transform_draw(&transform, 60, 40, &same, &flip);
-        REQUIRE_OK(stk_image_resize(&image, crop, 24, flip, want, &err), &err);
+        REQUIRE_OK(stk_image_resize(&image, crop, 24, STK_BILINEAR, flip, want, &err), &err);
         CHECK_INT(memcmp(got, want, sizeof got), 0);
     }
     stk_workbench_free(bench);

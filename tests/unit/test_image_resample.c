@@ -244,7 +244,8 @@ static stk_resample_job draw_job(stk_rng *rng, const stk_image *image, int size)
 /* What stk_image_resize makes of it, which holds the whole picture and gives row after row. */
 static stk_status expect(const stk_image *image, const stk_resample_job *job, uint8_t *out,
                          stk_error *err) {
-    stk_status status = stk_image_resize(image, job->crop, job->size, job->mirror_x, out, err);
+    stk_status status =
+        stk_image_resize(image, job->crop, job->size, STK_BILINEAR, job->mirror_x, out, err);
     size_t row = 3 * (size_t)job->size;
     for (int y = 0; job->mirror_y && y < job->size / 2; y++) {
         uint8_t *a = out + (size_t)y * row;

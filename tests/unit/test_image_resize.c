@@ -49,7 +49,8 @@ static void scale_of_one_copies(void) {
     for (int size = 1; size <= 33; size += 4) {
         stk_image image = noise(size, size, 1);
         uint8_t out[33 * 33 * 3];
-        REQUIRE_OK(stk_image_resize(&image, whole(&image), size, false, out, &err), &err);
+        REQUIRE_OK(stk_image_resize(&image, whole(&image), size, STK_BILINEAR, false, out, &err),
+                   &err);
         CHECK_INT(memcmp(out, image.pixels, (size_t)(size * size * 3)), 0);
         stk_image_free(&image);
     }
@@ -59,7 +60,9 @@ static void whole_pixel_crop_copies(void) {
     stk_error err = {0};
     stk_image image = noise(40, 30, 2);
     uint8_t out[8 * 8 * 3];
-    REQUIRE_OK(stk_image_resize(&image, (stk_crop){31, 21, 8, 8}, 8, false, out, &err), &err);
+    REQUIRE_OK(
+        stk_image_resize(&image, (stk_crop){31, 21, 8, 8}, 8, STK_BILINEAR, false, out, &err),
+        &err);
     for (int y = 0; y < 8; y++) {
         CHECK_INT(memcmp(out + y * 24, image.pixels + 3 * ((y + 21) * 40 + 31), 24), 0);
     }
@@ -77,7 +80,9 @@ static void constant_stays_constant(void) {
             memset(image.pixels, value, (size_t)image.width * (size_t)image.height * 3);
             for (size_t j = 0; j < 4; j++) {
                 int size = sizes[j];
-                REQUIRE_OK(stk_image_resize(&image, whole(&image), size, false, out, &err), &err);
+                REQUIRE_OK(
+                    stk_image_resize(&image, whole(&image), size, STK_BILINEAR, false, out, &err),
+                    &err);
                 for (int k = 0; k < size * size * 3; k++) {
                     REQUIRE(out[k] == value);
                 }
@@ -94,7 +99,7 @@ static void agrees_with_the_definition(void) {
         {0, 0, 61, 47}, {3.25, 10.5, 40.75, 20.125}, {20, 20, 5, 7}, {0.4, 0.6, 60.1, 46.2}};
     uint8_t out[24 * 24 * 3];
     for (size_t k = 0; k < sizeof crops / sizeof *crops; k++) {
-        REQUIRE_OK(stk_image_resize(&image, crops[k], 24, false, out, &err), &err);
+        REQUIRE_OK(stk_image_resize(&image, crops[k], 24, STK_BILINEAR, false, out, &err), &err);
         double worst = 0;
         for (int i = 0; i < 24 * 24 * 3; i++) {
             double expected = reference(&image, crops[k], 24, i / 3 % 24, i / 72, i % 3);
@@ -111,8 +116,8 @@ static void flip_mirrors(void) {
     uint8_t plain[20 * 20 * 3];
     uint8_t mirrored[20 * 20 * 3];
     stk_crop crop = {2.5, 1.25, 41, 30};
-    REQUIRE_OK(stk_image_resize(&image, crop, 20, false, plain, &err), &err);
-    REQUIRE_OK(stk_image_resize(&image, crop, 20, true, mirrored, &err), &err);
+    REQUIRE_OK(stk_image_resize(&image, crop, 20, STK_BILINEAR, false, plain, &err), &err);
+    REQUIRE_OK(stk_image_resize(&image, crop, 20, STK_BILINEAR, true, mirrored, &err), &err);
     for (int y = 0; y < 20; y++) {
         for (int x = 0; x < 20; x++) {
             CHECK_INT(memcmp(plain + 3 * (20 * y + x), mirrored + 3 * (20 * y + 19 - x), 3), 0);
@@ -126,18 +131,20 @@ static void crop_outside_is_clamped(void) {
     stk_image image = noise(30, 20, 6);
     uint8_t out[16 * 16 * 3];
     uint8_t expected[16 * 16 * 3];
-    REQUIRE_OK(stk_image_resize(&image, whole(&image), 16, false, expected, &err), &err);
-    REQUIRE_OK(stk_image_resize(&image, (stk_crop){-7, -9, 1000, 1e300}, 16, false, out, &err),
+    REQUIRE_OK(stk_image_resize(&image, whole(&image), 16, STK_BILINEAR, false, expected, &err),
+               &err);
+    REQUIRE_OK(stk_image_resize(&image, (stk_crop){-7, -9, 1000, 1e300}, 16, STK_BILINEAR, false,
+                                out, &err),
                &err);
     CHECK_INT(memcmp(out, expected, sizeof out), 0);
     static const stk_crop odd[] = {
         {500, 500, 10, 10},     {-50, -50, 10, 10},    {5, 5, 0, 0},    {5, 5, -3, -3},
         {29.999, 19.999, 1, 1}, {0, 0, NAN, INFINITY}, {NAN, NAN, 5, 5}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        REQUIRE_OK(stk_image_resize(&image, odd[i], 16, i % 2 == 0, out, &err), &err);
+        REQUIRE_OK(stk_image_resize(&image, odd[i], 16, STK_BILINEAR, i % 2 == 0, out, &err), &err);
     }
     /* A crop right of and below the picture is its last pixel. */
-    REQUIRE_OK(stk_image_resize(&image, odd[0], 16, false, out, &err), &err);
+    REQUIRE_OK(stk_image_resize(&image, odd[0], 16, STK_BILINEAR, false, out, &err), &err);
     CHECK_INT(memcmp(out, image.pixels + 3 * (30 * 20 - 1), 3), 0);
     stk_image_free(&image);
 }
@@ -146,9 +153,11 @@ static void sizes_out_of_range_are_refused(void) {
     stk_error err = {0};
     stk_image image = noise(4, 4, 7);
     uint8_t out[3];
-    CHECK_INT(stk_image_resize(&image, whole(&image), 0, false, out, &err), STK_ERR_USAGE);
+    CHECK_INT(stk_image_resize(&image, whole(&image), 0, STK_BILINEAR, false, out, &err),
+              STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "0 px");
-    CHECK_INT(stk_image_resize(&image, whole(&image), 1 << 20, false, out, NULL), STK_ERR_USAGE);
+    CHECK_INT(stk_image_resize(&image, whole(&image), 1 << 20, STK_BILINEAR, false, out, NULL),
+              STK_ERR_USAGE);
     stk_image_free(&image);
 }
 
@@ -160,7 +169,7 @@ static void extreme_shapes_scale(void) {
     memset(image.pixels, 90, (size_t)image.width * 3);
     memset(image.pixels, 10, (size_t)image.width * 3 / 2);
     uint8_t out[2 * 2 * 3];
-    REQUIRE_OK(stk_image_resize(&image, whole(&image), 2, false, out, &err), &err);
+    REQUIRE_OK(stk_image_resize(&image, whole(&image), 2, STK_BILINEAR, false, out, &err), &err);
     CHECK_NEAR(out[0], 20, 8); /* the triangle reaches into the other half */
     CHECK_NEAR(out[3], 80, 8);
     CHECK_INT(out[0] + out[3], 100);

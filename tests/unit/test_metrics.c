@@ -31,13 +31,13 @@ static void metrics_accuracy(void) {
     stk_metrics_add(&metrics, row, 5); /* the sixth */
     stk_metrics_add(&metrics, row, 1);
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 25, 1e-12);
-    CHECK_NEAR(stk_metrics_acc5(&metrics), 75, 1e-12);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC5), 75, 1e-12);
     stk_metrics_reset(&metrics);
-    CHECK(isnan(stk_metrics_acc5(&metrics)));
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_ACC5)));
     static const float level[6] = {0};
     stk_metrics_add(&metrics, level, 0); /* a tie is not knowing */
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 0, 0);
-    CHECK_NEAR(stk_metrics_acc5(&metrics), 0, 0);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC5), 0, 0);
     stk_metrics_free(&metrics);
 }
 
@@ -45,7 +45,7 @@ static void metrics_fewer_classes_than_five(void) {
     stk_metrics metrics = metrics_of(3, 4);
     add_clear(&metrics, 0, 2);
     add_clear(&metrics, 1, 2);
-    CHECK_NEAR(stk_metrics_acc5(&metrics), 100, 0);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC5), 100, 0);
     stk_metrics_free(&metrics);
 }
 
@@ -141,11 +141,70 @@ static void metrics_kappa(void) {
     stk_metrics_free(&metrics);
 }
 
-static void metrics_of_nothing_and_of_no_numbers(void) {
-    static const stk_metric all[] = {STK_METRIC_ACC1, STK_METRIC_LOGLOSS, STK_METRIC_MACRO_F1,
-                                     STK_METRIC_AUC, STK_METRIC_QWK};
+/* ---- against scikit-learn: see tests/golden/make_metrics.py ---- */
+
+#define SAMPLES 40
+
+static void fill_rows(stk_metrics *metrics, int classes, float tilt) {
+    for (int i = 0; i < SAMPLES; i++) {
+        float logits[8];
+        for (int c = 0; c < classes; c++) {
+            logits[c] = (float)((7 * i + 5 * c * (i % 3) + c * c) % 9) / 2 - 2 + tilt * (float)c;
+        }
+        stk_metrics_add(metrics, logits, (3 * i + i / 5) % 6);
+    }
+}
+
+static void as_scikit_learn(void) {
+    static const struct {
+        int classes; /* labels are 0 to 5: the seventh class is never right */
+        double logloss, macro_f1, auc, qwk, acc1, acc5;
+    } cases[] = {
+        {6, 2.36640603138, 0.115295815296, 0.504335336285, -0.039741219963, 17.5, 80},
+        {7, 2.5662164157, 0.0916099773243, 0.505046911238, -0.044, 15, 67.5},
+    };
+    for (size_t k = 0; k < 2; k++) {
+        stk_metrics metrics = metrics_of(cases[k].classes, SAMPLES);
+        fill_rows(&metrics, cases[k].classes, 0);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), cases[k].logloss, 1e-9);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), cases[k].macro_f1, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), cases[k].auc, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), cases[k].qwk, 1e-11);
+        stk_metrics_reset(&metrics);
+        fill_rows(&metrics, cases[k].classes, 1e-3f); /* without ties, which we do not count */
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), cases[k].acc1, 1e-9);
+        CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC5), cases[k].acc5, 1e-9);
+        stk_metrics_free(&metrics);
+    }
+    stk_metrics metrics = metrics_of(2, SAMPLES);
+    for (int i = 0; i < SAMPLES; i++) {
+        float logits[2];
+        for (int c = 0; c < 2; c++) {
+            logits[c] = (float)((7 * i + 5 * c * (i % 3) + c * c) % 9) / 2 - 2;
+        }
+        stk_metrics_add(&metrics, logits, (3 * i + i / 5) % 6 % 2);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), 0.576822916667, 1e-11);
+    stk_metrics_free(&metrics);
+}
+
+/* A validation set of one class, which scikit-learn has no AUC for either. */
+static void metrics_of_one_class(void) {
     stk_metrics metrics = metrics_of(3, 4);
-    for (size_t i = 0; i < 5; i++) {
+    for (int i = 0; i < 3; i++) {
+        add_clear(&metrics, 1, i == 0 ? 2 : 1);
+    }
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_AUC)));
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MACRO_F1), 0.4, 1e-12); /* (0.8 + 0) / 2 */
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), 0, 1e-12);
+    stk_metrics_free(&metrics);
+}
+
+static void metrics_of_nothing_and_of_no_numbers(void) {
+    static const stk_metric all[] = {STK_METRIC_ACC1,     STK_METRIC_ACC5, STK_METRIC_LOGLOSS,
+                                     STK_METRIC_MACRO_F1, STK_METRIC_AUC,  STK_METRIC_QWK};
+    stk_metrics metrics = metrics_of(3, 4);
+    for (size_t i = 0; i < 6; i++) {
         CHECK(isnan(stk_metrics_value(&metrics, all[i])));
     }
     static const float broken[] = {NAN, NAN, NAN};
@@ -188,6 +247,8 @@ static const check_test tests[] = {
     TEST(metrics_macro_f1),
     TEST(metrics_auc),
     TEST(metrics_kappa),
+    TEST(as_scikit_learn),
+    TEST(metrics_of_one_class),
     TEST(metrics_of_nothing_and_of_no_numbers),
     TEST(metrics_without_memory),
     TEST(softmax),

@@ -6,32 +6,54 @@
 /* ---- schedule ---- */
 
 static void schedule_values(void) {
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0), 0.01, 1e-12); /* not zero: the first step counts */
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.05), 0.25, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.1), 0.5, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 0.55), 0.25, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 1), 0, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0.1, 1.5), 0, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0, 0), 0.5, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0.5, 0, 0.5), 0.25, 1e-12);
-    CHECK_NEAR(stk_schedule_lr(0, 0.1, 0.5), 0, 1e-12);
+    static const struct {
+        stk_schedule schedule;
+        double warmup, progress, expected;
+    } cases[] = {
+        {STK_SCHEDULE_COSINE, 0.1, 0, 0.02}, /* not zero: the first step counts */
+        {STK_SCHEDULE_COSINE, 0.1, 0.05, 0.5},   {STK_SCHEDULE_COSINE, 0.1, 0.1, 1},
+        {STK_SCHEDULE_COSINE, 0.1, 0.55, 0.5},   {STK_SCHEDULE_COSINE, 0.1, 0.4, 0.75},
+        {STK_SCHEDULE_COSINE, 0.1, 1, 0},        {STK_SCHEDULE_COSINE, 0.1, 1.5, 0},
+        {STK_SCHEDULE_COSINE, 0, 0, 1},          {STK_SCHEDULE_COSINE, 0, 0.5, 0.5},
+        {STK_SCHEDULE_LINEAR, 0.1, 0.05, 0.5},   {STK_SCHEDULE_LINEAR, 0.1, 0.1, 1},
+        {STK_SCHEDULE_LINEAR, 0.1, 0.325, 0.75}, {STK_SCHEDULE_LINEAR, 0, 0.75, 0.25},
+        {STK_SCHEDULE_LINEAR, 0.1, 1, 0},        {STK_SCHEDULE_LINEAR, 0.1, 2, 0},
+        {STK_SCHEDULE_STEP, 0.1, 0.05, 0.5},     {STK_SCHEDULE_STEP, 0.1, 0.29, 1},
+        {STK_SCHEDULE_STEP, 0.1, 0.31, 0.1},     {STK_SCHEDULE_STEP, 0, 0.59, 0.1},
+        {STK_SCHEDULE_STEP, 0, 0.61, 0.01},      {STK_SCHEDULE_STEP, 0.5, 0.89, 0.01},
+        {STK_SCHEDULE_STEP, 0, 0.91, 0.001},     {STK_SCHEDULE_STEP, 0, 1, 0.001},
+        {STK_SCHEDULE_CONSTANT, 0.1, 0.05, 0.5}, {STK_SCHEDULE_CONSTANT, 0.1, 0.1, 1},
+        {STK_SCHEDULE_CONSTANT, 0, 0, 1},        {STK_SCHEDULE_CONSTANT, 0.1, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double factor = stk_schedule_factor(cases[i].schedule, cases[i].warmup, cases[i].progress);
+        if (!(fabs(factor - cases[i].expected) < 1e-12)) {
+            CHECK_FAIL("case %zu: %.9g, expected %.9g", i, factor, cases[i].expected);
+        }
+    }
 }
 
 static void schedule_rises_then_falls(void) {
     static const double warmups[] = {0, 0.05, 0.5, 0.9};
-    for (size_t w = 0; w < 4; w++) {
-        double last = stk_schedule_lr(1, warmups[w], 0);
+    static const double ends[] = {[STK_SCHEDULE_COSINE] = 0,
+                                  [STK_SCHEDULE_LINEAR] = 0,
+                                  [STK_SCHEDULE_STEP] = 0.001,
+                                  [STK_SCHEDULE_CONSTANT] = 1};
+    for (int k = 0; k < 16; k++) {
+        stk_schedule schedule = (stk_schedule)(k / 4);
+        double warmup = warmups[k % 4];
+        double last = stk_schedule_factor(schedule, warmup, 0);
         for (int i = 1; i <= 1000; i++) {
-            double lr = stk_schedule_lr(1, warmups[w], i / 1000.0);
-            CHECK(lr >= 0 && lr <= 1);
-            if (i / 1000.0 <= warmups[w]) {
-                CHECK(lr >= last);
-            } else if ((i - 1) / 1000.0 >= warmups[w]) {
-                CHECK(lr <= last);
+            double factor = stk_schedule_factor(schedule, warmup, i / 1000.0);
+            CHECK(factor >= 0 && factor <= 1);
+            if (i / 1000.0 < warmup) {
+                CHECK(factor >= last);
+            } else if ((i - 1) / 1000.0 >= warmup) {
+                CHECK(factor <= last);
             }
-            last = lr;
+            last = factor;
         }
-        CHECK_NEAR(last, 0, 1e-12);
+        CHECK_NEAR(last, ends[schedule], 1e-12);
     }
 }
 

@@ -244,7 +244,10 @@ static void check_schedule(const fold *f, int64_t steps) {
     REQUIRE(script.step_count == steps && steps <= 256);
     for (int64_t i = 0; i < steps; i++) {
         int64_t total = f->change_at > 0 && i >= f->change_at ? f->changed : f->total;
-        CHECK_NEAR(script.steps[i].lr, stk_schedule_lr(0.1, f->options.warmup, progress), 1e-7);
+        CHECK_NEAR(script.steps[i].lr,
+                   0.1 * stk_schedule_factor((stk_schedule)f->options.schedule, f->options.warmup,
+                                             progress),
+                   1e-7);
         progress += (1 - progress) / (double)(total - i);
     }
     CHECK_NEAR(progress, 1, 1e-9);
@@ -259,13 +262,14 @@ static void schedule_reaches_its_end(void) {
         open_fold(&f, plain_graph(), 1, true);
         f.config.val.count = 0;
         f.options.warmup = 0.1;
+        f.options.schedule = (int)i % 3; /* all but the constant one */
         f.total = cases[i].total;
         f.change_at = cases[i].change_at;
         f.changed = cases[i].changed;
         int64_t steps = f.change_at > 0 ? f.changed : f.total;
         CHECK_INT(run_fold(&f), STK_OK);
         check_schedule(&f, steps);
-        CHECK(script.steps[steps - 1].lr < 0.1 * 0.1);
+        CHECK(script.steps[steps - 1].lr < 0.1 * (i % 3 == STK_SCHEDULE_LINEAR ? 0.2 : 0.1));
         close_fold(&f);
     }
 }
@@ -291,6 +295,62 @@ static void weights_move_every_so_many_batches(void) {
         CHECK_NEAR(script.steps[i].scale, expected[i].scale, 0);
         CHECK_INT(script.steps[i].count, 3);
     }
+    close_fold(&f);
+}
+
+/* What the options say arrives at every update. */
+static void recipe_reaches_the_backend(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.options.optimizer = STK_ADAMW;
+    f.options.beta2 = 0.99;
+    f.options.weight_decay = 0.25;
+    f.options.clip_grad = 3;
+    f.options.ema = 0.5;
+    f.options.head_lr = 0.4;
+    f.options.backbone_lr_scale = 0.25;
+    f.options.schedule = STK_SCHEDULE_LINEAR;
+    f.options.freeze_epochs = 1; /* two of the six steps */
+    CHECK_INT(run_fold(&f), STK_OK);
+    REQUIRE(script.step_count == 6);
+    for (int i = 0; i < 6; i++) {
+        const stk_update *how = &script.steps[i].how;
+        double factor = 1 - i / 6.0;
+        CHECK_INT(how->kind, STK_ADAMW);
+        CHECK_NEAR(how->lr, 0.1 * 0.25 * factor, 1e-8);
+        CHECK_NEAR(how->head_lr, 0.4 * factor, 1e-7);
+        CHECK_NEAR(how->weight_decay, 0.25, 0);
+        CHECK_NEAR(how->clip_norm, 3, 0);
+        CHECK_NEAR(how->beta2, 0.99, 1e-7);
+        CHECK_INT(how->head_step, i + 1);
+        CHECK_INT(how->step, i < 2 ? 1 : i - 1);
+        CHECK_NEAR(how->ema_decay, fmin(0.5, (1.0 + i) / (10.0 + i)), 1e-7);
+    }
+    CHECK_NEAR(f.step.lr, 0.1 * (1 - 5 / 6.0), 1e-9); /* people are told the rate they gave */
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    f.options.nesterov = false;
+    f.options.schedule = STK_SCHEDULE_CONSTANT;
+    CHECK_INT(run_fold(&f), STK_OK);
+    for (int i = 0; i < 6; i++) {
+        CHECK_INT(script.steps[i].how.kind, STK_SGD);
+        CHECK(!script.steps[i].how.nesterov);
+        CHECK_NEAR(script.steps[i].how.lr, 0.1, 1e-8);
+        CHECK_NEAR(script.steps[i].how.head_lr, 0.1, 1e-8);
+    }
+    close_fold(&f);
+}
+
+static void best_by_the_five_likeliest(void) {
+    static const int wrong[] = {0, 4, 0};
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    memcpy(script.wrong, wrong, sizeof wrong);
+    f.options.metric = STK_METRIC_ACC5;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_NEAR(f.result.best_metric, 100, 1e-9); /* of fewer than five classes all are likely */
+    CHECK_INT(f.result.best.epoch, 1);           /* so that the loss decides */
     close_fold(&f);
 }
 
@@ -322,6 +382,8 @@ static const check_test tests[] = {
     TEST(all_validation_images_bad),
     TEST(schedule_reaches_its_end),
     TEST(weights_move_every_so_many_batches),
+    TEST(recipe_reaches_the_backend),
+    TEST(best_by_the_five_likeliest),
     TEST(mixing_reaches_the_backend),
 };
 

@@ -15,31 +15,127 @@ static void learns(void) {
     close_fold(&f);
 }
 
-/* Two batches of 8 whose gradients are added up are one of 16, where no layer looks at the batch.
- */
+static void adamw_learns(void) {
+    fold f;
+    open_fold(&f, normed_graph(), 2, false);
+    f.options.optimizer = STK_ADAMW;
+    f.options.weight_decay = 0.05;
+    f.config.lr = 0.01;
+    f.total = 16;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK(f.epoch[7].train_loss < 0.5 * f.epoch[0].train_loss);
+    CHECK(f.result.best.val_acc1 > 90);
+    close_fold(&f);
+}
+
+#define LARGE 32
+
+/* Trains one update of LARGE pictures in parts of `batch`; the rate hardly moves between them. */
+static void run_in_parts(fold *f, const size_t *pictures, size_t batch, int optimizer,
+                         double clip_grad) {
+    open_fold(f, plain_graph(), 1, false);
+    f->config.train.indices = pictures;
+    f->config.train.count = LARGE;
+    f->config.batch = batch;
+    f->config.val.count = 0;
+    f->options.accumulate = LARGE / (int64_t)batch;
+    f->options.weight_decay = 0.01;
+    f->options.optimizer = optimizer;
+    f->options.clip_grad = clip_grad;
+    f->total = 1000000000;
+    f->stop_at = LARGE / (int64_t)batch;
+    CHECK_INT(run_fold(f), STK_OK);
+}
+
+/* Four batches of 8 whose gradients are added up are one of 32, where no layer looks at the batch;
+ * with clipping, too, which looks at their mean. */
 static void accumulation_is_a_larger_batch(void) {
-    fold small;
-    fold large;
-    open_fold(&large, plain_graph(), 1, false);
-    large.config.batch = 16;
-    large.config.val.count = 0;
-    large.options.weight_decay = 0.01;
-    large.total = 1000000000; /* the rate hardly moves between the two halves */
-    large.stop_at = 1;
-    CHECK_INT(run_fold(&large), STK_OK);
-    open_fold(&small, plain_graph(), 1, false);
-    uint64_t before = hash_weights(&small);
-    small.config.batch = 8;
-    small.config.val.count = 0;
-    small.options.weight_decay = 0.01;
-    small.options.accumulate = 2;
-    small.total = 1000000000;
-    small.stop_at = 2;
-    CHECK_INT(run_fold(&small), STK_OK);
-    CHECK(hash_weights(&small) != before);
-    CHECK(weights_distance(&small, &large) < 1e-6);
-    close_fold(&small);
-    close_fold(&large);
+    static const double clips[] = {0, 0.05};
+    size_t pictures[LARGE];
+    for (size_t i = 0; i < LARGE; i++) {
+        pictures[i] = i % TRAIN;
+    }
+    for (int k = 0; k < 4; k++) {
+        int optimizer = k % 2 == 0 ? STK_SGD : STK_ADAMW;
+        fold small;
+        fold large;
+        fold before;
+        run_in_parts(&large, pictures, 32, optimizer, clips[k / 2]);
+        run_in_parts(&small, pictures, 8, optimizer, clips[k / 2]);
+        open_fold(&before, plain_graph(), 1, false);
+        /* AdamW divides gradients by their size, rounding errors of tiny ones included. */
+        double rounding = optimizer == STK_SGD ? 1e-6 : 2e-5;
+        CHECK(weights_distance(&before, &large) > 100 * rounding);
+        CHECK(weights_distance(&small, &large) < rounding);
+        close_fold(&before);
+        close_fold(&small);
+        close_fold(&large);
+    }
+}
+
+/* During the first epochs only the head moves, and the norms keep their statistics. */
+static void backbone_is_frozen_at_first(void) {
+    for (int epochs = 0; epochs < 2; epochs++) {
+        fold f;
+        fold before;
+        open_fold(&before, normed_graph(), 1, false);
+        open_fold(&f, normed_graph(), 1, false);
+        f.options.freeze_epochs = 1;
+        f.options.ema = 0.9;
+        f.total = epochs == 0 ? 2 : 4;
+        CHECK_INT(run_fold(&f), STK_OK);
+        stk_error err = {0};
+        for (int p = 0; p < f.graph->param_count; p++) {
+            const stk_param *param = &f.graph->params[p];
+            float *x = stk_mem_new(param->count, sizeof *x);
+            float *y = stk_mem_new(param->count, sizeof *y);
+            must(f.backend->state_read(before.state, STK_TENSOR_VALUE, p, x, &err), &err);
+            must(f.backend->state_read(f.state, STK_TENSOR_VALUE, p, y, &err), &err);
+            bool moved = memcmp(x, y, param->count * sizeof *x) != 0;
+            if (moved != (param->head || epochs == 1)) {
+                CHECK_FAIL("%s: moved %d after %d epochs", param->name, moved, epochs + 1);
+            }
+            stk_mem_free(x);
+            stk_mem_free(y);
+        }
+        close_fold(&before);
+        close_fold(&f);
+    }
+}
+
+/* The averages are what is validated: with a rate of zero for everything but one wild step they
+ * differ from the weights, and so does the validation. */
+static void averages_are_validated(void) {
+    double losses[2];
+    uint64_t hashes[2];
+    for (int k = 0; k < 2; k++) {
+        fold f;
+        open_fold(&f, normed_graph(), 1, false);
+        f.options.ema = k == 0 ? 0 : 0.999;
+        f.total = 2;
+        CHECK_INT(run_fold(&f), STK_OK);
+        losses[k] = f.epoch[0].val_loss;
+        hashes[k] = hash_weights(&f);
+        if (k == 1) { /* the same network with the averages as its weights has the same loss */
+            stk_error err = {0};
+            CHECK(hash_tensors(&f, STK_TENSOR_EMA) != hash_weights(&f));
+            for (int p = 0; p < f.graph->param_count; p++) {
+                float *values = stk_mem_new(f.graph->params[p].count, sizeof *values);
+                must(f.backend->state_read(f.state, STK_TENSOR_EMA, p, values, &err), &err);
+                must(f.backend->state_write(f.state, STK_TENSOR_VALUE, p, values, &err), &err);
+                stk_mem_free(values);
+            }
+            f.options.ema = 0;
+            f.options.freeze_epochs = 1; /* statistics stay, too */
+            f.config.lr = 0;
+            f.epochs = 0;
+            CHECK_INT(run_fold(&f), STK_OK);
+            CHECK_NEAR(f.epoch[0].val_loss, losses[1], 1e-9);
+        }
+        close_fold(&f);
+    }
+    CHECK(hashes[0] == hashes[1]); /* the training itself is the same */
+    CHECK(losses[0] != losses[1]);
 }
 
 static void huge_rate_is_reported(void) {
@@ -112,7 +208,10 @@ static void fold_without_memory(void) {
 
 static const check_test tests[] = {
     TEST(learns),
+    TEST(adamw_learns),
     TEST(accumulation_is_a_larger_batch),
+    TEST(backbone_is_frozen_at_first),
+    TEST(averages_are_validated),
     TEST(huge_rate_is_reported),
     TEST(same_weights_for_any_crew),
     TEST(seed_changes_the_weights),

@@ -26,6 +26,7 @@ typedef struct step_note {
     float lr;
     float scale;
     stk_mix_kind mix;
+    stk_update how; /* all zero without an update */
 } step_note;
 
 /* What the scripted backend does and has seen. */
@@ -64,6 +65,8 @@ static inline stk_status scripted_step(stk_exec *exec, const stk_step_input *inp
                         .lr = input->update != NULL ? input->update->lr : 0,
                         .scale = input->update != NULL ? input->update->grad_scale : 0,
                         .mix = input->mix.kind};
+        script.steps[number].how =
+            input->update != NULL ? *input->update : (stk_update){.kind = STK_SGD};
     }
     tell('s');
     output->loss_sum = number == script.broken_step ? NAN : (double)input->count;
@@ -200,7 +203,7 @@ static inline stk_graph *normed_graph(void) {
     return graph;
 }
 
-/* Takes the graph over. */
+/* Takes the graph over. The state can do all that any options ask for. */
 static inline void open_fold(fold *f, stk_graph *graph, int threads, bool scripted) {
     stk_error err = {0};
     memset(f, 0, sizeof *f);
@@ -221,19 +224,24 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     f->backend = &stk_cpu_backend;
     f->graph = graph;
     must(f->backend->device_open(&f->device, &device, &err), &err);
-    must(f->backend->state_new(&f->state, f->device, graph, &(stk_state_config){.train = true},
-                               &err),
-         &err);
+    stk_state_config keeps = {.train = true, .optimizer = STK_ADAMW, .ema = true};
+    must(f->backend->state_new(&f->state, f->device, graph, &keeps, &err), &err);
     for (int p = 0; p < graph->param_count; p++) {
         float *values = stk_mem_new(graph->params[p].count, sizeof *values);
         stk_graph_init_param(graph, p, 1, values);
         must(f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
         stk_mem_free(values);
     }
+    must(stk_recipe_start(f->backend, f->state, graph, &err), &err);
     f->scripted = stk_cpu_backend;
     f->scripted.step = scripted_step;
     f->scripted.infer = scripted_infer;
-    f->options = (stk_train_options){.momentum = 0.9, .accumulate = 1};
+    f->options = (stk_train_options){.momentum = 0.9,
+                                     .nesterov = true,
+                                     .beta2 = 0.999,
+                                     .accumulate = 1,
+                                     .head_lr = STK_AUTO_DOUBLE,
+                                     .backbone_lr_scale = 1};
     f->observer =
         (stk_observer){.user = f, .step = on_step, .epoch = on_epoch, .bad_image = on_bad};
     stk_events_add(&f->events, &f->observer);
@@ -279,17 +287,21 @@ static inline stk_status run_fold(fold *f) {
 }
 
 /* All parameters, running statistics included. */
-static inline uint64_t hash_weights(const fold *f) {
+static inline uint64_t hash_tensors(const fold *f, stk_tensor_kind kind) {
     uint64_t hash = HASH_START;
     stk_error err = {0};
     for (int p = 0; p < f->graph->param_count; p++) {
         size_t count = f->graph->params[p].count;
         float *values = stk_mem_new(count, sizeof *values);
-        must(f->backend->state_read(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
+        must(f->backend->state_read(f->state, kind, p, values, &err), &err);
         hash = hash_bytes(hash, values, count * sizeof *values);
         stk_mem_free(values);
     }
     return hash;
+}
+
+static inline uint64_t hash_weights(const fold *f) {
+    return hash_tensors(f, STK_TENSOR_VALUE);
 }
 
 static inline double weights_distance(const fold *a, const fold *b) {

@@ -1,8 +1,8 @@
 /*
  * cpu_device.c - the backend interface on plain C and CBLAS.
  *
- * A step walks the nodes forward and then backward, each through its kernel, in the arena that the
- * plan laid out; then one pass over all parameters is the optimiser.
+ * A step walks the pieces of the network forward and then backward, each through its kernel, in the
+ * arena that the plan laid out; then one pass over all parameters is the optimiser.
  */
 #include "backend/cpu/cpu_device.h"
 
@@ -19,14 +19,32 @@
 static const cpu_kernel *const kernels[STK_OP_COUNT] = {
     [STK_OP_INPUT] = &stk_cpu_input,
     [STK_OP_CONV] = &stk_cpu_conv,
+    [STK_OP_DEPTHWISE] = &stk_cpu_depthwise,
     [STK_OP_BATCH_NORM] = &stk_cpu_batch_norm,
-    [STK_OP_RELU] = &stk_cpu_relu,
+    [STK_OP_RELU] = &stk_cpu_activation,
+    [STK_OP_RELU6] = &stk_cpu_activation,
+    [STK_OP_SILU] = &stk_cpu_activation,
+    [STK_OP_SIGMOID] = &stk_cpu_activation,
     [STK_OP_ADD] = &stk_cpu_add,
+    [STK_OP_SCALE] = &stk_cpu_scale,
+    [STK_OP_SHORTCUT] = &stk_cpu_shortcut,
     [STK_OP_MAX_POOL] = &stk_cpu_max_pool,
     [STK_OP_AVG_POOL] = &stk_cpu_avg_pool,
+    [STK_OP_DROPOUT] = &stk_cpu_drop,
+    [STK_OP_DROP_PATH] = &stk_cpu_drop,
     [STK_OP_LINEAR] = &stk_cpu_linear,
     [STK_OP_LOSS] = &stk_cpu_loss,
 };
+
+/* A chain's own node is its norm. */
+static int main_node(const stk_piece *piece) {
+    return piece->node != STK_NO_NODE ? piece->node : piece->norm;
+}
+
+static const cpu_kernel *kernel_of(const stk_pieces *pieces, int index) {
+    int node = pieces->items[index].node;
+    return node != STK_NO_NODE ? kernels[pieces->graph->nodes[node].op] : &stk_cpu_chain;
+}
 
 struct stk_device {
     stk_pool *pool;
@@ -70,6 +88,8 @@ static void cpu_state_free(stk_state *state) {
         for (int k = 0; k < STK_TENSOR_KINDS; k++) {
             stk_mem_free(state->blocks[k]);
         }
+        stk_mem_free(state->spans);
+        stk_mem_free(state->squares);
         stk_mem_free(state);
     }
 }
@@ -108,6 +128,10 @@ static stk_status cpu_state_new(stk_state **out, stk_device *device, const stk_g
     state->device = device;
     state->pool = device->pool;
     state->graph = graph;
+    if (config->train && stk_cpu_spans_make(state, err) != STK_OK) {
+        cpu_state_free(state);
+        return STK_ERR_MEMORY;
+    }
     *out = state;
     return STK_OK;
 }
@@ -161,10 +185,10 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
     const stk_piece *piece = &pieces->items[index];
     cpu_ask ask = {.graph = pieces->graph,
                    .piece = piece,
-                   .node = &pieces->graph->nodes[piece->node],
+                   .node = &pieces->graph->nodes[main_node(piece)],
                    .batch = batch,
                    .threads = stk_pool_threads(device->pool)};
-    const cpu_kernel *kernel = kernels[ask.node->op];
+    const cpu_kernel *kernel = kernel_of(pieces, index);
     return kernel->needs != NULL ? kernel->needs(&ask) : (stk_piece_needs){0};
 }
 
@@ -172,7 +196,8 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
 static stk_status make_plan(stk_pieces *pieces, stk_plan *plan, stk_device *device,
                             const stk_graph *graph, const stk_compile_config *config,
                             stk_error *err) {
-    stk_pieces_config cut = {.train = config->train, .frozen = config->frozen};
+    stk_pieces_config cut = {
+        .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
     memset(plan, 0, sizeof *plan);
     stk_status status = stk_pieces_make(pieces, graph, &cut, err);
     return status == STK_OK ? stk_plan_make(plan, pieces, config->batch, piece_needs, device, err)
@@ -245,7 +270,9 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
     const stk_graph *graph = exec->state->graph;
     const stk_pieces *pieces = &exec->pieces;
     const stk_piece *piece = &pieces->items[index];
-    const stk_node *node = &graph->nodes[piece->node];
+    const stk_node *node = &graph->nodes[main_node(piece)];
+    call->weights = exec->state->blocks[exec->weights];
+    call->gradients = exec->state->blocks[STK_TENSOR_GRADIENT];
     call->piece = piece;
     call->node = node;
     call->train = piece->training;
@@ -253,6 +280,9 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
     call->in = piece->input_count > 0 ? graph->values[piece->inputs[0]].shape : call->out;
     call->y = at(exec, exec->plan.values[piece->output]);
     call->dy = at(exec, exec->plan.grads[piece->output]);
+    bool filters = piece->inner != STK_NO_VALUE;
+    call->inner = filters ? at(exec, exec->plan.values[piece->inner]) : NULL;
+    call->dinner = filters ? at(exec, exec->plan.grads[piece->inner]) : NULL;
     call->saved = at(exec, exec->plan.saved[index]);
     call->workspace = at(exec, exec->plan.workspace);
     for (int i = 0; i < piece->input_count; i++) {
@@ -262,13 +292,14 @@ static void aim(const stk_exec *exec, int index, cpu_call *call) {
         call->accumulate[i] = pieces->last_reader[value] != index;
     }
     for (int i = 0; i < node->param_count; i++) {
-        call->param[i] = tensor_of(exec->state, exec->weights, node->params[i]);
-        call->param_grad[i] = tensor_of(exec->state, STK_TENSOR_GRADIENT, node->params[i]);
+        call->param[i] = cpu_param(call, node, i);
+        call->param_grad[i] = cpu_param_grad(call, node, i);
     }
 }
 
-static stk_op op_of(const stk_exec *exec, int index) {
-    return exec->state->graph->nodes[exec->pieces.items[index].node].op;
+static bool is_loss(const stk_exec *exec, int index) {
+    int node = exec->pieces.items[index].node;
+    return node != STK_NO_NODE && exec->state->graph->nodes[node].op == STK_OP_LOSS;
 }
 
 static stk_status check_count(const stk_exec *exec, size_t count, bool train, stk_error *err) {
@@ -320,11 +351,11 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 2};
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         aim(exec, i, &call);
-        kernels[op_of(exec, i)]->forward(&call);
+        kernel_of(&exec->pieces, i)->forward(&call);
         status = check_halt(exec, &timed, err);
     }
     for (int i = exec->pieces.count - 1; i >= 0 && status == STK_OK; i--) {
-        const cpu_kernel *kernel = kernels[op_of(exec, i)];
+        const cpu_kernel *kernel = kernel_of(&exec->pieces, i);
         if (exec->pieces.items[i].live && kernel->backward != NULL) {
             aim(exec, i, &call);
             kernel->backward(&call);
@@ -349,9 +380,9 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 1};
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
-        if (op_of(exec, i) != STK_OP_LOSS) {
+        if (!is_loss(exec, i)) {
             aim(exec, i, &call);
-            kernels[op_of(exec, i)]->forward(&call);
+            kernel_of(&exec->pieces, i)->forward(&call);
             status = check_halt(exec, &timed, err);
         }
     }

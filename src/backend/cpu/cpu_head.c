@@ -48,6 +48,13 @@ static float target(const cpu_call *call, size_t i, int c) {
     return base + (1 - step->label_smoothing) * hard;
 }
 
+/* The label that most of a mixed picture belongs to: what a right answer would be. */
+static int main_label(const cpu_call *call, size_t i) {
+    const stk_step_input *step = call->step;
+    bool own = step->mix.kind == STK_MIX_NONE || step->mix.keep >= 0.5f;
+    return step->labels[own ? i : call->batch - 1 - i];
+}
+
 /* y holds the probabilities. */
 static void loss_forward(const cpu_call *call) {
     int classes = call->out.channels;
@@ -69,7 +76,7 @@ static void loss_forward(const cpu_call *call) {
             float t = target(call, i, c);
             call->result->loss_sum -= t != 0 ? t * log_p : 0;
         }
-        call->result->correct += best == call->step->labels[i];
+        call->result->correct += best == main_label(call, i);
     }
 }
 

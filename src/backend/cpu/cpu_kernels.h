@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "engine/backend.h"
+#include "engine/drop.h"
 #include "engine/plan.h"
 
 /* One piece, with everything it reads and writes; unused pointers are NULL. */
@@ -18,18 +19,22 @@ typedef struct cpu_call {
     stk_pool *pool;
     const stk_graph *graph;
     const stk_piece *piece;
-    const stk_node *node;
-    size_t batch;  /* samples in this call */
-    bool train;    /* batch norm uses the batch's statistics, drops drop */
-    stk_shape in;  /* of x[0] */
-    stk_shape out; /* of y */
+    const stk_node *node; /* of a chain: its norm */
+    size_t batch;         /* samples in this call */
+    bool train;           /* batch norm uses the batch's statistics, drops drop */
+    stk_shape in;         /* of x[0] */
+    stk_shape out;        /* of y */
     const float *x[2];
     float *y;
     const float *dy;
-    float *dx[2];       /* NULL: that input needs no gradient */
-    bool accumulate[2]; /* add to dx instead of writing it */
-    float *param[4];
+    float *dx[2];         /* NULL: that input needs no gradient */
+    bool accumulate[2];   /* add to dx instead of writing it */
+    float *inner;         /* of a chain: its convolution's output, which may lie on y */
+    float *dinner;        /* and that one's gradient, which lies on dy */
+    float *param[4];      /* of `node` */
     float *param_grad[4]; /* gradients are added to these */
+    float *weights;       /* all parameters, in the order of the graph */
+    float *gradients;     /* of all of them */
     void *saved;          /* as long as needs() asked for */
     void *workspace;
     const stk_step_input *step; /* NULL in inference */
@@ -53,18 +58,15 @@ typedef struct cpu_kernel {
     void (*backward)(const cpu_call *call); /* NULL: no gradients pass */
 } cpu_kernel;
 
+extern const cpu_kernel stk_cpu_chain; /* a whole chain of stk_piece */
 extern const cpu_kernel stk_cpu_input;
 extern const cpu_kernel stk_cpu_conv;
 extern const cpu_kernel stk_cpu_batch_norm;
 extern const cpu_kernel stk_cpu_depthwise;
-extern const cpu_kernel stk_cpu_relu;
-extern const cpu_kernel stk_cpu_relu6;
-extern const cpu_kernel stk_cpu_silu;
-extern const cpu_kernel stk_cpu_sigmoid;
+extern const cpu_kernel stk_cpu_activation; /* ReLU, ReLU6, SiLU, sigmoid */
 extern const cpu_kernel stk_cpu_scale;
 extern const cpu_kernel stk_cpu_shortcut;
-extern const cpu_kernel stk_cpu_dropout;
-extern const cpu_kernel stk_cpu_drop_path;
+extern const cpu_kernel stk_cpu_drop; /* dropout and stochastic depth */
 extern const cpu_kernel stk_cpu_add;
 extern const cpu_kernel stk_cpu_max_pool;
 extern const cpu_kernel stk_cpu_avg_pool;
@@ -80,6 +82,25 @@ static inline size_t cpu_tasks(size_t count, size_t grain) {
 
 static inline size_t cpu_min(size_t a, size_t b) {
     return a < b ? a : b;
+}
+
+/* Weight of the new batch in a norm's running statistics, as in PyTorch. */
+#define CPU_RUNNING 0.1
+
+static inline float *cpu_param(const cpu_call *call, const stk_node *node, int which) {
+    return call->weights + call->graph->params[node->params[which]].offset;
+}
+
+static inline float *cpu_param_grad(const cpu_call *call, const stk_node *node, int which) {
+    return call->gradients != NULL
+               ? call->gradients + call->graph->params[node->params[which]].offset
+               : NULL;
+}
+
+/* What a drop of this step does to an element or a sample, whichever `index` counts. */
+static inline float cpu_drop_factor(const cpu_call *call, const stk_node *node, size_t index) {
+    return stk_drop_factor(node->rate, call->step->seed, call->step->step,
+                           (int)(node - call->graph->nodes), index);
 }
 
 #endif

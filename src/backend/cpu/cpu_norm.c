@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define STRIP ((size_t)512)
-#define RUNNING 0.1 /* weight of the new batch in the running statistics, as in PyTorch */
 
 typedef struct norm_job {
     const cpu_call *call;
@@ -120,8 +119,8 @@ static void batch_statistics(norm_job *job) {
         double squares = total(job, c, 0);
         double unbiased = rows > 1 ? squares / (rows - 1) : squares;
         job->invstd[c] = (float)(1.0 / sqrt(squares / rows + (double)call->node->epsilon));
-        running_mean[c] += (float)(RUNNING * (job->mean[c] - (double)running_mean[c]));
-        running_var[c] += (float)(RUNNING * (unbiased - (double)running_var[c]));
+        running_mean[c] += (float)(CPU_RUNNING * (job->mean[c] - (double)running_mean[c]));
+        running_var[c] += (float)(CPU_RUNNING * (unbiased - (double)running_var[c]));
     }
 }
 

@@ -1,20 +1,45 @@
-/* cpu_pointwise.c - what is done to each element by itself: input, ReLU, addition. */
+/* cpu_pointwise.c - what is done to each element by itself: input and addition. */
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_vector.h"
 
 #include <string.h>
 
 /* ---- input: uint8 to normalised float, mixed with its partner when asked ---- */
 
-/* scale and shift per channel: (pixel / 255 - mean) / std */
-static void normalise_row(const stk_graph *graph, const uint8_t *pixels, size_t count, float weight,
-                          float *out) {
-    for (int c = 0; c < 3; c++) {
-        float scale = weight / (255.0f * graph->std[c]);
-        float shift = weight * graph->mean[c] / graph->std[c];
-        for (size_t i = 0; i < count; i++) {
-            out[3 * i + (size_t)c] += (float)pixels[3 * i + (size_t)c] * scale - shift;
+#define PERIOD ((size_t)48) /* floats of 16 pixels */
+
+/* out = or += pixels * scale - shift, where scale and shift repeat after PERIOD floats */
+CPU_BODY void normalise_body(const uint8_t *pixels, size_t count, const float *scale,
+                             const float *shift, bool add, float *out) {
+    for (size_t at = 0; at < count; at += PERIOD) {
+        size_t n = cpu_min(PERIOD, count - at);
+        if (add) {
+            CPU_EACH for (size_t i = 0; i < n; i++) {
+                out[at + i] += (float)pixels[at + i] * scale[i] - shift[i];
+            }
+        } else {
+            CPU_EACH for (size_t i = 0; i < n; i++) {
+                out[at + i] = (float)pixels[at + i] * scale[i] - shift[i];
+            }
         }
     }
+}
+
+CPU_VECTOR(normalise,
+           (const uint8_t *pixels, size_t count, const float *scale, const float *shift, bool add,
+            float *out),
+           (pixels, count, scale, shift, add, out))
+
+/* weight * (pixel / 255 - mean) / std for `count` pixels */
+static void normalise_row(const stk_graph *graph, const uint8_t *pixels, size_t count, float weight,
+                          bool add, float *out) {
+    float scale[PERIOD];
+    float shift[PERIOD];
+    for (size_t i = 0; i < PERIOD; i++) {
+        scale[i] = weight / (255.0f * graph->std[i % 3]);
+        shift[i] = weight * graph->mean[i % 3] / graph->std[i % 3];
+    }
+    normalise(pixels, 3 * count, scale, shift, add, out);
 }
 
 static void input_task(void *context, size_t task, int thread) {
@@ -26,12 +51,11 @@ static void input_task(void *context, size_t task, int thread) {
     const uint8_t *other = call->images + (call->batch - 1 - task) * floats;
     float *out = call->y + task * floats;
     const stk_mix *mix = call->step != NULL ? &call->step->mix : NULL;
-    memset(out, 0, floats * sizeof *out);
     if (mix == NULL || mix->kind == STK_MIX_NONE) {
-        normalise_row(call->graph, own, floats / 3, 1, out);
+        normalise_row(call->graph, own, floats / 3, 1, false, out);
     } else if (mix->kind == STK_MIX_MIXUP) {
-        normalise_row(call->graph, own, floats / 3, mix->keep, out);
-        normalise_row(call->graph, other, floats / 3, 1 - mix->keep, out);
+        normalise_row(call->graph, own, floats / 3, mix->keep, false, out);
+        normalise_row(call->graph, other, floats / 3, 1 - mix->keep, true, out);
     } else {
         for (size_t y = 0; y < (size_t)call->out.height; y++) {
             bool inside = (int)y >= mix->top && (int)y < mix->bottom;
@@ -39,10 +63,10 @@ static void input_task(void *context, size_t task, int thread) {
             size_t to = inside ? (size_t)mix->right : 0;
             const uint8_t *row = own + y * side * 3;
             float *out_row = out + y * side * 3;
-            normalise_row(call->graph, row, from, 1, out_row);
-            normalise_row(call->graph, other + (y * side + from) * 3, to - from, 1,
+            normalise_row(call->graph, row, from, 1, false, out_row);
+            normalise_row(call->graph, other + (y * side + from) * 3, to - from, 1, false,
                           out_row + from * 3);
-            normalise_row(call->graph, row + to * 3, side - to, 1, out_row + to * 3);
+            normalise_row(call->graph, row + to * 3, side - to, 1, false, out_row + to * 3);
         }
     }
 }
@@ -54,60 +78,26 @@ static void input_forward(const cpu_call *call) {
 
 const cpu_kernel stk_cpu_input = {.forward = input_forward};
 
-/* ---- ReLU; x and y, and dx and dy, may be the same memory ---- */
+/* ---- addition ---- */
 
 static size_t elements(const cpu_call *call) {
     return call->batch * stk_shape_count(call->out);
 }
 
-static void relu_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const cpu_call *call = context;
-    size_t end = cpu_min((task + 1) * CPU_GRAIN, elements(call));
-    const float *x = call->x[0];
-    float *y = call->y;
-    for (size_t i = task * CPU_GRAIN; i < end; i++) {
-        y[i] = x[i] > 0 ? x[i] : 0;
+CPU_BODY void sum_body(const float *a, const float *b, float *sum, size_t count) {
+    CPU_EACH for (size_t i = 0; i < count; i++) {
+        sum[i] = a[i] + b[i];
     }
 }
 
-static void relu_grad_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const cpu_call *call = context;
-    size_t end = cpu_min((task + 1) * CPU_GRAIN, elements(call));
-    const float *y = call->y;
-    const float *dy = call->dy;
-    float *dx = call->dx[0];
-    bool accumulate = call->accumulate[0];
-    for (size_t i = task * CPU_GRAIN; i < end; i++) {
-        float g = y[i] > 0 ? dy[i] : 0;
-        dx[i] = accumulate ? dx[i] + g : g;
-    }
-}
-
-static void relu_forward(const cpu_call *call) {
-    cpu_call copy = *call;
-    stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), relu_task, &copy);
-}
-
-static void relu_backward(const cpu_call *call) {
-    cpu_call copy = *call;
-    if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), relu_grad_task, &copy);
-    }
-}
-
-const cpu_kernel stk_cpu_relu = {.forward = relu_forward, .backward = relu_backward};
-
-/* ---- addition ---- */
+CPU_VECTOR(sum, (const float *a, const float *b, float *sum, size_t count), (a, b, sum, count))
 
 static void add_task(void *context, size_t task, int thread) {
     (void)thread;
     const cpu_call *call = context;
-    size_t end = cpu_min((task + 1) * CPU_GRAIN, elements(call));
-    for (size_t i = task * CPU_GRAIN; i < end; i++) {
-        call->y[i] = call->x[0][i] + call->x[1][i];
-    }
+    size_t from = task * CPU_GRAIN;
+    size_t count = cpu_min(CPU_GRAIN, elements(call) - from);
+    sum(call->x[0] + from, call->x[1] + from, call->y + from, count);
 }
 
 static void add_grad_task(void *context, size_t task, int thread) {
@@ -124,9 +114,7 @@ static void add_grad_task(void *context, size_t task, int thread) {
             memcpy(dx + from, call->dy + from, (end - from) * sizeof *dx);
             continue;
         }
-        for (size_t i = from; i < end; i++) {
-            dx[i] += call->dy[i];
-        }
+        sum(dx + from, call->dy + from, dx + from, end - from);
     }
 }
 

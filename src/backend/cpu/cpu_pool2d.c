@@ -1,7 +1,10 @@
 /* cpu_pool2d.c - max pooling and the average over all pixels; a task is one image. */
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_vector.h"
 
 #include <string.h>
+
+#define CHUNK ((size_t)64) /* channels of a window at once */
 
 /* ---- max pool: which pixel of the window won is kept in one byte per output ---- */
 
@@ -10,46 +13,97 @@ static stk_piece_needs max_needs(const cpu_ask *ask) {
     return (stk_piece_needs){.saved_bytes = ask->piece->live ? outputs : 0};
 }
 
-/* The best of one window for every channel. Positions outside the picture never win. */
-static void max_window(const cpu_call *call, const float *image, int y0, int x0, float *best,
-                       uint8_t *where) {
-    size_t channels = (size_t)call->in.channels;
-    int kernel = call->node->kernel;
+/* A window: the pixels of it that lie within the picture, and the number of each in the window. */
+typedef struct window {
+    const float *image;
+    size_t row; /* floats from one row of the image to the next */
+    size_t channels;
+    int kernel;
+    int y0, x0;                   /* where it begins, perhaps outside */
+    int top, left, bottom, right; /* taps within */
+} window;
+
+static window window_at(const cpu_call *call, const float *image, int y, int x) {
+    const stk_node *node = call->node;
+    window w = {.image = image,
+                .row = (size_t)call->in.width * (size_t)call->in.channels,
+                .channels = (size_t)call->in.channels,
+                .kernel = node->kernel,
+                .y0 = y * node->stride - node->pad,
+                .x0 = x * node->stride - node->pad};
+    w.top = w.y0 < 0 ? -w.y0 : 0;
+    w.left = w.x0 < 0 ? -w.x0 : 0;
+    w.bottom = w.y0 + w.kernel > call->in.height ? call->in.height - w.y0 : w.kernel;
+    w.right = w.x0 + w.kernel > call->in.width ? call->in.width - w.x0 : w.kernel;
+    return w;
+}
+
+static inline size_t tap_at(const window *w, int ky, int kx) {
+    return (size_t)(w->y0 + ky) * w->row + (size_t)(w->x0 + kx) * w->channels;
+}
+
+/* The best of channels c .. c+count-1, count <= CHUNK. */
+CPU_BODY void max_chunk(const window *w, size_t c, size_t count, float *best, uint8_t *where) {
+    float top[CHUNK];
+    int32_t winner[CHUNK]; /* as wide as the numbers, for the sake of vectors */
     bool first = true;
-    for (int ky = 0; ky < kernel; ky++) {
-        for (int kx = 0; kx < kernel; kx++) {
-            int y = y0 + ky;
-            int x = x0 + kx;
-            if (y < 0 || y >= call->in.height || x < 0 || x >= call->in.width) {
-                continue;
+    for (int ky = w->top; ky < w->bottom; ky++) {
+        for (int kx = w->left; kx < w->right; kx++) {
+            const float *pixel = w->image + tap_at(w, ky, kx) + c;
+            int32_t position = ky * w->kernel + kx;
+            if (first) {
+                memcpy(top, pixel, count * sizeof *top);
             }
-            const float *pixel =
-                image + ((size_t)y * (size_t)call->in.width + (size_t)x) * channels;
-            uint8_t position = (uint8_t)(ky * kernel + kx);
-            for (size_t c = 0; c < channels; c++) {
-                bool wins = first || pixel[c] > best[c];
-                best[c] = wins ? pixel[c] : best[c];
-                if (where != NULL) {
-                    where[c] = wins ? position : where[c];
-                }
+            CPU_EACH for (size_t i = 0; i < count; i++) {
+                bool wins = first || pixel[i] > top[i];
+                top[i] = wins ? pixel[i] : top[i];
+                winner[i] = wins ? position : winner[i];
             }
             first = false;
         }
     }
+    memcpy(best + c, top, count * sizeof *top);
+    for (size_t i = 0; i < count && where != NULL; i++) {
+        where[c + i] = (uint8_t)winner[i];
+    }
 }
+
+/* Positions outside the picture never win. */
+CPU_BODY void max_window_body(const window *w, float *best, uint8_t *where) {
+    for (size_t c = 0; c < w->channels; c += CHUNK) {
+        max_chunk(w, c, cpu_min(CHUNK, w->channels - c), best, where);
+    }
+}
+
+CPU_VECTOR(max_window, (const window *w, float *best, uint8_t *where), (w, best, where))
+
+/* Adds a window's gradient to the pixels that won it. */
+CPU_BODY void max_share_body(const window *w, const float *dy, const uint8_t *where, float *dx) {
+    for (int ky = w->top; ky < w->bottom; ky++) {
+        for (int kx = w->left; kx < w->right; kx++) {
+            float *pixel = dx + tap_at(w, ky, kx);
+            int position = ky * w->kernel + kx;
+            CPU_EACH for (size_t c = 0; c < w->channels; c++) {
+                pixel[c] += where[c] == position ? dy[c] : 0;
+            }
+        }
+    }
+}
+
+CPU_VECTOR(max_share, (const window *w, const float *dy, const uint8_t *where, float *dx),
+           (w, dy, where, dx))
 
 static void max_task(void *context, size_t task, int thread) {
     (void)thread;
     const cpu_call *call = context;
-    const stk_node *node = call->node;
     const float *image = call->x[0] + task * stk_shape_count(call->in);
     size_t out_floats = stk_shape_count(call->out);
     uint8_t *where = call->saved != NULL ? (uint8_t *)call->saved + task * out_floats : NULL;
     float *out = call->y + task * out_floats;
     for (int y = 0; y < call->out.height; y++) {
         for (int x = 0; x < call->out.width; x++) {
-            max_window(call, image, y * node->stride - node->pad, x * node->stride - node->pad, out,
-                       where);
+            window w = window_at(call, image, y, x);
+            max_window(&w, out, where);
             out += call->out.channels;
             where = where != NULL ? where + call->out.channels : NULL;
         }
@@ -59,7 +113,6 @@ static void max_task(void *context, size_t task, int thread) {
 static void max_grad_task(void *context, size_t task, int thread) {
     (void)thread;
     const cpu_call *call = context;
-    const stk_node *node = call->node;
     size_t channels = (size_t)call->in.channels;
     size_t in_floats = stk_shape_count(call->in);
     size_t out_floats = stk_shape_count(call->out);
@@ -71,11 +124,8 @@ static void max_grad_task(void *context, size_t task, int thread) {
     }
     for (int y = 0; y < call->out.height; y++) {
         for (int x = 0; x < call->out.width; x++) {
-            for (size_t c = 0; c < channels; c++) {
-                int in_y = y * node->stride - node->pad + where[c] / node->kernel;
-                int in_x = x * node->stride - node->pad + where[c] % node->kernel;
-                dx[((size_t)in_y * (size_t)call->in.width + (size_t)in_x) * channels + c] += dy[c];
-            }
+            window w = window_at(call, NULL, y, x);
+            max_share(&w, dy, where, dx);
             dy += channels;
             where += channels;
         }
@@ -98,16 +148,16 @@ const cpu_kernel stk_cpu_max_pool = {max_needs, max_forward, max_backward};
 
 /* ---- average over all pixels ---- */
 
-static void average_task(void *context, size_t task, int thread) {
-    (void)thread;
-    const cpu_call *call = context;
-    size_t channels = (size_t)call->in.channels;
-    size_t pixels = (size_t)call->in.height * (size_t)call->in.width;
-    const float *x = call->x[0] + task * pixels * channels;
-    float *y = call->y + task * channels;
+CPU_BODY void average_body(const float *x, float *y, size_t pixels, size_t channels) {
     memset(y, 0, channels * sizeof *y);
-    for (size_t p = 0; p < pixels; p++, x += channels) {
-        for (size_t c = 0; c < channels; c++) {
+    size_t p = 0;
+    for (; p + 4 <= pixels; p += 4, x += 4 * channels) {
+        CPU_EACH for (size_t c = 0; c < channels; c++) {
+            y[c] += (x[c] + x[channels + c]) + (x[2 * channels + c] + x[3 * channels + c]);
+        }
+    }
+    for (; p < pixels; p++, x += channels) {
+        CPU_EACH for (size_t c = 0; c < channels; c++) {
             y[c] += x[c];
         }
     }
@@ -116,21 +166,43 @@ static void average_task(void *context, size_t task, int thread) {
     }
 }
 
+CPU_VECTOR(average, (const float *x, float *y, size_t pixels, size_t channels),
+           (x, y, pixels, channels))
+
+CPU_BODY void share_body(const float *dy, float *dx, size_t pixels, size_t channels,
+                         bool accumulate) {
+    float share = 1.0f / (float)pixels;
+    for (size_t p = 0; p < pixels; p++, dx += channels) {
+        if (accumulate) {
+            CPU_EACH for (size_t c = 0; c < channels; c++) {
+                dx[c] += dy[c] * share;
+            }
+        } else {
+            CPU_EACH for (size_t c = 0; c < channels; c++) {
+                dx[c] = dy[c] * share;
+            }
+        }
+    }
+}
+
+CPU_VECTOR(share, (const float *dy, float *dx, size_t pixels, size_t channels, bool accumulate),
+           (dy, dx, pixels, channels, accumulate))
+
+static void average_task(void *context, size_t task, int thread) {
+    (void)thread;
+    const cpu_call *call = context;
+    size_t channels = (size_t)call->in.channels;
+    size_t pixels = (size_t)call->in.height * (size_t)call->in.width;
+    average(call->x[0] + task * pixels * channels, call->y + task * channels, pixels, channels);
+}
+
 static void average_grad_task(void *context, size_t task, int thread) {
     (void)thread;
     const cpu_call *call = context;
     size_t channels = (size_t)call->in.channels;
     size_t pixels = (size_t)call->in.height * (size_t)call->in.width;
-    float *dx = call->dx[0] + task * pixels * channels;
-    const float *dy = call->dy + task * channels;
-    float share = 1.0f / (float)pixels;
-    bool accumulate = call->accumulate[0];
-    for (size_t p = 0; p < pixels; p++, dx += channels) {
-        for (size_t c = 0; c < channels; c++) {
-            float g = dy[c] * share;
-            dx[c] = accumulate ? dx[c] + g : g;
-        }
-    }
+    share(call->dy + task * channels, call->dx[0] + task * pixels * channels, pixels, channels,
+          call->accumulate[0]);
 }
 
 static void average_forward(const cpu_call *call) {

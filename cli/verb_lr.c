@@ -1,0 +1,111 @@
+/* verb_lr.c - `stoker lr`. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "options/options.h"
+
+#define TABLE_ROWS 20 /* about; all points are in lr.csv */
+
+static stk_status print_json(const stk_found_lr *found, stk_error *err) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "suggestion");
+    stk_json_put_double(&writer, found->lr);
+    stk_json_key(&writer, "batch");
+    stk_json_put_int(&writer, found->batch);
+    stk_json_key(&writer, "accumulate");
+    stk_json_put_int(&writer, found->accumulate);
+    stk_json_key(&writer, "exploded");
+    stk_json_put_bool(&writer, found->exploded);
+    stk_json_key(&writer, "seconds");
+    stk_json_put_double(&writer, stk_as_shown(found->seconds));
+    stk_json_key(&writer, "run_dir");
+    stk_json_put_string(&writer, found->run_dir);
+    stk_json_key(&writer, "plot");
+    stk_json_put_string(&writer, found->plot);
+    stk_json_key(&writer, "points");
+    stk_json_begin_array(&writer);
+    for (int i = 0; i < found->count; i++) {
+        const stk_lr_point *point = &found->points[i];
+        stk_json_begin_object(&writer);
+        stk_json_key(&writer, "lr");
+        stk_json_put_double(&writer, stk_as_shown(point->lr));
+        stk_json_key(&writer, "loss");
+        stk_json_put_double(&writer, stk_as_shown(point->loss));
+        stk_json_key(&writer, "smoothed");
+        stk_json_put_double(&writer, stk_as_shown(point->smoothed));
+        stk_json_end_object(&writer);
+    }
+    stk_json_end_array(&writer);
+    stk_json_end_object(&writer);
+    bool whole = stk_str_ok(&text);
+    if (whole) {
+        puts(stk_str_text(&text));
+    }
+    stk_str_free(&text);
+    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+}
+
+static void print_table(const stk_found_lr *found) {
+    int every = (found->count + TABLE_ROWS - 1) / TABLE_ROWS;
+    printf("\n%12s %10s %10s\n", "lr", "loss", "smoothed");
+    for (int i = 0; i < found->count; i++) {
+        if (i % every == 0 || i + 1 == found->count) {
+            printf("%12.2e %10.4g %10.4g\n", found->points[i].lr, found->points[i].loss,
+                   found->points[i].smoothed);
+        }
+    }
+    printf("\n");
+}
+
+static void print_suggestion(const cli_session *session, const stk_found_lr *found) {
+    printf("suggested: --lr %g for a batch of %lld", found->lr, (long long)found->batch);
+    if (found->accumulate > 1) {
+        printf(" x %lld", (long long)found->accumulate);
+    }
+    printf(", a quarter of the rate with the lowest loss\ncurve: %s\n", found->plot);
+    if (!session->quiet) {
+        printf("train with it: stoker train --data %s --batch %lld --lr %g\n",
+               stk_options_get(session->options, "data"), (long long)found->batch, found->lr);
+    }
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    static const stk_observer nobody = {0};
+    cli_session session;
+    stk_error err = {0};
+    stk_found_lr found;
+    int exit_code = 0;
+    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+        return exit_code;
+    }
+    stk_run with = session.run;
+    if (session.json) {
+        with.observer = &nobody; /* one object is all that is printed */
+    }
+    stk_status status = cli_take_word(&session, "data", &err);
+    if (status == STK_OK) {
+        status = stk_find_lr(session.options, &with, &found, &err);
+    }
+    if (status == STK_OK && session.json) {
+        status = print_json(&found, &err);
+    } else if (status == STK_OK) {
+        if (!session.quiet) {
+            print_table(&found);
+        }
+        print_suggestion(&session, &found);
+    }
+    return cli_close(&session, status, &err);
+}
+
+const cli_verb cli_lr = {
+    .name = "lr",
+    .summary = "Finds a learning rate: trains some steps while it grows, and shows the loss.",
+    .usage = "--data DIR [--model NAME] [--batch N] [options]",
+    .options = stk_options_for_lr,
+    .run = run,
+};

@@ -1,0 +1,63 @@
+/*
+ * run_state.h - what state/ of a run folder holds: all that --resume goes on from.
+ *
+ * state/train.safetensors has the tensors of the fold in work and, in its notes, the numbers below.
+ * It is replaced in one step, so that a kill at any moment leaves the one before. Next to it lies
+ * best.safetensors whenever the best weights have been replaced since: then it is the file that the
+ * numbers speak of; and epoch.safetensors, a file of the same kind, while train.safetensors is of a
+ * moment within an epoch: the end of the last one before, to go back to.
+ */
+#ifndef STK_JOB_RUN_STATE_H
+#define STK_JOB_RUN_STATE_H
+
+#include "base/digest.h"
+#include "dataset/dataset.h"
+#include "engine/backend.h"
+#include "train/position.h"
+
+#define STK_RUN_STATE_FILE "state/train.safetensors"
+#define STK_RUN_STATE_EPOCH "state/epoch.safetensors"
+#define STK_RUN_STATE_BEST "state/best.safetensors"
+
+typedef struct stk_run_state {
+    int fold; /* in work, from 0 */
+    stk_train_position position;
+    /* of the folds before it */
+    int folds_done;
+    int epochs_before;
+    double best_acc1;
+    double best_metric;
+    bool cut;
+    double used_s; /* by all processes up to here */
+    /* what it is trained on */
+    int classes;
+    int64_t train_images;
+    int64_t val_images; /* of a validation set of their own */
+    char samples[STK_SHA256_TEXT];
+    int64_t seed;
+    char *given; /* owned: see stk_options_given */
+} stk_run_state;
+
+void stk_run_state_free(stk_run_state *state);
+
+/* The fields that describe the data; the others are left alone. */
+void stk_run_state_describe(stk_run_state *state, const stk_dataset *dataset);
+
+/* STK_ERR_DATA with a sentence when the data is not what the state was trained on. */
+STK_CHECKED stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *dataset,
+                                           stk_error *err);
+
+STK_CHECKED stk_status stk_run_state_write(const char *path, const stk_run_state *run,
+                                           const stk_backend *backend, stk_state *state,
+                                           const stk_graph *graph, stk_error *err);
+
+/* The numbers alone; the caller frees them. Any number that does not fit another is STK_ERR_DATA.
+ */
+STK_CHECKED stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *err);
+
+/* The tensors of a file whose numbers were read. */
+STK_CHECKED stk_status stk_run_state_load(const char *path, const stk_run_state *run,
+                                          const stk_backend *backend, stk_state *state,
+                                          const stk_graph *graph, stk_error *err);
+
+#endif

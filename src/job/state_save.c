@@ -1,0 +1,151 @@
+/*
+ * state_save.c - keeping what --resume goes on from, and going back to it.
+ *
+ * The best weights are a file of their own, which is replaced before the state is. Until the state
+ * follows, the file that it speaks of is kept beside it under another name, so that state and best
+ * weights belong together whenever the process ends.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "job/job_state.h"
+#include "weights/checkpoint.h"
+
+/* With less than this many times of what it took before, the time is for the predictions. */
+#define SAVE_MARGIN 2.0
+
+/* A second name for a file that is about to be replaced, or a copy where there are no links. */
+static bool keep(const char *path, const char *kept) {
+    if (link(path, kept) == 0) {
+        return true;
+    }
+    char *data = NULL;
+    size_t size = 0;
+    bool good = stk_file_read(path, 0, &data, &size, NULL) == STK_OK &&
+                stk_file_write(kept, data, size, NULL) == STK_OK;
+    stk_mem_free(data);
+    return good;
+}
+
+void stk_job_keep_best(stk_job *job, const char *best_path) {
+    if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
+        return; /* nothing to keep, or what the state speaks of is kept already */
+    }
+    if (!keep(best_path, job->kept_best)) {
+        stk_events_warning(&job->events,
+                           "%s cannot be kept: after a resume the best weights may be those of an "
+                           "epoch that was cut short",
+                           best_path);
+    }
+}
+
+/* Before a moment within an epoch takes its place. */
+static void keep_epoch(stk_job *job) {
+    if (job->between_epochs) {
+        unlink(job->epoch_path);
+        if (!keep(job->state_path, job->epoch_path)) {
+            stk_events_warning(&job->events, "%s cannot be kept: there is no going back",
+                               job->state_path);
+        }
+        job->between_epochs = false;
+    }
+}
+
+void stk_job_save_state(stk_job *job, const stk_train_position *position) {
+    stk_run_state *run = &job->run_state;
+    stk_error why = {0};
+    if (stk_clockwork_left(&job->clock) < SAVE_MARGIN * job->state_write_s ||
+        stk_clockwork_must_write(&job->clock)) {
+        return;
+    }
+    run->fold = job->fold;
+    run->position = *position;
+    run->folds_done = job->folds_done;
+    run->epochs_before = job->summary.epochs_done;
+    run->best_acc1 = job->summary.best_acc1;
+    run->best_metric = job->summary.best_metric;
+    run->cut = job->cut;
+    run->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
+    run->seed = job->job_options->seed;
+    bool between = position->step == 0;
+    if (!between) {
+        keep_epoch(job);
+    }
+    int64_t start = stk_clock_ns();
+    if (stk_run_state_write(job->state_path, run, job->choice.backend, job->state, job->graph,
+                            &why) == STK_OK) {
+        job->state_write_s = stk_clock_since_s(start);
+        unlink(job->kept_best); /* the state speaks of the best weights that are in place */
+        if (between) {
+            unlink(job->epoch_path);
+            job->between_epochs = true;
+        }
+        return;
+    }
+    if (!job->state_lost) {
+        job->state_lost = true;
+        stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
+                           why.message);
+    }
+    (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
+}
+
+/* Puts the best weights back that a state speaks of. */
+static stk_status restore_best(const stk_job *job, const char *best_path,
+                               const stk_train_position *position, stk_error *err) {
+    stk_checkpoint_info info;
+    if (!stk_path_is_file(job->kept_best)) {
+        return STK_OK;
+    }
+    bool meant = false;
+    if (position->has_best && stk_checkpoint_info_read(job->kept_best, &info, NULL) == STK_OK) {
+        meant = info.epoch == position->best.epoch;
+        stk_checkpoint_info_free(&info);
+    }
+    if (!meant) { /* the process ended between the state and taking this away */
+        unlink(job->kept_best);
+        return STK_OK;
+    }
+    if (rename(job->kept_best, best_path) != 0) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s", job->kept_best,
+                        best_path, strerror(errno));
+    }
+    return STK_OK;
+}
+
+stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
+                              stk_train_position *position, bool *there, stk_error *err) {
+    stk_run_state run;
+    const char *path = job->state_path;
+    *there = stk_path_is_file(path);
+    if (!*there) {
+        return STK_OK;
+    }
+    stk_status status = stk_run_state_read(path, &run, err);
+    if (status == STK_OK && between_epochs && run.position.step > 0) {
+        stk_run_state_free(&run);
+        path = job->epoch_path;
+        *there = stk_path_is_file(path);
+        status = *there ? stk_run_state_read(path, &run, err) : STK_OK;
+    }
+    if (status != STK_OK || !*there) {
+        return status;
+    }
+    *there = run.fold == job->fold; /* the first of a fold may not have found room on the disk */
+    *position = run.position;
+    if (*there) {
+        job->between_epochs = path == job->state_path && run.position.step == 0;
+        status = stk_run_state_load(path, &run, job->choice.backend, job->state, job->graph, err);
+    }
+    if (status == STK_OK && *there) {
+        status = restore_best(job, best_path, position, err);
+    }
+    stk_run_state_free(&run);
+    return status;
+}

@@ -1,0 +1,37 @@
+/*
+ * loss_watch.h - tells when a training has gone wrong, from the losses of its steps.
+ *
+ * A loss that is no number is wrong at once. A loss explodes when its moving mean over about 20
+ * steps is above four times the lowest that this mean has been, and above 2 ln(classes) + 3: twice
+ * what guessing costs and a margin for few classes. One step counts as twice that limit at most,
+ * so that a single bad batch, from which a network recovers by itself, is no explosion.
+ */
+#ifndef STK_TRAIN_LOSS_WATCH_H
+#define STK_TRAIN_LOSS_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum stk_loss_verdict {
+    STK_LOSS_FINE,
+    STK_LOSS_NOT_FINITE,
+    STK_LOSS_EXPLODED
+} stk_loss_verdict;
+
+/* Plain numbers: a copy of it goes on as the original would. */
+typedef struct stk_loss_watch {
+    double floor;  /* no loss below it explodes */
+    double smooth; /* moving mean of the losses */
+    double lowest; /* that `smooth` has been */
+    int64_t steps; /* that were added */
+} stk_loss_watch;
+
+stk_loss_watch stk_loss_watch_new(int classes);
+
+/* Whether the mean is below the limit: only then is there something good to come back to. */
+bool stk_loss_watch_is_calm(const stk_loss_watch *watch);
+
+/* One more step; loss is the mean over its samples. */
+stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss);
+
+#endif

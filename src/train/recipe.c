@@ -1,0 +1,65 @@
+/* recipe.c - from the options of training to what the optimiser does at one update. */
+#include "train/train.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define ADAMW_EPSILON 1e-8f /* as in PyTorch */
+
+/*
+ * An average over the last 1 / (1 - decay) updates says nothing before there were as many: until
+ * then it is one over about a ninth of those that were made, so that the first weights, which are
+ * random, are soon forgotten. Long trainings are averaged with the decay that was asked for.
+ */
+static double ema_decay(double wanted, int64_t updates) {
+    return fmin(wanted, (1.0 + (double)updates) / (10.0 + (double)updates));
+}
+
+stk_update stk_recipe_update(const stk_train_options *o, const stk_recipe_moment *moment) {
+    int64_t number = moment->updates + 1;
+    int64_t thawed = number - moment->frozen_updates;
+    return (stk_update){.kind = (stk_optimizer)o->optimizer,
+                        .lr = (float)(moment->lr * o->backbone_lr_scale),
+                        .head_lr = (float)moment->head_lr,
+                        .momentum = (float)o->momentum,
+                        .nesterov = o->nesterov,
+                        .beta2 = (float)o->beta2,
+                        .epsilon = ADAMW_EPSILON,
+                        .step = thawed > 1 ? thawed : 1,
+                        .head_step = number,
+                        .weight_decay = (float)o->weight_decay,
+                        .grad_scale = 1.0f / (float)moment->micro_steps,
+                        .clip_norm = (float)o->clip_grad,
+                        .ema_decay = (float)ema_decay(o->ema, moment->updates)};
+}
+
+int64_t stk_recipe_frozen_updates(const stk_train_options *o, int64_t steps_per_epoch) {
+    return o->freeze_epochs * ((steps_per_epoch + o->accumulate - 1) / o->accumulate);
+}
+
+stk_status stk_recipe_start(const stk_backend *backend, stk_state *state, const stk_graph *graph,
+                            stk_error *err) {
+    static const stk_tensor_kind zeroed[] = {STK_TENSOR_MOMENTUM, STK_TENSOR_SECOND};
+    stk_status status = STK_OK;
+    for (int p = 0; p < graph->param_count && status == STK_OK; p++) {
+        float *values = stk_mem_new(graph->params[p].count, sizeof *values);
+        if (values == NULL) {
+            return STK_FAIL_MEMORY(err, "the parameters");
+        }
+        for (size_t k = 0; k < 2 && status == STK_OK; k++) {
+            if (backend->state_has(state, zeroed[k])) {
+                status = backend->state_write(state, zeroed[k], p, values, err);
+            }
+        }
+        if (status == STK_OK && backend->state_has(state, STK_TENSOR_EMA)) {
+            status = backend->state_read(state, STK_TENSOR_VALUE, p, values, err);
+            if (status == STK_OK) {
+                status = backend->state_write(state, STK_TENSOR_EMA, p, values, err);
+            }
+        }
+        stk_mem_free(values);
+    }
+    return status;
+}

@@ -1,0 +1,145 @@
+/* train_state.c - the tensors of a training to and from a file, as they lie in the state. */
+#include "weights/train_state.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "weights/fill.h"
+
+static const char *const kind_names[STK_TENSOR_KINDS] = {[STK_TENSOR_VALUE] = "value",
+                                                         [STK_TENSOR_GRADIENT] = "gradient",
+                                                         [STK_TENSOR_MOMENTUM] = "momentum",
+                                                         [STK_TENSOR_SECOND] = "second",
+                                                         [STK_TENSOR_EMA] = "ema"};
+
+static bool is_kept(const stk_backend *backend, const stk_state *state, int kind, bool gradients) {
+    return backend->state_has(state, (stk_tensor_kind)kind) &&
+           (kind != STK_TENSOR_GRADIENT || gradients);
+}
+
+/* Shape and size in the state's order; the name is owned by the tensor. */
+static stk_tensor describe(const stk_param *param, int kind) {
+    stk_tensor tensor = {.name = stk_str_format("%s/%s", kind_names[kind], param->name),
+                         .rank = param->rank,
+                         .dtype = "F32",
+                         .bytes = (uint64_t)param->count * sizeof(float)};
+    for (int d = 0; d < param->rank; d++) {
+        tensor.shape[d] = (uint64_t)param->shape[d];
+    }
+    if (param->rank == 4) { /* (O, I, kh, kw) to (O, kh, kw, I) */
+        tensor.shape[1] = (uint64_t)param->shape[2];
+        tensor.shape[2] = (uint64_t)param->shape[3];
+        tensor.shape[3] = (uint64_t)param->shape[1];
+    }
+    return tensor;
+}
+
+static void free_tensors(stk_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        stk_mem_free((void *)(uintptr_t)tensors[i].name);
+    }
+    stk_mem_free(tensors);
+}
+
+/* All that is to be in the file, kind after kind. */
+static stk_status list(const stk_backend *backend, const stk_state *state, const stk_graph *graph,
+                       bool gradients, stk_tensor **tensors, size_t *count, stk_error *err) {
+    *count = 0;
+    *tensors = stk_mem_new((size_t)graph->param_count * STK_TENSOR_KINDS, sizeof **tensors);
+    bool good = *tensors != NULL;
+    for (int k = 0; k < STK_TENSOR_KINDS && good; k++) {
+        for (int p = 0; p < graph->param_count && good && is_kept(backend, state, k, gradients);
+             p++) {
+            stk_tensor *tensor = &(*tensors)[(*count)++];
+            *tensor = describe(&graph->params[p], k);
+            good = tensor->name != NULL;
+        }
+    }
+    return good ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
+}
+
+static stk_status write_numbers(stk_file_writer *writer, const stk_backend *backend,
+                                stk_state *state, const stk_graph *graph, bool gradients,
+                                stk_error *err) {
+    float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
+    stk_status status = values != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a parameter");
+    for (int k = 0; k < STK_TENSOR_KINDS; k++) {
+        for (int p = 0;
+             p < graph->param_count && status == STK_OK && is_kept(backend, state, k, gradients);
+             p++) {
+            status = backend->state_read(state, (stk_tensor_kind)k, p, values, err);
+            if (status == STK_OK) {
+                status =
+                    stk_file_append(writer, values, graph->params[p].count * sizeof *values, err);
+            }
+        }
+    }
+    stk_mem_free(values);
+    return status;
+}
+
+stk_status stk_train_state_save(const char *path, const stk_backend *backend, stk_state *state,
+                                const stk_graph *graph, bool gradients,
+                                const stk_tensor_note *notes, size_t note_count, stk_error *err) {
+    stk_tensor *tensors = NULL;
+    size_t count = 0;
+    stk_file_writer *writer = NULL;
+    stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
+    if (status == STK_OK) {
+        status = stk_tensors_create(&writer, path, tensors, count, notes, note_count, err);
+    }
+    if (status == STK_OK) {
+        status = write_numbers(writer, backend, state, graph, gradients, err);
+        if (status == STK_OK) {
+            status = stk_file_commit(writer, err);
+        } else {
+            stk_file_discard(writer);
+        }
+    }
+    free_tensors(tensors, count);
+    return status;
+}
+
+static bool same_tensor(const stk_tensor *a, const stk_tensor *b) {
+    bool same = a != NULL && strcmp(a->dtype, b->dtype) == 0 && a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++) {
+        same = a->shape[d] == b->shape[d];
+    }
+    return same;
+}
+
+stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
+                                const stk_backend *backend, stk_state *state,
+                                const stk_graph *graph, bool gradients, stk_error *err) {
+    stk_tensor *tensors = NULL;
+    size_t count = 0;
+    stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
+    for (size_t i = 0; i < count && status == STK_OK; i++) {
+        const stk_tensor *found = stk_tensors_find(file, tensors[i].name);
+        if (!same_tensor(found, &tensors[i])) {
+            status = STK_FAIL(err, STK_ERR_DATA, "%s does not fit the model: '%.200s' is %s", path,
+                              tensors[i].name, found == NULL ? "missing" : "of another shape");
+        }
+    }
+    float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
+    if (status == STK_OK && values == NULL) {
+        status = STK_FAIL_MEMORY(err, "a parameter");
+    }
+    size_t next = 0;
+    for (int k = 0; k < STK_TENSOR_KINDS; k++) {
+        for (int p = 0;
+             p < graph->param_count && status == STK_OK && is_kept(backend, state, k, gradients);
+             p++, next++) {
+            const stk_tensor *found = stk_tensors_find(file, tensors[next].name);
+            status = stk_tensors_read(file, found, values, err);
+            if (status == STK_OK) {
+                status = backend->state_write(state, (stk_tensor_kind)k, p, values, err);
+            }
+        }
+    }
+    stk_mem_free(values);
+    free_tensors(tensors, count);
+    return status;
+}

@@ -1,0 +1,275 @@
+/*
+ * test_backend_chain.c - chains on the CPU backend: the fused path against the node-by-node one on
+ * graphs that have every form of a chain, and statistics of values far from zero.
+ */
+#include "cpu_reference.h"
+
+#include "engine/pieces.h"
+
+#define BATCH 5
+
+static int activation(stk_graph *g, int x, int kind) {
+    switch (kind % 4) {
+    case 0:
+        return stk_graph_relu(g, x);
+    case 1:
+        return stk_graph_relu6(g, x);
+    case 2:
+        return stk_graph_silu(g, x);
+    default:
+        return x;
+    }
+}
+
+/* A chain of a form that `form` picks, from x to a value of the same shape; `other` is added. */
+static int chain(stk_graph *g, int x, int other, int channels, unsigned form, int number) {
+    char name[32];
+    int kind = (int)(form & 3);
+    switch (form >> 2 & 3) {
+    case 0:
+        snprintf(name, sizeof name, "conv%d", number);
+        x = stk_graph_conv(g, x, name, channels, number % 2 ? 3 : 1, 1, number % 2);
+        break;
+    case 1:
+        snprintf(name, sizeof name, "dw%d", number);
+        x = stk_graph_depthwise(g, x, name, 3, 1, 1);
+        break;
+    case 2: /* a bias keeps the convolution out of the chain */
+        snprintf(name, sizeof name, "biased%d", number);
+        x = stk_graph_conv_bias(g, x, name, channels, 1, 1, 0);
+        break;
+    default: /* the norm reads what others read, too */
+        break;
+    }
+    snprintf(name, sizeof name, "bn%d", number);
+    x = stk_graph_batch_norm(g, x, name, STK_INIT_ONE);
+    x = stk_graph_drop_path(g, x, form >> 4 & 1 ? 0.4 : 0);
+    if (form >> 5 & 1) {
+        x = form >> 6 & 1 ? stk_graph_add(g, other, x) : stk_graph_add(g, x, other);
+    }
+    return activation(g, x, kind);
+}
+
+/* Ten chains of random forms over values that are read again later. */
+static int random_network(stk_graph *g, uint64_t seed) {
+    stk_rng rng = stk_rng_make(seed, STK_RNG_TEST, 1, 0);
+    int channels = seed % 3 == 0 ? 4 : seed % 3 == 1 ? 19 : 130;
+    int kept[12];
+    kept[0] = stk_graph_conv(g, stk_graph_input(g), "stem", channels, 3, 2, 1);
+    kept[1] = stk_graph_silu(g, kept[0]);
+    for (int i = 2; i < 12; i++) {
+        int x = kept[stk_rng_below(&rng, 3) == 0 ? (int)stk_rng_below(&rng, (uint64_t)i) : i - 1];
+        int other = kept[stk_rng_below(&rng, (uint64_t)i)];
+        unsigned form = (unsigned)stk_rng_below(&rng, 128);
+        kept[i] = chain(g, x, other, channels, form, i);
+    }
+    int x = stk_graph_add(g, kept[11], kept[stk_rng_below(&rng, 11)]);
+    for (int i = 0; i < 11; i++) { /* nothing is computed in vain */
+        x = g->values[kept[i]].uses == 0 ? stk_graph_add(g, x, kept[i]) : x;
+    }
+    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
+}
+
+static uint64_t network_seed;
+
+static int build_random(stk_graph *g) {
+    return random_network(g, network_seed);
+}
+
+static int chain_count(const stk_graph *graph) {
+    stk_pieces pieces;
+    stk_error err = {0};
+    int count = 0;
+    CHECK(stk_pieces_make(&pieces, graph, &(stk_pieces_config){.train = true, .fuse = true},
+                          &err) == STK_OK);
+    for (int i = 0; i < pieces.count; i++) {
+        count += pieces.items[i].node == STK_NO_NODE;
+    }
+    stk_pieces_free(&pieces);
+    return count;
+}
+
+/* Everything one step leaves behind: gradients, then parameters with their running statistics. */
+static float *step_results(bench *b, stk_exec *exec, double *loss) {
+    size_t count = b->graph->param_elements;
+    float *results = calloc(2 * count, sizeof *results);
+    stk_step_input in = input_of(b);
+    stk_step_output out;
+    CHECK(cpu->step(exec, &in, &out, &b->err) == STK_OK);
+    *loss = out.loss_sum;
+    for (int p = 0; p < b->graph->param_count; p++) {
+        size_t at = b->graph->params[p].offset;
+        CHECK(!cpu->state_read(b->state, STK_TENSOR_GRADIENT, p, results + at, &b->err));
+        CHECK(!cpu->state_read(b->state, STK_TENSOR_VALUE, p, results + count + at, &b->err));
+    }
+    return results;
+}
+
+static double largest_of(const float *values, size_t count) {
+    double largest = 0;
+    for (size_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)values[i]));
+    }
+    return largest;
+}
+
+/*
+ * Each tensor within `share` of its largest number, and a tenth of that of the largest of all: a
+ * bias before a norm has no gradient but what rounding makes.
+ */
+static void compare(const bench *b, const float *fused, const float *plain, double share) {
+    double rounding = 0.1 * share * largest_of(plain, b->graph->param_elements);
+    for (int p = 0; p < b->graph->param_count; p++) {
+        const stk_param *param = &b->graph->params[p];
+        double largest = largest_of(plain + param->offset, param->count);
+        double apart = 0;
+        for (size_t i = param->offset; i < param->offset + param->count; i++) {
+            apart = fmax(apart, fabs((double)fused[i] - plain[i]));
+        }
+        if (!(apart <= share * largest + rounding)) {
+            CHECK_FAIL("network %d, %s: %g apart, the largest number is %g", (int)network_seed,
+                       param->name, apart, largest);
+        }
+    }
+}
+
+static void check_network(bool frozen) {
+    bench b;
+    REQUIRE(bench_open(&b, build_random, 13, BATCH, 2));
+    CHECK(chain_count(b.graph) == 10);
+    stk_exec *exec[2] = {NULL, NULL};
+    float *results[2] = {NULL, NULL};
+    double loss[2];
+    for (int plain = 0; plain < 2; plain++) {
+        stk_compile_config config = {
+            .batch = BATCH, .train = true, .frozen = frozen, .plain = plain == 1};
+        bench_fill(&b, 7);
+        REQUIRE(cpu->compile(&exec[plain], b.state, &config, &b.err) == STK_OK);
+        results[plain] = step_results(&b, exec[plain], &loss[plain]);
+    }
+    CHECK_NEAR(loss[0], loss[1], 1e-4 * fabs(loss[1]));
+    compare(&b, results[0], results[1], 1e-4);
+    compare(&b, results[0] + b.graph->param_elements, results[1] + b.graph->param_elements, 1e-5);
+    for (int plain = 0; plain < 2; plain++) {
+        cpu->exec_free(exec[plain]);
+        free(results[plain]);
+    }
+    bench_close(&b);
+}
+
+static void fused_steps_equal_plain_ones(void) {
+    for (network_seed = 0; network_seed < 40; network_seed++) {
+        check_network(false);
+    }
+}
+
+static void frozen_backbones_are_alike(void) {
+    for (network_seed = 0; network_seed < 6; network_seed++) {
+        check_network(true);
+    }
+}
+
+static void fused_inference_equals_plain(void) {
+    for (network_seed = 0; network_seed < 20; network_seed++) {
+        bench b;
+        REQUIRE(bench_open(&b, build_random, 13, BATCH, 2));
+        stk_exec *plain = NULL;
+        stk_compile_config config = {.batch = BATCH, .plain = true};
+        float fused_logits[BATCH * CLASSES];
+        float plain_logits[BATCH * CLASSES];
+        REQUIRE(cpu->compile(&plain, b.state, &config, &b.err) == STK_OK);
+        CHECK(cpu->infer(b.infer, b.images, BATCH, fused_logits, &b.err) == STK_OK);
+        CHECK(cpu->infer(plain, b.images, BATCH, plain_logits, &b.err) == STK_OK);
+        double largest = largest_of(plain_logits, BATCH * CLASSES);
+        for (int i = 0; i < BATCH * CLASSES; i++) {
+            CHECK_NEAR(fused_logits[i], plain_logits[i], 1e-4 * largest);
+        }
+        cpu->exec_free(plain);
+        bench_close(&b);
+    }
+}
+
+/* Every form once more against finite differences, on a graph small enough for them. */
+static int build_small(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "stem", 3, 3, 2, 1);
+    int a = chain(g, x, x, 3, 2 | 1 << 4, 1);
+    int b = chain(g, a, x, 3, 1 << 2 | 1 << 4 | 1 << 5, 2);
+    int c = chain(g, b, a, 3, 1 | 3 << 2 | 1 << 5 | 1 << 6, 3);
+    return stk_graph_linear(g, stk_graph_add(g, c, b), "fc", CLASSES);
+}
+
+static void chain_gradients(void) {
+    check_gradients(build_small, 7, 4, no_mix, 0);
+}
+
+/* Channels whose mean is thousands of deviations away: squares about zero would lose them. */
+static int build_offset(stk_graph *g) {
+    int x = stk_graph_conv_bias(g, stk_graph_input(g), "offset", 6, 1, 1, 0);
+    x = stk_graph_depthwise(g, x, "dw", 1, 1, 0);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn", STK_INIT_ONE));
+    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
+}
+
+static void statistics_keep_their_digits(void) {
+    bench b;
+    REQUIRE(bench_open(&b, build_offset, 24, BATCH, 2));
+    float bias[6] = {1000, -1000, 500, 0, 2000, 1};
+    float one[6] = {1, 1, 1, 1, 1, 1};
+    stk_step_input in = input_of(&b);
+    stk_step_output out;
+    const stk_node *norm = &b.graph->nodes[3];
+    REQUIRE(norm->op == STK_OP_BATCH_NORM);
+    CHECK(!cpu->state_write(b.state, STK_TENSOR_VALUE, 1, bias, &b.err));
+    CHECK(!cpu->state_write(b.state, STK_TENSOR_VALUE, 2, one, &b.err));
+    float before[6], after[6];
+    CHECK(!cpu->state_read(b.state, STK_TENSOR_VALUE, norm->params[3], before, &b.err));
+    CHECK(cpu->step(b.train, &in, &out, &b.err) == STK_OK);
+    CHECK(!cpu->state_read(b.state, STK_TENSOR_VALUE, norm->params[3], after, &b.err));
+    for (int c = 0; c < 6; c++) {
+        b.ref.params[b.graph->params[1].offset + (size_t)c] = bias[c];
+        b.ref.params[b.graph->params[2].offset + (size_t)c] = 1;
+    }
+    reference_run(&b.ref, &in);
+    const double *x = b.ref.values[norm->inputs[0]];
+    size_t rows = (size_t)BATCH * 24 * 24;
+    for (size_t c = 0; c < 6; c++) {
+        double mean = 0;
+        double var = 0;
+        for (size_t i = 0; i < rows; i++) {
+            mean += x[i * 6 + c] / (double)rows;
+        }
+        for (size_t i = 0; i < rows; i++) {
+            var += (x[i * 6 + c] - mean) * (x[i * 6 + c] - mean) / (double)(rows - 1);
+        }
+        CHECK_NEAR(after[c], 0.9 * before[c] + 0.1 * var, 1e-4 * var);
+    }
+    bench_close(&b);
+}
+
+static void same_bits_on_any_number_of_threads(void) {
+    for (network_seed = 0; network_seed < 3; network_seed++) {
+        float *first = NULL;
+        for (int threads = 1; threads <= 3; threads++) {
+            bench b;
+            double loss;
+            REQUIRE(bench_open(&b, build_random, 13, BATCH, threads));
+            float *results = step_results(&b, b.train, &loss);
+            if (first == NULL) {
+                first = results;
+            } else {
+                CHECK(memcmp(first, results, 2 * b.graph->param_elements * sizeof *first) == 0);
+                free(results);
+            }
+            bench_close(&b);
+        }
+        free(first);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(fused_steps_equal_plain_ones), TEST(frozen_backbones_are_alike),
+    TEST(fused_inference_equals_plain), TEST(chain_gradients),
+    TEST(statistics_keep_their_digits), TEST(same_bits_on_any_number_of_threads),
+};
+
+CHECK_MAIN(tests)
