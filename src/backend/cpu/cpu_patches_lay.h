@@ -4,8 +4,6 @@
  */
 #include "backend/cpu/cpu_patches.h"
 
-typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-
 /* Wide steps, the last of which may go over floats that were copied before. */
 INLINE void copy_run(float *out, const float *from, size_t count) {
     size_t i = 0;
