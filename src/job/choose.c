@@ -12,6 +12,7 @@
 #include "budget/budget.h"
 #include "job/job_options.h"
 #include "train/train.h"
+#include "weights/pretrained.h"
 
 #define AUTO_MODEL "convnet_s"
 
@@ -26,7 +27,7 @@
 
 /* Highest rates for a batch of 256, by optimiser, from scratch and pretrained. */
 #define LR_BATCH 256.0
-static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {2e-3, 5e-4}};
+static const double default_lr[][2] = {[STK_SGD] = {0.5, 0.05}, [STK_ADAMW] = {4e-3, 5e-4}};
 
 /* AdamW's decay is multiplied with the learning rate, which is much lower than SGD's. */
 static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
@@ -98,13 +99,8 @@ static stk_status choose_device(stk_choice *choice, stk_options *options,
 }
 
 bool stk_choose_pretrained(const stk_options *options) {
-    const char *text = stk_options_get(options, "pretrained");
-    bool yes = true;
-    if (text == NULL || text[0] == '\0' || stk_str_equal_nocase(text, "none") ||
-        stk_str_equal_nocase(text, "null")) {
-        return false;
-    }
-    return !stk_parse_bool(text, &yes) || yes;
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
 }
 
 double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch) {

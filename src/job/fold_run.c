@@ -44,7 +44,8 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
                                              .augment = job->choice.augment,
-                                             .crop_fraction = job->choice.model->crop_fraction},
+                                             .crop_fraction = job->choice.model->crop_fraction,
+                                             .interpolation = job->choice.model->interpolation},
                                .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
                                .plan = plan,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
@@ -167,6 +168,7 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                 .class_count = job->dataset->class_count,
                                 .img_size = job->choice.img_size,
                                 .crop_fraction = model->crop_fraction,
+                                .interpolation = model->interpolation,
                                 .acc1 = epoch->val_acc1,
                                 .epoch = epoch->epoch,
                                 .averaged = job->state_config.ema};
@@ -232,6 +234,9 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         snprintf(what, sizeof what, "learning rate as after %.0f %% of the training",
                  100 * fold->position.schedule);
         stk_events_decision(&job->events, what, "there is more to train than was planned");
+    }
+    if (status == STK_OK && fold->position.has_best) {
+        stk_events_checkpoint(&job->events, fold->best_path, true); /* it is in place */
     }
     fold->resumed = true;
     job->resume.taken_up = true;

@@ -4,6 +4,7 @@
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
+#include "models/models.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
 #include "stage/stage.h"
@@ -19,7 +20,7 @@ static const stk_option job_options[] = {
      .fallback = "auto",
      .may_be_auto = true,
      .metavar = "NAME",
-     .help = "network: convnet_s or resnet18; timm's tags are accepted"},
+     .help = "network: " STK_MODEL_NAMES "; timm's tags are accepted"},
     {.name = "pretrained",
      .type = STK_OPTION_TEXT,
      .offset = FIELD(pretrained),
@@ -36,6 +37,27 @@ static const stk_option job_options[] = {
      .max = 2048,
      .metavar = "PX",
      .help = "side of the square that the network sees"},
+    {.name = "dropout",
+     .type = STK_OPTION_DOUBLE,
+     .offset = FIELD(dropout),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 0,
+     .max = 0.9,
+     .metavar = "SHARE",
+     .help = "of the numbers before the classifier, in training; auto: as the model's original was "
+             "trained"},
+    {.name = "drop-path",
+     .type = STK_OPTION_DOUBLE,
+     .offset = FIELD(drop_path),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .min = 0,
+     .max = 0.9,
+     .metavar = "SHARE",
+     .help =
+         "stochastic depth: how often the last block is skipped in training, earlier ones less; "
+         "auto: as the model's original was trained"},
     {.name = "folds",
      .aliases = "cv_folds n_folds",
      .type = STK_OPTION_INT,

@@ -13,6 +13,8 @@ typedef struct stk_job_options {
     const char *model;      /* NULL: auto */
     const char *pretrained; /* NULL: none; see stk_pretrained_wanted */
     int64_t img_size;       /* STK_AUTO_INT */
+    double dropout;         /* STK_AUTO_DOUBLE: the model's */
+    double drop_path;       /* the same */
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */

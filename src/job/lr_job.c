@@ -93,7 +93,7 @@ static void explain(const stk_lr_curve *curve, char *why, size_t size) {
         snprintf(why, size, "the default: the loss fell at no rate that was tried");
     } else {
         snprintf(why, size,
-                 "a quarter of the rate with the lowest loss in a test of %d steps, %.1f s",
+                 "a third of the rate with the lowest loss in a test of %d steps, %.1f s",
                  curve->count, curve->seconds);
     }
 }

@@ -163,13 +163,15 @@ static bool same_classes(const stk_checkpoint_info *a, const stk_checkpoint_info
 static stk_loader_config loader_of(const predict_job *job, const stk_checkpoint_info *info) {
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
-    return (stk_loader_config){
-        .store = job->dataset->source,
-        .samples = job->dataset->test.items,
-        .count = job->dataset->test.count,
-        .transform = {.size = info->img_size, .crop_fraction = info->crop_fraction},
-        .plan = stk_loader_plan_make(&automatic, STK_PREDICT_BATCH, info->img_size,
-                                     stk_machine_cores(), stk_machine_memory())};
+    return (stk_loader_config){.store = job->dataset->source,
+                               .samples = job->dataset->test.items,
+                               .count = job->dataset->test.count,
+                               .transform = {.size = info->img_size,
+                                             .crop_fraction = info->crop_fraction,
+                                             .interpolation = info->interpolation},
+                               .plan = stk_loader_plan_make(&automatic, STK_PREDICT_BATCH,
+                                                            info->img_size, stk_machine_cores(),
+                                                            stk_machine_memory())};
 }
 
 /* Nothing of a prediction is delivered by half, so a request to stop ends it between batches. */

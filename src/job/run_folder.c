@@ -4,6 +4,7 @@
  */
 #include "job/run_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,6 +150,30 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     return status;
 }
 
+#define FOLDER_DEPTH 3 /* the run folder, weights, weights/fold0 */
+
+/*
+ * A process that was killed has left the file behind that it was writing, which may be as large as
+ * the model. The lock says that nobody is writing now.
+ */
+static void sweep(const char *path, int depth) {
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        char *inside = stk_path_join(path, entry->d_name);
+        bool hidden = entry->d_name[0] == '.';
+        if (inside != NULL && hidden && stk_str_ends_with_nocase(entry->d_name, ".tmp")) {
+            unlink(inside);
+        } else if (inside != NULL && !hidden && depth > 1 && stk_path_is_dir(inside)) {
+            sweep(inside, depth - 1);
+        }
+        stk_mem_free(inside);
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}
+
 stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_error *err) {
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
@@ -166,6 +191,8 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     }
     if (status != STK_OK) {
         stk_run_folder_close(folder);
+    } else {
+        sweep(folder->path, FOLDER_DEPTH);
     }
     return status;
 }

@@ -135,7 +135,7 @@ stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *da
 }
 
 static void write_note(const note *n, const stk_run_state *run, char text[NOTE_TEXT]) {
-    const char *at = (const char *)run + n->offset;
+    const void *at = (const char *)run + n->offset;
     switch (n->kind) {
     case COUNT:
         snprintf(text, NOTE_TEXT, "%d", *(const int *)at);
@@ -154,7 +154,7 @@ static void write_note(const note *n, const stk_run_state *run, char text[NOTE_T
 
 /* Counts are never negative; a number may be NaN or infinite. */
 static bool read_note(const note *n, const char *text, stk_run_state *run) {
-    char *at = (char *)run + n->offset;
+    void *at = (char *)run + n->offset;
     char *end = NULL;
     int64_t whole = 0;
     if (text == NULL) {

@@ -94,14 +94,18 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
+static double rate_or_own(double given) {
+    return stk_is_auto_double(given) ? STK_MODEL_OWN_RATE : given;
+}
+
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
         .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
-                                .dropout = STK_MODEL_OWN_RATE,
-                                .drop_path = STK_MODEL_OWN_RATE};
+                                .dropout = rate_or_own(job->job_options->dropout),
+                                .drop_path = rate_or_own(job->job_options->drop_path)};
     stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
     job->state_config = (stk_state_config){.train = true,
                                            .optimizer = (stk_optimizer)job->choice.train.optimizer,
@@ -229,11 +233,6 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
                            stk_error *err) {
     stk_events early = {0};
     stk_events_add(&early, observer);
-    if (job->dataset_options->data == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
-                        "makes one to try");
-    }
     for (int i = 0; i < 3; i++) {
         /* An empty text is what a script hands over when a variable was not set. */
         static const char *const names[] = {"out", "name", "resume"};
@@ -242,6 +241,11 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
             return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
                             names[i]);
         }
+    }
+    if (job->dataset_options->data == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--data is missing: give the folder with the pictures; `stoker sample DIR` "
+                        "makes one to try");
     }
     const stk_storage_options storage = job->storage; /* the store copies it */
     stk_status status =
@@ -439,10 +443,10 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->folds_planned = job->folds;
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
-    s->budget_s = job->clock.budget_s;
+    s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
     s->reserve_s = isnan(s->budget_s)        ? NAN
                    : job->planned_total >= 0 ? job->plan.reserve_s
-                                             : stk_budget_reserve(s->budget_s, NAN);
+                                             : stk_budget_reserve(job->clock.budget_s, NAN);
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots

@@ -14,7 +14,6 @@ typedef struct layer {
 static const layer layers[] = {{32, 2}, {64, 2}, {64, 1}, {128, 2}, {128, 1}, {256, 2}};
 
 static int build(const stk_model *model, const stk_model_config *config, stk_graph *graph) {
-    (void)config;
     (void)model;
     int x = stk_graph_input(graph);
     for (int i = 0; i < (int)(sizeof layers / sizeof *layers); i++) {
@@ -24,7 +23,8 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         snprintf(name, sizeof name, "bn%d", i + 1);
         x = stk_graph_relu(graph, stk_graph_batch_norm(graph, x, name, STK_INIT_ONE));
     }
-    return stk_graph_linear(graph, stk_graph_avg_pool(graph, x), "fc", graph->classes);
+    x = stk_graph_dropout(graph, stk_graph_avg_pool(graph, x), config->dropout);
+    return stk_graph_linear(graph, x, "fc", graph->classes);
 }
 
 static const stk_model models[] = {

@@ -15,7 +15,7 @@
 static const stk_json *member(const stk_json *object, const char *name) {
     char key[MAX_KEY];
     size_t i = 0;
-    for (; name[i] != '\0' && i < MAX_KEY - 1; i++) {
+    for (; i < MAX_KEY - 1 && name[i] != '\0'; i++) {
         key[i] = name[i] == '-' ? '_' : name[i];
     }
     key[i] = '\0';

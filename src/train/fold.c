@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "train/trainer.h"
 
 /* How much one step moves the estimate of the seconds per step, once there are enough of them. */
 #define STEP_WEIGHT 0.05
@@ -15,46 +16,11 @@
 /* How often a fold may go back to what was saved, with half the learning rate each time. */
 #define MOST_SETBACKS 3
 
-typedef struct trainer {
-    const stk_train_config *config;
-    stk_train_result *result;
-    stk_exec *train_exec;
-    bool frozen;          /* it moves the head only */
-    stk_exec *infer_exec; /* NULL without validation */
-    stk_loader *loader;
-    stk_train_progress progress;
-    stk_train_pace pace;
-    double schedule;      /* 0 to 1: before the next step */
-    double schedule_next; /* behind it */
-    double lr_factor;     /* share of the highest rate */
-    double lr;            /* of the last step */
-    double lr_scale;      /* halved at every setback */
-    int setbacks;
-    int64_t updates; /* times the weights have moved */
-    stk_loss_watch watch;
-    bool torn;            /* a step was halted: running statistics are those of no step */
-    bool within_epoch;    /* the running epoch was begun before: by another process, say */
-    int64_t saved_ns;     /* when the state was last kept */
-    int64_t saved_steps;  /* steps_done then; -1: never */
-    int64_t step_before;  /* steps of the running epoch that it was entered with */
-    double images_before; /* and its images */
-    int64_t micro_steps;  /* batches since the weights last moved */
-    int since_best;       /* epochs */
-    stk_metrics val;      /* of the running validation */
-    /* sums of the running epoch */
-    double loss_sum;
-    double correct;
-    double images;
-    int64_t epoch_start_ns;
-    double epoch_train_s;
-    uint64_t wait_before_ns; /* the loader's counter when the epoch began */
-} trainer;
-
 /*
  * Equal figures are decided by the loss: small validation sets have few different accuracies. So
  * are figures that the validation set cannot give, such as an AUC with one class.
  */
-static bool is_better(const trainer *t, const stk_event_epoch *epoch, double metric) {
+static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
     const stk_train_result *r = t->result;
     if (!r->has_best || t->val.count == 0) {
         return true;
@@ -66,17 +32,17 @@ static bool is_better(const trainer *t, const stk_event_epoch *epoch, double met
 }
 
 static void tell_bad(void *user, const char *path, const char *reason) {
-    const trainer *t = user;
+    const stk_trainer *t = user;
     stk_events_bad_image(t->config->events, path, "train", reason);
 }
 
 static void tell_bad_val(void *user, const char *path, const char *reason) {
-    const trainer *t = user;
+    const stk_trainer *t = user;
     stk_events_bad_image(t->config->events, path, "val", reason);
 }
 
 static void count_validation(void *user, const stk_batch *batch, const float *logits) {
-    trainer *t = user;
+    stk_trainer *t = user;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
         if (!batch->bad[i]) {
@@ -85,14 +51,14 @@ static void count_validation(void *user, const stk_batch *batch, const float *lo
     }
 }
 
-static uint64_t consumer_wait_ns(const trainer *t) {
+static uint64_t consumer_wait_ns(const stk_trainer *t) {
     stk_loader_counters counters;
     stk_loader_stats(t->loader, &counters);
     return counters.wait_ns;
 }
 
 /* Says what the loader changed by itself since the last epoch. */
-static void tell_loader(trainer *t) {
+static void tell_loader(stk_trainer *t) {
     stk_loader_counters now;
     stk_loader_stats(t->loader, &now);
     char what[64];
@@ -110,13 +76,13 @@ static void tell_loader(trainer *t) {
     t->result->slots = now.slots;
 }
 
-static double wait_fraction(const trainer *t) {
+static double wait_fraction(const stk_trainer *t) {
     uint64_t waited = consumer_wait_ns(t) - t->wait_before_ns;
     double total = stk_clock_since_s(t->epoch_start_ns);
     return total > 0 ? fmin((double)waited * 1e-9 / total, 1) : 0;
 }
 
-static void begin_epoch(trainer *t) {
+static void begin_epoch(stk_trainer *t) {
     t->progress.epoch++;
     if (!t->within_epoch) {
         t->progress.step = 0;
@@ -132,7 +98,7 @@ static void begin_epoch(trainer *t) {
     t->wait_before_ns = consumer_wait_ns(t);
 }
 
-static void tell_step(const trainer *t) {
+static void tell_step(const stk_trainer *t) {
     const stk_train_progress *p = &t->progress;
     double elapsed = stk_clock_since_s(t->epoch_start_ns);
     double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
@@ -154,7 +120,7 @@ static void tell_step(const trainer *t) {
 }
 
 /* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
-static void ask_pace(trainer *t) {
+static void ask_pace(stk_trainer *t) {
     t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
     int64_t left = t->pace.total_steps - t->progress.steps_done;
     t->lr_factor = t->lr_scale * stk_schedule_factor((stk_schedule)t->config->options->schedule,
@@ -164,7 +130,7 @@ static void ask_pace(trainer *t) {
 }
 
 /* A mean of the first steps that becomes a moving one; the first step warms memory up. */
-static void note_step_time(trainer *t, double seconds) {
+static void note_step_time(stk_trainer *t, double seconds) {
     stk_train_progress *p = &t->progress;
     int64_t counted = p->steps_timed++;
     if (counted == 1) {
@@ -176,7 +142,7 @@ static void note_step_time(trainer *t, double seconds) {
     t->result->train_s += seconds;
 }
 
-static stk_update make_update(const trainer *t) {
+static stk_update make_update(const stk_trainer *t) {
     const stk_train_options *o = t->config->options;
     double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
     stk_recipe_moment moment = {.lr = t->lr,
@@ -188,117 +154,8 @@ static stk_update make_update(const trainer *t) {
     return stk_recipe_update(o, &moment);
 }
 
-static void judge_loss(trainer *t, double loss) {
-    stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
-    t->result->diverged = verdict != STK_LOSS_FINE;
-    if (verdict == STK_LOSS_NOT_FINITE) {
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss became NaN at step %lld of epoch %d", (long long)t->progress.step,
-                 t->progress.epoch);
-    } else if (verdict == STK_LOSS_EXPLODED) {
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss had risen to %.3g at step %lld of epoch %d", loss,
-                 (long long)t->progress.step, t->progress.epoch);
-    }
-}
-
-/* Weights that are no numbers must not be kept as if they were. */
-static stk_status judge_weights(trainer *t, stk_error *err) {
-    const stk_train_config *c = t->config;
-    bool finite = true;
-    stk_status status = stk_train_finite(c->backend, c->state, c->graph, &finite, err);
-    if (!finite) {
-        t->result->diverged = true;
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the weights became NaN by step %lld of epoch %d", (long long)t->progress.step,
-                 t->progress.epoch);
-    }
-    return status;
-}
-
-/* Where training stands; `whole`: the running epoch is over and counted. */
-static stk_train_position take_position(const trainer *t, bool whole) {
-    const stk_train_progress *p = &t->progress;
-    const stk_train_result *r = t->result;
-    bool begun = p->epoch > 0 && !whole;
-    return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
-                                .step = begun ? p->step : 0,
-                                .steps_per_epoch = p->steps_per_epoch,
-                                .micro_steps = t->micro_steps,
-                                .steps_done = p->steps_done,
-                                .updates = t->updates,
-                                .total_steps = t->pace.total_steps,
-                                .schedule = t->schedule,
-                                .lr_scale = t->lr_scale,
-                                .setbacks = t->setbacks,
-                                .epochs_done = r->epochs_done,
-                                .since_best = t->since_best,
-                                .has_best = r->has_best,
-                                .best = r->best,
-                                .best_metric = r->best_metric,
-                                .watch = t->watch,
-                                .loss_sum = begun ? t->loss_sum : 0,
-                                .correct = begun ? t->correct : 0,
-                                .images = begun ? t->images : 0};
-}
-
-static void put_position(trainer *t, const stk_train_position *from) {
-    stk_train_progress *p = &t->progress;
-    p->epoch = from->epoch;
-    p->step = from->step;
-    p->steps_per_epoch = from->steps_per_epoch;
-    p->steps_done = from->steps_done;
-    t->within_epoch = from->step > 0;
-    t->micro_steps = from->micro_steps;
-    t->updates = from->updates;
-    t->schedule = from->schedule;
-    t->lr_scale = from->lr_scale;
-    t->result->lr_scale = from->lr_scale;
-    t->setbacks = from->setbacks;
-    t->since_best = from->since_best;
-    t->watch = from->watch;
-    t->loss_sum = from->loss_sum;
-    t->correct = from->correct;
-    t->images = from->images;
-    t->result->epochs_done = from->epochs_done;
-    t->result->has_best = from->has_best;
-    t->result->best = from->best;
-    t->result->best_metric = from->best_metric;
-    t->saved_steps = from->steps_done; /* what was read back need not be written again */
-    t->saved_ns = stk_clock_ns();
-}
-
-/* Keeps the state for a later process, or for going back: not when it may be going wrong. */
-static void save_state(trainer *t, bool whole) {
-    const stk_train_hooks *hooks = &t->config->hooks;
-    if (hooks->save_state == NULL || !stk_loss_watch_is_calm(&t->watch)) {
-        return;
-    }
-    stk_train_position position = take_position(t, whole);
-    hooks->save_state(hooks->user, &position);
-    t->saved_steps = t->progress.steps_done;
-    t->saved_ns = stk_clock_ns();
-}
-
-/* The same within an epoch, unless the weights are of no use or nothing has changed. */
-static stk_status save_within(trainer *t, stk_error *err) {
-    if (t->config->hooks.save_state == NULL || t->saved_steps == t->progress.steps_done) {
-        return STK_OK;
-    }
-    stk_status status = judge_weights(t, err);
-    if (status == STK_OK && !t->result->diverged) {
-        save_state(t, false);
-    }
-    return status;
-}
-
-static bool save_is_due(const trainer *t) {
-    return t->config->hooks.save_state != NULL && t->progress.step < t->progress.steps_per_epoch &&
-           stk_clock_since_s(t->saved_ns) >= t->config->hooks.save_every_s;
-}
-
 /* One batch. The weights move when enough batches were added up, or the epoch ends. */
-static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
+static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err) {
     const stk_train_options *o = t->config->options;
     stk_train_progress *p = &t->progress;
     const stk_batch *batch = NULL;
@@ -343,12 +200,12 @@ static stk_status train_step(trainer *t, bool last_of_epoch, stk_error *err) {
     t->result->images += (double)count;
     p->step++;
     p->steps_done++;
-    judge_loss(t, output.loss_sum / (double)count);
+    stk_trainer_judge_loss(t, output.loss_sum / (double)count);
     note_step_time(t, stk_clock_since_s(start));
     return STK_OK;
 }
 
-static stk_status validate(trainer *t, bool *done, stk_error *err) {
+static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val);
     *done = true;
@@ -372,7 +229,7 @@ static stk_status validate(trainer *t, bool *done, stk_error *err) {
 }
 
 /* What storage has to say: a cache that is full, objects that have changed. */
-static void tell_notices(const trainer *t) {
+static void tell_notices(const stk_trainer *t) {
     char text[600];
     while (stk_store_take_notice(stk_loader_store(t->loader), text, sizeof text)) {
         stk_events_warning(t->config->events, "%s", text);
@@ -380,7 +237,7 @@ static void tell_notices(const trainer *t) {
 }
 
 /* Validation, the epoch's figures, and the checkpoint. */
-static stk_status end_epoch(trainer *t, stk_error *err) {
+static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
     bool done;
@@ -393,7 +250,7 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
         return status;
     }
     if (!done) {
-        return save_within(t, err); /* a later process validates what was trained */
+        return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
     if (t->val.count > 0 && !isfinite(val_loss)) {
@@ -402,7 +259,7 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
                  "the validation loss of epoch %d is NaN", t->progress.epoch);
         return STK_OK;
     }
-    status = judge_weights(t, err);
+    status = stk_trainer_judge_weights(t, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
@@ -434,13 +291,13 @@ static stk_status end_epoch(trainer *t, stk_error *err) {
     return c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
 }
 
-static bool is_finished(const trainer *t) {
+static bool is_finished(const stk_trainer *t) {
     return t->pace.stop || t->result->halted || t->result->diverged ||
            t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
 }
 
 /* The network as this epoch trains it: the head alone, or all. */
-static stk_status choose_exec(trainer *t, stk_error *err) {
+static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     bool frozen = t->progress.epoch <= c->options->freeze_epochs;
     if (t->train_exec != NULL && t->frozen == frozen) {
@@ -453,7 +310,7 @@ static stk_status choose_exec(trainer *t, stk_error *err) {
     return c->backend->compile(&t->train_exec, c->state, &how, err);
 }
 
-static stk_status run_steps(trainer *t, stk_error *err) {
+static stk_status run_steps(stk_trainer *t, stk_error *err) {
     stk_train_progress *p = &t->progress;
     stk_status status = STK_OK;
     while (status == STK_OK && p->step < p->steps_per_epoch && !is_finished(t)) {
@@ -464,15 +321,15 @@ static stk_status run_steps(trainer *t, stk_error *err) {
             if (p->step < p->steps_per_epoch) {
                 ask_pace(t);
             }
-            if (save_is_due(t)) {
-                status = save_within(t, err);
+            if (stk_trainer_save_is_due(t)) {
+                status = stk_trainer_save_within(t, err);
             }
         }
     }
     return status;
 }
 
-static stk_status run_epoch(trainer *t, stk_error *err) {
+static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_progress *p = &t->progress;
     begin_epoch(t);
     stk_status status = choose_exec(t, err);
@@ -486,14 +343,14 @@ static stk_status run_epoch(trainer *t, stk_error *err) {
         return status;
     }
     if (!whole) { /* before the part of an epoch is judged as if it were one */
-        status = save_within(t, err);
+        status = stk_trainer_save_within(t, err);
     }
     int epochs_before = t->result->epochs_done;
     if (status == STK_OK && !t->result->diverged && !t->result->halted) {
         status = end_epoch(t, err);
     }
     if (status == STK_OK && whole && t->result->epochs_done > epochs_before) {
-        save_state(t, true);
+        stk_trainer_save(t, true);
     }
     int64_t patience = t->config->options->patience;
     t->result->ran_out_of_patience = patience > 0 && t->since_best >= patience;
@@ -501,7 +358,7 @@ static stk_status run_epoch(trainer *t, stk_error *err) {
 }
 
 /* Batches from where the training stands. */
-static stk_status open_loader(trainer *t, stk_error *err) {
+static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
     const stk_train_progress *p = &t->progress;
     bool over = p->step > 0 && p->step >= p->steps_per_epoch; /* only its validation is missing */
@@ -518,7 +375,7 @@ static stk_status open_loader(trainer *t, stk_error *err) {
     return status;
 }
 
-static stk_status open_trainer(trainer *t, stk_error *err) {
+static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_compile_config infer = {.batch = c->val.batch, .train = false, .ema = c->options->ema > 0};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
@@ -534,7 +391,7 @@ static stk_status open_trainer(trainer *t, stk_error *err) {
  * was saved within one: when that happens depends on the clock, and a run must repeat. Where it
  * cannot be done, or was done often enough, result->diverged stays and ends the fold.
  */
-static stk_status go_back(trainer *t, stk_error *err) {
+static stk_status go_back(stk_trainer *t, stk_error *err) {
     const stk_train_hooks *hooks = &t->config->hooks;
     stk_train_position position;
     bool there = false;
@@ -547,7 +404,7 @@ static stk_status go_back(trainer *t, stk_error *err) {
     }
     position.lr_scale = t->lr_scale / 2;
     position.setbacks = t->setbacks + 1;
-    put_position(t, &position);
+    stk_trainer_put(t, &position);
     t->result->diverged = false;
     t->result->ran_out_of_patience = false;
     char what[96];
@@ -565,16 +422,16 @@ static stk_status go_back(trainer *t, stk_error *err) {
 
 stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,
                           stk_error *err) {
-    trainer t = {.config = config,
-                 .result = result,
-                 .lr_scale = 1,
-                 .saved_steps = -1,
-                 .watch = stk_loss_watch_new(config->graph->classes)};
+    stk_trainer t = {.config = config,
+                     .result = result,
+                     .lr_scale = 1,
+                     .saved_steps = -1,
+                     .watch = stk_loss_watch_new(config->graph->classes)};
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
     result->lr_scale = 1;
     if (config->resume != NULL) {
-        put_position(&t, config->resume);
+        stk_trainer_put(&t, config->resume);
         int64_t patience = config->options->patience;
         result->ran_out_of_patience = patience > 0 && t.since_best >= patience;
     }
@@ -586,7 +443,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         t.progress.step_s = NAN;
         t.progress.val_s = NAN;
         if (config->resume == NULL) {
-            save_state(&t, false);
+            stk_trainer_save(&t, false);
         }
         do {
             status = run_epoch(&t, err);

@@ -12,22 +12,28 @@
 /* The moving mean spans about a tenth of the test: eight tenths of a power of ten. */
 #define SMOOTHED_PART 0.1
 
-/* A loss that has fallen by less than this part has not fallen: single batches differ by more. */
+/*
+ * During the first quarter of the test nothing is learnt: there is the loss to begin with, and how
+ * much batches differ by chance. It has fallen when the mean is lower by more than this part of it
+ * and by more than so many deviations.
+ */
+#define QUIET_PART 4
 #define LEAST_FALL 0.02
+#define LEAST_DEVIATIONS 1.5
 
 /* Of the fall from the first losses to the lowest: what is within it of the lowest is as low. */
-#define NEARLY 0.05
+#define NEARLY 0.1
 
 /* The lowest loss is at the edge of what works: how far below it to stay. */
-#define SAFETY 4.0
+#define SAFETY 3.0
 
 double stk_lr_at(int i, int steps) {
     return STK_LR_FROM * pow(STK_LR_TO / STK_LR_FROM, (double)i / (steps - 1));
 }
 
-static double lowest(const stk_lr_point *points, int count) {
+static double lowest(const stk_lr_point *points, int from, int to) {
     double least = INFINITY;
-    for (int i = 0; i < count; i++) {
+    for (int i = from; i < to; i++) {
         least = fmin(least, points[i].smoothed);
     }
     return least;
@@ -40,20 +46,36 @@ bool stk_lr_add(stk_lr_point *points, int i, int steps, double lr, double loss) 
     double after = 1 - pow(keep, i + 1);
     double last = i > 0 ? points[i - 1].smoothed : 0;
     points[i] = (stk_lr_point){lr, loss, (keep * before * last + (1 - keep) * loss) / after};
-    return !isfinite(loss) || points[i].smoothed > STK_LR_EXPLOSION * lowest(points, i + 1);
+    return !isfinite(loss) || points[i].smoothed > STK_LR_EXPLOSION * lowest(points, 0, i + 1);
+}
+
+/* Mean and deviation of the losses of single steps. */
+static void measure(const stk_lr_point *points, int count, double *mean, double *deviation) {
+    double sum = 0;
+    double squares = 0;
+    for (int i = 0; i < count; i++) {
+        sum += points[i].loss;
+    }
+    *mean = sum / count;
+    for (int i = 0; i < count; i++) {
+        squares += (points[i].loss - *mean) * (points[i].loss - *mean);
+    }
+    *deviation = sqrt(squares / count);
 }
 
 double stk_lr_suggest(const stk_lr_point *points, int count) {
-    double least = lowest(points, count);
-    double start = 0; /* the loss before anything was learnt: the first rates are tiny */
-    int first = count < 10 ? 1 : count / 10;
-    for (int i = 0; i < first && i < count; i++) {
-        start += points[i].loss / first;
-    }
-    if (count < 1 || !(least < (1 - LEAST_FALL) * start)) {
+    int quiet = count / QUIET_PART;
+    if (quiet < 1) {
         return NAN;
     }
-    int best = 0;
+    double start;
+    double deviation;
+    measure(points, quiet, &start, &deviation);
+    double least = lowest(points, quiet, count);
+    if (!(start - least > fmax(LEAST_FALL * start, LEAST_DEVIATIONS * deviation))) {
+        return NAN;
+    }
+    int best = quiet;
     while (points[best].smoothed > least + NEARLY * (start - least)) {
         best++;
     }

@@ -3,9 +3,9 @@
  *
  * The rate grows by the same factor from step to step while a network is trained with it: too low
  * a rate leaves the loss where it was, a good one lowers it, and one that is too high makes it
- * explode. What is suggested is a quarter of the lowest rate that brought the smoothed loss near
+ * explode. What is suggested is a third of the lowest rate that brought the smoothed loss near
  * its minimum. There the network is about to stop learning; a training that warms up and ends low
- * bears a quarter of it. Where the loss stays at its minimum for long, the beginning of that
+ * bears a third of it. Where the loss stays at its minimum for long, the beginning of that
  * counts. The point of steepest descent, which others suggest, moves tenfold with the noise of
  * single batches.
  */

@@ -36,7 +36,7 @@ static const stk_option options[] = {
      .max = 100,
      .metavar = "X",
      .help = "highest learning rate, used as given; default: for a batch of 256 sgd has 0.5, "
-             "pretrained 0.05, adamw 0.002, pretrained 0.0005, and as much more or less as the "
+             "pretrained 0.05, adamw 0.004, pretrained 0.0005, and as much more or less as the "
              "batch is; auto: found by the test of `stoker lr` before training"},
     {.name = "optimizer",
      .aliases = "opt",

@@ -12,6 +12,8 @@
 #include "weights/fill.h"
 
 #define MAX_IMG_SIZE 16384 /* px; larger ones are a damaged file */
+#define NOTES 9            /* in the metadata */
+#define BICUBIC "bicubic"  /* in the metadata; anything else is bilinear */
 
 /* What the header says of every parameter. */
 static void describe_tensors(const stk_graph *graph, stk_tensor *tensors) {
@@ -99,8 +101,9 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
     if (!isnan(info->acc1)) {
         stk_str_appendf(&texts[7], "%.6g", info->acc1);
     }
+    stk_str_append(&texts[8], info->interpolation == STK_BICUBIC ? BICUBIC : "bilinear");
     bool good = true;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < NOTES; i++) {
         good = good && stk_str_ok(&texts[i]);
     }
     return good;
@@ -109,20 +112,21 @@ static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
 stk_status stk_checkpoint_save(const char *path, const stk_backend *backend, stk_state *state,
                                const stk_graph *graph, const stk_checkpoint_info *info,
                                stk_error *err) {
-    static const char *const keys[] = {"model", "classes",       "img_size", "mean",
-                                       "std",   "crop_fraction", "epoch",    "val/acc1"};
+    static const char *const keys[] = {"model", "classes",  "img_size",
+                                       "mean",  "std",      "crop_fraction",
+                                       "epoch", "val/acc1", "interpolation"};
     weights_source from = {backend, state, graph,
                            info->averaged ? STK_TENSOR_EMA : STK_TENSOR_VALUE};
-    stk_str texts[8] = {{0}};
-    stk_tensor_note notes[8];
+    stk_str texts[NOTES] = {{0}};
+    stk_tensor_note notes[NOTES];
     stk_status status = describe(info, texts) ? STK_OK : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < NOTES; i++) {
             notes[i] = (stk_tensor_note){keys[i], stk_str_text(&texts[i])};
         }
-        status = save_with_notes(path, &from, notes, 8, err);
+        status = save_with_notes(path, &from, notes, NOTES, err);
     }
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < NOTES; i++) {
         stk_str_free(&texts[i]);
     }
     return status;
@@ -213,6 +217,9 @@ static stk_status read_plain(const char *path, const stk_tensor_file *file,
     info->img_size = (int)whole;
     bool good = crop != NULL && stk_parse_double(crop, &number) && number > 0 && number <= 1;
     info->crop_fraction = good ? number : 1;
+    const char *filter = stk_tensors_note(file, "interpolation");
+    bool bicubic = filter != NULL && strcmp(filter, BICUBIC) == 0;
+    info->interpolation = bicubic ? STK_BICUBIC : STK_BILINEAR;
     info->acc1 = acc1 != NULL && stk_parse_double(acc1, &number) ? number : NAN;
     good = epoch != NULL && stk_parse_int(epoch, &whole) && whole >= 0 && whole <= INT_MAX;
     info->epoch = good ? (int)whole : 0;

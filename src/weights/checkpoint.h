@@ -2,12 +2,13 @@
  * checkpoint.h - a model's parameters as a safetensors file with timm's names and layouts.
  *
  * A checkpoint carries in its metadata what is needed to use it alone: the model's name, the
- * classes, the image size, mean and std.
+ * classes, the image size, mean and std, how pictures are cropped and scaled.
  */
 #ifndef STK_WEIGHTS_CHECKPOINT_H
 #define STK_WEIGHTS_CHECKPOINT_H
 
 #include "engine/backend.h"
+#include "image/image.h"
 
 typedef struct stk_checkpoint_info {
     char *model;    /* owned when read */
@@ -15,6 +16,7 @@ typedef struct stk_checkpoint_info {
     int class_count;
     int img_size;
     double crop_fraction;
+    stk_interpolation interpolation; /* bilinear where a file does not say */
     float mean[3];
     float std[3];
     double acc1;   /* percent on the validation set; NaN when not known */

@@ -246,8 +246,9 @@ expect_summary r-piped/summary.json bad_images 3
 it "a disk that is full before, during and after"
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     mkdir small
-    # What a run needs grows from the first files to two checkpoints of 2.3 MB each.
-    for size in 4k 16k 40k 1000k 3000k 4700k; do
+    # What a run needs grows from the first files to two checkpoints of 2.3 MB each and a state of
+    # 4.6 MB, which is there twice while it is replaced.
+    for size in 4k 16k 40k 1000k 3000k 4700k 8000k 12000k; do
         run_any unshare -m bash -c 'mount -t tmpfs -o size='"$size"' none small || exit 77
             "$0" train --data k --out small/r --img-size 16 --epochs 2 --seed 1
             code=$?; rm -rf left; cp -r small left; exit $code' "$STOKER"
@@ -261,7 +262,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
         expect_tidy left
     done
     # An earlier run is kept whole.
-    [ "$CODE" = 77 ] || run_any unshare -m bash -c 'mount -t tmpfs -o size=8000k none small || exit 77
+    [ "$CODE" = 77 ] || run_any unshare -m bash -c 'mount -t tmpfs -o size=20000k none small || exit 77
         "$0" train --data k --out small/r --img-size 16 --epochs 2 --seed 1 --quiet || exit 1
         "$0" train --data k --out small/r --img-size 16 --epochs 2 --seed 2
         code=$?; rm -rf left; cp -r small left; exit $code' "$STOKER"

@@ -3,11 +3,11 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 . "$(dirname "$0")/lib.sh"
 
-SMALL='--img-size 24 --batch 16'
+SMALL=(--img-size 24 --batch 16)
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 24 --quiet || exit 1
 
 it "suggests a rate and leaves the curve behind"
-run lr k --out found $SMALL
+run lr k --out found "${SMALL[@]}"
 expect_exit 0
 expect_empty "$ERR"
 expect_out '^suggested: --lr [0-9.e-]+ for a batch of 16'
@@ -21,7 +21,7 @@ expect "it began at 1e-07" grep -q '^1e-07,' found/lr.csv
 suggested=$(sed -n 's/^suggested: --lr \([^ ]*\) .*/\1/p' "$OUT")
 
 it "prints one object with --json"
-run lr --data k --out found2 $SMALL --json
+run lr --data k --out found2 "${SMALL[@]}" --json
 expect_exit 0
 expect_json "$OUT"
 expect "one line" [ "$(wc -l <"$OUT")" = 1 ]
@@ -31,44 +31,44 @@ expect_out '"points": ?\[\{"lr": ?1e-07, ?"loss": ?[0-9.]+'
 expect_same found/lr.csv found2/lr.csv
 
 it "says little with --quiet, and takes fewer steps"
-run lr k --out found3 $SMALL --steps 60 --quiet
+run lr k --out found3 "${SMALL[@]}" --steps 60 --quiet
 expect_exit 0
 expect "two lines" [ "$(wc -l <"$OUT")" = 2 ]
 expect "at most 60 points" [ "$(wc -l <found3/lr.csv)" -le 61 ]
 
 it "names its run folder lr where nobody did"
-run lr k $SMALL --steps 60 --quiet
+run lr k "${SMALL[@]}" --steps 60 --quiet
 expect_exit 0
 expect_file runs/lr/lr.csv
 
 it "train --lr auto trains with what the test suggests"
-run train k --out a $SMALL --epochs 2 --lr auto
+run train k --out a "${SMALL[@]}" --epochs 2 --lr auto
 expect_exit 0
 expect_out 'lr to be found \(auto\)'
-expect_out "lr $suggested: a quarter of the rate with the lowest loss in a test of"
+expect_out "lr $suggested: a third of the rate with the lowest loss in a test of"
 expect_file a/lr.csv
 expect_same a/lr.csv found/lr.csv
 expect "args.json has the rate" grep -qE "\"lr\": ?$suggested" a/args.json
-run train k --out b $SMALL --epochs 2 --lr "$suggested" --quiet
+run train k --out b "${SMALL[@]}" --epochs 2 --lr "$suggested" --quiet
 expect_exit 0
 expect_same a/weights/best.safetensors b/weights/best.safetensors
 expect_no_file b/lr.csv
 
 it "without --lr the default is taken, and said"
-run train k --out c $SMALL --epochs 1 --optimizer adamw
+run train k --out c "${SMALL[@]}" --epochs 1 --optimizer adamw
 expect_exit 0
 expect_out 'optimizer adamw, lr 0.0[0-9]+ \(default\)'
 expect_no_file c/lr.csv
 
 it "a budget that is too short for the test falls back to the default"
-run train k --out d $SMALL --lr auto --budget 2s
+run train k --out d "${SMALL[@]}" --lr auto --budget 2s
 expect_exit 0
-expect_out 'lr [0-9.]+: (the default: there was no time|a quarter of)'
+expect_out 'lr [0-9.]+: (the default: there was no time|a third of)'
 
 it "saves the averaged weights"
-run train k --out e $SMALL --epochs 2 --ema 0.9 --freeze-epochs 1 --clip-grad 1 --schedule step --quiet
+run train k --out e "${SMALL[@]}" --epochs 2 --ema 0.9 --freeze-epochs 1 --clip-grad 1 --schedule step --quiet
 expect_exit 0
-run train k --out f $SMALL --epochs 2 --freeze-epochs 1 --clip-grad 1 --schedule step --quiet
+run train k --out f "${SMALL[@]}" --epochs 2 --freeze-epochs 1 --clip-grad 1 --schedule step --quiet
 expect_exit 0
 expect "they are others" sh -c '! cmp -s e/weights/last.safetensors f/weights/last.safetensors'
 expect_file e/submission.csv

@@ -27,7 +27,7 @@ head -n 1 "$OUT" >first
 expect_file first 'batch 8 \(auto\)'
 expect_file first 'model convnet_s \(auto\)'
 expect_file first 'epochs 2'
-expect_file first 'lr [0-9.]+ \(auto\)'
+expect_file first 'lr [0-9.]+ \(default\)'
 
 it "writes plain lines when nobody watches"
 expect_not "carriage returns or escapes are printed" grep -q $'[\r\033]' "$OUT"

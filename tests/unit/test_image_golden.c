@@ -19,6 +19,7 @@ typedef struct golden_case {
     stk_crop crop;
     int size; /* px */
     const char *expected;
+    stk_interpolation filter;
 } golden_case;
 
 static stk_status read_bytes(const char *name, char **bytes, size_t *size, stk_error *err) {
@@ -110,10 +111,12 @@ static golden_case row_of(const stk_csv *csv, size_t row) {
     for (size_t i = 0; i < 5; i++) {
         values[i] = atof(stk_csv_cell(csv, row, i + 1));
     }
-    return (golden_case){.file = stk_csv_cell(csv, row, 0),
-                         .crop = {values[0], values[1], values[2], values[3]},
-                         .size = (int)values[4],
-                         .expected = stk_csv_cell(csv, row, 6)};
+    return (golden_case){
+        .file = stk_csv_cell(csv, row, 0),
+        .crop = {values[0], values[1], values[2], values[3]},
+        .size = (int)values[4],
+        .expected = stk_csv_cell(csv, row, 6),
+        .filter = strcmp(stk_csv_cell(csv, row, 7), "bicubic") == 0 ? STK_BICUBIC : STK_BILINEAR};
 }
 
 /* The mean difference of a scaled picture to the expected one; negative when they do not compare.
@@ -127,7 +130,7 @@ static double mean_difference(const stk_image *picture, const stk_image *expecte
     uint8_t *out = stk_mem_raw(count, 1);
     double sum = -1;
     if (out != NULL &&
-        stk_image_resize(picture, c->crop, c->size, STK_BILINEAR, false, out, err) == STK_OK) {
+        stk_image_resize(picture, c->crop, c->size, c->filter, false, out, err) == STK_OK) {
         sum = 0;
         for (size_t i = 0; i < count; i++) {
             sum += abs(out[i] - expected->pixels[i]);
@@ -181,12 +184,13 @@ static double compare_part(golden_case c) {
     return mean;
 }
 
-/* Runs the cases whose file's name contains `kind`; says which differs most and by how much. */
-static double run_cases(const char *kind, double (*run)(golden_case c), int least) {
+/* Runs a filter's cases whose file's name contains `kind`; says which differs most, how much. */
+static double run_cases(const char *kind, stk_interpolation filter, double (*run)(golden_case c),
+                        int least) {
     stk_error err = {0};
     stk_csv csv;
     double largest = -1;
-    if (stk_csv_read(STK_GOLDEN_FOLDER "/cases.csv", &csv, &err) != STK_OK || csv.columns != 7) {
+    if (stk_csv_read(STK_GOLDEN_FOLDER "/cases.csv", &csv, &err) != STK_OK || csv.columns != 8) {
         CHECK_FAIL("the list of cases cannot be used: %s", err.message);
         return largest;
     }
@@ -194,7 +198,7 @@ static double run_cases(const char *kind, double (*run)(golden_case c), int leas
     int compared = 0;
     for (size_t row = 0; row < csv.rows; row++) {
         golden_case c = row_of(&csv, row);
-        double mean = strstr(c.file, kind) != NULL ? run(c) : -1;
+        double mean = c.filter == filter && strstr(c.file, kind) != NULL ? run(c) : -1;
         compared += mean >= 0;
         if (mean > largest) {
             largest = mean;
@@ -208,23 +212,31 @@ static double run_cases(const char *kind, double (*run)(golden_case c), int leas
 }
 
 static void whole_pictures_agree_with_pillow(void) {
-    CHECK(run_cases("", compare_whole, 50) < LIMIT);
+    CHECK(run_cases("", STK_BILINEAR, compare_whole, 50) < LIMIT);
 }
 
 static void parts_agree_with_pillow(void) {
-    CHECK(run_cases("", compare_part, 40) < LIMIT);
+    CHECK(run_cases("", STK_BILINEAR, compare_part, 40) < LIMIT);
 }
 
 /* PNG decodes exactly, so only the filter's rounding is left. */
 static void exact_pictures_agree_closely(void) {
-    CHECK(run_cases(".png", compare_whole, 5) < 0.5);
-    CHECK(run_cases(".png", compare_part, 5) < 0.5);
+    CHECK(run_cases(".png", STK_BILINEAR, compare_whole, 5) < 0.5);
+    CHECK(run_cases(".png", STK_BILINEAR, compare_part, 5) < 0.5);
+}
+
+/* The same with the cubic, whose weights below zero leave the range of pixels on the way. */
+static void the_cubic_agrees_with_pillow(void) {
+    CHECK(run_cases("", STK_BICUBIC, compare_whole, 25) < LIMIT);
+    CHECK(run_cases("", STK_BICUBIC, compare_part, 25) < LIMIT);
+    CHECK(run_cases(".png", STK_BICUBIC, compare_whole, 5) < 0.5);
 }
 
 static const check_test tests[] = {
     TEST(whole_pictures_agree_with_pillow),
     TEST(parts_agree_with_pillow),
     TEST(exact_pictures_agree_closely),
+    TEST(the_cubic_agrees_with_pillow),
 };
 
 CHECK_MAIN(tests)

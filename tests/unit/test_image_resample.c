@@ -11,11 +11,12 @@
 #define GUARD 64     /* values on each side of an output that must stay as they are */
 #define MOST_TAPS 20 /* of the common sizes; one larger number is tried beside them */
 #define MANY_TAPS 400
-#define MIDDLE_MOST (255 << STK_MIDDLE_BITS) /* the largest value that `down` makes */
+#define MIDDLE_MOST (255 << STK_MIDDLE_BITS) /* the largest value that `down` makes, and */
+#define MIDDLE_OVER (MIDDLE_MOST / 4)        /* how far negative weights bring it beyond */
 
 typedef enum filling { RANDOM, LEAST, MOST, FILLINGS } filling;
 
-/* Weights that add up to one as those of resample.c do; some are zero. */
+/* Weights that add up to one as those of resample.c do; some are zero, some perhaps negative. */
 static void draw_weights(stk_rng *rng, int16_t *weights, int taps) {
     uint64_t sums[MANY_TAPS];
     uint64_t sum = 0;
@@ -29,6 +30,13 @@ static void draw_weights(stk_rng *rng, int16_t *weights, int taps) {
             sum == 0 || k == taps - 1 ? STK_WEIGHT_ONE : (int)(sums[k] * STK_WEIGHT_ONE / sum);
         weights[k] = (int16_t)(rounded - before);
         before = rounded;
+    }
+    for (uint64_t moves = stk_rng_below(rng, 3); moves > 0; moves--) {
+        int moved = (int)stk_rng_below(rng, STK_WEIGHT_ONE / 8);
+        int from = (int)stk_rng_below(rng, (uint64_t)taps);
+        int to = (int)stk_rng_below(rng, (uint64_t)taps);
+        weights[from] = (int16_t)(weights[from] - moved);
+        weights[to] = (int16_t)(weights[to] + moved);
     }
 }
 
@@ -115,8 +123,9 @@ static across_case make_across(stk_rng *rng, int size, int taps, filling fill) {
     for (int m = 0; m < 2; m++) {
         c.middle[m] = stk_mem_raw(values + STK_KERNEL_SLACK, sizeof *c.middle[m]);
         for (size_t i = 0; i < values + STK_KERNEL_SLACK; i++) {
-            int random = (int)stk_rng_below(rng, MIDDLE_MOST + 1);
-            int value = fill == RANDOM ? random : fill == LEAST ? 0 : MIDDLE_MOST;
+            int random = (int)stk_rng_below(rng, MIDDLE_MOST + 2 * MIDDLE_OVER) - MIDDLE_OVER;
+            int end = fill == LEAST ? -MIDDLE_OVER : MIDDLE_MOST + MIDDLE_OVER;
+            int value = fill == RANDOM ? random : end;
             c.middle[m][i] = (int16_t)(i < values ? value : INT16_MAX);
         }
     }
@@ -145,7 +154,8 @@ static uint8_t expected_across(const across_case *c, int row, int value) {
     for (int k = 0; k < c->taps; k++) {
         sum += c->middle[row][3 * (c->first[i] + k) + value % 3] * (int64_t)weights[k];
     }
-    return (uint8_t)(sum >> STK_ACROSS_SHIFT);
+    int64_t level = sum >> STK_ACROSS_SHIFT;
+    return (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
 }
 
 static void check_across(const stk_resample_kernels *kernels, stk_rng *rng, int size, int taps,
@@ -231,7 +241,8 @@ static stk_resample_job draw_job(stk_rng *rng, const stk_image *image, int size)
                             .crop = {0, 0, image->width, image->height},
                             .size = size,
                             .mirror_x = stk_rng_below(rng, 2) == 1,
-                            .mirror_y = stk_rng_below(rng, 2) == 1};
+                            .mirror_y = stk_rng_below(rng, 2) == 1,
+                            .filter = stk_rng_below(rng, 2) == 1 ? STK_BICUBIC : STK_BILINEAR};
     if (stk_rng_below(rng, 4) > 0) {
         job.crop.x = stk_rng_range(rng, 0, image->width - 1);
         job.crop.y = stk_rng_range(rng, 0, image->height - 1);
@@ -245,7 +256,7 @@ static stk_resample_job draw_job(stk_rng *rng, const stk_image *image, int size)
 static stk_status expect(const stk_image *image, const stk_resample_job *job, uint8_t *out,
                          stk_error *err) {
     stk_status status =
-        stk_image_resize(image, job->crop, job->size, STK_BILINEAR, job->mirror_x, out, err);
+        stk_image_resize(image, job->crop, job->size, job->filter, job->mirror_x, out, err);
     size_t row = 3 * (size_t)job->size;
     for (int y = 0; job->mirror_y && y < job->size / 2; y++) {
         uint8_t *a = out + (size_t)y * row;
@@ -307,19 +318,23 @@ static void rows_may_come_in_any_number(void) {
 
 /* ---- weights ---- */
 
-static void check_axis(const stk_axis *a, int size, int pixels) {
+/* A triangle has no negative weights; a cubic has as few as the kernels can do with. */
+static void check_axis(const stk_axis *a, int size, int pixels, stk_interpolation filter) {
     REQUIRE(a->from >= 0 && a->from < a->to && a->to <= pixels);
     REQUIRE(a->taps % 2 == 0 && a->used % 2 == 0 && a->used <= a->taps);
     for (int i = 0; i < size; i++) {
         const int16_t *weights = a->weights + (size_t)i * (size_t)a->taps;
         int sum = 0;
+        int unsigned_sum = 0;
         REQUIRE(a->count[i] >= 1 && a->count[i] <= a->used);
         REQUIRE(a->first[i] >= 0 && a->first[i] + a->count[i] <= a->to - a->from);
         for (int k = 0; k < a->taps; k++) {
-            REQUIRE(weights[k] >= 0 && (k < a->count[i] || weights[k] == 0));
+            REQUIRE(k < a->count[i] || weights[k] == 0);
             sum += weights[k];
+            unsigned_sum += abs(weights[k]);
         }
         REQUIRE(sum == STK_WEIGHT_ONE);
+        REQUIRE(unsigned_sum == sum || (filter == STK_BICUBIC && unsigned_sum < 2 * sum));
     }
 }
 
@@ -333,8 +348,8 @@ static void weights_are_shares_of_one(void) {
                                .height = 1 + (int)stk_rng_below(&rng, 3000)};
         stk_resample_job job = draw_job(&rng, &size_only, 1 + (int)stk_rng_below(&rng, MOST_SIZE));
         REQUIRE_OK(stk_resampler_begin(&r, &job, out, &err), &err);
-        check_axis(&r.across, job.size, job.width);
-        check_axis(&r.down, job.size, job.height);
+        check_axis(&r.across, job.size, job.width, job.filter);
+        check_axis(&r.down, job.size, job.height, job.filter);
         REQUIRE(check_failures == 0);
     }
     stk_resampler_free(&r);

@@ -93,11 +93,23 @@ static void no_suggestion_from_nothing(void) {
         (void)stk_lr_add(points, i, STEPS, stk_lr_at(i, STEPS), i < 60 ? 2 : 2.2);
     }
     CHECK(isnan(stk_lr_suggest(points, STEPS)));
-    for (int i = 0; i < STEPS; i++) { /* better to the end: the highest rate is the best */
+    for (int i = 0; i < STEPS; i++) { /* better to the end: a rate near the highest */
         (void)stk_lr_add(points, i, STEPS, stk_lr_at(i, STEPS), 2 - 0.015 * i);
     }
     double lr = stk_lr_suggest(points, STEPS);
-    CHECK(lr >= 1 && lr <= 2.5);
+    CHECK(lr >= 0.5 && lr <= 10.0 / 3);
+}
+
+/* Batches of few pictures differ much, and nothing is learnt: chance makes no rate better. */
+static void noise_is_no_curve(void) {
+    stk_lr_point points[STEPS] = {{0}};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        stk_rng rng = stk_rng_make(seed, STK_RNG_TEST, 7, 0);
+        for (int i = 0; i < STEPS; i++) {
+            (void)stk_lr_add(points, i, STEPS, stk_lr_at(i, STEPS), 2 + 0.3 * stk_rng_normal(&rng));
+        }
+        CHECK(isnan(stk_lr_suggest(points, STEPS)));
+    }
 }
 
 /* ---- a network ---- */
@@ -243,6 +255,7 @@ static const check_test tests[] = {
     TEST(smoothing),
     TEST(explosions_end_it),
     TEST(no_suggestion_from_nothing),
+    TEST(noise_is_no_curve),
     TEST(weights_come_back),
     TEST(same_curve_every_time),
     TEST(accumulated_batches_are_one_point),

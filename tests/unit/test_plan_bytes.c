@@ -78,6 +78,14 @@ static void what_is_said_is_allocated(void) {
         {"resnet18", 64, 4, {.classes = 10, .state = {.train = true}, .plain = true}},
         {"resnet18", 128, 3, {.classes = 10, .infer = true}},
         {"convnet_s", 64, 33, {.classes = 6, .state = {.train = true}}},
+        {"resnet50", 64, 2, {.classes = 10, .state = {.train = true}}},
+        {"cifar_resnet20", 32, 16, {.classes = 10, .state = {.train = true}}},
+        {"efficientnet_b0", 64, 3, {.classes = 10, .state = {.train = true}}},
+        {"efficientnet_b0", 64, 3, {.classes = 10, .infer = true}},
+        {"efficientnet_b0", 64, 2, {.classes = 10, .state = {.train = true}, .plain = true}},
+        {"tf_efficientnet_b0", 64, 2, {.classes = 10, .state = {.train = true, .ema = true}}},
+        {"tf_efficientnet_lite0", 96, 2, {.classes = 10, .state = {.train = true}}},
+        {"mobilenetv2_100", 64, 5, {.classes = 10, .state = {.train = true}, .frozen = true}},
     };
     stk_error err = {0};
     for (int threads = 1; threads < 4; threads++) {

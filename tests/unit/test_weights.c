@@ -19,18 +19,22 @@
 struct stk_state {
     const stk_graph *graph;
     float *values;
-    int reads_left; /* negative: no limit */
+    const float *averages; /* NULL: none are kept */
+    int reads_left;        /* negative: no limit */
 };
 
 static stk_status fake_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
                             stk_error *err) {
     const stk_param *p = &state->graph->params[param];
-    if (kind != STK_TENSOR_VALUE || state->reads_left == 0) {
+    const float *from = kind == STK_TENSOR_VALUE ? state->values
+                        : kind == STK_TENSOR_EMA ? state->averages
+                                                 : NULL;
+    if (from == NULL || state->reads_left == 0) {
         snprintf(err->message, sizeof err->message, "the device is gone");
         return err->status = STK_ERR_DEVICE;
     }
     state->reads_left--;
-    memcpy(values, state->values + p->offset, p->count * sizeof *values);
+    memcpy(values, from + p->offset, p->count * sizeof *values);
     return STK_OK;
 }
 
@@ -73,7 +77,7 @@ static char *class_names[] = {(char[]){"cat"}, (char[]){"a \"dog\", \xC3\xBC"}, 
 
 static setting prepare(void) {
     setting s = {.graph = small_graph(3)};
-    s.state = (stk_state){s.graph, stk_mem_raw(s.graph->param_elements, sizeof(float)), -1};
+    s.state = (stk_state){s.graph, stk_mem_raw(s.graph->param_elements, sizeof(float)), NULL, -1};
     for (size_t i = 0; i < s.graph->param_elements; i++) {
         s.state.values[i] = (float)i;
     }
@@ -128,6 +132,26 @@ static void numbers_come_back_bit_for_bit(void) {
     REQUIRE_OK(stk_checkpoint_load(s.path, &fake, &s.state, s.graph, &err), &err);
     CHECK(memcmp(kept, s.state.values, count * sizeof *kept) == 0);
     stk_mem_free(kept);
+    tear_down(&s);
+}
+
+static void averages_are_saved_where_asked(void) {
+    setting s = prepare();
+    stk_error err = {0};
+    size_t count = s.graph->param_elements;
+    float *averages = stk_mem_raw(count, sizeof *averages);
+    REQUIRE(averages != NULL);
+    for (size_t i = 0; i < count; i++) {
+        averages[i] = s.state.values[i] + 1000;
+    }
+    s.info.averaged = true;
+    CHECK_INT(save(&s, &err), STK_ERR_DEVICE); /* the state has none */
+    s.state.averages = averages;
+    err = (stk_error){0};
+    REQUIRE_OK(save(&s, &err), &err);
+    REQUIRE_OK(stk_checkpoint_load(s.path, &fake, &s.state, s.graph, &err), &err);
+    CHECK(memcmp(averages, s.state.values, count * sizeof *averages) == 0);
+    stk_mem_free(averages);
     tear_down(&s);
 }
 
@@ -246,7 +270,7 @@ static void another_model_is_named(void) {
     stk_error err = {0};
     REQUIRE_OK(save(&s, &err), &err);
     stk_graph *more = small_graph(4);
-    stk_state state = {more, stk_mem_new(more->param_elements, sizeof(float)), -1};
+    stk_state state = {more, stk_mem_new(more->param_elements, sizeof(float)), NULL, -1};
     CHECK_INT(stk_checkpoint_load(s.path, &fake, &state, more, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, s.path);
     CHECK_CONTAINS(err.message, "2 tensors differ");
@@ -490,12 +514,19 @@ static void no_memory_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(numbers_come_back_bit_for_bit),       TEST(metadata_comes_back),
-    TEST(convolutions_lie_as_in_pytorch),      TEST(a_file_cut_anywhere_is_refused),
-    TEST(a_missing_checkpoint_is_told),        TEST(another_model_is_named),
-    TEST(missing_and_wrong_tensors_are_named), TEST(another_type_is_refused),
-    TEST(tensors_too_many_do_no_harm),         TEST(bad_metadata_is_refused),
-    TEST(a_failure_keeps_the_old_file),        TEST(no_memory_is_told),
+    TEST(numbers_come_back_bit_for_bit),
+    TEST(averages_are_saved_where_asked),
+    TEST(metadata_comes_back),
+    TEST(convolutions_lie_as_in_pytorch),
+    TEST(a_file_cut_anywhere_is_refused),
+    TEST(a_missing_checkpoint_is_told),
+    TEST(another_model_is_named),
+    TEST(missing_and_wrong_tensors_are_named),
+    TEST(another_type_is_refused),
+    TEST(tensors_too_many_do_no_harm),
+    TEST(bad_metadata_is_refused),
+    TEST(a_failure_keeps_the_old_file),
+    TEST(no_memory_is_told),
 };
 
 CHECK_MAIN(tests)

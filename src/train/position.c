@@ -1,0 +1,112 @@
+/* position.c - where a training stands, taken and put back, and whether it is worth keeping. */
+#include "train/trainer.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+
+void stk_trainer_judge_loss(stk_trainer *t, double loss) {
+    stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
+    t->result->diverged = verdict != STK_LOSS_FINE;
+    if (verdict == STK_LOSS_NOT_FINITE) {
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss became NaN at step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
+    } else if (verdict == STK_LOSS_EXPLODED) {
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the loss had risen to %.3g at step %lld of epoch %d", loss,
+                 (long long)t->progress.step, t->progress.epoch);
+    }
+}
+
+stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    bool finite = true;
+    stk_status status = stk_train_finite(c->backend, c->state, c->graph, &finite, err);
+    if (!finite) {
+        t->result->diverged = true;
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "the weights became NaN by step %lld of epoch %d", (long long)t->progress.step,
+                 t->progress.epoch);
+    }
+    return status;
+}
+
+/* Where training stands; `whole`: the running epoch is over and counted. */
+static stk_train_position take_position(const stk_trainer *t, bool whole) {
+    const stk_train_progress *p = &t->progress;
+    const stk_train_result *r = t->result;
+    bool begun = p->epoch > 0 && !whole;
+    return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
+                                .step = begun ? p->step : 0,
+                                .steps_per_epoch = p->steps_per_epoch,
+                                .micro_steps = t->micro_steps,
+                                .steps_done = p->steps_done,
+                                .updates = t->updates,
+                                .total_steps = t->pace.total_steps,
+                                .schedule = t->schedule,
+                                .lr_scale = t->lr_scale,
+                                .setbacks = t->setbacks,
+                                .epochs_done = r->epochs_done,
+                                .since_best = t->since_best,
+                                .has_best = r->has_best,
+                                .best = r->best,
+                                .best_metric = r->best_metric,
+                                .watch = t->watch,
+                                .loss_sum = begun ? t->loss_sum : 0,
+                                .correct = begun ? t->correct : 0,
+                                .images = begun ? t->images : 0};
+}
+
+void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
+    stk_train_progress *p = &t->progress;
+    p->epoch = from->epoch;
+    p->step = from->step;
+    p->steps_per_epoch = from->steps_per_epoch;
+    p->steps_done = from->steps_done;
+    t->within_epoch = from->step > 0;
+    t->micro_steps = from->micro_steps;
+    t->updates = from->updates;
+    t->schedule = from->schedule;
+    t->lr_scale = from->lr_scale;
+    t->result->lr_scale = from->lr_scale;
+    t->setbacks = from->setbacks;
+    t->since_best = from->since_best;
+    t->watch = from->watch;
+    t->loss_sum = from->loss_sum;
+    t->correct = from->correct;
+    t->images = from->images;
+    t->result->epochs_done = from->epochs_done;
+    t->result->has_best = from->has_best;
+    t->result->best = from->best;
+    t->result->best_metric = from->best_metric;
+    t->saved_steps = from->steps_done; /* what was read back need not be written again */
+    t->saved_ns = stk_clock_ns();
+}
+
+void stk_trainer_save(stk_trainer *t, bool whole) {
+    const stk_train_hooks *hooks = &t->config->hooks;
+    if (hooks->save_state == NULL || !stk_loss_watch_is_calm(&t->watch)) {
+        return;
+    }
+    stk_train_position position = take_position(t, whole);
+    hooks->save_state(hooks->user, &position);
+    t->saved_steps = t->progress.steps_done;
+    t->saved_ns = stk_clock_ns();
+}
+
+stk_status stk_trainer_save_within(stk_trainer *t, stk_error *err) {
+    if (t->config->hooks.save_state == NULL || t->saved_steps == t->progress.steps_done) {
+        return STK_OK;
+    }
+    stk_status status = stk_trainer_judge_weights(t, err);
+    if (status == STK_OK && !t->result->diverged) {
+        stk_trainer_save(t, false);
+    }
+    return status;
+}
+
+bool stk_trainer_save_is_due(const stk_trainer *t) {
+    return t->config->hooks.save_state != NULL && t->progress.step < t->progress.steps_per_epoch &&
+           stk_clock_since_s(t->saved_ns) >= t->config->hooks.save_every_s;
+}
