@@ -70,11 +70,14 @@ CPU_BODY float silu_grad(float x, float dy) {
     return dy * (s * (1 + x * (1 - s)));
 }
 
+CPU_BODY float sigmoid(float x) {
+    return cpu_sigmoid(x) + (x - x); /* zero, but for what is no number */
+}
+
 CPU_BODY float sigmoid_grad(float y, float dy) {
     return dy * (y * (1 - y));
 }
 
-#define sigmoid cpu_sigmoid
 FORWARD(relu)
 BACKWARD(relu)
 FORWARD(relu6)

@@ -45,6 +45,10 @@ static const cpu_gemm *gemm_of(const cpu_gemm *gemm) {
     return gemm != NULL ? gemm : stk_cpu_gemm_best();
 }
 
+static size_t square(int side) {
+    return (size_t)side * (size_t)side;
+}
+
 /* Workspaces begin where a cache line does. */
 static size_t line_up(size_t floats) {
     return (floats + 15) / 16 * 16;
@@ -83,7 +87,7 @@ static size_t largest(size_t a, size_t b) {
 stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask) {
     gemm = gemm_of(gemm);
     conv_shape s = shape_of(ask->graph, ask->node);
-    size_t taps = (size_t)(s.kernel * s.kernel);
+    size_t taps = square(s.kernel);
     size_t in = (size_t)s.in.channels;
     size_t out = (size_t)s.out.channels;
     size_t scratch = (size_t)ask->threads * CPU_PRODUCT_SCRATCH;
@@ -121,7 +125,7 @@ static void pack_forward_task(void *context, size_t task, int thread) {
     (void)thread;
     const conv_run *run = context;
     size_t cols = run->gemm->cols;
-    size_t depth = (size_t)(run->s.kernel * run->s.kernel) * (size_t)run->s.in.channels;
+    size_t depth = square(run->s.kernel) * (size_t)run->s.in.channels;
     size_t count = cpu_min(cols, (size_t)run->s.out.channels - task * cols);
     run->gemm->pack_rows(run->call->param[0] + task * cols * depth, depth, count,
                          run->panels + task * cols * depth);
@@ -140,7 +144,7 @@ void stk_cpu_conv_forward(const cpu_gemm *gemm, const cpu_call *call, float *sta
                     .panels = call->workspace,
                     .stats = stats};
     size_t width = (size_t)run.s.out.channels;
-    size_t depth = (size_t)(run.s.kernel * run.s.kernel) * (size_t)run.s.in.channels;
+    size_t depth = square(run.s.kernel) * (size_t)run.s.in.channels;
     run.scratch = run.panels + panel_floats(run.gemm, depth, width);
     cpu_patch_product p = forward_product(&run);
     stk_pool_run(call->pool, cpu_tasks(width, run.gemm->cols), pack_forward_task, &run);
@@ -201,7 +205,7 @@ typedef struct phase_pair {
 } phase_pair;
 
 static size_t phase_count(const conv_run *run) {
-    return (size_t)(run->s.stride * run->s.stride);
+    return square(run->s.stride);
 }
 
 /* Phase `index`; each tap belongs to one phase, so that all panels together are the weights. */
@@ -264,7 +268,7 @@ static void pack_data_task(void *context, size_t task, int thread) {
             for (int o = 0; o < s->out.channels; o++, out += cols) {
                 memcpy(out, from, count * sizeof *out);
                 memset(out + count, 0, (cols - count) * sizeof *out);
-                from += (size_t)(s->kernel * s->kernel) * channels;
+                from += square(s->kernel) * channels;
             }
         }
     }
@@ -289,7 +293,7 @@ void stk_cpu_conv_data_gradient(const cpu_gemm *gemm, const cpu_call *call) {
                     .gemm = gemm_of(gemm),
                     .s = shape_of(call->graph, call->node),
                     .panels = call->workspace};
-    size_t taps = (size_t)(run.s.kernel * run.s.kernel);
+    size_t taps = square(run.s.kernel);
     size_t width = (size_t)run.s.in.channels;
     run.scratch = run.panels + panel_floats(run.gemm, taps * (size_t)run.s.out.channels, width);
     size_t phases = phase_count(&run);

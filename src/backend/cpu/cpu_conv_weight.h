@@ -16,12 +16,12 @@ typedef struct cpu_weight_product {
     float *parts;    /* (part_count, filters, depth); unused when there is one */
     /* A task takes a part of the pixels, some columns and some filters. */
     size_t part_count;
-    size_t col_blocks;
-    size_t filter_blocks;
+    size_t col_shares;
+    size_t filter_shares;
 } cpu_weight_product;
 
 /* Floats that a task needs of its thread. */
-#define CPU_WEIGHT_FILTERS ((size_t)168) /* rows of dW that are packed at a time */
+#define CPU_WEIGHT_FILTERS ((size_t)336) /* columns of dy that are packed at a time */
 #define CPU_WEIGHT_SCRATCH (CPU_GEMM_DEPTH * CPU_GEMM_PITCH + CPU_WEIGHT_FILTERS * CPU_GEMM_DEPTH)
 
 /* Fills in how the work is divided; gemm, patches, pixels and filters are given. */

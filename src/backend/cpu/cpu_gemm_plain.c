@@ -24,9 +24,10 @@ const cpu_gemm *const stk_cpu_gemm_list[] = {
 };
 
 const cpu_gemm *stk_cpu_gemm_best(void) {
-    const cpu_gemm *const *gemm = stk_cpu_gemm_list;
-    while (!(*gemm)->is_here()) {
-        gemm++;
+    for (size_t i = 0; stk_cpu_gemm_list[i] != NULL; i++) {
+        if (stk_cpu_gemm_list[i]->is_here()) {
+            return stk_cpu_gemm_list[i];
+        }
     }
-    return *gemm;
+    return &stk_cpu_gemm_plain;
 }

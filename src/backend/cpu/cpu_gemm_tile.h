@@ -27,6 +27,7 @@
 
 /* May lie anywhere in an array of floats. */
 typedef float vec __attribute__((vector_size(4 * GEMM_LANES), aligned(4), may_alias));
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* Rows of C that end within a vector. */
 static __attribute__((noinline)) void store_part(const float *sums, const cpu_tile *t) {
@@ -40,19 +41,24 @@ static __attribute__((noinline)) void store_part(const float *sums, const cpu_ti
 }
 
 INLINE void store(size_t rows, size_t vecs, vec sum[GEMM_ROWS][2], const cpu_tile *t) {
-    float sums[GEMM_ROWS * GEMM_COLS];
-    bool whole = t->cols == vecs * GEMM_LANES;
+    if (t->cols < vecs * GEMM_LANES) {
+        vec sums[GEMM_ROWS][2];
+        UNROLL for (size_t r = 0; r < rows; r++) {
+            UNROLL for (size_t v = 0; v < vecs; v++) {
+                sums[r][v] = sum[r][v];
+            }
+        }
+        store_part((const float *)sums, t);
+        return;
+    }
     UNROLL for (size_t r = 0; r < rows; r++) {
-        vec *c = (vec *)(whole ? t->c[r] + t->at : sums + r * GEMM_COLS);
+        vec *c = (vec *)(t->c[r] + t->at);
         UNROLL for (size_t v = 0; v < vecs; v++) {
-            if (t->add && whole) {
+            if (t->add) {
                 sum[r][v] += c[v];
             }
             c[v] = sum[r][v];
         }
-    }
-    if (!whole) {
-        store_part(sums, t);
     }
 }
 
@@ -66,6 +72,11 @@ INLINE void multiply(size_t rows, size_t vecs, size_t a_row, size_t a_step, size
     UNROLL for (size_t r = 0; r < rows; r++) {
         UNROLL for (size_t v = 0; v < vecs; v++) {
             sum[r][v] = (vec){0};
+        }
+    }
+    UNROLL for (size_t r = 0; r < rows; r++) { /* C is needed last and lies farthest */
+        UNROLL for (size_t v = 0; v < vecs; v++) {
+            __builtin_prefetch(t->c[r] + t->at + v * GEMM_LANES, 1);
         }
     }
     const float *a = t->a;
@@ -98,8 +109,8 @@ INLINE void choose_width(size_t rows, size_t a_row, size_t a_step, size_t b_step
 
 #define LEAST(a, b) ((a) < (b) ? (a) : (b))
 #define CASE(count)                                                             \
-    case count:                                                                 \
-        if (count <= GEMM_ROWS) {                                               \
+    case (count):                                                               \
+        if ((count) <= GEMM_ROWS) {                                             \
             choose_width(LEAST(count, GEMM_ROWS), a_row, a_step, b_step, tile); \
         }                                                                       \
         break;
@@ -154,18 +165,39 @@ static GEMM_TARGET void pack_columns(const float *from, size_t step, size_t dept
     }
 }
 
+/* Four floats of four rows that lie `step` apart become four rows of a panel. */
+INLINE void turn_four(const float *from, size_t step, float *panel) {
+    quad a = *(const quad *)from;
+    quad b = *(const quad *)(from + step);
+    quad c = *(const quad *)(from + 2 * step);
+    quad d = *(const quad *)(from + 3 * step);
+    quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    *(quad *)panel = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(quad *)(panel + GEMM_COLS) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(quad *)(panel + 2 * GEMM_COLS) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(quad *)(panel + 3 * GEMM_COLS) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
 /* Some of the depth at a time, so that what is read of each row stays in the cache. */
 static GEMM_TARGET void pack_rows(const float *from, size_t depth, size_t count, float *panel) {
     if (count < GEMM_COLS) {
         memset(panel, 0, depth * GEMM_COLS * sizeof *panel);
     }
-    for (size_t k0 = 0; k0 < depth; k0 += 16) {
-        size_t k1 = LEAST(k0 + 16, depth);
-        for (size_t j = 0; j < count; j++) {
-            const float *row = from + j * depth;
-            for (size_t k = k0; k < k1; k++) {
-                panel[k * GEMM_COLS + j] = row[k];
+    size_t fours = count / 4 * 4;
+    size_t k0 = 0;
+    for (; k0 + 16 <= depth; k0 += 16) {
+        for (size_t j = 0; j < fours; j += 4) {
+            for (size_t k = k0; k < k0 + 16; k += 4) {
+                turn_four(from + j * depth + k, depth, panel + k * GEMM_COLS + j);
             }
+        }
+    }
+    for (size_t j = 0; j < count; j++) { /* what is no multiple of four, and the last few */
+        for (size_t k = j < fours ? k0 : 0; k < depth; k++) {
+            panel[k * GEMM_COLS + j] = from[j * depth + k];
         }
     }
 }

@@ -48,19 +48,27 @@
  * Before a loop: its rounds do not depend on each other, though output and input may be the same
  * memory, element for element.
  */
-#if defined(__clang__)
-#define CPU_EACH _Pragma("clang loop vectorize(assume_safety)")
-#else
+#if !defined(__clang__)
 #define CPU_EACH _Pragma("GCC ivdep")
+#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(undefined_behavior_sanitizer) || __has_feature(memory_sanitizer)
+#define CPU_EACH /* such loops cannot become vectors, and clang complains when told they should */
+#else
+#define CPU_EACH _Pragma("clang loop vectorize(assume_safety)")
 #endif
 
 /*
- * e to the power of x within 2e-7 of itself; x below -87 counts as -87 and above 88 as 88, so that
- * the result is always a normal number.
+ * e to the power of x within 2e-7 of itself; beyond 87, on either side, it stays at what it is
+ * there, so that the result is always a normal number. What is no number counts as 87 or -87, too.
  */
 CPU_BODY float cpu_exp(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
+    /* Compilers make two paths of conditions on floats; of whole numbers they know the smaller. */
+    uint32_t sign;
+    memcpy(&sign, &x, sizeof sign);
+    uint32_t size = sign & 0x7FFFFFFFu;
+    size = size < 0x42AE0000u ? size : 0x42AE0000u; /* 87 */
+    size |= sign & 0x80000000u;
+    memcpy(&x, &size, sizeof x);
     /* x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 leaves n in the lowest bits. */
     float shifted = x * 1.44269504f + 12582912.0f;
     float n = shifted - 12582912.0f;
