@@ -146,7 +146,8 @@ def main():
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("file", "x", "y", "w", "h", "size", "expected", "filter"))
         writer.writerows(rows)
-    total = sum(path.stat().st_size for path in folder.iterdir() if path.name == "cases.csv" or path.suffix in (".png", ".jpg"))
+    total = sum(path.stat().st_size for path in folder.iterdir()
+                if path.name == "cases.csv" or path.suffix in (".png", ".jpg"))
     print(f"{len(rows)} cases, {total / 1000:.0f} kB")
     if total > LIMIT_BYTES:
         sys.exit(f"make_golden.py: over {LIMIT_BYTES / 1000:.0f} kB: use fewer or smaller cases")

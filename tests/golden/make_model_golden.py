@@ -3,8 +3,8 @@
 
     tests/golden/make_model_golden.py [FOLDER [MODEL...]]
 
-models.csv has a row per model: its tensors (how many, a sum of hashes of their names and shapes, the
-trainable numbers in them) and timm's default mean, std, interpolation, crop and image size.
+models.csv has a row per model: its tensors (how many, a sum of hashes of their names and shapes,
+the trainable numbers in them) and timm's default mean, std, interpolation, crop and image size.
 
 model_NAME.txt holds, for one model of each family: logits in evaluation mode, the loss and the
 gradient of every parameter of one training step (norm and three projections), the running
@@ -240,8 +240,8 @@ def write_case(folder, name, size, variance, last, shift, lr):
     model.train()
     first = F.cross_entropy(model(x[:BATCH]), y[:BATCH])
     first.backward()
-    lines = [f"seed {seed}", f"size {size}", f"variance {variance}", f"last {last}", f"shift {shift}", f"lr {lr}",
-             "logits " + numbers(logits.reshape(-1))]
+    lines = [f"seed {seed}", f"size {size}", f"variance {variance}", f"last {last}",
+             f"shift {shift}", f"lr {lr}", "logits " + numbers(logits.reshape(-1))]
     lines += [f"grad {n} " + numbers(summary(n, p.grad)) for n, p in model.named_parameters()]
     lines += [f"running {n} " + numbers(summary(n, b)) for n, b in model.named_buffers()
               if not n.endswith("num_batches_tracked")]
@@ -251,7 +251,8 @@ def write_case(folder, name, size, variance, last, shift, lr):
     lines.append("losses " + numbers(curve))
     (folder / f"model_{name}.txt").write_text("\n".join(lines) + "\n")
     spread = (logits - logits.mean(0)).std() / logits.std()
-    print(f"{name}: seed {seed}, {distance:.1e} from kinks; logits {logits.abs().max():.3g}, of which by picture {spread:.2f}; "
+    print(f"{name}: seed {seed}, {distance:.1e} from kinks; "
+          f"logits {logits.abs().max():.3g}, of which by picture {spread:.2f}; "
           f"loss {curve[0]:.3f} {curve[10]:.3f} {curve[20]:.3f} {curve[29]:.3f}")
 
 
