@@ -81,18 +81,20 @@ def schedule(progress):
     return 0.5 * (1 + math.cos(math.pi * (progress - WARM_UP) / (1 - WARM_UP)))
 
 
-def torch_data(options, folder):
+def torch_data(options, folder, preprocessing):
     import torch
     from torchvision import datasets, transforms
 
-    norm = transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    _, crop, interpolation, mean, std = preprocessing
+    filters = transforms.InterpolationMode
+    norm = transforms.Normalize(mean, std)
     size = options.img_size
     train = transforms.Compose([
         transforms.RandomResizedCrop(size, scale=(options.crop_scale, 1)),
         transforms.RandomHorizontalFlip(), transforms.ToTensor(), norm])
     val = transforms.Compose([
-        transforms.Resize(math.ceil(size / options.crop_fraction)), transforms.CenterCrop(size),
-        transforms.ToTensor(), norm])
+        transforms.Resize(math.floor(size / crop), interpolation=filters(interpolation)),
+        transforms.CenterCrop(size), transforms.ToTensor(), norm])
     workers = min(16, os.cpu_count() or 1)
     sets = (datasets.ImageFolder(folder / "data" / "train", train),
             datasets.ImageFolder(folder / "data" / "val", val))
@@ -116,15 +118,12 @@ def accuracy(model, loader, device):
     return 100 * right / total
 
 
-def torch_model(options, classes):
-    if options.model.startswith("cifar_resnet"):
-        sys.path.insert(0, str(ROOT / "tests" / "golden"))
-        from make_model_golden import make_model
+def torch_model(name, classes):
+    """The network and its preprocessing, as the golden values of the tests have them."""
+    sys.path.insert(0, str(ROOT / "tests" / "golden"))
+    from make_model_golden import make
 
-        return make_model(options.model, classes)
-    import timm
-
-    return timm.create_model(options.model, num_classes=classes)
+    return make(name, classes)
 
 
 def train_torch(options, folder, seed):
@@ -134,8 +133,10 @@ def train_torch(options, folder, seed):
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     device = torch.device(options.torch_device)
-    train, val = torch_data(options, folder)
-    model = torch_model(options, len(train.dataset.classes)).to(device)
+    classes = sum(1 for entry in (folder / "data" / "train").iterdir() if entry.is_dir())
+    model, preprocessing = torch_model(options.model, classes)
+    train, val = torch_data(options, folder, preprocessing)
+    model = model.to(device)
     decayed = [p for p in model.parameters() if p.ndim > 1]
     spared = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.SGD(
@@ -200,7 +201,6 @@ def options_of(arguments):
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--crop-scale", type=float, default=0.35)
-    parser.add_argument("--crop-fraction", type=float, default=0.95, help="of validation")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--torch-device", default="cpu")
     parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")

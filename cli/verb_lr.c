@@ -67,10 +67,11 @@ static void print_suggestion(const cli_session *session, const stk_found_lr *fou
     if (found->accumulate > 1) {
         printf(" x %lld", (long long)found->accumulate);
     }
-    printf(", a third of the rate with the lowest loss\ncurve: %s\n", found->plot);
+    printf(", a third of the lowest rate that brought the loss near its minimum\ncurve: %s\n",
+           found->plot);
     if (!session->quiet) {
-        printf("train with it: stoker train --data %s --batch %lld --lr %g\n",
-               stk_options_get(session->options, "data"), (long long)found->batch, found->lr);
+        printf("train with it: stoker train, the same options, and --batch %lld --lr %g\n",
+               (long long)found->batch, found->lr);
     }
 }
 

@@ -59,6 +59,9 @@ static void *make_room(void *block, size_t *room, size_t bytes) {
     stk_mem_free(block);
     block = stk_mem_aligned(bytes);
     *room = block != NULL ? bytes : 0;
+    if (block != NULL) { /* kernels read behind the last pixel, with a weight of zero */
+        memset(block, 0, bytes);
+    }
     return block;
 }
 

@@ -59,6 +59,27 @@ static stk_status resolve_number(stk_options *options, const char *name, double 
     return stk_options_resolve(options, name, text, why, err);
 }
 
+/*
+ * Weights that are named with a tag ("resnet34.ra4_e3600_r224_in1k") may want pictures prepared in
+ * their own way: then the model is the one of that tag.
+ */
+static const stk_model *as_pretrained(const stk_model *model, const char *pretrained) {
+    const stk_model *tagged = NULL;
+    size_t length = strcspn(model->name, ".");
+    if (strchr(model->name, '.') != NULL || pretrained == NULL ||
+        strncmp(pretrained, model->name, length) != 0 || pretrained[length] != '.' ||
+        stk_model_find(pretrained, &tagged, NULL) != STK_OK) {
+        return model;
+    }
+    return tagged;
+}
+
+static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
+                              double *rate, stk_error *err) {
+    *rate = stk_is_auto_double(given) ? own : given;
+    return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
+}
+
 static stk_status choose_model(stk_choice *choice, stk_options *options, const stk_job_options *job,
                                stk_error *err) {
     const char *name = job->model != NULL ? job->model : AUTO_MODEL;
@@ -66,6 +87,7 @@ static stk_status choose_model(stk_choice *choice, stk_options *options, const s
     if (status != STK_OK) {
         return status;
     }
+    choice->model = as_pretrained(choice->model, job->pretrained);
     if (job->model == NULL) {
         status = stk_options_resolve(options, "model", choice->model->name, "auto", err);
     }
@@ -74,6 +96,14 @@ static stk_status choose_model(stk_choice *choice, stk_options *options, const s
         choice->img_size = (int)job->img_size;
     } else if (status == STK_OK) {
         status = resolve_number(options, "img-size", choice->img_size, "auto", err);
+    }
+    if (status == STK_OK) {
+        status = choose_rate(options, "dropout", job->dropout, choice->model->dropout,
+                             &choice->dropout, err);
+    }
+    if (status == STK_OK) {
+        status = choose_rate(options, "drop-path", job->drop_path, choice->model->drop_path,
+                             &choice->drop_path, err);
     }
     return status;
 }
@@ -309,10 +339,6 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
     }
     if (job->precision == STK_PRECISION_FP16 || job->precision == STK_PRECISION_BF16) {
         stk_events_decision(events, "precision fp32", "the CPU computes in fp32");
-    }
-    if (stk_options_source(options, "compile") != STK_FROM_DEFAULT) {
-        stk_events_decision(events, job->compile ? "compile" : "no-compile",
-                            "without effect, the CPU has one path");
     }
     stk_str noted = {0};
     stk_options_noted(options, &noted);

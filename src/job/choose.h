@@ -12,6 +12,8 @@
 typedef struct stk_choice {
     const stk_model *model;
     int img_size;
+    double dropout;
+    double drop_path;
     size_t batch;
     double lr;               /* NaN: to be found by a test */
     stk_train_options train; /* those of the options with their autos resolved, but lr and batch */

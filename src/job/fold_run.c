@@ -263,6 +263,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .options = &job->choice.train,
                                .lr = job->choice.lr,
                                .batch = job->choice.batch,
+                               .plain = !job->job_options->compile,
                                .train = training_data(fold),
                                .val = stk_job_loader(job, false),
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,

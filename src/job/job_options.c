@@ -88,7 +88,8 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = FIELD(compile),
      .fallback = "true",
-     .help = "use fused kernels where the device has them; the CPU has one path"},
+     .help = "compute layers together where the device can; --no-compile goes layer by layer, to "
+             "compare"},
     {.name = "seed",
      .type = STK_OPTION_INT,
      .offset = FIELD(seed),

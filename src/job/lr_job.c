@@ -67,6 +67,7 @@ stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int step
                                  .graph = job->graph,
                                  .options = &job->choice.train,
                                  .batch = job->choice.batch,
+                                 .plain = !job->job_options->compile,
                                  .train = *data,
                                  .seed = data->seed,
                                  .steps = steps,
@@ -93,7 +94,8 @@ static void explain(const stk_lr_curve *curve, char *why, size_t size) {
         snprintf(why, size, "the default: the loss fell at no rate that was tried");
     } else {
         snprintf(why, size,
-                 "a third of the rate with the lowest loss in a test of %d steps, %.1f s",
+                 "a third of the lowest rate that brought the loss near its minimum in a test of "
+                 "%d steps, %.1f s",
                  curve->count, curve->seconds);
     }
 }

@@ -94,18 +94,14 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
-static double rate_or_own(double given) {
-    return stk_is_auto_double(given) ? STK_MODEL_OWN_RATE : given;
-}
-
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
     stk_device_config config = {
         .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
-                                .dropout = rate_or_own(job->job_options->dropout),
-                                .drop_path = rate_or_own(job->job_options->drop_path)};
+                                .dropout = job->choice.dropout,
+                                .drop_path = job->choice.drop_path};
     stk_status status = stk_model_build(job->choice.model, &network, &job->graph, err);
     job->state_config = (stk_state_config){.train = true,
                                            .optimizer = (stk_optimizer)job->choice.train.optimizer,
@@ -122,7 +118,8 @@ static stk_status open_device(stk_job *job, stk_error *err) {
 /* Says now, rather than by the kernel's killer later, when a batch cannot fit. */
 static stk_status check_memory(const stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
-    stk_compile_config train = {.batch = job->choice.batch, .train = true};
+    stk_compile_config train = {
+        .batch = job->choice.batch, .train = true, .plain = !job->job_options->compile};
     stk_compile_config infer = {.batch = STK_PREDICT_BATCH, .train = false};
     uint64_t arenas[2] = {0};
     uint64_t memory = stk_machine_memory();

@@ -1,6 +1,7 @@
 /* fill.c - one parameter at a time, so that loading and saving need no copy of the model. */
 #include "weights/fill.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -71,6 +72,19 @@ static int *invert(const stk_tensor_file *file, const size_t *from, const stk_gr
     return to;
 }
 
+/* A file of a training that went wrong would only be noticed when the loss is no number. */
+static stk_status check_finite(const char *path, const stk_param *param, const float *values,
+                               stk_error *err) {
+    for (size_t i = 0; i < param->count; i++) {
+        if (!isfinite(values[i])) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s cannot be used: %s holds numbers that are infinite or not numbers",
+                            path, param->name);
+        }
+    }
+    return STK_OK;
+}
+
 stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const size_t *from,
                           const stk_backend *backend, stk_state *state, const stk_graph *graph,
                           stk_error *err) {
@@ -86,6 +100,9 @@ stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const s
         }
         const stk_param *param = &graph->params[to[t]];
         status = stk_tensors_read_floats(file, &file->tensors[t], read, err);
+        if (status == STK_OK) {
+            status = check_finite(path, param, read, err);
+        }
         if (status == STK_OK) {
             bool same = same_order(param);
             if (!same) {
