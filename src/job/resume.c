@@ -167,7 +167,7 @@ static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, s
     if (status == STK_ERR_DATA) {
         return STK_FAIL(err, status,
                         "%s; there is nothing else to go on from: begin a new run with another "
-                        "--out; what is in %s/weights is not touched by this, for predict and "
+                        "--out; the weights in %s/weights are still good for predict and "
                         "--pretrained",
                         why.message, folder->path);
     }

@@ -208,7 +208,7 @@ expect_err 'resume is empty'
 head -c 1000 whole/state/train.safetensors >old/state/train.safetensors
 run train --resume old
 expect_exit 3
-expect_err 'train.safetensors is damaged.* begin a new run with another --out'
+expect_err 'train.safetensors .*begin a new run with another --out'
 
 it "goes back with half the learning rate when training goes wrong, and repeats that"
 run train "${small[@]}" --epochs 4 --lr 100 --out wrong
