@@ -142,7 +142,10 @@ static int64_t cubic_at(int64_t p, int64_t centre, int64_t inverse) {
     } else if (t < 2 * one) {
         height = ((5 * one - t) * t - 8 * one * one) * t + 4 * one * one * one;
     }
-    return height >> (3 * CUBIC_BITS - CUBIC_HEIGHT_BITS);
+    /* The lobes are below zero; shifted up, they are rounded as all others are. */
+    const int64_t lift = (int64_t)1 << (3 * CUBIC_BITS);
+    const int bits = 3 * CUBIC_BITS - CUBIC_HEIGHT_BITS;
+    return ((height + lift) >> bits) - (lift >> bits);
 }
 
 /* The whole number nearest to count / of, for `of` above 0. */
