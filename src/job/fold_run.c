@@ -214,7 +214,15 @@ static void save_state(void *user, const stk_train_position *position) {
 static stk_status load_state(void *user, stk_train_position *position, bool *there,
                              stk_error *err) {
     const fold_run *fold = user;
-    return stk_job_load_state(fold->job, fold->best_path, true, position, there, err);
+    const stk_job *job = fold->job;
+    stk_status status = stk_job_load_state(fold->job, fold->best_path, true, position, there, err);
+    /* What an earlier process saved knows its own plan only. */
+    if (status == STK_OK && *there && fold->resumed &&
+        position->steps_done <= job->resume.state.position.steps_done) {
+        position->schedule = stk_resume_schedule(&job->resume, position, job->choice.epochs_wanted,
+                                                 job->clock.budget_s);
+    }
+    return status;
 }
 
 /* The weights to begin with, or those that an earlier process has come to. */
@@ -227,8 +235,8 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
-    fold->position.schedule =
-        stk_resume_schedule(&job->resume, job->choice.epochs_wanted, job->clock.budget_s);
+    fold->position.schedule = stk_resume_schedule(&job->resume, &fold->position,
+                                                  job->choice.epochs_wanted, job->clock.budget_s);
     if (status == STK_OK && fold->position.schedule < schedule) {
         char what[96];
         snprintf(what, sizeof what, "learning rate as after %.0f %% of the training",
@@ -492,6 +500,18 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     return status;
 }
 
+/* What there is to go on from is saved first: however the test ends, a resume makes it again. */
+static stk_status find_lr(const fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_loader_config data = training_data(fold);
+    if (!fold->resumed) {
+        stk_train_position start = {
+            .lr_scale = 1, .best_metric = NAN, .watch = stk_loss_watch_new(job->graph->classes)};
+        stk_job_save_state(job, &start);
+    }
+    return stk_job_find_lr(job, &data, err);
+}
+
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
     job->planned_total = -1;
@@ -505,8 +525,12 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
         status = first_weights(&fold, err);
     }
     if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
-        stk_loader_config data = training_data(&fold);
-        status = stk_job_find_lr(job, &data, err);
+        status = find_lr(&fold, err);
+    }
+    if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
+        job->cut = true; /* asked to stop meanwhile: a resume looks for the rate again */
+        close_fold(&fold);
+        return STK_OK;
     }
     if (status == STK_OK) {
         status = train(&fold, err);

@@ -95,6 +95,9 @@ STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 /* Keeps the best weights that the saved state speaks of, before others take their place. */
 void stk_job_keep_best(stk_job *job, const char *best_path);
 
+/* Once the network is there, and before anything is written: whether the state is of such a run. */
+STK_CHECKED stk_status stk_job_check_resume(const stk_job *job, stk_error *err);
+
 /* Saves what --resume goes on from; a failure is told, and again at the end of the run. */
 void stk_job_save_state(stk_job *job, const stk_train_position *position);
 
@@ -116,7 +119,8 @@ STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_erro
 STK_CHECKED stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int steps,
                                        double seconds, stk_lr_curve *curve, stk_error *err);
 
-/* The same before training, where option lr asks for it: sets the rate of all folds and says so. */
+/* The same before training, where option lr asks for it: sets the rate of all folds and says so.
+ * Asked to stop meanwhile it leaves the rate open. */
 STK_CHECKED stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_error *err);
 
 /* The loader configuration for one split; what training and prediction have in common. */

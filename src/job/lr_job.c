@@ -109,6 +109,11 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
     if (status != STK_OK) {
         return status;
     }
+    if (curve.halted && stk_clockwork_stopping(&job->clock)) {
+        stk_events_decision(&job->events, "stopping", "the learning rate was not found yet");
+        stk_lr_curve_free(&curve);
+        return STK_OK;
+    }
     job->choice.lr = !isnan(curve.suggestion)
                          ? curve.suggestion
                          : stk_choose_lr(&job->choice.train, stk_choose_pretrained(job->options),

@@ -111,9 +111,9 @@ static stk_status check_epochs(const stk_resume *resume, const stk_options *opti
     return STK_OK;
 }
 
-/* A summary that says so, and no option that asks for more. */
+/* A summary that says so, and no option that asks for more: more_time is that of a budget. */
 static bool is_complete(const stk_resume *resume, const stk_options *options,
-                        const stk_run_folder *folder) {
+                        const stk_run_folder *folder, bool more_time) {
     stk_json *summary = NULL;
     if (!has_file(folder->path, "summary.json") ||
         read_json(folder, "summary.json", &summary, NULL) != STK_OK) {
@@ -124,22 +124,60 @@ static bool is_complete(const stk_resume *resume, const stk_options *options,
     bool more = changed_from(resume, "epochs") != NULL &&
                 stk_parse_int(stk_options_get(options, "epochs"), &epochs) &&
                 epochs > resume->state.position.epoch;
+    const char *reason = stk_json_string(stk_json_get(summary, "stop_reason"));
+    more = more || (more_time && reason != NULL && strcmp(reason, "budget") == 0);
     bool complete = status != NULL && strcmp(status, "complete") == 0 && !more &&
                     changed_from(resume, "patience") == NULL;
     stk_json_free(summary);
     return complete;
 }
 
+/* One of the files that there is to go on from. */
+static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, const char *name,
+                             stk_error *err) {
+    stk_mem_free(resume->path);
+    resume->path = stk_run_folder_file(folder, name);
+    if (resume->path == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    stk_error cause = {0};
+    stk_status status = stk_run_state_read(resume->path, &resume->state, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    const char *given = resume->state.given;
+    status = stk_json_parse(given, strlen(given), &resume->given, &cause);
+    if (status != STK_OK) {
+        (void)STK_FAIL(err, status, "%s is damaged: its note 'given' is %s", resume->path,
+                       cause.message);
+        stk_run_state_free(&resume->state);
+    }
+    return status;
+}
+
+/* The latest state, or, where that is damaged, the one that was kept at the end of an epoch. */
+static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, stk_error *err) {
+    stk_error why = {0};
+    stk_status status = read_state(resume, folder, STK_RUN_STATE_FILE, &why);
+    if (status == STK_ERR_DATA && has_file(folder->path, STK_RUN_STATE_EPOCH) &&
+        read_state(resume, folder, STK_RUN_STATE_EPOCH, NULL) == STK_OK) {
+        resume->damage = stk_mem_strdup(why.message);
+        return resume->damage != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a message");
+    }
+    if (status == STK_ERR_DATA) {
+        return STK_FAIL(err, status,
+                        "%s; there is nothing else to go on from: begin a new run with another "
+                        "--out; what is in %s/weights is not touched by this, for predict and "
+                        "--pretrained",
+                        why.message, folder->path);
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
 static stk_status take_up(stk_resume *resume, stk_options *options, const stk_run_folder *folder,
                           stk_error *err) {
     stk_json *args = NULL;
-    char *path = stk_run_folder_file(folder, STK_RUN_STATE_FILE);
-    stk_status status = path != NULL ? stk_run_state_read(path, &resume->state, err)
-                                     : STK_FAIL_MEMORY(err, "a path");
-    if (status == STK_OK) {
-        status =
-            stk_json_parse(resume->state.given, strlen(resume->state.given), &resume->given, err);
-    }
+    stk_status status = find_state(resume, folder, err);
     if (status == STK_OK) {
         status = read_json(folder, "args.json", &args, err);
     }
@@ -156,7 +194,6 @@ static stk_status take_up(stk_resume *resume, stk_options *options, const stk_ru
         status = check_epochs(resume, options, err);
     }
     stk_json_free(args);
-    stk_mem_free(path);
     return status;
 }
 
@@ -164,6 +201,7 @@ stk_status stk_resume_open(stk_resume *resume, stk_options *options, stk_run_fol
                            stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     memset(resume, 0, sizeof *resume);
+    bool more_time = stk_options_source(options, "budget") != STK_FROM_DEFAULT;
     stk_status status = check_folder(job->resume, err);
     if (status == STK_OK) {
         status = stk_run_folder_reopen(folder, job->resume, err);
@@ -174,14 +212,45 @@ stk_status stk_resume_open(stk_resume *resume, stk_options *options, stk_run_fol
     if (status == STK_OK) {
         resume->on = true;
         resume->used_s = resume->state.used_s;
-        resume->complete = is_complete(resume, options, folder);
+        resume->complete = is_complete(resume, options, folder, more_time);
     }
     return status;
+}
+
+stk_status stk_resume_check_folds(const stk_resume *resume, int folds, stk_error *err) {
+    if (resume->state.fold >= folds) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s and args.json contradict each other: the one is of fold %d, counted "
+                        "from 0, the other says --folds %d; begin a new run",
+                        resume->path, resume->state.fold, folds);
+    }
+    return STK_OK;
+}
+
+stk_status stk_resume_check_steps(const stk_resume *resume, int64_t seed, int64_t steps_per_epoch,
+                                  stk_error *err) {
+    const stk_run_state *state = &resume->state;
+    if (state->seed != seed) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s and args.json contradict each other: the one was trained with --seed "
+                        "%lld, the other says %lld; begin a new run",
+                        resume->path, (long long)state->seed, (long long)seed);
+    }
+    int64_t steps = state->position.steps_per_epoch;
+    if (steps != 0 && steps != steps_per_epoch) { /* 0: it was saved before any step */
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s and args.json contradict each other: the one has %lld steps an epoch, "
+                        "with the other it would be %lld; begin a new run",
+                        resume->path, (long long)steps, (long long)steps_per_epoch);
+    }
+    return STK_OK;
 }
 
 void stk_resume_free(stk_resume *resume) {
     stk_run_state_free(&resume->state);
     stk_json_free(resume->given);
+    stk_mem_free(resume->path);
+    stk_mem_free(resume->damage);
     stk_str_free(&resume->changes);
     stk_csv_free(&resume->bad);
     memset(resume, 0, sizeof *resume);
@@ -198,6 +267,10 @@ void stk_resume_tell(const stk_resume *resume, const stk_events *events) {
                  (long long)at->step + 1);
     }
     stk_events_decision(events, what, "resumed");
+    if (resume->damage != NULL) {
+        stk_events_warning(events, "the run goes on from the end of an epoch, %s, because %s",
+                           resume->path, resume->damage);
+    }
     const char *p = resume->changes.text;
     const char *end = p != NULL ? p + resume->changes.length : NULL;
     while (p < end) {
@@ -231,8 +304,8 @@ stk_status stk_resume_bad_images(stk_resume *resume, const stk_run_folder *folde
     return STK_OK;
 }
 
-double stk_resume_schedule(const stk_resume *resume, int epochs, double budget_s) {
-    const stk_train_position *at = &resume->state.position;
+double stk_resume_schedule(const stk_resume *resume, const stk_train_position *at, int epochs,
+                           double budget_s) {
     double fair = 1;
     if (epochs > 0 && at->steps_per_epoch > 0) {
         fair = (double)at->steps_done / ((double)epochs * (double)at->steps_per_epoch);

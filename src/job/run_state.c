@@ -2,6 +2,7 @@
 #include "job/run_state.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,13 +183,39 @@ static bool read_note(const note *n, const char *text, stk_run_state *run) {
     return false;
 }
 
+/* No training comes near these; what is below them can be added and multiplied safely. */
+#define MOST_EPOCHS 1000000000
+#define MOST_STEPS ((int64_t)1 << 53)
+#define MOST_SECONDS 1e9
+
+/* The loss and what it is judged by: a watch with a NaN in it would never warn again. */
+static bool sums_are_sound(const stk_train_position *p) {
+    const stk_loss_watch *w = &p->watch;
+    return isfinite(w->floor) && isfinite(w->smooth) && !isnan(w->lowest) &&
+           w->steps <= MOST_STEPS && isfinite(p->loss_sum) && isfinite(p->images) &&
+           p->correct >= 0 && p->correct <= p->images;
+}
+
+static bool counts_are_sound(const stk_run_state *run) {
+    const stk_train_position *p = &run->position;
+    int counts[] = {run->fold,   run->folds_done, run->epochs_before, p->epoch,
+                    p->setbacks, p->epochs_done,  p->since_best,      p->best.epoch};
+    bool sound = p->steps_per_epoch <= MOST_STEPS &&
+                 (double)p->steps_done <= ((double)p->epoch + 1) * (double)p->steps_per_epoch &&
+                 p->steps_done <= MOST_STEPS;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        sound = sound && counts[i] < MOST_EPOCHS;
+    }
+    return sound;
+}
+
 /* What a file that Stoker wrote can say. */
 static bool is_sound(const stk_run_state *run) {
     const stk_train_position *p = &run->position;
-    return p->step <= p->steps_per_epoch && p->step <= p->steps_done && p->micro_steps <= p->step &&
-           p->updates <= p->steps_done && p->schedule >= 0 && p->schedule <= 1.000001 &&
-           p->lr_scale > 0 && p->lr_scale <= 1 && p->images >= 0 && run->folds_done <= run->fold &&
-           run->used_s >= 0;
+    return counts_are_sound(run) && sums_are_sound(p) && p->step <= p->steps_per_epoch &&
+           p->step <= p->steps_done && p->micro_steps <= p->step && p->updates <= p->steps_done &&
+           p->schedule >= 0 && p->schedule <= 1.000001 && p->lr_scale > 0 && p->lr_scale <= 1 &&
+           run->folds_done <= run->fold && run->used_s >= 0 && run->used_s <= MOST_SECONDS;
 }
 
 stk_status stk_run_state_write(const char *path, const stk_run_state *run,
@@ -239,6 +266,19 @@ stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *e
     }
     if (status != STK_OK) {
         stk_run_state_free(run);
+    }
+    return status;
+}
+
+stk_status stk_run_state_fits(const char *path, const stk_run_state *run,
+                              const stk_backend *backend, const stk_state *state,
+                              const stk_graph *graph, stk_error *err) {
+    stk_tensor_file file;
+    stk_status status = stk_tensors_open(&file, path, err);
+    if (status == STK_OK) {
+        status = stk_train_state_fits(&file, path, backend, state, graph,
+                                      run->position.micro_steps > 0, err);
+        stk_tensors_close(&file);
     }
     return status;
 }

@@ -55,6 +55,11 @@ STK_CHECKED stk_status stk_run_state_write(const char *path, const stk_run_state
  */
 STK_CHECKED stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *err);
 
+/* STK_ERR_DATA unless the file whose numbers were read has every tensor of the state. */
+STK_CHECKED stk_status stk_run_state_fits(const char *path, const stk_run_state *run,
+                                          const stk_backend *backend, const stk_state *state,
+                                          const stk_graph *graph, stk_error *err);
+
 /* The tensors of a file whose numbers were read. */
 STK_CHECKED stk_status stk_run_state_load(const char *path, const stk_run_state *run,
                                           const stk_backend *backend, stk_state *state,

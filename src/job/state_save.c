@@ -6,6 +6,7 @@
  * weights belong together whenever the process ends.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,6 +97,32 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
 }
 
+/* The batches of an epoch of the fold that is taken up; see drop_last of the loader. */
+static stk_status count_steps(const stk_job *job, int64_t *steps, stk_error *err) {
+    stk_split split;
+    stk_status status =
+        stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds,
+                          job->resume.state.fold, (uint64_t)job->job_options->seed, &split, err);
+    if (status == STK_OK) {
+        size_t batches = split.train_count / job->choice.batch;
+        *steps = batches > 0 ? (int64_t)batches : 1;
+        stk_split_free(&split);
+    }
+    return status;
+}
+
+stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
+    const stk_resume *resume = &job->resume;
+    int64_t steps = 0;
+    stk_status status = count_steps(job, &steps, err);
+    if (status == STK_OK) {
+        status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
+    }
+    return status == STK_OK ? stk_run_state_fits(resume->path, &resume->state, job->choice.backend,
+                                                 job->state, job->graph, err)
+                            : status;
+}
+
 /* Puts the best weights back that a state speaks of. */
 static stk_status restore_best(const stk_job *job, const char *best_path,
                                const stk_train_position *position, stk_error *err) {
@@ -119,6 +146,35 @@ static stk_status restore_best(const stk_job *job, const char *best_path,
     return STK_OK;
 }
 
+/*
+ * A position without its best weights would keep every later epoch from being saved that is worse
+ * than they were, and leave nothing to deliver.
+ */
+static void forget_lost_best(stk_job *job, const char *best_path, stk_train_position *position) {
+    stk_checkpoint_info info;
+    stk_error why = {0};
+    if (!position->has_best) {
+        return;
+    }
+    bool there = stk_checkpoint_info_read(best_path, &info, &why) == STK_OK;
+    if (there && info.epoch != position->best.epoch) {
+        (void)STK_FAIL(&why, STK_ERR_DATA, "%s is of epoch %d", best_path, info.epoch);
+    }
+    if (there) {
+        stk_checkpoint_info_free(&info);
+    }
+    if (why.status != STK_OK) {
+        stk_events_warning(&job->events,
+                           "the best weights so far, of epoch %d, are lost, and the next epoch "
+                           "counts as the best: %s",
+                           position->best.epoch, why.message);
+        position->has_best = false;
+        position->since_best = 0;
+        position->best = (stk_event_epoch){0};
+        position->best_metric = NAN;
+    }
+}
+
 stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
                               stk_train_position *position, bool *there, stk_error *err) {
     stk_run_state run;
@@ -127,12 +183,19 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     if (!*there) {
         return STK_OK;
     }
-    stk_status status = stk_run_state_read(path, &run, err);
-    if (status == STK_OK && between_epochs && run.position.step > 0) {
+    stk_error why = {0};
+    stk_status status = stk_run_state_read(path, &run, &why);
+    bool damaged = status == STK_ERR_DATA && stk_path_is_file(job->epoch_path);
+    bool within = status == STK_OK && between_epochs && run.position.step > 0;
+    if (within) {
         stk_run_state_free(&run);
+    }
+    if (within || damaged) {
         path = job->epoch_path;
         *there = stk_path_is_file(path);
         status = *there ? stk_run_state_read(path, &run, err) : STK_OK;
+    } else if (status != STK_OK) {
+        return STK_FAIL(err, status, "%s", why.message);
     }
     if (status != STK_OK || !*there) {
         return status;
@@ -145,6 +208,9 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     }
     if (status == STK_OK && *there) {
         status = restore_best(job, best_path, position, err);
+    }
+    if (status == STK_OK && *there) {
+        forget_lost_best(job, best_path, position);
     }
     stk_run_state_free(&run);
     return status;

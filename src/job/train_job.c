@@ -248,6 +248,9 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_status status =
         stk_dataset_open(&job->dataset, job->dataset_options, &storage, &early, err);
     if (status == STK_OK && job->resume.on) {
+        status = stk_resume_check_folds(&job->resume, job->folds, err);
+    }
+    if (status == STK_OK && job->resume.on) {
         status = stk_run_state_check(&job->resume.state, job->dataset, err);
     }
     if (status == STK_OK) {
@@ -264,6 +267,9 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     }
     if (status == STK_OK) {
         status = check_memory(job, err);
+    }
+    if (status == STK_OK && job->resume.on) {
+        status = stk_job_check_resume(job, err);
     }
     /* The last fold has its weights already when it is resumed. */
     bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->folds;
@@ -306,23 +312,27 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
     if (summary == NULL) {
         return STK_FAIL_MEMORY(err, "a path");
     }
-    unlink(summary); /* a folder without it belongs to a run that goes on */
-    stk_mem_free(summary);
     stk_status status = stk_runfiles_resume(&job->files, job->folder.path, &point, &last_t, err);
     resume->used_s = fmax(resume->used_s, last_t);
-    return status == STK_OK ? stk_resume_bad_images(resume, &job->folder, &job->bad_told, err)
-                            : status;
+    if (status == STK_OK) {
+        status = stk_resume_bad_images(resume, &job->folder, &job->bad_told, err);
+    }
+    if (status == STK_OK) {
+        unlink(summary); /* a folder without it belongs to a run that goes on */
+    }
+    stk_mem_free(summary);
+    return status;
 }
 
 /* The run folder's first files, and a valid submission before anything is learnt. */
 static stk_status begin(stk_job *job, early_words *words, size_t train, size_t val,
                         stk_error *err) {
-    stk_status status = stk_job_write_args(job, err);
-    if (status == STK_OK) {
-        status = open_state(job, err);
+    stk_status status = open_state(job, err);
+    if (status == STK_OK) { /* before the options: it may find damage, and then nothing changes */
+        status = open_runfiles(job, err);
     }
     if (status == STK_OK) {
-        status = open_runfiles(job, err);
+        status = stk_job_write_args(job, err);
     }
     if (status != STK_OK) {
         return status;
@@ -561,7 +571,8 @@ static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
 /* A run that is to be resumed and has nothing left to do. */
 static stk_status say_complete(stk_job *job, stk_error *err) {
     char why[160];
-    snprintf(why, sizeof why, "%s is complete; more epochs are trained with --epochs N",
+    snprintf(why, sizeof why,
+             "%s is complete; --epochs N trains more, or --budget where the time was the limit",
              job->folder.path);
     stk_events_decision(&job->events, "nothing left to do", why);
     job->summary.status = "complete";

@@ -253,13 +253,10 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         return stk_trainer_save_within(t, err); /* a later process validates what was trained */
     }
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
-    if (t->val.count > 0 && !isfinite(val_loss)) {
-        t->result->diverged = true; /* the last step broke the weights: they are not worth saving */
-        snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the validation loss of epoch %d is NaN", t->progress.epoch);
-        return STK_OK;
+    stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss);
+    if (!t->result->diverged) {
+        status = stk_trainer_judge_weights(t, err);
     }
-    status = stk_trainer_judge_weights(t, err);
     if (status != STK_OK || t->result->diverged) {
         return status;
     }

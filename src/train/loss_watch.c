@@ -8,7 +8,9 @@
 #define RISE 4.0       /* over the lowest mean */
 #define GUESSES 2.0    /* times ln(classes), what guessing costs */
 #define MARGIN 3.0
-#define MOST_OF_LIMIT 2.0 /* what one step counts for at most */
+#define MOST_OF_LIMIT 2.0     /* what one step counts for at most */
+#define ABSURD 10.0           /* times the limit, for an epoch */
+#define ABSURD_VALIDATION 1e4 /* times the floor */
 
 stk_loss_watch stk_loss_watch_new(int classes) {
     return (stk_loss_watch){.floor = GUESSES * log(classes) + MARGIN, .lowest = INFINITY};
@@ -40,4 +42,12 @@ stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss) {
     }
     watch->lowest = fmin(watch->lowest, watch->smooth);
     return STK_LOSS_FINE;
+}
+
+bool stk_loss_watch_is_absurd(const stk_loss_watch *watch, double train_loss) {
+    return !stk_loss_watch_is_calm(watch) && train_loss > ABSURD * limit_of(watch);
+}
+
+bool stk_loss_watch_is_absurd_validation(const stk_loss_watch *watch, double val_loss) {
+    return val_loss > ABSURD_VALIDATION * watch->floor;
 }

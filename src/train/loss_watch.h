@@ -5,6 +5,11 @@
  * steps is above four times the lowest that this mean has been, and above 2 ln(classes) + 3: twice
  * what guessing costs and a margin for few classes. One step counts as twice that limit at most,
  * so that a single bad batch, from which a network recovers by itself, is no explosion.
+ *
+ * A training of fewer steps is judged when an epoch ends: it has exploded when the mean of the
+ * steps is above that limit and the mean loss of the epoch ten times above it, or the validation
+ * loss is ten thousand times 2 ln(classes) + 3. Young statistics of normalisations alone, which
+ * make first validations bad, stay far below that.
  */
 #ifndef STK_TRAIN_LOSS_WATCH_H
 #define STK_TRAIN_LOSS_WATCH_H
@@ -33,5 +38,9 @@ bool stk_loss_watch_is_calm(const stk_loss_watch *watch);
 
 /* One more step; loss is the mean over its samples. */
 stk_loss_verdict stk_loss_watch_add(stk_loss_watch *watch, double loss);
+
+/* Whether the mean loss of an epoch that ends, or that of its validation, is beyond all measure. */
+bool stk_loss_watch_is_absurd(const stk_loss_watch *watch, double train_loss);
+bool stk_loss_watch_is_absurd_validation(const stk_loss_watch *watch, double val_loss);
 
 #endif

@@ -1,6 +1,7 @@
 /* position.c - where a training stands, taken and put back, and whether it is worth keeping. */
 #include "train/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -16,6 +17,23 @@ void stk_trainer_judge_loss(stk_trainer *t, double loss) {
         snprintf(t->result->trouble, sizeof t->result->trouble,
                  "the loss had risen to %.3g at step %lld of epoch %d", loss,
                  (long long)t->progress.step, t->progress.epoch);
+    }
+}
+
+void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss) {
+    char *trouble = t->result->trouble;
+    size_t size = sizeof t->result->trouble;
+    bool validated = t->val.count > 0;
+    t->result->diverged = true; /* the weights are not worth saving */
+    if (validated && !isfinite(val_loss)) {
+        snprintf(trouble, size, "the validation loss of epoch %d is NaN", t->progress.epoch);
+    } else if (validated && stk_loss_watch_is_absurd_validation(&t->watch, val_loss)) {
+        snprintf(trouble, size, "the validation loss of epoch %d is %.3g", t->progress.epoch,
+                 val_loss);
+    } else if (stk_loss_watch_is_absurd(&t->watch, train_loss)) {
+        snprintf(trouble, size, "the loss of epoch %d is %.3g", t->progress.epoch, train_loss);
+    } else {
+        t->result->diverged = false;
     }
 }
 

@@ -42,6 +42,9 @@ typedef struct stk_trainer {
 /* After every step, with the mean loss of its samples: sets result->diverged and the reason. */
 void stk_trainer_judge_loss(stk_trainer *t, double loss);
 
+/* At an epoch's end, with its mean loss and that of its validation: sets the same. */
+void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss);
+
 /* Weights that are no numbers must not be kept as if they were: sets the same. */
 STK_CHECKED stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err);
 

@@ -110,18 +110,39 @@ static bool same_tensor(const stk_tensor *a, const stk_tensor *b) {
     return same;
 }
 
+static stk_status compare(const stk_tensor_file *file, const char *path, const stk_tensor *tensors,
+                          size_t count, stk_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        const stk_tensor *found = stk_tensors_find(file, tensors[i].name);
+        if (!same_tensor(found, &tensors[i])) {
+            return STK_FAIL(err, STK_ERR_DATA, "%s does not fit the model: '%.200s' is %s", path,
+                            tensors[i].name, found == NULL ? "missing" : "of another shape");
+        }
+    }
+    return STK_OK;
+}
+
+stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,
+                                const stk_backend *backend, const stk_state *state,
+                                const stk_graph *graph, bool gradients, stk_error *err) {
+    stk_tensor *tensors = NULL;
+    size_t count = 0;
+    stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
+    if (status == STK_OK) {
+        status = compare(file, path, tensors, count, err);
+    }
+    free_tensors(tensors, count);
+    return status;
+}
+
 stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
                                 const stk_backend *backend, stk_state *state,
                                 const stk_graph *graph, bool gradients, stk_error *err) {
     stk_tensor *tensors = NULL;
     size_t count = 0;
     stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
-    for (size_t i = 0; i < count && status == STK_OK; i++) {
-        const stk_tensor *found = stk_tensors_find(file, tensors[i].name);
-        if (!same_tensor(found, &tensors[i])) {
-            status = STK_FAIL(err, STK_ERR_DATA, "%s does not fit the model: '%.200s' is %s", path,
-                              tensors[i].name, found == NULL ? "missing" : "of another shape");
-        }
+    if (status == STK_OK) {
+        status = compare(file, path, tensors, count, err);
     }
     float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
     if (status == STK_OK && values == NULL) {

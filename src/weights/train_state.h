@@ -18,6 +18,11 @@ STK_CHECKED stk_status stk_train_state_save(const char *path, const stk_backend 
                                             bool gradients, const stk_tensor_note *notes,
                                             size_t note_count, stk_error *err);
 
+/* Whether the file has every tensor of the state, by name and shape; STK_ERR_DATA names one. */
+STK_CHECKED stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,
+                                            const stk_backend *backend, const stk_state *state,
+                                            const stk_graph *graph, bool gradients, stk_error *err);
+
 /* Every kind that the state has from a file that is open; a file that lacks one is refused. */
 STK_CHECKED stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
                                             const stk_backend *backend, stk_state *state,

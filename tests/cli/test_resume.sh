@@ -127,6 +127,28 @@ run train --resume folds --epochs 3
 expect_exit 2
 expect_err 'folds that are done were trained for 2'
 
+it "has more time with a new budget"
+run train "${small[@]}" --epochs auto --budget 4s --out timed --quiet
+expect_exit 0
+run train --resume timed --budget 3s
+expect_exit 0
+expect_out 'goes on at epoch'
+
+it "looks for the learning rate again when it was stopped while looking"
+run train "${small[@]}" --epochs 2 --lr auto --out found --quiet
+expect_exit 0
+for signal in INT 9; do
+    begin r --epochs 2 --lr auto
+    wait_for 60 note steps_done 0 || fail "nothing was saved before the test"
+    kill "-$signal" "$PID" 2>/dev/null
+    ended 60
+    ! grep -q 'there was no time' r/events.jsonl || fail "the default rate was taken"
+    run train --resume r --quiet
+    expect_exit 0
+    expect_file r/args.json "\"lr\": $(json found/args.json lr)"
+    expect_equal found r
+done
+
 it "refuses options that would change what was computed"
 begin r --epochs 4
 wait_for 60 at_step || fail "no step was done"
@@ -186,7 +208,7 @@ expect_err 'resume is empty'
 head -c 1000 whole/state/train.safetensors >old/state/train.safetensors
 run train --resume old
 expect_exit 3
-expect_err 'train.safetensors'
+expect_err 'train.safetensors is damaged.* begin a new run with another --out'
 
 it "goes back with half the learning rate when training goes wrong, and repeats that"
 run train "${small[@]}" --epochs 4 --lr 100 --out wrong
@@ -197,4 +219,8 @@ run train "${small[@]}" --epochs 4 --lr 100 --out wrong2 --save-every 0 --quiet
 [ "$(grep -c 'back to' wrong/events.jsonl)" -le 3 ] || fail "it went back more than three times"
 expect_sound wrong k/sample_submission.csv "$labels"
 expect_submission wrong/submission.csv k/sample_submission.csv "$labels"
+
+it "sees an explosion in a few steps"
+run train --data k --img-size 24 --batch 32 --lr 20 --momentum 0.99 --epochs 4 --out few
+expect_out 'back to (the start|epoch [0-9]+) with half the learning rate: the (validation )?loss of epoch'
 finish

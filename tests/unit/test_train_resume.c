@@ -326,6 +326,39 @@ static void loss_is_watched(void) {
     CHECK_INT(feed(&watch, NAN, 1), STK_LOSS_NOT_FINITE);
 }
 
+/* A training of few steps is over before the moving mean is old enough. */
+static void epochs_of_few_steps_are_judged(void) {
+    stk_loss_watch watch = stk_loss_watch_new(10);
+    CHECK(!stk_loss_watch_is_absurd(&watch, 1e9)); /* no step, no measure */
+    CHECK_INT(feed(&watch, 2.3, 4), STK_LOSS_FINE);
+    CHECK_INT(feed(&watch, 1e30, 1), STK_LOSS_FINE);
+    CHECK(!stk_loss_watch_is_absurd(&watch, 2e29)); /* one bad batch of five */
+    CHECK_INT(feed(&watch, 1e8, 5), STK_LOSS_FINE);
+    CHECK(stk_loss_watch_is_absurd(&watch, 1e8));
+    CHECK(!stk_loss_watch_is_absurd(&watch, 50)); /* high, but a training may come down from it */
+    CHECK(stk_loss_watch_is_absurd_validation(&watch, 1e34));
+    CHECK(!stk_loss_watch_is_absurd_validation(&watch, 3000)); /* young running statistics */
+    CHECK(!stk_loss_watch_is_absurd_validation(&watch, NAN));
+}
+
+/* Eight steps in all, whose losses are numbers and beyond all measure. */
+static void explosion_of_few_steps_goes_back(void) {
+    for (int validated = 0; validated < 2; validated++) {
+        keeper k;
+        open_keeper(&k, plain_graph(), false);
+        k.f.config.lr = 1e9;
+        k.f.options.warmup = 0;
+        k.f.total = 8;
+        k.f.config.val.count = validated ? k.f.config.val.count : 0;
+        CHECK_INT(run_fold(&k.f), STK_OK);
+        CHECK(k.f.result.diverged && !k.f.result.has_best);
+        CHECK_INT(k.loaded, 3);
+        CHECK_CONTAINS(k.decision,
+                       validated ? "the validation loss of epoch " : "the loss of epoch ");
+        close_fold(&k.f);
+    }
+}
+
 /* What is read back is what was written, whatever bits it has; anything else is refused. */
 static void state_files_are_exact(void) {
     stk_error err = {0};
@@ -393,6 +426,8 @@ static const check_test tests[] = {
     TEST(three_setbacks_are_enough),
     TEST(broken_weights_are_never_kept),
     TEST(loss_is_watched),
+    TEST(epochs_of_few_steps_are_judged),
+    TEST(explosion_of_few_steps_goes_back),
     TEST(state_files_are_exact),
 };
 

@@ -1,0 +1,269 @@
+/* test_job_resume.c - runs that are taken up again, with files that are damaged or changed. */
+#include "check.h"
+#include "job_runs.h"
+
+#include <unistd.h>
+
+#define STATE "state/train.safetensors"
+#define EPOCH "state/epoch.safetensors"
+#define BEST "weights/best.safetensors"
+
+static char dir[300];
+static run_story story;
+static double lowest_lr; /* of the steps that were heard */
+
+static void hear_lr(void *user, const stk_event_step *event) {
+    lowest_lr = fmin(lowest_lr, event->lr);
+    hear_step(user, event);
+}
+
+static void put(const char *name, const char *data, size_t size) {
+    stk_error err = {0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    must(stk_file_write(path, data, size, &err), &err);
+}
+
+/* Only the first bytes of a file stay. */
+static void cut(const char *name, size_t size) {
+    char *data = slurp(dir, name, NULL);
+    put(name, data, size);
+    stk_mem_free(data);
+}
+
+static void discard(const char *name) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    CHECK_INT(unlink(path), 0);
+}
+
+/* The first of a text in a file becomes another. */
+static void replace(const char *name, const char *from, const char *to) {
+    size_t size = 0;
+    char *data = slurp(dir, name, &size);
+    stk_str text = {0};
+    char *at = strstr(data, from);
+    CHECK(at != NULL);
+    stk_str_append_bytes(&text, data, (size_t)(at - data));
+    stk_str_append(&text, to);
+    stk_str_append(&text, at + strlen(from));
+    put(name, text.text, text.length);
+    stk_str_free(&text);
+    stk_mem_free(data);
+}
+
+/* One note of the state gets another text; the header grows, and the numbers follow it. */
+static void set_note(const char *key, const char *value) {
+    size_t size = 0;
+    char *data = slurp(dir, STATE, &size);
+    size_t header = 0;
+    for (int i = 0; i < 8; i++) {
+        header |= (size_t)(unsigned char)data[i] << (8 * i);
+    }
+    char *text = stk_str_format("%.*s", (int)header, data + 8);
+    char name[64];
+    snprintf(name, sizeof name, "\"%s\": \"", key);
+    char *at = strstr(text, name);
+    CHECK(at != NULL);
+    at += strlen(name);
+    stk_str out = {0};
+    stk_str_append_bytes(&out, text, (size_t)(at - text));
+    stk_str_append(&out, value);
+    const char *rest = at; /* a quote that is escaped does not end the old text */
+    while (*rest != '"') {
+        rest += *rest == '\\' ? 2 : 1;
+    }
+    stk_str_append(&out, rest);
+    while (out.length % 8 != 0) {
+        stk_str_append(&out, " ");
+    }
+    stk_str file = {0};
+    for (int i = 0; i < 8; i++) {
+        char byte = (char)(out.length >> (8 * i) & 0xFF);
+        stk_str_append_bytes(&file, &byte, 1);
+    }
+    stk_str_append_bytes(&file, out.text, out.length);
+    stk_str_append_bytes(&file, data + 8 + header, size - 8 - header);
+    put(STATE, file.text, file.length);
+    stk_str_free(&file);
+    stk_str_free(&out);
+    stk_mem_free(text);
+    stk_mem_free(data);
+}
+
+/* A run in a folder of its own: all of its three epochs, or into the second one. */
+static void begin(bool whole) {
+    stk_stop stop = {0};
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    memset(&story, 0, sizeof story);
+    story.stop = &stop;
+    story.stop_level = STK_STOP_SOON;
+    story.stop_after_steps = whole ? 0 : 4;
+    train(&story, shared_data(), dir, "", (stk_run){.stop = &stop});
+    REQUIRE_OK(story.status, &story.err);
+    CHECK(has_file(dir, STATE));
+    CHECK_INT(has_file(dir, EPOCH), !whole);
+}
+
+static void resume(const char *settings) {
+    stk_options *options = NULL;
+    memset(&story, 0, sizeof story);
+    lowest_lr = INFINITY;
+    must(stk_options_for_train(&options, &story.err), &story.err);
+    must(stk_options_set(options, "resume", dir, &story.err), &story.err);
+    set_all(options, settings);
+    stk_observer observer = observer_of(&story);
+    observer.step = hear_lr;
+    stk_run run = {.observer = &observer};
+    story.status = stk_train(options, &run, &story.outcome, &story.err);
+    stk_options_free(options);
+}
+
+/* A refusal that leaves every file as it was. */
+static void refused(const char *settings, const char *sentence) {
+    static const char *const names[] = {"args.json",    "args.yaml",    "results.csv",
+                                        "events.jsonl", "summary.json", STATE};
+    enum { NAMES = sizeof names / sizeof *names };
+    char *before[NAMES];
+    size_t sizes[NAMES];
+    for (int i = 0; i < NAMES; i++) {
+        before[i] = slurp(dir, names[i], &sizes[i]);
+    }
+    resume(settings);
+    CHECK_INT(story.status, STK_ERR_DATA);
+    CHECK_CONTAINS(story.err.message, sentence);
+    CHECK_INT(story.starts, 0);
+    for (int i = 0; i < NAMES; i++) {
+        size_t size = 0;
+        char *after = slurp(dir, names[i], &size);
+        CHECK(after != NULL && size == sizes[i] && memcmp(after, before[i], size) == 0);
+        stk_mem_free(after);
+        stk_mem_free(before[i]);
+    }
+}
+
+/* The watch is made to see an explosion: the schedule must not be at its end after going back. */
+static void setback_with_more_epochs_keeps_a_rate(void) {
+    begin(true);
+    set_note("loss_steps", "30");
+    set_note("loss_floor", "0.01");
+    set_note("loss_smooth", "0.009");
+    set_note("loss_lowest", "0.001");
+    resume("epochs=6");
+    CHECK_CONTAINS(story.decisions, "back to epoch 3 with half the learning rate");
+    CHECK_INT(story.status, STK_OK);
+    CHECK(story.steps > 0);
+    CHECK(lowest_lr > 1e-4);
+}
+
+static void fold_must_be_one_of_the_run(void) {
+    begin(false);
+    discard(EPOCH);
+    set_note("fold", "1");
+    set_note("folds_done", "1");
+    refused("", "is of fold 1, counted from 0, the other says --folds 1");
+}
+
+static void lost_best_weights_are_made_up_for(void) {
+    for (int damaged = 0; damaged < 2; damaged++) {
+        begin(true);
+        if (damaged) {
+            cut(BEST, 1000);
+        } else {
+            discard(BEST);
+        }
+        resume("epochs=4");
+        REQUIRE_OK(story.status, &story.err);
+        CHECK_CONTAINS(story.warnings, "the best weights so far, of epoch ");
+        CHECK_STR(story.outcome.status, "complete");
+        CHECK(has_file(dir, BEST));
+        CHECK_SUMMARY(dir, "epochs_done", "4");
+    }
+}
+
+static void impossible_numbers_are_refused(void) {
+    static const char *const bad[][3] = {
+        {"epoch", "2147483647", "3"},      {"steps_done", "9223372036854775807", "9"},
+        {"steps_done", "13", "9"},         {"loss_steps", "9223372036854775807", "9"},
+        {"used_s", "1e300", "1"},          {"used_s", "nan", "1"},
+        {"loss_floor", "nan", "5"},        {"loss_smooth", "nan", "1"},
+        {"loss_lowest", "nan", "1"},       {"images", "inf", "0"},
+        {"correct", "nan", "0"},           {"setbacks", "2000000000", "0"},
+        {"schedule", "nan", "1"},          {"steps_per_epoch", "9223372036854775807", "3"},
+        {"since_best", "2147483647", "0"},
+    };
+    begin(true);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        set_note(bad[i][0], bad[i][1]);
+        refused("epochs=4", "contradict themselves");
+        set_note(bad[i][0], bad[i][2]);
+    }
+    resume("epochs=4"); /* it was these numbers alone */
+    REQUIRE_OK(story.status, &story.err);
+}
+
+static void options_must_be_those_of_the_state(void) {
+    begin(true);
+    set_note("seed", "5");
+    refused("epochs=4", "was trained with --seed 5, the other says 0");
+    set_note("seed", "0");
+    set_note("steps_per_epoch", "6");
+    refused("epochs=4", "has 6 steps an epoch, with the other it would be 3");
+    set_note("steps_per_epoch", "3");
+    replace("args.json", "\"optimizer\": \"sgd\"", "\"optimizer\": \"adamw\"");
+    refused("epochs=4", "does not fit the model: 'second/");
+    replace("args.json", "\"optimizer\": \"adamw\"", "\"optimizer\": \"sgd\"");
+    set_note("given", "{x");
+    refused("epochs=4", "train.safetensors is damaged: its note 'given' is ");
+}
+
+static void damaged_results_leave_the_summary(void) {
+    begin(true);
+    put("results.csv", "fold,\"epoch\n", 12);
+    refused("epochs=4", "results.csv");
+}
+
+/* From the end of the epoch before, and to the same end. */
+static void damaged_state_falls_back_to_the_last_epoch(void) {
+    char whole[300];
+    begin(true);
+    snprintf(whole, sizeof whole, "%s", dir);
+    begin(false);
+    cut(STATE, 3000);
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.warnings, "the run goes on from the end of an epoch, ");
+    CHECK_CONTAINS(story.decisions, "goes on at epoch 2, step 1");
+    CHECK_STR(story.outcome.status, "complete");
+    CHECK(same_file(dir, whole, BEST));
+    CHECK(same_file(dir, whole, "weights/last.safetensors"));
+    CHECK(same_file(dir, whole, "submission.csv"));
+    begin(false);
+    cut(STATE, 3000);
+    cut(EPOCH, 3000);
+    refused("", "there is nothing else to go on from: begin a new run");
+}
+
+/* A run that the time ended goes on when there is more of it, one that had its epochs does not. */
+static void new_budget_is_more_time(void) {
+    begin(true);
+    resume("budget=60");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.decisions, "nothing left to do");
+    replace("summary.json", "\"stop_reason\": \"epochs\"", "\"stop_reason\": \"budget\"");
+    resume("");
+    CHECK_CONTAINS(story.decisions, "nothing left to do");
+    resume("budget=60");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_INT(story.starts, 1);
+    CHECK_CONTAINS(story.decisions, "goes on at epoch 4, step 1");
+}
+
+static const check_test tests[] = {
+    TEST(setback_with_more_epochs_keeps_a_rate),      TEST(fold_must_be_one_of_the_run),
+    TEST(lost_best_weights_are_made_up_for),          TEST(impossible_numbers_are_refused),
+    TEST(options_must_be_those_of_the_state),         TEST(damaged_results_leave_the_summary),
+    TEST(damaged_state_falls_back_to_the_last_epoch), TEST(new_budget_is_more_time),
+};
+
+CHECK_MAIN(tests)
