@@ -182,7 +182,9 @@ static void weigh_cubic(stk_axis *a, int i, int64_t centre, int64_t scale) {
     a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
     int64_t sum = 0;
     int before = 0;
-    for (int64_t p = from; p < to - 1; p++) {
+    /* The middle weighs more than the lobes; were the sum no longer above zero by some cut, the
+     * last pixel would take all of it. */
+    for (int64_t p = from; p < to - 1 && total > 0; p++) {
         sum += cubic_at(p, centre, inverse);
         int rounded = (int)nearest_share(sum * STK_WEIGHT_ONE, total);
         weights[p - from] = (int16_t)(rounded - before);
