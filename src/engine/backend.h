@@ -79,8 +79,8 @@ typedef struct stk_update {
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
     float clip_norm;  /* gradients are scaled down to this norm, all taken together; 0: never */
-    float
-        ema_decay; /* average = decay * average + (1 - decay) * parameter; running statistics too */
+    /* average = decay * average + (1 - decay) * parameter; of running statistics too */
+    float ema_decay;
 } stk_update;
 
 typedef struct stk_step_input {

@@ -47,15 +47,13 @@ static int add_node(stk_graph *graph, stk_node node, stk_shape shape) {
     }
     int index = graph->node_count++;
     int output = graph->value_count++;
-    bool needs_grad = node.param_count > 0;
     for (int i = 0; i < node.input_count; i++) {
         stk_value *input = &values[node.inputs[i]];
         input->uses++;
-        needs_grad = needs_grad || input->needs_grad;
     }
     node.output = output;
     nodes[index] = node;
-    values[output] = (stk_value){.shape = shape, .producer = index, .needs_grad = needs_grad};
+    values[output] = (stk_value){.shape = shape, .producer = index};
     return output;
 }
 

@@ -62,9 +62,8 @@ static inline size_t stk_shape_count(stk_shape shape) {
 
 typedef struct stk_value {
     stk_shape shape;
-    int producer;    /* node */
-    int uses;        /* nodes that read it */
-    bool needs_grad; /* a trainable parameter lies before it */
+    int producer; /* node */
+    int uses;     /* nodes that read it */
 } stk_value;
 
 /* How a parameter starts; `fan` below is the number that the spread derives from. */

@@ -1,7 +1,7 @@
 /*
  * plan.h - where every activation, gradient and piece of workspace lies in one arena.
  *
- * The plan is arithmetic on the graph, the batch and what the backend says each node needs: it can
+ * The plan is arithmetic on the graph, the batch and what the backend says each piece needs: it can
  * be made for any batch in well under a millisecond, without allocating the arena, and its size is
  * exact. Two things share memory when one is dead before the other is born.
  */

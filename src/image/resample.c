@@ -142,7 +142,10 @@ static int64_t cubic_at(int64_t p, int64_t centre, int64_t inverse) {
     } else if (t < 2 * one) {
         height = ((5 * one - t) * t - 8 * one * one) * t + 4 * one * one * one;
     }
-    return height >> (3 * CUBIC_BITS - CUBIC_HEIGHT_BITS);
+    /* The lobes are below zero; shifted up, they are rounded as all others are. */
+    const int64_t lift = (int64_t)1 << (3 * CUBIC_BITS);
+    const int bits = 3 * CUBIC_BITS - CUBIC_HEIGHT_BITS;
+    return ((height + lift) >> bits) - (lift >> bits);
 }
 
 /* The whole number nearest to count / of, for `of` above 0. */
@@ -179,7 +182,9 @@ static void weigh_cubic(stk_axis *a, int i, int64_t centre, int64_t scale) {
     a->used = a->count[i] > a->used ? (a->count[i] + 1) / 2 * 2 : a->used;
     int64_t sum = 0;
     int before = 0;
-    for (int64_t p = from; p < to - 1; p++) {
+    /* The middle weighs more than the lobes; were the sum no longer above zero by some cut, the
+     * last pixel would take all of it. */
+    for (int64_t p = from; p < to - 1 && total > 0; p++) {
         sum += cubic_at(p, centre, inverse);
         int rounded = (int)nearest_share(sum * STK_WEIGHT_ONE, total);
         weights[p - from] = (int16_t)(rounded - before);

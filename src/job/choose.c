@@ -133,8 +133,11 @@ bool stk_choose_pretrained(const stk_options *options) {
     return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
 }
 
-double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch) {
-    double images = (double)batch * (double)train->accumulate;
+double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                     size_t train_count) {
+    /* An update never spans epochs: more batches than an epoch has are not added up. */
+    size_t batches = train_count / batch > 0 ? train_count / batch : 1;
+    double images = (double)batch * fmin((double)train->accumulate, (double)batches);
     return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
 }
 
@@ -157,12 +160,13 @@ static stk_status choose_batch(stk_choice *choice, stk_options *options, size_t 
 }
 
 static stk_status choose_rates(stk_choice *choice, stk_options *options, double scale,
-                               stk_error *err) {
+                               size_t train_count, stk_error *err) {
     stk_train_options *train = &choice->train;
     stk_status status = STK_OK;
     choice->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
-        choice->lr = stk_choose_lr(train, stk_choose_pretrained(options), choice->batch);
+        choice->lr =
+            stk_choose_lr(train, stk_choose_pretrained(options), choice->batch, train_count);
         status = resolve_number(options, "lr", choice->lr, "default", err);
     } else if (!stk_is_auto_double(train->lr) && scale != 1) {
         choice->lr = stk_as_shown(train->lr * scale);
@@ -206,7 +210,7 @@ static stk_status choose_steps(stk_choice *choice, stk_options *options, size_t 
     choice->train = *given;
     stk_status status = choose_batch(choice, options, train_count, &scale, err);
     if (status == STK_OK) {
-        status = choose_rates(choice, options, scale, err);
+        status = choose_rates(choice, options, scale, train_count, err);
     }
     return status == STK_OK ? choose_epochs(choice, options, budget, err) : status;
 }

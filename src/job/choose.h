@@ -33,7 +33,8 @@ typedef struct stk_choice {
 STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
                                   stk_error *err);
 /* The learning rate that is taken where none was given. */
-double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch);
+double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                     size_t train_count);
 
 /* Whether training starts from weights that were trained before. */
 bool stk_choose_pretrained(const stk_options *options);

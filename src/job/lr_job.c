@@ -117,7 +117,7 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
     job->choice.lr = !isnan(curve.suggestion)
                          ? curve.suggestion
                          : stk_choose_lr(&job->choice.train, stk_choose_pretrained(job->options),
-                                         job->choice.batch);
+                                         job->choice.batch, data->count);
     snprintf(what, sizeof what, "lr %.6g", job->choice.lr);
     explain(&curve, why, sizeof why);
     stk_events_decision(&job->events, what, why);

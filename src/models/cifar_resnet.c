@@ -49,9 +49,9 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
 /* Mean and deviation are those of CIFAR-10's training pictures. */
 #define ROW(NAME, ABOUT, BLOCKS)                                                 \
     {                                                                            \
-        .name = NAME, .about = ABOUT, .img_size = 32, .crop_fraction = 1.0,      \
+        .name = (NAME), .about = (ABOUT), .img_size = 32, .crop_fraction = 1.0,  \
         .mean = {0.4914f, 0.4822f, 0.4465f}, .std = {0.2470f, 0.2435f, 0.2616f}, \
-        .variant = BLOCKS, .build = build                                        \
+        .variant = (BLOCKS), .build = build                                      \
     }
 
 static const stk_model models[] = {

@@ -50,11 +50,11 @@ static int build_lite(const stk_model *model, const stk_model_config *config, st
 }
 
 /* Stochastic depth is 0.2 in all of them; dropout grows with the network. */
-#define ROW(NAME, ABOUT, N, PX, CROP, DROPOUT, NORM, FILTER, BUILD)                  \
-    {                                                                                \
-        .name = NAME, .about = ABOUT, .img_size = PX, .crop_fraction = CROP,         \
-        .interpolation = FILTER, .mean = STK_##NORM##_MEAN, .std = STK_##NORM##_STD, \
-        .dropout = DROPOUT, .drop_path = 0.2, .variant = N, .build = BUILD           \
+#define ROW(NAME, ABOUT, N, PX, CROP, DROPOUT, NORM, FILTER, BUILD)                    \
+    {                                                                                  \
+        .name = (NAME), .about = (ABOUT), .img_size = (PX), .crop_fraction = (CROP),   \
+        .interpolation = (FILTER), .mean = STK_##NORM##_MEAN, .std = STK_##NORM##_STD, \
+        .dropout = (DROPOUT), .drop_path = 0.2, .variant = (N), .build = (BUILD)       \
     }
 
 #define PLAIN(TAG, N, PX, CROP, DROPOUT, NORM, MILLIONS)                                         \

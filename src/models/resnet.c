@@ -99,11 +99,11 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
 }
 
 /* What timm's default weights of all five were evaluated with. */
-#define ROW(NAME, DEPTH, MILLIONS)                                                           \
-    {                                                                                        \
-        .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",  \
-        .img_size = 224, .crop_fraction = 0.95, .interpolation = STK_BICUBIC,                \
-        .mean = STK_IMAGENET_MEAN, .std = STK_IMAGENET_STD, .variant = DEPTH, .build = build \
+#define ROW(NAME, DEPTH, MILLIONS)                                                             \
+    {                                                                                          \
+        .name = "resnet" NAME, .about = "ResNet-" NAME ", " MILLIONS " million parameters",    \
+        .img_size = 224, .crop_fraction = 0.95, .interpolation = STK_BICUBIC,                  \
+        .mean = STK_IMAGENET_MEAN, .std = STK_IMAGENET_STD, .variant = (DEPTH), .build = build \
     }
 
 static const stk_model models[] = {

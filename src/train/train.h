@@ -143,8 +143,8 @@ typedef struct stk_recipe_moment {
     double head_lr;      /* of the head */
     int64_t micro_steps; /* batches whose gradients were added up */
     int64_t updates;     /* before this one */
-    int64_t
-        frozen_updates; /* of these, that only moved the head; may be more than there were yet */
+    /* Of these, that only moved the head; may be more than there were yet. */
+    int64_t frozen_updates;
 } stk_recipe_moment;
 
 stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_moment *moment);

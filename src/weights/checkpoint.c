@@ -302,7 +302,7 @@ stk_status stk_checkpoint_load(const char *path, const stk_backend *backend, stk
     size_t *from = stk_mem_raw((size_t)graph->param_count, sizeof *from);
     status = from != NULL ? match(path, &file, graph, from, err) : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
-        status = stk_fill_state(&file, path, from, backend, state, graph, err);
+        status = stk_fill_state(&file, path, from, false, backend, state, graph, err);
     }
     stk_mem_free(from);
     stk_tensors_close(&file);

@@ -86,8 +86,8 @@ static stk_status check_finite(const char *path, const stk_param *param, const f
 }
 
 stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const size_t *from,
-                          const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                          stk_error *err) {
+                          bool finite, const stk_backend *backend, stk_state *state,
+                          const stk_graph *graph, stk_error *err) {
     size_t most = stk_fill_most(graph);
     int *to = invert(file, from, graph);
     float *read = stk_mem_raw(most, sizeof *read);
@@ -100,7 +100,7 @@ stk_status stk_fill_state(const stk_tensor_file *file, const char *path, const s
         }
         const stk_param *param = &graph->params[to[t]];
         status = stk_tensors_read_floats(file, &file->tensors[t], read, err);
-        if (status == STK_OK) {
+        if (status == STK_OK && finite) {
             status = check_finite(path, param, read, err);
         }
         if (status == STK_OK) {

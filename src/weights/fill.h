@@ -17,11 +17,12 @@ void stk_fill_to_file(const stk_param *param, const float *from, float *to);
 
 /*
  * Writes tensor number from[p] of the file into parameter p of the state, for every p that has one
- * (STK_NO_TENSOR: the parameter is left alone). Shapes must fit. The tensors are read in the order
+ * (STK_NO_TENSOR: the parameter is left alone). Shapes must fit. With `finite`, a number that is
+ * none is STK_ERR_DATA. The tensors are read in the order
  * of the file, which is what disks like.
  */
 STK_CHECKED stk_status stk_fill_state(const stk_tensor_file *file, const char *path,
-                                      const size_t *from, const stk_backend *backend,
+                                      const size_t *from, bool finite, const stk_backend *backend,
                                       stk_state *state, const stk_graph *graph, stk_error *err);
 
 #endif

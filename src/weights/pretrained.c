@@ -45,7 +45,7 @@ static void free_match(match *m) {
 /* What a file says may be anything: of a text for people only the beginning, and no controls. */
 static void copy_plain(char *out, size_t size, const char *text) {
     size_t length = 0;
-    for (; text[length] != '\0' && length < size - 1; length++) {
+    for (; length < size - 1 && text[length] != '\0'; length++) {
         unsigned char c = (unsigned char)text[length];
         out[length] = c < ' ' || c == 0x7F ? '?' : text[length];
     }
@@ -282,7 +282,7 @@ stk_status stk_pretrained_load(const char *path, const char *model, const stk_ba
     match m = {.file = &file, .graph = graph};
     status = compare(&m, path, model, report, err);
     if (status == STK_OK && state != NULL) {
-        status = stk_fill_state(&file, path, m.from, backend, state, graph, err);
+        status = stk_fill_state(&file, path, m.from, true, backend, state, graph, err);
     }
     free_match(&m);
     stk_tensors_close(&file);

@@ -341,7 +341,8 @@ typedef int builder(stk_graph *graph);
 static inline bool bench_open(bench *b, builder *build, int img_size, size_t batch, int threads) {
     memset(b, 0, sizeof *b);
     b->batch = batch;
-    bool good = stk_graph_new(&b->graph, img_size, CLASSES, &b->err) == STK_OK;
+    bool good = batch <= sizeof b->labels / sizeof *b->labels &&
+                stk_graph_new(&b->graph, img_size, CLASSES, &b->err) == STK_OK;
     for (int c = 0; c < 3; c++) {
         b->graph->mean[c] = 0.4f + 0.05f * (float)c;
         b->graph->std[c] = 0.2f + 0.01f * (float)c;

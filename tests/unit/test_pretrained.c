@@ -361,6 +361,21 @@ static void files_that_cannot_be_read_are_told(void) {
     tear_down(&s);
 }
 
+static void numbers_that_are_none_are_refused(void) {
+    const float odd[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        prepare(&s);
+        fill(&s, 0, "F32");
+        memcpy((unsigned char *)s.numbers[0] + 5 * sizeof odd[i], &odd[i], sizeof odd[i]);
+        REQUIRE_OK(write_tensors(s.path, s.tensors, s.count, NULL, 0, &s.err), &s.err);
+        CHECK_INT(
+            stk_pretrained_load(s.path, "resnet18", &fake, &s.state, s.graph, &s.report, &s.err),
+            STK_ERR_DATA);
+        CHECK_CONTAINS(s.err.message, "conv1.weight");
+        tear_down(&s);
+    }
+}
+
 static void no_memory_is_told(void) {
     prepare(&s);
     for (int bad = 0; bad < 2; bad++) {
@@ -391,6 +406,7 @@ static const check_test tests[] = {
     TEST(long_lists_are_cut),
     TEST(a_checkpoint_of_another_model_says_so),
     TEST(files_that_cannot_be_read_are_told),
+    TEST(numbers_that_are_none_are_refused),
     TEST(no_memory_is_told),
 };
 

@@ -244,7 +244,8 @@ CPU_BODY void moments_body(const float *y, size_t count, size_t channels, size_t
         sum[k % channels] += sum[k];
         square[k % channels] += square[k];
     }
-    float pixels = (float)(count / channels);
+    size_t rows = count / channels;
+    float pixels = (float)rows;
     CPU_EACH for (size_t c = 0; c < channels; c++) {
         float apart = sum[c] / pixels;
         mean[c] = pivot[c] + apart;

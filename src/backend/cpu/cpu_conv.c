@@ -159,25 +159,6 @@ size_t stk_cpu_conv_block_start(size_t pixels, size_t block) {
     return stk_cpu_product_block_start(pixels, block);
 }
 
-void stk_cpu_conv_stats(const float *stats, size_t pixels, size_t channels, size_t from, size_t to,
-                        float *mean, float *variance) {
-    size_t blocks = stk_cpu_conv_blocks(pixels);
-    for (size_t c = from; c < to; c++) {
-        double middle = 0;
-        double squares = 0;
-        for (size_t b = 0; b < blocks; b++) {
-            double before = (double)stk_cpu_conv_block_start(pixels, b);
-            double after = (double)stk_cpu_conv_block_start(pixels, b + 1);
-            double away = (double)stats[2 * b * channels + c] - middle;
-            middle += away * (after - before) / after;
-            squares += (double)stats[(2 * b + 1) * channels + c] +
-                       away * away * before * (after - before) / after;
-        }
-        mean[c] = (float)middle;
-        variance[c] = squares > 0 ? (float)(squares / (double)pixels) : 0;
-    }
-}
-
 /* ---- gradient of the input ---- */
 
 /* Along one side: which taps the pixels offset, offset + stride, ... see, and of which pixels. */

@@ -24,21 +24,13 @@ stk_piece_needs stk_cpu_conv_needs(const cpu_gemm *gemm, const cpu_ask *ask);
  *     stats[b][0][c]  the mean of channel c over the pixels of block b
  *     stats[b][1][c]  the sum over those pixels of (value - that mean) squared, up to rounding
  *                     (it may be a trifle below zero)
- * stk_cpu_conv_stats() makes one mean and one variance out of all blocks.
+ * cpu_chain.c makes one mean and one variance out of all blocks.
  */
 void stk_cpu_conv_forward(const cpu_gemm *gemm, const cpu_call *call, float *stats);
 
 /* How many blocks of `stats` an output of so many pixels (batch * height * width) has. */
 size_t stk_cpu_conv_blocks(size_t pixels);
 size_t stk_cpu_conv_block_start(size_t pixels, size_t block);
-
-/*
- * Mean and biased variance of channels from .. to-1 over all pixels, blocks in their order, in
- * float64: with n pixels, mean m and squares q so far, a block of k pixels with mean b and squares
- * s makes the squares q + s + (b - m)^2 n k / (n + k).
- */
-void stk_cpu_conv_stats(const float *stats, size_t pixels, size_t channels, size_t from, size_t to,
-                        float *mean, float *variance);
 
 /* dx = or, if call->accumulate[0], += what dy says. Each element is written once. */
 void stk_cpu_conv_data_gradient(const cpu_gemm *gemm, const cpu_call *call);

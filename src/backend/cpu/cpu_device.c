@@ -244,9 +244,9 @@ static stk_status cpu_compile(stk_exec **out, stk_state *state, const stk_compil
         exec->arena = stk_mem_aligned(exec->plan.arena_bytes);
         if (exec->arena == NULL) {
             status = STK_FAIL(err, STK_ERR_MEMORY,
-                              "batch %zu at %d px needs %zu MB of memory, which cannot be had; use "
-                              "a smaller --batch or --img-size",
-                              config->batch, state->graph->img_size, exec->plan.arena_bytes >> 20);
+                              "batch %zu at %d px needs %zu MB of memory, which cannot be had%s",
+                              config->batch, state->graph->img_size, exec->plan.arena_bytes >> 20,
+                              config->train ? "; use a smaller --batch or --img-size" : "");
         }
     }
     if (status != STK_OK) {

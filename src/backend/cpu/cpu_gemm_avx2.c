@@ -10,6 +10,7 @@ static bool is_here(void) {
 #define GEMM_LANES 8
 #define GEMM_ROWS 6
 #define GEMM_TARGET __attribute__((target("avx2,fma")))
+#define GEMM_HAS_UPPER_HALVES
 #define GEMM_TABLE stk_cpu_gemm_avx2
 #define GEMM_LABEL "avx2"
 #include "backend/cpu/cpu_gemm_tile.h"

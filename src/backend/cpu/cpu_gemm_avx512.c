@@ -13,6 +13,7 @@ static bool is_here(void) {
 #define GEMM_LANES 16
 #define GEMM_ROWS 14
 #define GEMM_TARGET __attribute__((target("avx512f")))
+#define GEMM_HAS_UPPER_HALVES
 #define GEMM_TABLE stk_cpu_gemm_avx512
 #define GEMM_LABEL "avx512"
 #include "backend/cpu/cpu_gemm_tile.h"

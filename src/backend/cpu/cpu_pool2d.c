@@ -45,7 +45,7 @@ static inline size_t tap_at(const window *w, int ky, int kx) {
 /* The best of channels c .. c+count-1, count <= CHUNK. */
 CPU_BODY void max_chunk(const window *w, size_t c, size_t count, float *best, uint8_t *where) {
     float top[CHUNK];
-    int32_t winner[CHUNK]; /* as wide as the numbers, for the sake of vectors */
+    int32_t winner[CHUNK] = {0}; /* as wide as the numbers, for the sake of vectors */
     bool first = true;
     for (int ky = w->top; ky < w->bottom; ky++) {
         for (int kx = w->left; kx < w->right; kx++) {
