@@ -10,7 +10,7 @@ RANDOM=${SOAK_SEED:-$$}
 delay_ms=10
 it "S3 is built in"
 has_s3 || { skip 'built without S3' && finish; }
-make_set set 3 20 100000
+make_set set 3 20 200000
 objects=$(find set -type f | wc -l)
 serve set --warm
 

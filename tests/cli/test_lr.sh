@@ -11,7 +11,7 @@ run lr k --out found "${SMALL[@]}"
 expect_exit 0
 expect_empty "$ERR"
 expect_out '^suggested: --lr [0-9.e-]+ for a batch of 16'
-expect_out '^train with it: stoker train --data .*/k --batch 16 --lr [0-9.e-]+$'
+expect_out '^train with it: stoker train, the same options, and --batch 16 --lr [0-9.e-]+$'
 expect_out ' lr +loss +smoothed$'
 expect_file found/lr.csv
 expect_file found/args.json
@@ -45,7 +45,7 @@ it "train --lr auto trains with what the test suggests"
 run train k --out a "${SMALL[@]}" --epochs 2 --lr auto
 expect_exit 0
 expect_out 'lr to be found \(auto\)'
-expect_out "lr $suggested: a third of the rate with the lowest loss in a test of"
+expect_out "lr $suggested: a third of the lowest rate that brought the loss near its minimum in a test of"
 expect_file a/lr.csv
 expect_same a/lr.csv found/lr.csv
 expect "args.json has the rate" grep -qE "\"lr\": ?$suggested" a/args.json

@@ -206,7 +206,7 @@ name wandb_name given-name
 
 data data k
 folds n_folds 4
-img_size img_size 8
+img_size img_size 16
 epochs epochs 1
 name name given-name'
 
@@ -241,7 +241,7 @@ done <<<"${spellings//$'\n\n'/#}#"
 
 it "takes a time as people write it"
 for case in 11m=660 2h30m=9000 00:11:00=660 90=90 1h=3600; do
-    run train --data k --budget "${case%=*}" --img-size 8 --epochs 1 --out r-time
+    run train --data k --budget "${case%=*}" --img-size 16 --epochs 1 --out r-time
     expect_exit 0
     expect_summary r-time/summary.json budget_s "${case#*=}"
 done
@@ -256,7 +256,7 @@ if needs_yaml; then
         expect_exit 0
         check_spellings "$block"
     done <<<"${spellings//$'\n\n'/#}#"
-    printf 'out: given-out\ndata: k\nepochs: 1\nimg-size: 8\n' >out.yaml
+    printf 'out: given-out\ndata: k\nepochs: 1\nimg-size: 16\n' >out.yaml
     run train --config out.yaml
     expect_exit 0
     expect_file given-out/submission.csv
@@ -264,7 +264,7 @@ fi
 
 it "takes precision and amp as people write them"
 for value in 16 16-mixed bf16 bf16-mixed 32 32-true fp16 fp32-strict true; do
-    run train --data k --out r-p --precision "$value" --img-size 8 --epochs 1
+    run train --data k --out r-p --precision "$value" --img-size 16 --epochs 1
     expect_exit 0
     expect_summary r-p/summary.json precision fp32
 done
@@ -274,7 +274,7 @@ done
 it "lets flags win over the file, wherever they stand"
 if needs_yaml; then
     printf 'epochs: 1\nbatch_size: 4\nseed: 5\n' >low.yaml
-    run train --data k --batch 6 --config low.yaml --epochs 2 --img-size 8 --out r-win
+    run train --data k --batch 6 --config low.yaml --epochs 2 --img-size 16 --out r-win
     expect_exit 0
     expect_arg r-win epochs 2
     expect_arg r-win batch 6
@@ -340,7 +340,7 @@ if [ "$yaml" = yes ]; then
     : >empty.yaml
     printf '# nothing\n---\n' >comment.yaml
     for file in empty comment; do
-        run train --data k --config "$file.yaml" --img-size 8 --epochs 1
+        run train --data k --config "$file.yaml" --img-size 16 --epochs 1
         expect_exit 0
     done
     head -c 2000 /dev/urandom >noise.yaml

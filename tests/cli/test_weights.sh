@@ -12,7 +12,7 @@ own=$XDG_CACHE_HOME/stoker
 
 # train DATA OUT OPTIONS...: a short run.
 train() {
-    run train --data "$1" --out "$2" --img-size 16 --epochs 1 --batch 8 "${@:3}"
+    run train --data "$1" --out "$2" --img-size 32 --epochs 1 --batch 8 "${@:3}"
 }
 
 # nothing OUT: the last run was refused before it wrote anything.
@@ -85,7 +85,7 @@ expect_out "weights from $snapshot"
 
 it "takes the setting from a file, as other tools write it"
 printf 'pretrained: true\n' >yes.yaml
-run train --config yes.yaml --data three --out r-yaml --img-size 16 --epochs 1
+run train --config yes.yaml --data three --out r-yaml --img-size 32 --epochs 1
 if grep -q 'no YAML' "$ERR"; then
     skip "this build has no YAML"
 else
