@@ -55,18 +55,9 @@ stk_loader_config stk_job_loader(const stk_job *job, bool train) {
 
 /* First weights; each fold starts from its own, or from the given ones with a head of its own. */
 static stk_status init_weights(stk_job *job, stk_error *err) {
-    stk_status status = STK_OK;
-    for (int p = 0; p < job->graph->param_count && status == STK_OK; p++) {
-        size_t count = job->graph->params[p].count;
-        float *values = stk_mem_new(count, sizeof *values);
-        if (values == NULL) {
-            return STK_FAIL_MEMORY(err, "the parameters");
-        }
-        stk_graph_init_param(job->graph, p, (uint64_t)job->job_options->seed + (uint64_t)job->fold,
-                             values);
-        status = job->choice.backend->state_write(job->state, STK_TENSOR_VALUE, p, values, err);
-        stk_mem_free(values);
-    }
+    stk_status status =
+        stk_state_first_weights(job->choice.backend, job->state, job->graph,
+                                (uint64_t)job->job_options->seed + (uint64_t)job->fold, err);
     if (status == STK_OK && job->pretrained != NULL) {
         stk_pretrained_report report;
         status = stk_pretrained_load(job->pretrained, job->choice.model->name, job->choice.backend,

@@ -102,20 +102,6 @@ static stk_status fill_batch(step_probe *p, size_t batch, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status init_weights(step_probe *p, stk_error *err) {
-    stk_status status = STK_OK;
-    for (int i = 0; i < p->graph->param_count && status == STK_OK; i++) {
-        float *values = stk_mem_raw(p->graph->params[i].count, sizeof *values);
-        if (values == NULL) {
-            return STK_FAIL_MEMORY(err, "the parameters");
-        }
-        stk_graph_init_param(p->graph, i, 0, values);
-        status = p->backend->state_write(p->state, STK_TENSOR_VALUE, i, values, err);
-        stk_mem_free(values);
-    }
-    return status;
-}
-
 static stk_plan_recipe recipe_of(const step_probe *p) {
     bool train = !p->options->inference;
     return (stk_plan_recipe){.classes = (int)p->options->classes,
@@ -143,7 +129,7 @@ static stk_status open_network(step_probe *p, size_t batch, stk_error *err) {
         status = p->backend->state_new(&p->state, p->device, p->graph, &recipe.state, err);
     }
     if (status == STK_OK) {
-        status = init_weights(p, err);
+        status = stk_state_first_weights(p->backend, p->state, p->graph, 0, err);
     }
     if (status == STK_OK) {
         status = p->backend->compile(&p->exec, p->state, &config, err);

@@ -2,6 +2,7 @@
 #include "report/canvas.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 bool stk_canvas_has_png(void) {
 #ifdef STK_HAVE_CAIRO
@@ -64,4 +65,21 @@ double stk_canvas_text_width(stk_canvas *canvas, const char *text, const stk_fon
 
 stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_error *err) {
     return canvas->type->finish(canvas, out, err);
+}
+
+stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px, int height_px,
+                          stk_error *err) {
+    stk_canvas_format format =
+        stk_str_ends_with_nocase(path, ".svg") ? STK_CANVAS_SVG : STK_CANVAS_PNG;
+    return stk_canvas_new(canvas, format, width_px, height_px, err);
+}
+
+stk_status stk_canvas_save(stk_canvas *canvas, const char *path, stk_error *err) {
+    stk_str bytes = {0};
+    stk_status status = stk_canvas_finish(canvas, &bytes, err);
+    if (status == STK_OK) {
+        status = stk_file_write(path, bytes.text, bytes.length, err);
+    }
+    stk_str_free(&bytes);
+    return status;
 }

@@ -64,6 +64,9 @@ struct stk_canvas {
 /* A white canvas of the best implementation. PNG without cairo is STK_ERR_USAGE. */
 STK_CHECKED stk_status stk_canvas_new(stk_canvas **canvas, stk_canvas_format format, int width_px,
                                       int height_px, stk_error *err);
+/* The same for a file of this name: SVG when it ends so, otherwise PNG. */
+STK_CHECKED stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px,
+                                      int height_px, stk_error *err);
 void stk_canvas_free(stk_canvas *canvas);
 
 /* Whether this build can make PNG. */
@@ -84,6 +87,9 @@ double stk_canvas_text_width(stk_canvas *canvas, const char *text, const stk_fon
 
 /* Appends the file's bytes to `out`. Nothing may be drawn afterwards. */
 STK_CHECKED stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_error *err);
+
+/* The same into a file, in one step. */
+STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path, stk_error *err);
 
 /* The implementations. The first exists only where STK_HAVE_CAIRO is defined. */
 STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, stk_canvas_format format,

@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -168,21 +167,14 @@ stk_status stk_lr_plot_draw(const stk_lr_plot *plot, stk_canvas *canvas, stk_err
 
 stk_status stk_lr_plot_write(const stk_lr_plot *plot, const char *path, stk_error *err) {
     stk_canvas *canvas = NULL;
-    stk_str bytes = {0};
-    stk_canvas_format format =
-        stk_str_ends_with_nocase(path, ".svg") ? STK_CANVAS_SVG : STK_CANVAS_PNG;
     stk_status status =
-        stk_canvas_new(&canvas, format, STK_LR_PLOT_WIDTH_PX, STK_LR_PLOT_HEIGHT_PX, err);
+        stk_canvas_for(&canvas, path, STK_LR_PLOT_WIDTH_PX, STK_LR_PLOT_HEIGHT_PX, err);
     if (status == STK_OK) {
         status = stk_lr_plot_draw(plot, canvas, err);
     }
     if (status == STK_OK) {
-        status = stk_canvas_finish(canvas, &bytes, err);
-    }
-    if (status == STK_OK) {
-        status = stk_file_write(path, bytes.text, bytes.length, err);
+        status = stk_canvas_save(canvas, path, err);
     }
     stk_canvas_free(canvas);
-    stk_str_free(&bytes);
     return status;
 }

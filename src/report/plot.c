@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/mem.h"
 
 #define MAX_SERIES 3
@@ -419,20 +418,13 @@ stk_status stk_plot_draw(const stk_plot *plot, stk_canvas *canvas, stk_error *er
 
 stk_status stk_plot_write(const stk_plot *plot, const char *path, stk_error *err) {
     stk_canvas *canvas = NULL;
-    stk_str bytes = {0};
-    stk_canvas_format format =
-        stk_str_ends_with_nocase(path, ".svg") ? STK_CANVAS_SVG : STK_CANVAS_PNG;
-    stk_status status = stk_canvas_new(&canvas, format, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, err);
+    stk_status status = stk_canvas_for(&canvas, path, STK_PLOT_WIDTH_PX, STK_PLOT_HEIGHT_PX, err);
     if (status == STK_OK) {
         status = stk_plot_draw(plot, canvas, err);
     }
     if (status == STK_OK) {
-        status = stk_canvas_finish(canvas, &bytes, err);
-    }
-    if (status == STK_OK) {
-        status = stk_file_write(path, bytes.text, bytes.length, err);
+        status = stk_canvas_save(canvas, path, err);
     }
     stk_canvas_free(canvas);
-    stk_str_free(&bytes);
     return status;
 }

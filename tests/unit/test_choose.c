@@ -90,6 +90,33 @@ static void batch_rate_and_epochs(void) {
     }
 }
 
+/* Weights that are named with a tag bring the preparation of their pictures with them. */
+static void tags_of_weights_choose_the_model(void) {
+    static const struct {
+        const char *model, *pretrained, *name;
+        double dropout;
+    } cases[] = {
+        {"efficientnet_b0", "efficientnet_b0.ra4_e3600_r224_in1k",
+         "efficientnet_b0.ra4_e3600_r224_in1k", 0.2},
+        {"efficientnet_b0", "efficientnet_b0.ra_in1k", "efficientnet_b0", 0.2},
+        {"efficientnet_b0", "efficientnet_b1.ft_in1k", "efficientnet_b0", 0.2},
+        {"efficientnet_b0", "weights.safetensors", "efficientnet_b0", 0.2},
+        {"resnet18", "false", "resnet18", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setting settings[MOST_SETTINGS] = {{"model", cases[i].model},
+                                           {"pretrained", cases[i].pretrained}};
+        stk_options *options = options_of(settings);
+        stk_choice choice;
+        REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+        CHECK_STR(choice.model->name, cases[i].name);
+        CHECK_NEAR(choice.dropout, cases[i].dropout, 1e-9);
+        CHECK_NEAR(atof(stk_options_get(options, "dropout")), cases[i].dropout, 1e-9);
+        stk_choice_free(&choice);
+        stk_options_free(options);
+    }
+}
+
 static void everything_auto(void) {
     static const setting none[MOST_SETTINGS] = {{0}};
     stk_options *options = options_of(none);
@@ -254,6 +281,7 @@ static const check_test tests[] = {
     TEST(recipe_by_optimiser_and_start),
     TEST(the_line_tells_the_recipe),
     TEST(words_for_the_rate),
+    TEST(tags_of_weights_choose_the_model),
     TEST(everything_auto),
     TEST(the_line_says_what_was_given),
     TEST(choices_with_reasons_are_told),
