@@ -17,7 +17,10 @@ typedef struct stk_state stk_state;
 typedef struct stk_exec stk_exec;
 
 typedef struct stk_device_config {
-    int threads; /* for a CPU: how many; at least 1 */
+    int threads; /* of the host that may be used: a CPU computes with them; at least 1 */
+    int index;   /* which one, where there are several: 1 of "cuda:1" */
+    /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
+    bool deterministic;
     /* Asked between the parts of a step or an inference, which may take long; next_s is what the
      * next part may take, by those before it. True ends the call with STK_ERR_STOPPED; NULL never
      * does. */
@@ -99,7 +102,18 @@ typedef struct stk_step_output {
     double loss_sum;  /* over the samples; not finite when training has diverged */
     size_t correct;   /* samples whose likeliest class is their label, mixed: the larger part's */
     double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
+    bool skipped;     /* the update was left out: a gradient left the range of fp16 */
+    float loss_scale; /* that gradients were computed with; 1 unless the precision is fp16 */
 } stk_step_output;
+
+/* What a device has. */
+typedef struct stk_device_memory {
+    uint64_t total_bytes;
+    uint64_t free_bytes; /* now; what is in use by this process is not */
+} stk_device_memory;
+
+/* Steps whose results have not been collected: never more. */
+#define STK_STEPS_AHEAD 8
 
 /* Which of a parameter's tensors is read or written. */
 typedef enum stk_tensor_kind {
@@ -116,6 +130,14 @@ typedef struct stk_backend {
 
     stk_status (*device_open)(stk_device **device, const stk_device_config *config, stk_error *err);
     void (*device_close)(stk_device *device);
+    /* In words, for people: "NVIDIA H200, 139.8 GiB"; lives as the device does. */
+    const char *(*describe)(const stk_device *device);
+    stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
+    /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
+    stk_precision (*precision)(const stk_device *device, stk_precision asked);
+    /* Memory of the host from which pictures reach the device fastest; NULL: there is none. */
+    void *(*host_take)(stk_device *device, size_t bytes);
+    void (*host_free)(stk_device *device, void *memory);
 
     /* Everything starts as zeros; the graph is kept and must outlive the state. */
     stk_status (*state_new)(stk_state **state, stk_device *device, const stk_graph *graph,
@@ -138,9 +160,16 @@ typedef struct stk_backend {
     uint64_t (*exec_bytes)(const stk_exec *exec);
 
     /* One forward and backward and, when input->update is given, the optimiser. A step that is
-     * halted leaves the parameters alone; gradients and running statistics are then of no use. */
+     * halted leaves the parameters alone; gradients and running statistics are then of no use.
+     * With output NULL the step may still run when the call returns: what it came to is told by
+     * collect(), and the pictures and labels must stay until the next step() or collect(). */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
+    /* What steps without an output came to, in their order and each once: all of those that have
+     * ended, up to `room`; with `wait` until none is running. Fewer than STK_STEPS_AHEAD run at any
+     * time: step() waits where there are more. */
+    stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
+                          size_t *count, stk_error *err);
     /* logits is (count, classes). Batch norm uses the running statistics, nothing is dropped. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
                         size_t count, float *logits, stk_error *err);

@@ -2,31 +2,22 @@
  * plan.c - lifetimes, then places.
  *
  * Time is counted in executions of pieces: the forward of piece i at i, its backward at 2n-1-i.
- * Each buffer lives over an interval of that time. The largest buffers are placed first, each at
- * the lowest offset that is free during its whole life; with the nested lifetimes of training this
- * comes within a few per cent of the least possible.
+ * Each buffer lives over an interval of that time; arena.c finds the places.
  */
 #include "engine/plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-
-typedef struct buffer {
-    size_t bytes;
-    int birth;      /* first time of use */
-    int death;      /* last time of use, included */
-    size_t *offset; /* where the answer goes */
-    size_t placed;  /* the offset, once placed */
-} buffer;
+#include "engine/arena.h"
 
 typedef struct planner {
     const stk_graph *graph;
     const stk_pieces *pieces;
     stk_plan *plan;
-    buffer *buffers; /* values, then gradients, then saved memory; absent ones have 0 bytes */
+    stk_arena_item
+        *buffers; /* values, then gradients, then saved memory; absent ones have 0 bytes */
     size_t count;
 } planner;
 
@@ -68,7 +59,7 @@ static void find_aliases(planner *p, const stk_piece **makers) {
     }
 }
 
-static void extend(buffer *b, int time) {
+static void extend(stk_arena_item *b, int time) {
     b->birth = time < b->birth ? time : b->birth;
     b->death = time > b->death ? time : b->death;
 }
@@ -90,20 +81,20 @@ static void plan_values(planner *p) {
         if (is_skipped(p, i)) {
             continue;
         }
-        buffer *out = &p->buffers[p->plan->alias[piece->output]];
+        stk_arena_item *out = &p->buffers[p->plan->alias[piece->output]];
         out->bytes = value_bytes(p, piece->output);
         extend(out, i);
         if (piece->live && piece->backward_reads_output) {
             extend(out, backward_time(p, i));
         }
         if (piece->inner != STK_NO_VALUE && piece->live) {
-            buffer *inner = &p->buffers[piece->inner];
+            stk_arena_item *inner = &p->buffers[piece->inner];
             inner->bytes = value_bytes(p, piece->inner);
             extend(inner, i);
             extend(inner, backward_time(p, i));
         }
         for (int k = 0; k < piece->input_count; k++) {
-            buffer *in = &p->buffers[p->plan->alias[piece->inputs[k]]];
+            stk_arena_item *in = &p->buffers[p->plan->alias[piece->inputs[k]]];
             extend(in, i);
             if (piece->live && piece->backward_reads_input[k]) {
                 extend(in, backward_time(p, i));
@@ -119,13 +110,13 @@ static void plan_values(planner *p) {
  * gradient of a chain's inner value lies on that of its output.
  */
 static void plan_grads(planner *p) {
-    buffer *grads = p->buffers + p->graph->value_count;
+    stk_arena_item *grads = p->buffers + p->graph->value_count;
     for (int i = 0; i < p->pieces->count; i++) {
         int value = p->pieces->items[i].output;
         if (!p->pieces->needs_grad[value] || p->pieces->last_reader[value] < 0) {
             continue;
         }
-        buffer *grad = &grads[p->plan->alias[value]];
+        stk_arena_item *grad = &grads[p->plan->alias[value]];
         grad->bytes = value_bytes(p, value);
         extend(grad, backward_time(p, p->pieces->last_reader[value]));
         extend(grad, backward_time(p, i));
@@ -133,7 +124,7 @@ static void plan_grads(planner *p) {
 }
 
 static void plan_saved(planner *p, stk_plan_needs *needs, void *context) {
-    buffer *saved = p->buffers + 2 * p->graph->value_count;
+    stk_arena_item *saved = p->buffers + 2 * p->graph->value_count;
     for (int i = 0; i < p->pieces->count; i++) {
         if (is_skipped(p, i)) {
             continue;
@@ -151,68 +142,21 @@ static void plan_saved(planner *p, stk_plan_needs *needs, void *context) {
     }
 }
 
-static int by_size(const void *a, const void *b) {
-    const buffer *x = *(const buffer *const *)a;
-    const buffer *y = *(const buffer *const *)b;
-    if (x->bytes != y->bytes) {
-        return x->bytes > y->bytes ? -1 : 1;
-    }
-    return x < y ? -1 : x > y; /* the same plan on every machine */
-}
-
-/*
- * Puts a buffer at the lowest offset that no placed buffer with an overlapping life covers.
- * `placed` is in the order of offsets and takes the new one in.
- */
-static void put(buffer *b, buffer **placed, size_t count) {
-    size_t offset = 0;
-    for (size_t i = 0; i < count; i++) {
-        const buffer *other = placed[i];
-        if (other->birth > b->death || b->birth > other->death) {
-            continue;
-        }
-        if (other->placed >= offset + b->bytes) {
-            break;
-        }
-        size_t end = other->placed + other->bytes;
-        offset = end > offset ? end : offset;
-    }
-    size_t at = count;
-    while (at > 0 && placed[at - 1]->placed > offset) {
-        placed[at] = placed[at - 1];
-        at--;
-    }
-    b->placed = offset;
-    placed[at] = b;
-}
-
 static stk_status place(planner *p, stk_error *err) {
-    buffer **order = stk_mem_raw(p->count, sizeof *order);
-    buffer **placed = stk_mem_raw(p->count, sizeof *placed);
-    if (order == NULL || placed == NULL) {
-        stk_mem_free(order);
-        stk_mem_free(placed);
-        return STK_FAIL_MEMORY(err, "the memory plan");
-    }
-    size_t wanted = 0;
-    for (size_t i = 0; i < p->count; i++) {
+    size_t end;
+    stk_status status = stk_arena_place(p->buffers, p->count, STK_PLAN_ALIGN, &end, err);
+    size_t values = (size_t)p->graph->value_count;
+    for (size_t i = 0; i < p->count && status == STK_OK; i++) {
         if (p->buffers[i].bytes > 0) {
-            order[wanted++] = &p->buffers[i];
+            size_t *answer = i < values       ? &p->plan->values[i]
+                             : i < 2 * values ? &p->plan->grads[i - values]
+                                              : &p->plan->saved[i - 2 * values];
+            *answer = p->buffers[i].offset;
         }
-    }
-    qsort(order, wanted, sizeof *order, by_size);
-    size_t end = 0;
-    for (size_t i = 0; i < wanted; i++) {
-        buffer *b = order[i];
-        put(b, placed, i);
-        *b->offset = b->placed;
-        end = b->placed + b->bytes > end ? b->placed + b->bytes : end;
     }
     p->plan->workspace = end;
     p->plan->arena_bytes = end + p->plan->workspace_bytes;
-    stk_mem_free(order);
-    stk_mem_free(placed);
-    return STK_OK;
+    return status;
 }
 
 /* Values that lie on others take over their offsets, for activations and gradients alike. */
@@ -255,9 +199,6 @@ static stk_status new_planner(planner *p, stk_error *err) {
     for (size_t i = 0; i < p->count; i++) {
         p->buffers[i].birth = 2 * p->pieces->count;
         p->buffers[i].death = -1;
-        p->buffers[i].offset = i < values       ? &p->plan->values[i]
-                               : i < 2 * values ? &p->plan->grads[i - values]
-                                                : &p->plan->saved[i - 2 * values];
     }
     find_aliases(p, makers);
     stk_mem_free(makers);

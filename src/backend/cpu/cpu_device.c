@@ -14,6 +14,7 @@
 #include "backend/cpu/cpu_optim.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 
 static const cpu_kernel *const kernels[STK_OP_COUNT] = {
@@ -55,8 +56,10 @@ struct stk_exec {
     stk_state *state;
     stk_pieces pieces;
     stk_plan plan;
-    stk_tensor_kind weights; /* which parameters are computed with */
-    char *arena;             /* plan.arena_bytes */
+    stk_tensor_kind weights;               /* which parameters are computed with */
+    char *arena;                           /* plan.arena_bytes */
+    stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
+    size_t done_count;
 };
 
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
@@ -81,6 +84,34 @@ static void cpu_device_close(stk_device *device) {
         stk_pool_free(device->pool);
         stk_mem_free(device);
     }
+}
+
+static const char *cpu_describe(const stk_device *device) {
+    (void)device;
+    return "CPU";
+}
+
+static stk_status cpu_memory(stk_device *device, stk_device_memory *memory, stk_error *err) {
+    (void)device;
+    (void)err;
+    *memory = (stk_device_memory){.total_bytes = stk_machine_memory(),
+                                  .free_bytes = stk_machine_memory()};
+    return STK_OK;
+}
+
+static stk_precision cpu_precision(const stk_device *device, stk_precision asked) {
+    (void)device;
+    return asked == STK_PRECISION_FP32_STRICT ? asked : STK_PRECISION_FP32;
+}
+
+static void *cpu_host_take(stk_device *device, size_t bytes) {
+    (void)device;
+    return stk_mem_aligned(bytes);
+}
+
+static void cpu_host_free(stk_device *device, void *memory) {
+    (void)device;
+    stk_mem_free(memory);
 }
 
 static void cpu_state_free(stk_state *state) {
@@ -335,10 +366,15 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
                            stk_error *err) {
     const stk_graph *graph = exec->state->graph;
     stk_status status = check_count(exec, input->count, true, err);
+    if (status == STK_OK && output == NULL && exec->done_count == STK_STEPS_AHEAD) {
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
     if (status != STK_OK) {
         return status;
     }
-    *output = (stk_step_output){.grad_norm = NAN};
+    bool later = output == NULL;
+    output = later ? &exec->done[exec->done_count] : output;
+    *output = (stk_step_output){.grad_norm = NAN, .loss_scale = 1};
     cpu_call call = {.pool = exec->state->device->pool,
                      .graph = graph,
                      .batch = input->count,
@@ -366,7 +402,19 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
         output->grad_norm =
             stk_cpu_optimize(exec->state, input->update, exec->pieces.config.frozen);
     }
+    exec->done_count += later && status == STK_OK;
     return status;
+}
+
+static stk_status cpu_collect(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
+                              size_t *count, stk_error *err) {
+    (void)wait;
+    (void)err;
+    *count = cpu_min(room, exec->done_count);
+    memcpy(outputs, exec->done, *count * sizeof *outputs);
+    exec->done_count -= *count;
+    memmove(exec->done, exec->done + *count, exec->done_count * sizeof *outputs);
+    return STK_OK;
 }
 
 static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
@@ -397,6 +445,11 @@ const stk_backend stk_cpu_backend = {
     .name = "cpu",
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
+    .describe = cpu_describe,
+    .memory = cpu_memory,
+    .precision = cpu_precision,
+    .host_take = cpu_host_take,
+    .host_free = cpu_host_free,
     .state_new = cpu_state_new,
     .state_free = cpu_state_free,
     .state_bytes = cpu_state_bytes,
@@ -408,5 +461,6 @@ const stk_backend stk_cpu_backend = {
     .exec_free = cpu_exec_free,
     .exec_bytes = cpu_exec_bytes,
     .step = cpu_step,
+    .collect = cpu_collect,
     .infer = cpu_infer,
 };

@@ -1,0 +1,51 @@
+/*
+ * cuda_conv.h - inside the CUDA backend: convolutions through cuDNN's graph API and cuBLASLt.
+ *
+ * A convolution is known by its shape. The first time a shape is met, every plan that the libraries
+ * offer and that fits the workspace is timed on the device and the fastest is kept, in memory and
+ * in the store; the next start builds it at once.
+ */
+#ifndef STK_BACKEND_CUDA_CONV_H
+#define STK_BACKEND_CUDA_CONV_H
+
+#include "backend/cuda/cuda_api.h"
+#include "backend/cuda/cuda_program.h"
+#include "backend/cuda/cuda_store.h"
+
+typedef struct cuda_convs cuda_convs;
+
+typedef struct cuda_convs_config {
+    const cuda_driver *driver;       /* borrowed; its context is current */
+    const cuda_libraries *libraries; /* borrowed */
+    cuda_store *store;               /* borrowed; NULL: nothing is kept */
+    cuda_stream stream;              /* that all of them run on */
+    bool deterministic; /* only plans that give the same bits always, and no timing: the library's
+                           own first choice, so that every run takes the same */
+} cuda_convs_config;
+
+STK_CHECKED stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *config,
+                                           stk_error *err);
+void stk_cuda_convs_close(cuda_convs *convs);
+
+/* Pointers on the device for one convolution; see cuda_conv_op. */
+typedef struct cuda_conv_call {
+    const cuda_conv_shape *shape;
+    cuda_pointer x, w, y, bias, added; /* 0: not there */
+    cuda_pointer workspace;            /* CUDA_WORKSPACE_BYTES */
+} cuda_conv_call;
+
+/*
+ * Makes the plans of all these calls. Timing runs them with these pointers, and overwrites what
+ * they write. `halted` as in stk_device_config, asked now and then.
+ */
+STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
+                                           int count, stk_error *err);
+
+/* Runs one on the stream, after make() had its shape. */
+STK_CHECKED stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call,
+                                          stk_error *err);
+
+/* How many plans were timed, and how many came from disk, since open. */
+void stk_cuda_convs_counts(const cuda_convs *convs, int *timed, int *loaded);
+
+#endif

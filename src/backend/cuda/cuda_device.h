@@ -1,0 +1,49 @@
+/* cuda_device.h - the CUDA backend's table, and what its files share. */
+#ifndef STK_BACKEND_CUDA_DEVICE_H
+#define STK_BACKEND_CUDA_DEVICE_H
+
+#include "backend/cuda/cuda_conv.h"
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/cuda_layout.h"
+#include "engine/backend.h"
+
+extern const stk_backend stk_cuda_backend;
+
+/*
+ * Whether a GPU can be used: opens the libraries, counts the devices, and closes them again. `why`
+ * says in a few words what was found or what is missing ("NVIDIA H200, driver 13.0, cuDNN 9.19";
+ * "no libcuda.so.1: there is no NVIDIA driver").
+ */
+bool stk_cuda_usable(char *why, size_t room);
+
+struct stk_device {
+    stk_device_config config;
+    cuda_libraries libraries;
+    const cuda_driver *driver; /* of the libraries */
+    int ordinal;
+    cuda_context context;
+    char name[128];
+    int multiprocessors;
+    int major, minor;
+    size_t total_bytes;
+    cuda_stream compute; /* everything that computes */
+    cuda_stream copy;    /* pictures to the device */
+    cuda_store *store;
+    cuda_kernels *kernels;
+    cuda_convs *convs;
+    char description[256]; /* "NVIDIA H200, 139.8 GiB, ..." */
+};
+
+/* Makes the device's context current for the calling thread. */
+STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
+
+struct stk_state {
+    stk_device *device;
+    const stk_graph *graph;
+    cuda_layout layout;                    /* of float32: offsets do not depend on the type */
+    cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
+    cuda_pointer scaler;                   /* cuda_scaler */
+    uint64_t version; /* changes whenever parameters do: executables refresh their copies */
+};
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * cuda_kernels.h - inside the CUDA backend: kernels from source text to functions.
+ *
+ * Every kernel that a program launches is compiled by NVRTC for the GPU at hand, in parallel, and
+ * its machine code kept on disk under a name that holds the GPU, the versions of driver and NVRTC
+ * and the text itself: the next start loads it.
+ */
+#ifndef STK_BACKEND_CUDA_KERNELS_H
+#define STK_BACKEND_CUDA_KERNELS_H
+
+#include "backend/cuda/cuda_api.h"
+#include "backend/cuda/cuda_program.h"
+
+typedef struct cuda_kernels cuda_kernels;
+typedef struct cuda_store cuda_store;
+
+typedef struct cuda_kernels_config {
+    const cuda_driver *driver; /* borrowed; its context is current */
+    const cuda_nvrtc *nvrtc;   /* borrowed */
+    cuda_store *store;         /* borrowed; NULL: nothing is kept */
+    int major, minor;          /* compute capability */
+    int threads;               /* that compile */
+} cuda_kernels_config;
+
+STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,
+                                             const cuda_kernels_config *config, stk_error *err);
+void stk_cuda_kernels_close(cuda_kernels *kernels);
+
+/* Makes every function that the programs launch; those that are there already cost nothing. */
+STK_CHECKED stk_status stk_cuda_kernels_make(cuda_kernels *kernels,
+                                             const cuda_program *const *programs, int count,
+                                             stk_error *err);
+
+/* The function of a launch, after make(). */
+cuda_function stk_cuda_kernels_find(const cuda_kernels *kernels, const cuda_launch *launch,
+                                    cuda_type type);
+
+/* How many were compiled, and how many came from disk, since open. */
+void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * cuda_store.h - inside the CUDA backend: what is kept on disk between starts.
+ *
+ * Small blobs under keys (texts of any length), in one folder per GPU and versions of driver and
+ * libraries. Written atomically, so that several processes may share it. A blob that is damaged
+ * counts as one that is not there. Where nothing can be written, nothing is kept. Threads: safe.
+ */
+#ifndef STK_BACKEND_CUDA_STORE_H
+#define STK_BACKEND_CUDA_STORE_H
+
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+typedef struct cuda_store cuda_store;
+
+/*
+ * `folder`: where all of it lies, NULL for ~/.cache/stoker/cuda (XDG_CACHE_HOME is heeded);
+ * `machine` names GPU, driver and versions. Never fails for want of a folder: such a store is
+ * empty.
+ */
+STK_CHECKED stk_status stk_cuda_store_open(cuda_store **store, const char *folder,
+                                           const char *machine, stk_error *err);
+void stk_cuda_store_close(cuda_store *store);
+
+/* *blob (freed with stk_mem_free) or NULL when there is none. */
+void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t *bytes);
+void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, size_t bytes);
+
+#endif

@@ -1,0 +1,224 @@
+/*
+ * prelude.cuh - what stands in front of every kernel, behind cuda_knobs.h.
+ *
+ * Kernels are written in the part of CUDA that is also C, and their specialisations are macros, so
+ * that tests can compile the same text for a host that plays the device. TYPE is a cuda_type; T is
+ * what activations are stored as. A kernel stands between #ifdef K_name and #endif: only the one that is wanted
+ * is compiled.
+ */
+#define LANES 8 /* channels that a thread handles at a time: 16 bytes of 2-byte numbers */
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#ifdef __CUDACC_RTC__
+#define KERNEL extern "C" __global__ void
+#define DEVICE static __device__ __forceinline__
+#define SHARED(type, name) extern __shared__ __align__(16) type name[]
+#define UNROLL _Pragma("unroll")
+
+DEVICE float half_up(u16 x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
+}
+DEVICE u16 half_down(float x) {
+    u16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
+}
+DEVICE u32 half_down2(float low, float high) {
+    u32 y;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+DEVICE u16 bfloat_down(float x) {
+    u16 y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
+}
+DEVICE u32 bfloat_down2(float low, float high) {
+    u32 y;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+DEVICE float bfloat_up(u16 x) {
+    return __uint_as_float((u32)x << 16);
+}
+#endif
+
+#if TYPE == 0
+typedef float T;
+DEVICE float up(T x) {
+    return x;
+}
+DEVICE T down(float x) {
+    return x;
+}
+#elif TYPE == 1
+typedef u16 T;
+DEVICE float up(T x) {
+    return half_up(x);
+}
+DEVICE T down(float x) {
+    return half_down(x);
+}
+DEVICE u32 down2(float low, float high) {
+    return half_down2(low, high);
+}
+#else
+typedef u16 T;
+DEVICE float up(T x) {
+    return bfloat_up(x);
+}
+DEVICE T down(float x) {
+    return bfloat_down(x);
+}
+DEVICE u32 down2(float low, float high) {
+    return bfloat_down2(low, high);
+}
+#endif
+
+/* Eight numbers in registers. */
+typedef struct lanes {
+    float v[LANES];
+} lanes;
+
+/* As they lie in memory: so that several loads can be in flight before the first is converted. */
+typedef struct packed {
+#if TYPE == 0
+    float4 a, b;
+#else
+    uint4 a;
+#endif
+} packed;
+
+/* p is on a 16-byte boundary. */
+DEVICE packed fetch(const T *p) {
+    packed x;
+#if TYPE == 0
+    x.a = *(const float4 *)p;
+    x.b = *(const float4 *)(p + 4);
+#else
+    x.a = *(const uint4 *)p;
+#endif
+    return x;
+}
+
+DEVICE lanes unpack(packed x) {
+    lanes y;
+#if TYPE == 0
+    y.v[0] = x.a.x, y.v[1] = x.a.y, y.v[2] = x.a.z, y.v[3] = x.a.w;
+    y.v[4] = x.b.x, y.v[5] = x.b.y, y.v[6] = x.b.z, y.v[7] = x.b.w;
+#else
+    y.v[0] = up((T)(x.a.x & 0xFFFF)), y.v[1] = up((T)(x.a.x >> 16));
+    y.v[2] = up((T)(x.a.y & 0xFFFF)), y.v[3] = up((T)(x.a.y >> 16));
+    y.v[4] = up((T)(x.a.z & 0xFFFF)), y.v[5] = up((T)(x.a.z >> 16));
+    y.v[6] = up((T)(x.a.w & 0xFFFF)), y.v[7] = up((T)(x.a.w >> 16));
+#endif
+    return y;
+}
+
+DEVICE lanes load(const T *p) {
+    return unpack(fetch(p));
+}
+
+DEVICE void store(T *p, lanes x) {
+#if TYPE == 0
+    float4 a, b;
+    a.x = x.v[0], a.y = x.v[1], a.z = x.v[2], a.w = x.v[3];
+    b.x = x.v[4], b.y = x.v[5], b.z = x.v[6], b.w = x.v[7];
+    *(float4 *)p = a;
+    *(float4 *)(p + 4) = b;
+#else
+    uint4 a;
+    a.x = down2(x.v[0], x.v[1]);
+    a.y = down2(x.v[2], x.v[3]);
+    a.z = down2(x.v[4], x.v[5]);
+    a.w = down2(x.v[6], x.v[7]);
+    *(uint4 *)p = a;
+#endif
+}
+
+/* Eight float32 from a 16-byte boundary. */
+DEVICE lanes load_floats(const float *p) {
+    lanes y;
+    float4 a = *(const float4 *)p;
+    float4 b = *(const float4 *)(p + 4);
+    y.v[0] = a.x, y.v[1] = a.y, y.v[2] = a.z, y.v[3] = a.w;
+    y.v[4] = b.x, y.v[5] = b.y, y.v[6] = b.z, y.v[7] = b.w;
+    return y;
+}
+
+DEVICE void store_floats(float *p, lanes x) {
+    float4 a, b;
+    a.x = x.v[0], a.y = x.v[1], a.z = x.v[2], a.w = x.v[3];
+    b.x = x.v[4], b.y = x.v[5], b.z = x.v[6], b.w = x.v[7];
+    *(float4 *)p = a;
+    *(float4 *)(p + 4) = b;
+}
+
+/* Activations by the number that cuda_program.c defines for them. */
+#define ACT_NONE 0
+#define ACT_RELU 1
+#define ACT_RELU6 2
+#define ACT_SILU 3
+#define ACT_SIGMOID 4
+
+DEVICE float sigmoid(float x) {
+    return 1.0f / (1.0f + expf(-x));
+}
+
+DEVICE float activate(int act, float x) {
+    if (act == ACT_RELU) {
+        return x > 0 || x != x ? x : 0; /* what is no number stays none */
+    }
+    if (act == ACT_RELU6) {
+        return x > 6 ? 6 : x > 0 || x != x ? x : 0;
+    }
+    if (act == ACT_SILU) {
+        return x * sigmoid(x);
+    }
+    return act == ACT_SIGMOID ? sigmoid(x) : x;
+}
+
+/* The slope at x, what comes before the activation. */
+DEVICE float slope(int act, float x) {
+    if (act == ACT_RELU) {
+        return x > 0 ? 1 : 0;
+    }
+    if (act == ACT_RELU6) {
+        return x > 0 && x < 6 ? 1 : 0;
+    }
+    if (act == ACT_SILU) {
+        float s = sigmoid(x);
+        return s * (1 + x * (1 - s));
+    }
+    if (act == ACT_SIGMOID) {
+        float s = sigmoid(x);
+        return s * (1 - s);
+    }
+    return 1;
+}
+
+/* ---- random numbers: base/rng.c and engine/drop.h, to the bit ---- */
+
+#define GOLDEN 0x9E3779B97F4A7C15ull
+#define STREAM_DROP 11ull /* STK_RNG_DROP */
+
+DEVICE u64 mix_bits(u64 z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+DEVICE float drop_factor(float rate, u64 seed, u64 step, int node, u64 index) {
+    u64 key = mix_bits(seed + GOLDEN);
+    key = mix_bits(key ^ (STREAM_DROP * GOLDEN));
+    key = mix_bits(key + step * 0xD1342543DE82EF95ull);
+    key = mix_bits(key ^ ((((u64)node << 40) + index) * GOLDEN + 1));
+    u64 drawn = mix_bits(key + GOLDEN);
+    return (double)(drawn >> 11) * 0x1.0p-53 < rate ? 0 : 1 / (1 - rate);
+}
