@@ -203,6 +203,45 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
+/* ---- batch norm: from sums to coefficients, in float64 as cpu_norm.c ---- */
+
+#define NORM_RUNNING 0.1 /* how far the running statistics move */
+
+/*
+ * From the mean of one channel and the squares about it, summed over `rows`: coefs (4, channels),
+ * and the running statistics move.
+ */
+DEVICE void norm_settle(int c, int channels, double mean, double squares, double rows,
+                        float epsilon, const float *weight, const float *bias, float *running_mean,
+                        float *running_var, float *coefs) {
+    float m = (float)mean;
+    float invstd = (float)(1.0 / sqrt(squares / rows + (double)epsilon));
+    double unbiased = rows > 1 ? squares / (rows - 1) : squares;
+    running_mean[c] += (float)(NORM_RUNNING * ((double)m - (double)running_mean[c]));
+    running_var[c] += (float)(NORM_RUNNING * (unbiased - (double)running_var[c]));
+    double scale = (double)weight[c] * invstd;
+    coefs[c] = m;
+    coefs[channels + c] = invstd;
+    coefs[2 * channels + c] = (float)scale;
+    coefs[3 * channels + c] = (float)((double)bias[c] - (double)m * scale);
+}
+
+/*
+ * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
+ * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
+ */
+DEVICE void norm_settle_back(int c, int channels, double sum, double product, double rows,
+                             const float *weight, const float *coefs, float *weight_grad,
+                             float *bias_grad, float *back) {
+    double invstd = coefs[channels + c];
+    double a = (double)weight[c] * invstd;
+    weight_grad[c] = (float)product;
+    bias_grad[c] = (float)sum;
+    back[c] = (float)a;
+    back[channels + c] = (float)(-a * invstd * product / rows);
+    back[2 * channels + c] = (float)(-a * sum / rows);
+}
+
 /* ---- random numbers: base/rng.c and engine/drop.h, to the bit ---- */
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
