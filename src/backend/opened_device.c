@@ -8,19 +8,20 @@
 
 stk_status stk_opened_device_open(stk_opened_device *opened, const char *name, stk_precision asked,
                                   const stk_device_config *config, stk_error *err) {
-    const stk_backend *backend = NULL;
-    const char *why = NULL;
+    stk_backend_choice found;
     stk_device_config own = *config;
     memset(opened, 0, sizeof *opened);
-    stk_status status = stk_backend_find(name != NULL ? name : "auto", &backend, &why, err);
+    stk_status status = stk_backend_find(name != NULL ? name : "auto", &found, err);
     if (status == STK_OK) {
-        status = backend->device_open(&opened->device, &own, err);
+        own.index = found.index;
+        status = found.backend->device_open(&opened->device, &own, err);
     }
     if (status != STK_OK) {
         return status;
     }
+    const stk_backend *backend = found.backend;
     opened->backend = backend;
-    snprintf(opened->why, sizeof opened->why, "%s", why);
+    snprintf(opened->why, sizeof opened->why, "%s", found.why);
     bool single = strcmp(backend->name, "cpu") == 0;
     snprintf(opened->name, sizeof opened->name, single ? "%s" : "%s:%d", backend->name, own.index);
     opened->precision = backend->precision(opened->device, asked);

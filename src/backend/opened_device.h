@@ -11,7 +11,7 @@ typedef struct stk_opened_device {
     const stk_backend *backend; /* NULL: none is open */
     stk_device *device;         /* owned */
     char name[16];              /* "cpu", "cuda:0" */
-    char why[160];              /* it was this one: "given", "auto: ..." */
+    char why[256];              /* it was this one: "given", "auto: ..." */
     stk_precision precision;    /* that it computes in: never STK_PRECISION_AUTO */
 } stk_opened_device;
 
