@@ -252,6 +252,28 @@ DEVICE some some_floats(const float *p) {
     return y;
 }
 #endif
+
+/*
+ * Adds up what all threads have whose numbers are the same modulo `tile`, always in the same order;
+ * the first `tile` threads get the sums. `room` is WIDE floats of shared memory per thread; the
+ * number of threads and `tile` are powers of two.
+ */
+DEVICE some some_total(some mine, float *room, u32 tile) {
+    UNROLL for (int k = 0; k < WIDE; k++) {
+        room[k * blockDim.x + threadIdx.x] = mine.v[k];
+    }
+    __syncthreads();
+    for (u32 half = blockDim.x / 2; half >= tile; half /= 2) {
+        if (threadIdx.x < half) {
+            UNROLL for (int k = 0; k < WIDE; k++) {
+                mine.v[k] += room[k * blockDim.x + threadIdx.x + half];
+                room[k * blockDim.x + threadIdx.x] = mine.v[k];
+            }
+        }
+        __syncthreads();
+    }
+    return mine;
+}
 #endif
 
 /* ---- blocks that work together ---- */
