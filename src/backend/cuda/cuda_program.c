@@ -98,6 +98,21 @@ void stk_cuda_arg_float(cuda_launch *launch, float value) {
     add_arg(launch, CUDA_ARG_FLOAT)->real = value;
 }
 
+int stk_cuda_act_code(stk_op act) {
+    switch (act) {
+    case STK_OP_RELU:
+        return 1;
+    case STK_OP_RELU6:
+        return 2;
+    case STK_OP_SILU:
+        return 3;
+    case STK_OP_SIGMOID:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv) {
     add_op(p, CUDA_OP_CONV)->conv = *conv;
 }

@@ -182,6 +182,9 @@ void stk_cuda_arg_int(cuda_launch *launch, int32_t value);
 void stk_cuda_arg_long(cuda_launch *launch, int64_t value);
 void stk_cuda_arg_float(cuda_launch *launch, float value);
 
+/* What an activation is called in kernels: ACT_ of kernels/prelude.cuh; 0: none. */
+int stk_cuda_act_code(stk_op act);
+
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
 
 /* Lives and places of all buffers; tells the first mistake. */

@@ -203,6 +203,132 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
+/* ---- channels by the eight, or one by one where their number is no multiple ---- */
+
+#ifdef WIDE /* 8 or 1: a kernel that is compiled for either uses these */
+#if WIDE == LANES
+typedef lanes some;
+typedef packed some_packed;
+DEVICE some_packed some_fetch(const T *p) {
+    return fetch(p);
+}
+DEVICE some some_unpack(some_packed x) {
+    return unpack(x);
+}
+DEVICE void some_store(T *p, some x) {
+    store(p, x);
+}
+DEVICE some some_floats(const float *p) {
+    return load_floats(p);
+}
+#else
+typedef struct some {
+    float v[1];
+} some;
+typedef T some_packed;
+DEVICE some_packed some_fetch(const T *p) {
+    return *p;
+}
+DEVICE some some_unpack(some_packed x) {
+    some y;
+    y.v[0] = up(x);
+    return y;
+}
+DEVICE void some_store(T *p, some x) {
+    *p = down(x.v[0]);
+}
+DEVICE some some_floats(const float *p) {
+    some y;
+    y.v[0] = *p;
+    return y;
+}
+#endif
+
+/*
+ * Adds up what all threads have whose numbers are the same modulo `tile`, always in the same order;
+ * the first `tile` threads get the sums. `room` is WIDE floats of shared memory per thread; the
+ * number of threads and `tile` are powers of two.
+ */
+DEVICE some some_total(some mine, float *room, u32 tile) {
+    UNROLL for (int k = 0; k < WIDE; k++) {
+        room[k * blockDim.x + threadIdx.x] = mine.v[k];
+    }
+    __syncthreads();
+    for (u32 half = blockDim.x / 2; half >= tile; half /= 2) {
+        if (threadIdx.x < half) {
+            UNROLL for (int k = 0; k < WIDE; k++) {
+                mine.v[k] += room[k * blockDim.x + threadIdx.x + half];
+                room[k * blockDim.x + threadIdx.x] = mine.v[k];
+            }
+        }
+        __syncthreads();
+    }
+    return mine;
+}
+#endif
+
+/* ---- blocks that work together ---- */
+
+/*
+ * Called by all threads of a block after they wrote their share: 1 in the block that comes last of
+ * `blocks`, which then sees what the others wrote and leaves the counter at zero. `told` is a place
+ * in shared memory that nobody else uses.
+ */
+DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        u32 last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) {
+            *counter = 0;
+        }
+        *told = last;
+    }
+    __syncthreads();
+    int last = (int)*told;
+    __threadfence();
+    return last;
+}
+
+/* ---- batch norm: from sums to coefficients, in float64 as cpu_norm.c ---- */
+
+#define NORM_RUNNING 0.1 /* how far the running statistics move */
+
+/*
+ * From the mean of one channel and the squares about it, summed over `rows`: coefs (4, channels),
+ * and the running statistics move.
+ */
+DEVICE void norm_settle(int c, int channels, double mean, double squares, double rows,
+                        float epsilon, const float *weight, const float *bias, float *running_mean,
+                        float *running_var, float *coefs) {
+    float m = (float)mean;
+    float invstd = (float)(1.0 / sqrt(squares / rows + (double)epsilon));
+    double unbiased = rows > 1 ? squares / (rows - 1) : squares;
+    running_mean[c] += (float)(NORM_RUNNING * ((double)m - (double)running_mean[c]));
+    running_var[c] += (float)(NORM_RUNNING * (unbiased - (double)running_var[c]));
+    double scale = (double)weight[c] * invstd;
+    coefs[c] = m;
+    coefs[channels + c] = invstd;
+    coefs[2 * channels + c] = (float)scale;
+    coefs[3 * channels + c] = (float)((double)bias[c] - (double)m * scale);
+}
+
+/*
+ * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
+ * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
+ */
+DEVICE void norm_settle_back(int c, int channels, double sum, double product, double rows,
+                             const float *weight, const float *coefs, float *weight_grad,
+                             float *bias_grad, float *back) {
+    double invstd = coefs[channels + c];
+    double a = (double)weight[c] * invstd;
+    weight_grad[c] = (float)product;
+    bias_grad[c] = (float)sum;
+    back[c] = (float)a;
+    back[channels + c] = (float)(-a * invstd * product / rows);
+    back[2 * channels + c] = (float)(-a * sum / rows);
+}
+
 /* ---- random numbers: base/rng.c and engine/drop.h, to the bit ---- */
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
