@@ -256,7 +256,7 @@ static stk_status make_kernels(stk_exec *exec, stk_error *err) {
     return status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
 }
 
-static stk_status check_kinds(const stk_exec *exec, stk_error *err) {
+static stk_status check_kinds(stk_exec *exec, stk_error *err) {
     const stk_state *state = exec->state;
     bool train = exec->config.train;
     if ((train && state->blocks[STK_TENSOR_GRADIENT] == 0) ||
