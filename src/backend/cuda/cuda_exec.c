@@ -185,7 +185,7 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     size_t answers = batch * (size_t)exec->state->graph->classes * sizeof(float);
     void *memory[3] = {NULL, NULL, NULL};
     size_t bytes[3] = {sizeof(cuda_ring), STK_STEPS_AHEAD * batch * sizeof(int),
-                       exec->config.train ? 0 : answers};
+                       exec->config.train ? 0 : CUDA_SLOTS * answers};
     bool good = true;
     for (int i = 0; i < 3 && good; i++) {
         good = bytes[i] == 0 || d->host_take(&memory[i], bytes[i], 0) == CUDA_GOOD;
@@ -370,4 +370,5 @@ const stk_backend stk_cuda_backend = {
     .step = cuda_step,
     .collect = stk_cuda_collect,
     .infer = cuda_infer,
+    .fetch = stk_cuda_fetch,
 };

@@ -75,10 +75,11 @@ struct stk_exec {
     cuda_pointer fixed[CUDA_FIXED_COUNT];
     cuda_player players[4]; /* of the programs above, in their order */
     cuda_ring *ring;
-    int *labels;                   /* pinned: (STK_STEPS_AHEAD, batch) */
-    float *answers;                /* pinned: (batch, classes); inference */
-    cuda_event copied[CUDA_SLOTS]; /* pictures have arrived */
-    cuda_event used[CUDA_SLOTS];   /* the step that reads them has ended */
+    int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
+    float *answers;                  /* pinned: (CUDA_SLOTS, batch, classes); inference */
+    size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
+    cuda_event copied[CUDA_SLOTS];   /* pictures have arrived */
+    cuda_event used[CUDA_SLOTS];     /* the step that reads them has ended */
     cuda_event done[STK_STEPS_AHEAD];
     uint64_t started;         /* steps so far */
     uint64_t collected;       /* of these, whose results were handed out */

@@ -236,22 +236,38 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
     return status;
 }
 
-stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
-                          stk_error *err) {
+/* Logits travel back behind the inference. */
+static stk_status finish_infer(stk_exec *exec, size_t slot, size_t bytes, stk_error *err) {
     const stk_device *device = exec->state->device;
     const cuda_driver *d = device->driver;
-    const stk_device_config *config = &device->config;
+    cuda_pointer from =
+        exec->players[PLAY_MAIN].arena + exec->main.buffers[exec->logits.buffer].offset;
+    float *answers =
+        exec->answers + slot * exec->config.batch * (size_t)exec->state->graph->classes;
+    int result = d->event_record(exec->used[slot], device->compute);
+    result = result == CUDA_GOOD ? d->copy_out(answers, from, bytes, device->compute) : result;
+    result = result == CUDA_GOOD ? d->event_record(exec->done[slot], device->compute) : result;
+    exec->answer_bytes[slot] = bytes;
+    return check(exec, result, "an inference", err);
+}
+
+stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                          stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
     size_t bytes = count * (size_t)exec->state->graph->classes * sizeof(float);
     size_t slot = exec->started % CUDA_SLOTS;
+    size_t most = logits != NULL ? 1 : CUDA_SLOTS;
     if (config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before an inference");
+    }
+    if (exec->started - exec->collected >= most) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
     }
     exec->ring->knobs[slot] = (cuda_knobs){.images = exec->memory + exec->sizes.images[slot]};
     stk_status status = send(exec, images, count, slot, err);
     if (status == STK_OK) {
         status = hand_over(exec, slot, &exec->ring->knobs[slot], err);
     }
-    exec->started++;
     if (status == STK_OK) {
         status = refresh(exec, err);
     }
@@ -259,16 +275,26 @@ stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, f
         status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
     }
     if (status == STK_OK) {
-        cuda_pointer from =
-            exec->players[PLAY_MAIN].arena + exec->main.buffers[exec->logits.buffer].offset;
-        int result = d->event_record(exec->used[slot], device->compute);
-        result =
-            result == CUDA_GOOD ? d->copy_out(exec->answers, from, bytes, device->compute) : result;
-        result = result == CUDA_GOOD ? d->stream_wait(device->compute) : result;
-        status = check(exec, result, "an inference", err);
+        status = finish_infer(exec, slot, bytes, err);
+    }
+    exec->started += status == STK_OK;
+    return status == STK_OK && logits != NULL ? stk_cuda_fetch(exec, logits, err) : status;
+}
+
+stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    size_t slot = exec->collected % CUDA_SLOTS;
+    if (exec->config.train || exec->collected == exec->started) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "there is no inference to fetch");
+    }
+    stk_status status = stk_cuda_enter(exec->state->device, err);
+    if (status == STK_OK) {
+        status = check(exec, d->event_wait(exec->done[slot]), "an inference", err);
     }
     if (status == STK_OK) {
-        memcpy(logits, exec->answers, bytes);
+        size_t room = exec->config.batch * (size_t)exec->state->graph->classes;
+        memcpy(logits, exec->answers + slot * room, exec->answer_bytes[slot]);
+        exec->collected++;
     }
     return status;
 }

@@ -17,5 +17,6 @@ STK_CHECKED stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_outp
 
 STK_CHECKED stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count,
                                       float *logits, stk_error *err);
+STK_CHECKED stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err);
 
 #endif
