@@ -125,6 +125,14 @@ typedef enum stk_tensor_kind {
     STK_TENSOR_KINDS
 } stk_tensor_kind;
 
+/* Where the time of one step or inference goes. */
+typedef struct stk_profile_line {
+    char what[128]; /* a kernel, or a convolution with its shape */
+    int calls;      /* of one step */
+    double ms;      /* of all of them */
+    double bytes;   /* of the values that they name: what they read and write at least */
+} stk_profile_line;
+
 typedef struct stk_backend {
     const char *name; /* "cpu" */
 
@@ -179,6 +187,11 @@ typedef struct stk_backend {
     /* The logits of the oldest inference that has not given its own; at most two may be on their
      * way, and their pictures must stay until then. NULL: no inference runs ahead. */
     stk_status (*fetch)(stk_exec *exec, float *logits, stk_error *err);
+
+    /* Runs the last step or inference some times more, one operation at a time, and says how long
+     * each takes, the longest first; the parameters move. NULL: cannot be told. */
+    stk_status (*profile)(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
+                          stk_error *err);
 } stk_backend;
 
 /* Gives every parameter its first values: see stk_graph_init_param(). */

@@ -371,4 +371,5 @@ const stk_backend stk_cuda_backend = {
     .collect = stk_cuda_collect,
     .infer = cuda_infer,
     .fetch = stk_cuda_fetch,
+    .profile = stk_cuda_profile,
 };

@@ -39,6 +39,13 @@ STK_CHECKED stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *e
 /* Once by launches, which loads everything that is loaded late; from then on as a graph. */
 STK_CHECKED stk_status stk_cuda_player_run(cuda_player *player, stk_error *err);
 void stk_cuda_player_close(cuda_player *player);
+/* One operation of the program, by launches. */
+STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op, stk_error *err);
+
+/* ---- cuda_profile.c ---- */
+
+stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
+                            stk_error *err);
 
 /* ---- cuda_exec.c ---- */
 

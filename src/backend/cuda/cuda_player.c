@@ -68,17 +68,19 @@ static stk_status launch(const cuda_player *player, const cuda_launch *l, stk_er
                           l->name, err);
 }
 
+stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
+    const cuda_op *op = &player->program->ops[index];
+    if (op->kind == CUDA_OP_LAUNCH) {
+        return launch(player, &op->launch, err);
+    }
+    cuda_conv_call call = call_of(player, &op->conv);
+    return stk_cuda_convs_run(player->device->convs, &call, err);
+}
+
 static stk_status launch_all(const cuda_player *player, stk_error *err) {
-    const cuda_program *p = player->program;
     stk_status status = STK_OK;
-    for (int i = 0; i < p->op_count && status == STK_OK; i++) {
-        const cuda_op *op = &p->ops[i];
-        if (op->kind == CUDA_OP_LAUNCH) {
-            status = launch(player, &op->launch, err);
-        } else {
-            cuda_conv_call call = call_of(player, &op->conv);
-            status = stk_cuda_convs_run(player->device->convs, &call, err);
-        }
+    for (int i = 0; i < player->program->op_count && status == STK_OK; i++) {
+        status = stk_cuda_player_launch(player, i, err);
     }
     return status;
 }
