@@ -110,13 +110,14 @@ static stk_status choose_model(stk_choice *choice, stk_options *options, const s
 
 static stk_status choose_device(stk_choice *choice, stk_options *options,
                                 const stk_job_options *job, stk_error *err) {
-    const char *why = NULL;
-    const char *device = job->device != NULL ? job->device : "auto";
-    stk_status status = stk_backend_find(device, &choice->backend, &why, err);
+    stk_backend_choice found;
+    stk_status status = stk_backend_find(job->device != NULL ? job->device : "auto", &found, err);
+    choice->backend = found.backend;
+    choice->device_index = found.index;
     choice->threads = stk_machine_cores();
     choice->precision = "fp32";
     if (status == STK_OK && job->device == NULL) {
-        status = stk_options_resolve(options, "device", choice->backend->name, why, err);
+        status = stk_options_resolve(options, "device", choice->backend->name, found.why, err);
     }
     if (status == STK_OK && job->precision == STK_PRECISION_AUTO) {
         status = stk_options_resolve(options, "precision", choice->precision, "auto", err);

@@ -22,6 +22,7 @@ typedef struct stk_choice {
     stk_loader_plan loader;
     stk_augment_options augment;
     const stk_backend *backend;
+    int device_index;      /* which of its devices */
     const char *precision; /* "fp32" */
     stk_str line;          /* all of it, for people; owned */
 } stk_choice;

@@ -297,7 +297,7 @@ static stk_status write_predictions(predict_job *job, stk_outcome *outcome, stk_
 }
 
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    const char *why;
+    stk_backend_choice found;
     const char *device = job->options->device != NULL ? job->options->device : "auto";
     stk_device_config config = {
         .threads = stk_machine_cores(), .halted = device_must_end, .user = &job->clock};
@@ -306,9 +306,11 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
         status = find_models(job, err);
     }
     if (status == STK_OK) {
-        status = stk_backend_find(device, &job->backend, &why, err);
+        status = stk_backend_find(device, &found, err);
     }
     if (status == STK_OK) {
+        job->backend = found.backend;
+        config.index = found.index;
         status = job->backend->device_open(&job->device, &config, err);
         job->host = (stk_host_memory){.backend = job->backend, .device = job->device};
     }

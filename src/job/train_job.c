@@ -96,8 +96,10 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
 
 static stk_status open_device(stk_job *job, stk_error *err) {
     const stk_backend *backend = job->choice.backend;
-    stk_device_config config = {
-        .threads = job->choice.threads, .halted = stk_clockwork_must_halt, .user = &job->clock};
+    stk_device_config config = {.threads = job->choice.threads,
+                                .index = job->choice.device_index,
+                                .halted = stk_clockwork_must_halt,
+                                .user = &job->clock};
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
                                 .dropout = job->choice.dropout,
