@@ -135,7 +135,8 @@ typedef struct stk_backend {
     stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
-    /* Memory of the host from which pictures reach the device fastest; NULL: there is none. */
+    /* Memory of the host from which pictures reach the device fastest; NULL: there is none. Both
+     * may be called by any thread while the device is open. */
     void *(*host_take)(stk_device *device, size_t bytes);
     void (*host_free)(stk_device *device, void *memory);
 
@@ -156,13 +157,14 @@ typedef struct stk_backend {
                              const stk_compile_config *config, uint64_t *bytes, stk_error *err);
     stk_status (*compile)(stk_exec **exec, stk_state *state, const stk_compile_config *config,
                           stk_error *err);
-    void (*exec_free)(stk_exec *exec);
+    void (*exec_free)(stk_exec *exec); /* waits for steps that still run; NULL is fine */
     uint64_t (*exec_bytes)(const stk_exec *exec);
 
     /* One forward and backward and, when input->update is given, the optimiser. A step that is
      * halted leaves the parameters alone; gradients and running statistics are then of no use.
      * With output NULL the step may still run when the call returns: what it came to is told by
-     * collect(), and the pictures and labels must stay until the next step() or collect(). */
+     * collect(), and the pictures and labels must stay until that was told or the next step() has
+     * returned. */
     stk_status (*step)(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                        stk_error *err);
     /* What steps without an output came to, in their order and each once: all of those that have

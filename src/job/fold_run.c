@@ -30,16 +30,16 @@ typedef struct fold_run {
 /* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
 #define EVALUATION_SLOTS 2
 
-stk_loader_config stk_job_loader(const stk_job *job, bool train) {
+stk_loader_config stk_job_loader(stk_job *job, bool train) {
     stk_loader_plan plan = job->choice.loader;
-    void *clock = (void *)(uintptr_t)&job->clock; /* asking does not change the job */
     if (!train) {
         plan.slots = EVALUATION_SLOTS;
         plan.most_slots = EVALUATION_SLOTS;
         plan.tune_slots = false;
     }
     return (stk_loader_config){.store = job->dataset->source,
-                               .halt = {stk_clockwork_must_write, clock},
+                               .halt = {stk_clockwork_must_write, &job->clock},
+                               .memory = stk_host_memory_for_loader(&job->host),
                                .stop = job->clock.stop,
                                .transform = {.size = job->choice.img_size,
                                              .train = train,
@@ -243,7 +243,7 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
 }
 
 static stk_loader_config training_data(const fold_run *fold) {
-    const stk_job *job = fold->job;
+    stk_job *job = fold->job;
     stk_loader_config data = stk_job_loader(job, true);
     data.samples = job->dataset->train.items;
     data.indices = fold->split.train;

@@ -15,6 +15,7 @@
 #include "job/run_folder.h"
 #include "predict/ballot.h"
 #include "report/runfiles.h"
+#include "train/host_memory.h"
 #include "train/lr_find.h"
 #include "train/train.h"
 
@@ -33,6 +34,7 @@ typedef struct stk_job {
     stk_runfiles *files;
     stk_map bad_told; /* what events.bad_told refers to: the bad images so far */
     stk_device *device;
+    stk_host_memory host; /* of the device: where batches lie */
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
@@ -124,6 +126,6 @@ STK_CHECKED stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *da
 STK_CHECKED stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_error *err);
 
 /* The loader configuration for one split; what training and prediction have in common. */
-stk_loader_config stk_job_loader(const stk_job *job, bool train);
+stk_loader_config stk_job_loader(stk_job *job, bool train);
 
 #endif

@@ -19,6 +19,7 @@
 #include "predict/ballot.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
+#include "train/host_memory.h"
 #include "weights/checkpoint.h"
 
 #define MOST_MODELS 128
@@ -35,6 +36,7 @@ typedef struct predict_job {
     stk_dataset *dataset;
     const stk_backend *backend;
     stk_device *device;
+    stk_host_memory host;      /* of the device: where batches lie */
     char *models[MOST_MODELS]; /* owned paths */
     int model_count;
     stk_checkpoint_info info; /* of the first model: the classes */
@@ -160,12 +162,13 @@ static bool same_classes(const stk_checkpoint_info *a, const stk_checkpoint_info
     return same;
 }
 
-static stk_loader_config loader_of(const predict_job *job, const stk_checkpoint_info *info) {
+static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info) {
     stk_loader_options automatic = {
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
     return (stk_loader_config){.store = job->dataset->source,
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
+                               .memory = stk_host_memory_for_loader(&job->host),
                                .transform = {.size = info->img_size,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
@@ -307,6 +310,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
     }
     if (status == STK_OK) {
         status = job->backend->device_open(&job->device, &config, err);
+        job->host = (stk_host_memory){.backend = job->backend, .device = job->device};
     }
     if (status == STK_OK) {
         status = open_data(job, err);

@@ -108,6 +108,7 @@ static stk_status open_device(stk_job *job, stk_error *err) {
                                            .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
         status = backend->device_open(&job->device, &config, err);
+        job->host = (stk_host_memory){.backend = backend, .device = job->device};
     }
     if (status == STK_OK) {
         status = backend->state_new(&job->state, job->device, job->graph, &job->state_config, err);

@@ -10,9 +10,6 @@
 #include "base/mem.h"
 #include "train/trainer.h"
 
-/* How much one step moves the estimate of the seconds per step, once there are enough of them. */
-#define STEP_WEIGHT 0.05
-
 /* How often a fold may go back to what was saved, with half the learning rate each time. */
 #define MOST_SETBACKS 3
 
@@ -92,7 +89,9 @@ static void begin_epoch(stk_trainer *t) {
     }
     t->within_epoch = false;
     t->step_before = t->progress.step;
-    t->images_before = t->images;
+    t->images_before = t->result->images;
+    t->epoch_updates = 0;
+    t->epoch_skipped = 0;
     t->epoch_train_s = 0;
     t->epoch_start_ns = stk_clock_ns();
     t->wait_before_ns = consumer_wait_ns(t);
@@ -113,7 +112,7 @@ static void tell_step(const stk_trainer *t) {
                             .acc1 = 100.0 * t->correct / t->images,
                             .lr = t->lr,
                             .steps_per_second = rate,
-                            .images_per_second = (t->images - t->images_before) / elapsed,
+                            .images_per_second = (t->result->images - t->images_before) / elapsed,
                             .wait_fraction = wait_fraction(t),
                             .left_s = left + (isnan(validations) ? 0 : validations)};
     stk_events_step(t->config->events, &event);
@@ -127,19 +126,6 @@ static void ask_pace(stk_trainer *t) {
                                                      t->config->options->warmup, t->schedule);
     t->lr = t->config->lr * t->lr_factor;
     t->schedule_next = t->schedule + (left > 0 ? (1 - t->schedule) / (double)left : 0);
-}
-
-/* A mean of the first steps that becomes a moving one; the first step warms memory up. */
-static void note_step_time(stk_trainer *t, double seconds) {
-    stk_train_progress *p = &t->progress;
-    int64_t counted = p->steps_timed++;
-    if (counted == 1) {
-        p->step_s = seconds;
-    } else if (counted > 1) {
-        p->step_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - p->step_s);
-    }
-    t->epoch_train_s += seconds;
-    t->result->train_s += seconds;
 }
 
 static stk_update make_update(const stk_trainer *t) {
@@ -180,10 +166,9 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
                             .step = (uint64_t)p->steps_done,
                             .keep_gradients = keep,
                             .update = update ? &how : NULL};
-    stk_step_output output = {0};
-    status = t->config->backend->step(t->train_exec, &input, &output, &why);
-    size_t count = batch->count;
-    stk_loader_release(t->loader, batch);
+    status = t->config->backend->step(t->train_exec, &input, NULL, &why);
+    stk_trainer_let_go(t);
+    t->held = batch;
     t->result->halted = t->torn = status == STK_ERR_STOPPED;
     if (t->torn) {
         return STK_OK;
@@ -194,15 +179,10 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     t->micro_steps = update ? 0 : t->micro_steps;
     t->updates += update;
     t->schedule = t->schedule_next;
-    t->loss_sum += output.loss_sum;
-    t->correct += (double)output.correct;
-    t->images += (double)count;
-    t->result->images += (double)count;
     p->step++;
     p->steps_done++;
-    stk_trainer_judge_loss(t, output.loss_sum / (double)count);
-    note_step_time(t, stk_clock_since_s(start));
-    return STK_OK;
+    stk_trainer_note_step(t, batch->count, update, start);
+    return stk_trainer_collect(t, false, err);
 }
 
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
@@ -255,6 +235,9 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     double val_loss = stk_metrics_value(&t->val, STK_METRIC_LOGLOSS);
     stk_trainer_judge_epoch(t, t->loss_sum / t->images, val_loss);
     if (!t->result->diverged) {
+        stk_trainer_judge_skips(t);
+    }
+    if (!t->result->diverged) {
         status = stk_trainer_judge_weights(t, err);
     }
     if (status != STK_OK || t->result->diverged) {
@@ -270,7 +253,8 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
                              .val_acc1 = stk_metrics_value(&t->val, STK_METRIC_ACC1),
                              .val_acc5 = stk_metrics_value(&t->val, STK_METRIC_ACC5),
                              .lr = t->lr,
-                             .images_per_second = (t->images - t->images_before) / t->epoch_train_s,
+                             .images_per_second =
+                                 (t->result->images - t->images_before) / t->epoch_train_s,
                              .wait_fraction = waited / t->epoch_train_s,
                              .seconds = seconds};
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
@@ -320,11 +304,14 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
                 ask_pace(t);
             }
             if (stk_trainer_save_is_due(t)) {
-                status = stk_trainer_save_within(t, err);
+                status = stk_trainer_collect(t, true, err);
+                if (status == STK_OK && !t->result->diverged) {
+                    status = stk_trainer_save_within(t, err);
+                }
             }
         }
     }
-    return status;
+    return status == STK_OK && !t->torn ? stk_trainer_collect(t, true, err) : status;
 }
 
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
@@ -455,9 +442,10 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         stk_loader_take_bad(t.loader, tell_bad, &t);
         tell_notices(&t);
     }
-    stk_loader_close(t.loader);
-    stk_metrics_free(&t.val);
+    /* The loader last: a step that still runs reads its batch. */
     config->backend->exec_free(t.infer_exec);
     config->backend->exec_free(t.train_exec);
+    stk_loader_close(t.loader);
+    stk_metrics_free(&t.val);
     return status;
 }

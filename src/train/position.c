@@ -6,17 +6,17 @@
 
 #include "base/clock.h"
 
-void stk_trainer_judge_loss(stk_trainer *t, double loss) {
+void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step) {
     stk_loss_verdict verdict = stk_loss_watch_add(&t->watch, loss);
     t->result->diverged = verdict != STK_LOSS_FINE;
     if (verdict == STK_LOSS_NOT_FINITE) {
         snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss became NaN at step %lld of epoch %d", (long long)t->progress.step,
+                 "the loss became NaN at step %lld of epoch %d", (long long)step,
                  t->progress.epoch);
     } else if (verdict == STK_LOSS_EXPLODED) {
         snprintf(t->result->trouble, sizeof t->result->trouble,
-                 "the loss had risen to %.3g at step %lld of epoch %d", loss,
-                 (long long)t->progress.step, t->progress.epoch);
+                 "the loss had risen to %.3g at step %lld of epoch %d", loss, (long long)step,
+                 t->progress.epoch);
     }
 }
 

@@ -4,6 +4,13 @@
 
 #include "train/train.h"
 
+/* A step whose result has not come yet. */
+typedef struct stk_pending_step {
+    size_t count; /* samples */
+    int64_t step; /* of the epoch, from 1 */
+    bool update;  /* the weights were to move */
+} stk_pending_step;
+
 typedef struct stk_trainer {
     const stk_train_config *config;
     stk_train_result *result;
@@ -21,26 +28,47 @@ typedef struct stk_trainer {
     int setbacks;
     int64_t updates; /* times the weights have moved */
     stk_loss_watch watch;
-    bool torn;            /* a step was halted: running statistics are those of no step */
-    bool within_epoch;    /* the running epoch was begun before: by another process, say */
-    int64_t saved_ns;     /* when the state was last kept */
-    int64_t saved_steps;  /* steps_done then; -1: never */
-    int64_t step_before;  /* steps of the running epoch that it was entered with */
-    double images_before; /* and its images */
-    int64_t micro_steps;  /* batches since the weights last moved */
-    int since_best;       /* epochs */
-    stk_metrics val;      /* of the running validation */
-    /* sums of the running epoch */
+    bool torn;           /* a step was halted: running statistics are those of no step */
+    bool within_epoch;   /* the running epoch was begun before: by another process, say */
+    int64_t saved_ns;    /* when the state was last kept */
+    int64_t saved_steps; /* steps_done then; -1: never */
+    int64_t step_before; /* steps of the running epoch that it was entered with */
+    int64_t micro_steps; /* batches since the weights last moved */
+    int since_best;      /* epochs */
+    stk_metrics val;     /* of the running validation */
+    stk_pending_step pending[STK_STEPS_AHEAD];
+    int pending_count;
+    const stk_batch *held; /* of the last step, which may still read it; NULL: none */
+    int64_t arrived_ns;    /* when the last result came, or the first of those steps began */
+    /* sums of the running epoch: of the steps whose results have come */
     double loss_sum;
     double correct;
     double images;
+    double images_before; /* result->images when the epoch was entered */
+    int64_t epoch_updates;
+    int64_t epoch_skipped; /* of these, left out by the device: see stk_step_output */
+    float loss_scale;      /* of the last result */
+    bool told_skips;
     int64_t epoch_start_ns;
     double epoch_train_s;
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
 } stk_trainer;
 
-/* After every step, with the mean loss of its samples: sets result->diverged and the reason. */
-void stk_trainer_judge_loss(stk_trainer *t, double loss);
+/* A step was begun at start_ns and counted; its result is to be collected. */
+void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns);
+
+/* Uses the results that have come; with `wait` all of them. The weights may be read afterwards. */
+STK_CHECKED stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err);
+
+/* Gives the batch of the last step back to the loader. */
+void stk_trainer_let_go(stk_trainer *t);
+
+/* At an epoch's end: tells of updates that were left out, or sets result->diverged. */
+void stk_trainer_judge_skips(stk_trainer *t);
+
+/* With the mean loss of the samples of a step of the epoch: sets result->diverged and the reason.
+ */
+void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);
 
 /* At an epoch's end, with its mean loss and that of its validation: sets the same. */
 void stk_trainer_judge_epoch(stk_trainer *t, double train_loss, double val_loss);

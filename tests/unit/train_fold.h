@@ -2,9 +2,9 @@
  * train_fold.h - a fold on a handful of pictures, for the tests of the training loop.
  *
  * It runs on the CPU, or on a backend whose steps and answers are written down in `script`, so that
- * every turn of the loop can be forced. What happens is written into script.story, a letter each:
- * p the pace was asked, s a step, S it was told, v an inference, E an epoch was told, C and c a
- * checkpoint of the best and of other weights.
+ * every turn of the loop can be forced. Its steps end `lag` steps later, as a GPU's do. What
+ * happens is written into script.story, a letter each: p the pace was asked, s a step, S it was
+ * told, v an inference, E an epoch was told, C and c a checkpoint of the best and of other weights.
  */
 #ifndef STK_TESTS_TRAIN_FOLD_H
 #define STK_TESTS_TRAIN_FOLD_H
@@ -35,6 +35,11 @@ static struct {
     int step_count;
     int fail_step;   /* this step (from 0) fails with STK_ERR_DEVICE; -1: none */
     int broken_step; /* this step's loss is NaN; -1: none */
+    int lag;         /* so many steps are running when a step returns */
+    bool skip[256];  /* these updates are left out */
+    float scale;     /* the loss scale that is told; 0: 1 */
+    stk_step_output running[STK_STEPS_AHEAD];
+    int running_count;
     int infers;
     int wrong[32];    /* per validation: so many samples are answered wrongly */
     int broken_infer; /* this validation (from 0) answers NaN; -1: none */
@@ -69,8 +74,31 @@ static inline stk_status scripted_step(stk_exec *exec, const stk_step_input *inp
             input->update != NULL ? *input->update : (stk_update){.kind = STK_SGD};
     }
     tell('s');
-    output->loss_sum = number == script.broken_step ? NAN : (double)input->count;
-    output->correct = input->count / 2;
+    stk_step_output result = {.loss_sum = number == script.broken_step ? NAN : (double)input->count,
+                              .correct = input->count / 2,
+                              .skipped = number < 256 && script.skip[number],
+                              .loss_scale = script.scale > 0 ? script.scale : 1};
+    if (output != NULL) {
+        *output = result;
+    } else if (script.running_count < STK_STEPS_AHEAD) {
+        script.running[script.running_count++] = result;
+    } else {
+        CHECK_FAIL("too many steps run ahead");
+    }
+    return STK_OK;
+}
+
+static inline stk_status scripted_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
+                                          size_t room, size_t *count, stk_error *err) {
+    (void)exec;
+    (void)err;
+    int ended = wait ? script.running_count : script.running_count - script.lag;
+    *count = ended > 0 ? (size_t)ended : 0;
+    CHECK(*count <= room);
+    memcpy(outputs, script.running, *count * sizeof *outputs);
+    script.running_count -= (int)*count;
+    memmove(script.running, script.running + *count,
+            (size_t)script.running_count * sizeof *outputs);
     return STK_OK;
 }
 
@@ -125,6 +153,8 @@ typedef struct fold {
     stk_event_step step;
     int bad_train;
     int bad_val;
+    int decisions;
+    char decision[256]; /* the last: what and why */
 } fold;
 
 static picture_set shared;
@@ -176,6 +206,12 @@ static inline void on_bad(void *user, const stk_event_bad_image *event) {
     fold *f = user;
     f->bad_train += strcmp(event->split, "train") == 0;
     f->bad_val += strcmp(event->split, "val") == 0;
+}
+
+static inline void note_decision(void *user, const stk_event_decision *event) {
+    fold *f = user;
+    f->decisions++;
+    snprintf(f->decision, sizeof f->decision, "%s: %s", event->what, event->why);
 }
 
 /* A convolution, ReLU, the average and a linear layer: no batch norm. */
@@ -235,6 +271,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     must(stk_recipe_start(f->backend, f->state, graph, &err), &err);
     f->scripted = stk_cpu_backend;
     f->scripted.step = scripted_step;
+    f->scripted.collect = scripted_collect;
     f->scripted.infer = scripted_infer;
     f->options = (stk_train_options){.momentum = 0.9,
                                      .nesterov = true,
@@ -242,8 +279,11 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
                                      .accumulate = 1,
                                      .head_lr = STK_AUTO_DOUBLE,
                                      .backbone_lr_scale = 1};
-    f->observer =
-        (stk_observer){.user = f, .step = on_step, .epoch = on_epoch, .bad_image = on_bad};
+    f->observer = (stk_observer){.user = f,
+                                 .step = on_step,
+                                 .epoch = on_epoch,
+                                 .bad_image = on_bad,
+                                 .decision = note_decision};
     stk_events_add(&f->events, &f->observer);
     f->total = 6;
     f->stop_at = -1;

@@ -3,12 +3,14 @@
  *
  * A convolution is known by its shape. The first time a shape is met, every plan that the libraries
  * offer and that fits the workspace is timed on the device and the fastest is kept, in memory and
- * in the store; the next start builds it at once.
+ * in the store; the next start builds it at once. Where no library has a plan, a kernel of our own
+ * (kernels/conv_plain.cu) does the work. One thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONV_H
 #define STK_BACKEND_CUDA_CONV_H
 
 #include "backend/cuda/cuda_api.h"
+#include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_program.h"
 #include "backend/cuda/cuda_store.h"
 
@@ -17,10 +19,17 @@ typedef struct cuda_convs cuda_convs;
 typedef struct cuda_convs_config {
     const cuda_driver *driver;       /* borrowed; its context is current */
     const cuda_libraries *libraries; /* borrowed */
+    cuda_kernels *kernels;           /* borrowed */
     cuda_store *store;               /* borrowed; NULL: nothing is kept */
     cuda_stream stream;              /* that all of them run on */
+    cuda_context context;            /* made current in threads that build plans */
+    int threads;                     /* that build plans, at least 1 */
+    int multiprocessors;             /* of the device */
     bool deterministic; /* only plans that give the same bits always, and no timing: the library's
                            own first choice, so that every run takes the same */
+    /* As in stk_device_config, asked between two shapes; NULL: never. */
+    bool (*halted)(void *user, double next_s);
+    void *user;
 } cuda_convs_config;
 
 STK_CHECKED stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *config,
@@ -35,8 +44,8 @@ typedef struct cuda_conv_call {
 } cuda_conv_call;
 
 /*
- * Makes the plans of all these calls. Timing runs them with these pointers, and overwrites what
- * they write. `halted` as in stk_device_config, asked now and then.
+ * Makes the plans of all these calls and runs each once, so that everything a library loads late is
+ * there before a capture. Runs use these pointers, and overwrite what a call writes.
  */
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);

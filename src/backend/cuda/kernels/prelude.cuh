@@ -203,6 +203,71 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
+/* ---- channels by the eight, or one by one where their number is no multiple ---- */
+
+#ifdef WIDE /* 8 or 1: a kernel that is compiled for either uses these */
+#if WIDE == LANES
+typedef lanes some;
+typedef packed some_packed;
+DEVICE some_packed some_fetch(const T *p) {
+    return fetch(p);
+}
+DEVICE some some_unpack(some_packed x) {
+    return unpack(x);
+}
+DEVICE void some_store(T *p, some x) {
+    store(p, x);
+}
+DEVICE some some_floats(const float *p) {
+    return load_floats(p);
+}
+#else
+typedef struct some {
+    float v[1];
+} some;
+typedef T some_packed;
+DEVICE some_packed some_fetch(const T *p) {
+    return *p;
+}
+DEVICE some some_unpack(some_packed x) {
+    some y;
+    y.v[0] = up(x);
+    return y;
+}
+DEVICE void some_store(T *p, some x) {
+    *p = down(x.v[0]);
+}
+DEVICE some some_floats(const float *p) {
+    some y;
+    y.v[0] = *p;
+    return y;
+}
+#endif
+#endif
+
+/* ---- blocks that work together ---- */
+
+/*
+ * Called by all threads of a block after they wrote their share: 1 in the block that comes last of
+ * `blocks`, which then sees what the others wrote and leaves the counter at zero. `told` is a place
+ * in shared memory that nobody else uses.
+ */
+DEVICE int last_block(u32 *counter, u32 blocks, volatile u32 *told) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        u32 last = atomicAdd(counter, 1u) == blocks - 1;
+        if (last) {
+            *counter = 0;
+        }
+        *told = last;
+    }
+    __syncthreads();
+    int last = (int)*told;
+    __threadfence();
+    return last;
+}
+
 /* ---- batch norm: from sums to coefficients, in float64 as cpu_norm.c ---- */
 
 #define NORM_RUNNING 0.1 /* how far the running statistics move */

@@ -1,0 +1,26 @@
+/* cuda_grid.h - inside the CUDA backend: how many blocks and how wide, for kernels that loop. */
+#ifndef STK_BACKEND_CUDA_GRID_H
+#define STK_BACKEND_CUDA_GRID_H
+
+#include "backend/cuda/cuda_program.h"
+
+/* Channels that a thread takes at a time: 8 where all of them can be taken so. */
+static inline int cuda_wide(int channels) {
+    return channels % 8 == 0 ? 8 : 1;
+}
+
+static inline size_t cuda_ceil(size_t value, size_t step) {
+    return (value + step - 1) / step;
+}
+
+/* Blocks for `items`, of which one block takes `per_block` in a round: at least one, and at most
+ * `per_processor` for each multiprocessor. */
+static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t per_block,
+                                   int per_processor) {
+    size_t blocks = cuda_ceil(items, per_block);
+    size_t most = (size_t)p->multiprocessors * (size_t)per_processor;
+    blocks = blocks < most ? blocks : most;
+    return blocks > 0 ? (unsigned)blocks : 1;
+}
+
+#endif

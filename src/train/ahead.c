@@ -1,0 +1,132 @@
+/*
+ * ahead.c - steps run ahead of the host; here is what becomes of their results.
+ *
+ * A device that computes by itself has several steps in its queue while the host prepares the next
+ * one, so that a result arrives some steps later. Results come in order, and each is used as if it
+ * had come at once: a CPU's do.
+ */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+/* How much one step moves the estimate of the seconds per step, once there are enough of them. */
+#define STEP_WEIGHT 0.05
+
+/* Of the updates of an epoch: what is left out beyond this is told every time. */
+#define USUAL_SKIPS 0.01
+
+/* Fewer updates may all be left out while a loss scale is looked for. */
+#define LEAST_UPDATES 8
+
+/* A mean of the first steps that becomes a moving one; the first step warms memory up. */
+static void note_step_time(stk_trainer *t, double seconds) {
+    stk_train_progress *p = &t->progress;
+    int64_t counted = p->steps_timed++;
+    if (counted == 1) {
+        p->step_s = seconds;
+    } else if (counted > 1) {
+        p->step_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - p->step_s);
+    }
+    t->epoch_train_s += seconds;
+    t->result->train_s += seconds;
+}
+
+/*
+ * An update that was left out is no trouble: the loss scale has fallen, and the next may fit. At a
+ * scale of 1 nothing is left to try.
+ */
+static void use_result(stk_trainer *t, const stk_pending_step *step,
+                       const stk_step_output *output) {
+    t->result->images += (double)step->count;
+    t->epoch_updates += step->update;
+    t->epoch_skipped += output->skipped;
+    t->loss_scale = output->loss_scale;
+    if (output->skipped && output->loss_scale <= 1) {
+        t->result->diverged = true;
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "gradients left the range of fp16 at step %lld of epoch %d", (long long)step->step,
+                 t->progress.epoch);
+    } else if (!output->skipped || isfinite(output->loss_sum)) {
+        t->loss_sum += output->loss_sum;
+        t->correct += (double)output->correct;
+        t->images += (double)step->count;
+        stk_trainer_judge_loss(t, output->loss_sum / (double)step->count, step->step);
+    }
+}
+
+void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns) {
+    if (t->pending_count == 0) {
+        t->arrived_ns = start_ns; /* what was done meanwhile is no part of a step */
+    }
+    t->pending[t->pending_count++] =
+        (stk_pending_step){.count = count, .step = t->progress.step, .update = update};
+}
+
+void stk_trainer_let_go(stk_trainer *t) {
+    if (t->held != NULL) {
+        stk_loader_release(t->loader, t->held);
+        t->held = NULL;
+    }
+}
+
+stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
+    stk_step_output outputs[STK_STEPS_AHEAD];
+    size_t count = 0;
+    if (t->pending_count == 0) {
+        return STK_OK;
+    }
+    stk_status status =
+        t->config->backend->collect(t->train_exec, wait, outputs, STK_STEPS_AHEAD, &count, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    size_t pending = (size_t)t->pending_count;
+    bool none_of_many = count == 0 && pending == STK_STEPS_AHEAD;
+    if (count > pending || (wait && count < pending) || none_of_many) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "%zu steps were done and %zu results came", pending,
+                        count);
+    }
+    int64_t now = stk_clock_ns();
+    for (size_t i = 0; i < count; i++) {
+        note_step_time(t, (double)(now - t->arrived_ns) * 1e-9 / (double)count);
+        if (!t->result->diverged) { /* what came behind the trouble is of no use */
+            use_result(t, &t->pending[i], &outputs[i]);
+        }
+    }
+    if (count > 0) {
+        t->arrived_ns = now;
+        t->pending_count -= (int)count;
+        memmove(t->pending, t->pending + count, (size_t)t->pending_count * sizeof *t->pending);
+    }
+    if (t->pending_count == 0) {
+        stk_trainer_let_go(t);
+    }
+    return STK_OK;
+}
+
+void stk_trainer_judge_skips(stk_trainer *t) {
+    char what[64];
+    char why[96];
+    if (t->epoch_skipped == 0) {
+        return;
+    }
+    if (t->epoch_skipped == t->epoch_updates && t->epoch_updates >= LEAST_UPDATES) {
+        t->result->diverged = true;
+        snprintf(t->result->trouble, sizeof t->result->trouble,
+                 "every update of epoch %d left the range of fp16", t->progress.epoch);
+        return;
+    }
+    if (t->told_skips && (double)t->epoch_skipped <= USUAL_SKIPS * (double)t->epoch_updates) {
+        return;
+    }
+    snprintf(what, sizeof what, "loss scale %g", t->loss_scale);
+    snprintf(why, sizeof why, "%lld update%s left out: gradients left the range of fp16",
+             (long long)t->epoch_skipped, t->epoch_skipped == 1 ? " was" : "s were");
+    stk_events_decision(t->config->events, what, why);
+    t->told_skips = true;
+}
