@@ -27,6 +27,7 @@
  * the order of their numbers.
  */
 #define TEAM 16
+#define HEAD 4 /* floats of shared memory in front of `room` */
 #define FLIGHT 4 /* loads that a thread has under way */
 #define KK (KS * KS)
 #define PAIRS (SL / 2)
@@ -36,12 +37,6 @@
 #define FLOOR_DIV(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b)-1) / (b)))
 #define ROUND_UP_DIV(a, b) (((a) + (b)-1) / (b))
 #define EVEN (C % LANES == 0)
-
-#ifdef __CUDACC_RTC__
-#define BOUNDS __launch_bounds__(THREADS, BLOCKS)
-#else
-#define BOUNDS
-#endif
 
 #ifdef K_depthwise_forward
 /* The tap that joins row r of the window of a tile with row o of the tile; the same for columns. */
@@ -277,31 +272,20 @@ DEVICE tile find_tile(void) {
 
 /* ---- sums of all workers ---- */
 
-/* Whether this block came last of `count`; what the others wrote before can be read then. */
-DEVICE int came_last(u32 *counter, int count, float *room) {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        u32 before = atomicAdd(counter, 1u);
-        room[0] = before == (u32)count - 1;
-        if (before == (u32)count - 1) {
-            *counter = 0;
-        }
-    }
-    __syncthreads();
-    int last = room[0] != 0;
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
+#ifdef K_depthwise_forward
+#define ENTRIES 3 /* number of pixels, their mean, their squares about it */
+#else
+#define SUMS (DX && NORMED) /* of the gradient behind the norm: two per channel */
+#define TAKES (DW ? KK : 0)
+#define ENTRIES (TAKES + 2 * SUMS)
+#endif
 #define SLOT (ENTRIES * SL) /* floats that a worker tells */
 
 DEVICE void join(const float *slots, int count, float *to);
 
 /*
  * Each worker has filled its slot; slots are (workers and then teams, SLOT). True in one block of
- * the slab, which finds the result in `room`, of shared memory.
+ * the slab, which finds the result in `room`; HEAD floats in front of it are for `last_block`.
  */
 DEVICE int gather(float *slots, u32 *counters, float *room) {
     int workers = gridDim.y;
@@ -309,11 +293,12 @@ DEVICE int gather(float *slots, u32 *counters, float *room) {
     int team = blockIdx.y / TEAM;
     int members = workers - team * TEAM < TEAM ? workers - team * TEAM : TEAM;
     u32 *counter = counters + blockIdx.x * (teams + 1);
-    if (!came_last(counter + 1 + team, members, room)) {
+    volatile u32 *told = (u32 *)(room - HEAD);
+    if (!last_block(counter + 1 + team, (u32)members, told)) {
         return 0;
     }
     join(slots + team * TEAM * SLOT, members, slots + (workers + team) * SLOT);
-    if (!came_last(counter, teams, room)) {
+    if (!last_block(counter, (u32)teams, told)) {
         return 0;
     }
     join(slots + workers * SLOT, teams, room);
@@ -322,9 +307,6 @@ DEVICE int gather(float *slots, u32 *counters, float *room) {
 }
 
 #ifdef K_depthwise_forward
-
-/* Number of pixels, their mean, their squares about it. */
-#define ENTRIES 3
 
 /* Several such slots as one, about the mean of the first. Slots are not cached where written. */
 DEVICE void join(const float *slots, int count, float *to) {
@@ -428,11 +410,12 @@ DEVICE void tell_spread(const tile *t, const spread *s, float *room, float *slot
     join(room, TILES, slot);
 }
 
-KERNEL BOUNDS depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y,
+KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y,
                                 int batch, const float *norm_weight, const float *norm_bias,
                                 float *running_mean, float *running_var, float epsilon,
                                 float *coefs, float *slots, u32 *counters) {
-    SHARED(float, room);
+    SHARED(float, shared);
+    float *room = shared + HEAD;
     float *filters = room;
     T *window = (T *)(room + KK * SL);
     int c0 = blockIdx.x * SL;
@@ -479,10 +462,6 @@ KERNEL BOUNDS depthwise_forward(const T *x, const float *in_coefs, const float *
 #endif
 
 #ifdef K_depthwise_back
-
-#define SUMS (DX && NORMED) /* of the gradient behind the norm: two per channel */
-#define TAKES (DW ? KK : 0)
-#define ENTRIES (TAKES + 2 * SUMS)
 
 DEVICE void join(const float *slots, int count, float *to) {
     for (int i = threadIdx.x; i < SLOT; i += THREADS) {
@@ -636,11 +615,12 @@ DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
 #endif
 }
 
-KERNEL BOUNDS depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight,
+KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight,
                              T *dx, float *weight_grad, int batch, const float *norm_weight,
                              float *norm_weight_grad, float *norm_bias_grad, float *back,
                              float *slots, u32 *counters) {
-    SHARED(float, room);
+    SHARED(float, shared);
+    float *room = shared + HEAD;
     float *filters = room;
     T *window = (T *)(room + DX * KK * SL);
     int c0 = blockIdx.x * SL;
