@@ -6,10 +6,10 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-set(STK_LIBRARIES Threads::Threads JPEG::JPEG PNG::PNG m)
+set(STK_LIBRARIES Threads::Threads JPEG::JPEG PNG::PNG m ${CMAKE_DL_LIBS})
 set(STK_DEFINITIONS "")
 set(STK_PC_REQUIRES "")
-set(STK_PC_LIBS "-lm -pthread")
+set(STK_PC_LIBS "-lm -pthread -ldl")
 
 # stk_static_need(module library): what a program that links the static library needs, by pkg-config
 # where it knows the module and by the library's path where it does not.

@@ -1,24 +1,40 @@
 /* backends.c - choosing a backend by name. */
 #include "backend/backends.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/cpu/cpu_device.h"
 #include "base/error.h"
+#include "base/str.h"
 
-stk_status stk_backend_find(const char *device, const stk_backend **backend, const char **why,
-                            stk_error *err) {
+/* More than any machine has. */
+enum { MOST_DEVICES = 1024 };
+
+/* The number in "cuda:N", 0 in "cuda"; false when it is neither. */
+static bool parse_cuda(const char *device, int *index) {
+    int64_t number = 0;
+    if (strncmp(device, "cuda", 4) != 0 || (device[4] != '\0' && device[4] != ':')) {
+        return false;
+    }
+    if (device[4] == ':' && (device[5] < '0' || device[5] > '9' ||
+                             !stk_parse_int(device + 5, &number) || number >= MOST_DEVICES)) {
+        return false;
+    }
+    *index = (int)number;
+    return true;
+}
+
+stk_status stk_backend_find(const char *device, stk_backend_choice *choice, stk_error *err) {
+    *choice = (stk_backend_choice){.backend = &stk_cpu_backend, .why = "given"};
     if (strcmp(device, "auto") == 0) {
-        *backend = &stk_cpu_backend;
-        *why = "auto: this version trains on the CPU";
+        snprintf(choice->why, sizeof choice->why, "auto: this version trains on the CPU");
         return STK_OK;
     }
     if (strcmp(device, stk_cpu_backend.name) == 0) {
-        *backend = &stk_cpu_backend;
-        *why = "given";
         return STK_OK;
     }
-    if (strncmp(device, "cuda", 4) == 0 && (device[4] == '\0' || device[4] == ':')) {
+    if (parse_cuda(device, &choice->index)) {
         return STK_FAIL(
             err, STK_ERR_DEVICE,
             "--device %s: this version trains on the CPU only; use --device cpu or auto", device);

@@ -4,11 +4,17 @@
 
 #include "engine/backend.h"
 
+typedef struct stk_backend_choice {
+    const stk_backend *backend;
+    int index;     /* for stk_device_config: which one of several */
+    char why[256]; /* in a few words, why it was this one */
+} stk_backend_choice;
+
 /*
- * "auto", "cpu" or "cuda[:N]" to a backend. *why says in a few words why it was this one (static
- * text). A name that means nothing is STK_ERR_USAGE; one whose device is not there STK_ERR_DEVICE.
+ * "auto", "cpu" or "cuda[:N]" to a backend. A name that means nothing is STK_ERR_USAGE; one whose
+ * device is not there STK_ERR_DEVICE.
  */
-STK_CHECKED stk_status stk_backend_find(const char *device, const stk_backend **backend,
-                                        const char **why, stk_error *err);
+STK_CHECKED stk_status stk_backend_find(const char *device, stk_backend_choice *choice,
+                                        stk_error *err);
 
 #endif

@@ -520,6 +520,15 @@ char *stk_path_join(const char *a, const char *b) {
     return path;
 }
 
+char *stk_path_kept(void) {
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (xdg != NULL && xdg[0] == '/') {
+        return stk_path_join(xdg, "stoker");
+    }
+    return home != NULL && home[0] == '/' ? stk_str_format("%s/.cache/stoker", home) : NULL;
+}
+
 const char *stk_path_base(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;

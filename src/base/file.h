@@ -106,6 +106,12 @@ bool stk_path_is_file(const char *path);
 /* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
 char *stk_path_join(const char *a, const char *b);
 
+/*
+ * The folder of what is kept between runs, $XDG_CACHE_HOME/stoker or ~/.cache/stoker; it need not
+ * exist. NULL where there is none, and without memory; stk_mem_free.
+ */
+char *stk_path_kept(void);
+
 /* What stands behind the last slash; a pointer into path. */
 const char *stk_path_base(const char *path);
 

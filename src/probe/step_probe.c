@@ -28,6 +28,7 @@ typedef struct step_probe {
     const stk_stop *stop;
     const stk_model *model;
     const stk_backend *backend;
+    int device_index; /* which of its devices */
     stk_device *device;
     stk_graph *graph;
     stk_state *state;
@@ -64,13 +65,15 @@ static stk_status read_batches(const char *text, size_t *batches, size_t *count,
 
 static stk_status open_probe(step_probe *p, stk_error *err) {
     const stk_step_probe_options *o = p->options;
-    const char *why = NULL;
+    stk_backend_choice found;
     if (o->model == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "--model is missing: give one, such as resnet50");
     }
     stk_status status = stk_model_find(o->model, &p->model, err);
     if (status == STK_OK) {
-        status = stk_backend_find(o->device != NULL ? o->device : "auto", &p->backend, &why, err);
+        status = stk_backend_find(o->device != NULL ? o->device : "auto", &found, err);
+        p->backend = found.backend;
+        p->device_index = found.index;
     }
     return status;
 }
@@ -114,6 +117,7 @@ static stk_plan_recipe recipe_of(const step_probe *p) {
 static stk_status open_network(step_probe *p, size_t batch, stk_error *err) {
     stk_plan_recipe recipe = recipe_of(p);
     stk_device_config device = {.threads = threads_of(p),
+                                .index = p->device_index,
                                 .halted = p->stop != NULL ? halted : NULL,
                                 .user = (void *)(uintptr_t)p->stop};
     stk_model_config network = {.img_size = size_of(p),

@@ -145,12 +145,7 @@ static char *kept_folder(const stk_storage_options *given) {
         !stk_str_equal(cache, "decoded")) {
         return stk_mem_strdup(cache);
     }
-    const char *xdg = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    if (xdg != NULL && xdg[0] == '/') {
-        return stk_path_join(xdg, "stoker");
-    }
-    return home != NULL && home[0] == '/' ? stk_str_format("%s/.cache/stoker", home) : NULL;
+    return stk_path_kept();
 }
 
 /* Finds out whether the place is one of shards. */

@@ -34,7 +34,7 @@ typedef struct fixture {
 } fixture;
 
 static bool set_up(fixture *f) {
-    const char *why;
+    stk_backend_choice found;
     const stk_model *model = NULL;
     stk_error err = {0};
     stk_device_config device = {.threads = 1, .halted = is_halted, .user = &f->halt};
@@ -47,15 +47,16 @@ static bool set_up(fixture *f) {
     for (int i = 0; i < BATCH; i++) {
         f->labels[i] = i % CLASSES;
     }
-    bool good = stk_backend_find("cpu", &f->backend, &why, &err) == STK_OK &&
-                stk_model_find("convnet_s", &model, &err) == STK_OK &&
-                stk_model_build(model, &(stk_model_config){SIZE_PX, CLASSES, 0, 0}, &f->graph,
-                                &err) == STK_OK &&
-                f->backend->device_open(&f->device, &device, &err) == STK_OK &&
-                f->backend->state_new(&f->state, f->device, f->graph,
-                                      &(stk_state_config){.train = true}, &err) == STK_OK &&
-                f->backend->compile(&f->train, f->state, &train, &err) == STK_OK &&
-                f->backend->compile(&f->infer, f->state, &infer, &err) == STK_OK;
+    bool good = stk_backend_find("cpu", &found, &err) == STK_OK;
+    f->backend = good ? found.backend : NULL;
+    good = good && stk_model_find("convnet_s", &model, &err) == STK_OK &&
+           stk_model_build(model, &(stk_model_config){SIZE_PX, CLASSES, 0, 0}, &f->graph, &err) ==
+               STK_OK &&
+           f->backend->device_open(&f->device, &device, &err) == STK_OK &&
+           f->backend->state_new(&f->state, f->device, f->graph, &(stk_state_config){.train = true},
+                                 &err) == STK_OK &&
+           f->backend->compile(&f->train, f->state, &train, &err) == STK_OK &&
+           f->backend->compile(&f->infer, f->state, &infer, &err) == STK_OK;
     for (int p = 0; good && p < f->graph->param_count; p++) {
         float *values = stk_mem_new(f->graph->params[p].count, sizeof *values);
         good = values != NULL;

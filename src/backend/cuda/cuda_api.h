@@ -145,14 +145,27 @@ typedef struct cuda_libraries {
 enum { CUDA_LIBRARY_DRIVER, CUDA_LIBRARY_NVRTC, CUDA_LIBRARY_CUDNN, CUDA_LIBRARY_CUBLASLT };
 
 /*
- * Opens all four, from the folder in STOKER_CUDA_LIBS when that is set, else where the system
- * looks, in the usual folders of CUDA, and in nvidia/<anything>/lib of Python's packages. Failing
- * is STK_ERR_DEVICE and a sentence that says which one is missing and where it was looked for.
+ * Opens all four, from the folders in STOKER_CUDA_LIBS (divided by colons) when that is set, else
+ * where the system looks, in the usual folders of CUDA, and in nvidia/<anything>/lib of Python's
+ * packages; the driver is looked for where the system looks in any case. cuDNN says which major
+ * version of CUDA the others must have. Failing is STK_ERR_DEVICE and a sentence that says which
+ * one is missing and where it was looked for. Libraries stay in the process once they are open:
+ * opening them again costs nothing.
  */
 STK_CHECKED stk_status stk_cuda_libraries_open(cuda_libraries *libraries, stk_error *err);
 void stk_cuda_libraries_close(cuda_libraries *libraries);
 
-/* Turns a result of the driver into an error that names `what` was being done. */
+/*
+ * The same in parts, for a start that does two things at a time: the driver, which sets all of
+ * `libraries`, and then the others. `most_major` is the newest CUDA that they may be for: 0 for
+ * what the driver can do. With `only_look` nothing large is opened: it says whether they are there.
+ */
+STK_CHECKED stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error *err);
+STK_CHECKED stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major,
+                                             bool only_look, stk_error *err);
+
+/* Turns a result of the driver into an error: `what` is what was done ("copying pictures to the
+ * GPU"). */
 STK_CHECKED stk_status stk_cuda_check(const cuda_driver *driver, int result, const char *what,
                                       stk_error *err);
 

@@ -10,11 +10,12 @@
 extern const stk_backend stk_cuda_backend;
 
 /*
- * Whether a GPU can be used: opens the libraries, counts the devices, and closes them again. `why`
- * says in a few words what was found or what is missing ("NVIDIA H200, driver 13.0, cuDNN 9.19";
- * "no libcuda.so.1: there is no NVIDIA driver").
+ * Whether the GPU with this number can be used: opens the driver, counts the devices and looks for
+ * the libraries, without touching the device. `why` says in a few words what was found or what is
+ * missing ("NVIDIA H200, driver for CUDA 13.0, cuDNN 9.19"; "no libcuda.so.1 was found: there is no
+ * NVIDIA driver").
  */
-bool stk_cuda_usable(char *why, size_t room);
+bool stk_cuda_usable(int index, char *why, size_t room);
 
 struct stk_device {
     stk_device_config config;
@@ -36,6 +37,17 @@ struct stk_device {
 
 /* Makes the device's context current for the calling thread. */
 STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
+
+/* The table's functions of a device. */
+STK_CHECKED stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
+                                            stk_error *err);
+void stk_cuda_device_close(stk_device *device);
+const char *stk_cuda_device_describe(const stk_device *device);
+STK_CHECKED stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
+                                              stk_error *err);
+stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision asked);
+void *stk_cuda_host_take(stk_device *device, size_t bytes);
+void stk_cuda_host_free(stk_device *device, void *memory);
 
 struct stk_state {
     stk_device *device;

@@ -23,4 +23,21 @@ static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t p
     return blocks > 0 ? (unsigned)blocks : 1;
 }
 
+/* How channels are cut into tiles, where a block has one: `tile` vectors of `wide` channels. */
+typedef struct cuda_tiles {
+    int wide;
+    int tile; /* a power of two up to 32 */
+    int count;
+} cuda_tiles;
+
+static inline cuda_tiles cuda_tiles_of(int channels) {
+    cuda_tiles t = {.wide = cuda_wide(channels), .tile = 32};
+    int vectors = channels / t.wide;
+    while (t.tile > vectors) {
+        t.tile /= 2;
+    }
+    t.count = (vectors + t.tile - 1) / t.tile;
+    return t;
+}
+
 #endif

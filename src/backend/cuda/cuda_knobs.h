@@ -42,7 +42,8 @@ typedef struct cuda_scaler {
     int skipped;   /* updates that were left out so far */
 } cuda_scaler;
 
-/* What a step came to; the loss kernel sets the first two, the optimiser the others. */
+/* What a step came to; the loss kernel sets loss_sum and correct, and the others as they are where
+ * no update follows; the optimiser sets those. */
 typedef struct cuda_result {
     double loss_sum;
     double grad_norm; /* of all gradients before clipping, unscaled */

@@ -9,6 +9,7 @@
 #define STK_BACKEND_CUDA_STORE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <stoker/status.h>
 
@@ -26,5 +27,12 @@ void stk_cuda_store_close(cuda_store *store);
 /* *blob (freed with stk_mem_free) or NULL when there is none. */
 void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t *bytes);
 void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, size_t bytes);
+
+/*
+ * Removes the blobs of all machines below a folder, those first that were used longest ago, until
+ * the rest has at most so many bytes. A store that was written to does this when it is closed.
+ */
+#define CUDA_STORE_MOST_BYTES ((uint64_t)256 << 20)
+void stk_cuda_store_trim(const char *folder, uint64_t most_bytes);
 
 #endif

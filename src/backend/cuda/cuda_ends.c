@@ -1,0 +1,68 @@
+/* cuda_ends.c - launches of kernels/ends.cu. */
+#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_grid.h"
+
+#define THREADS 256
+
+static const char file[] = "ends";
+
+void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y) {
+    size_t pixels = (size_t)graph->img_size * (size_t)graph->img_size;
+    size_t groups = cuda_ceil(pixels, 4); /* a thread has four */
+    cuda_launch *l = stk_cuda_launch(p, file, "input", (unsigned)cuda_ceil(groups, THREADS),
+                                     (unsigned)batch, THREADS, 0);
+    stk_cuda_define(l, "SIZE", graph->img_size);
+    stk_cuda_define(l, "TRAIN", train);
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, y);
+    for (int c = 0; c < 3; c++) {
+        stk_cuda_arg_float(l, graph->mean[c]);
+    }
+    for (int c = 0; c < 3; c++) {
+        stk_cuda_arg_float(l, graph->std[c]);
+    }
+}
+
+/* From (count, 3) to (count, 4) or back, one thread per element that is written. */
+static void filter(cuda_program *p, const char *name, int count, int written, cuda_ref from,
+                   cuda_ref to) {
+    size_t blocks = cuda_ceil((size_t)count * (size_t)written, THREADS);
+    cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)blocks, 1, THREADS, 0);
+    stk_cuda_arg(l, from);
+    stk_cuda_arg(l, to);
+    stk_cuda_arg_int(l, count);
+}
+
+void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded) {
+    filter(p, "pad_filter", filters * taps, 4, w, padded);
+}
+
+void stk_cuda_unpad_filter(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w) {
+    filter(p, "unpad_filter", filters * taps, 3, padded, w);
+}
+
+void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits) {
+    unsigned threads = classes > 128 ? 256 : 64;
+    cuda_ref losses = stk_cuda_buffer(p, (size_t)batch * sizeof(float));
+    cuda_ref right = stk_cuda_buffer(p, (size_t)batch * sizeof(int));
+    cuda_ref counter = stk_cuda_counters(p, 1);
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
+    stk_cuda_arg(l, logits);
+    stk_cuda_arg(l, dlogits);
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_SCALER, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_RESULT, 0));
+    stk_cuda_arg(l, losses);
+    stk_cuda_arg(l, right);
+    stk_cuda_arg(l, counter);
+    stk_cuda_arg_int(l, classes);
+}
+
+void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "to_float", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, y);
+    stk_cuda_arg_long(l, (int64_t)count);
+}

@@ -1,0 +1,19 @@
+/*
+ * cuda_texts.h - inside the CUDA backend: the sources of kernels, as texts in the program.
+ *
+ * The build makes them (cmake/embed_texts.cmake) from kernels/ and from cuda_knobs.h: a file put
+ * there is part of the library.
+ */
+#ifndef STK_BACKEND_CUDA_TEXTS_H
+#define STK_BACKEND_CUDA_TEXTS_H
+
+#include <stddef.h>
+
+typedef struct cuda_text {
+    const char *name; /* "norm.cu" */
+    const char *text;
+} cuda_text;
+
+extern const cuda_text stk_cuda_texts[]; /* the last has no name */
+
+#endif

@@ -1,0 +1,246 @@
+/*
+ * ends.cu - where a network begins and ends: pictures come in, logits become a loss and a gradient.
+ */
+
+#ifdef K_input
+#define PIXELS (SIZE * SIZE)
+#define TOGETHER 4 /* pixels of a thread: 12 bytes, three words */
+
+/* The bytes of up to TOGETHER pixels; behind the end of a picture zeros. */
+DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
+    if (PIXELS % TOGETHER == 0 && (u64)p % 4 == 0) {
+        UNROLL for (int k = 0; k < 3; k++) {
+            u32 word = ((const u32 *)p)[k];
+            UNROLL for (int i = 0; i < 4; i++) {
+                bytes[4 * k + i] = (u8)(word >> (8 * i));
+            }
+        }
+    } else {
+        UNROLL for (int k = 0; k < 3 * TOGETHER; k++) {
+            bytes[k] = 0;
+            if (k < 3 * pixels) {
+                bytes[k] = p[k];
+            }
+        }
+    }
+}
+
+/* One pixel: four numbers at a boundary of as many. */
+DEVICE void store_pixel(T *p, const float *v) {
+#if TYPE == 0
+    float4 a;
+    a.x = v[0], a.y = v[1], a.z = v[2], a.w = v[3];
+    *(float4 *)p = a;
+#else
+    uint2 a;
+    a.x = down2(v[0], v[1]);
+    a.y = down2(v[2], v[3]);
+    *(uint2 *)p = a;
+#endif
+}
+
+/* blockIdx.y is the sample; its partner is the one as far from the end. */
+KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2, float std0,
+             float std1, float std2) {
+    u32 from = (blockIdx.x * blockDim.x + threadIdx.x) * TOGETHER;
+    if (from >= PIXELS) {
+        return;
+    }
+    int here = PIXELS - from < TOGETHER ? PIXELS - from : TOGETHER;
+    const u8 *images = (const u8 *)knobs->images;
+    float scale[3], shift[3];
+    scale[0] = 1 / (255.0f * std0), scale[1] = 1 / (255.0f * std1), scale[2] = 1 / (255.0f * std2);
+    shift[0] = mean0 / std0, shift[1] = mean1 / std1, shift[2] = mean2 / std2;
+    int kind = TRAIN ? knobs->mix_kind : 0;
+    float keep = knobs->mix_keep;
+    u8 own[3 * TOGETHER], other[3 * TOGETHER];
+    float out[4 * TOGETHER];
+    take_pixels(images + ((u64)blockIdx.y * PIXELS + from) * 3, here, own);
+    if (kind != 0) {
+        u64 partner = gridDim.y - 1 - blockIdx.y;
+        take_pixels(images + (partner * PIXELS + from) * 3, here, other);
+    }
+    UNROLL for (int i = 0; i < TOGETHER; i++) {
+        int row = (from + i) / SIZE, column = (from + i) % SIZE;
+        int cut = row >= knobs->mix_top && row < knobs->mix_bottom && column >= knobs->mix_left &&
+                  column < knobs->mix_right;
+        UNROLL for (int c = 0; c < 3; c++) {
+            float v = (float)own[3 * i + c] * scale[c] - shift[c];
+            if (kind != 0) {
+                float w = (float)other[3 * i + c] * scale[c] - shift[c];
+                v = kind == 1 ? keep * v + (1 - keep) * w : cut ? w : v;
+            }
+            out[4 * i + c] = v;
+        }
+        out[4 * i + 3] = 0;
+    }
+    T *to = y + ((u64)blockIdx.y * PIXELS + from) * 4;
+#if PIXELS % TOGETHER == 0
+    UNROLL for (int h = 0; h < 2; h++) {
+        lanes pair;
+        UNROLL for (int i = 0; i < LANES; i++) {
+            pair.v[i] = out[h * LANES + i];
+        }
+        store(to + h * LANES, pair);
+    }
+#else
+    UNROLL for (int i = 0; i < TOGETHER; i++) {
+        if (i < here) {
+            store_pixel(to + 4 * i, out + 4 * i);
+        }
+    }
+#endif
+}
+#endif
+
+#ifdef K_pad_filter
+/* (count, 3) to (count, 4) with zeros. */
+KERNEL pad_filter(const T *w, T *padded, int count) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < 4 * count) {
+        padded[at] = at % 4 < 3 ? w[at / 4 * 3 + at % 4] : down(0);
+    }
+}
+#endif
+
+#ifdef K_unpad_filter
+/* (count, 4) to (count, 3). */
+KERNEL unpad_filter(const T *padded, T *w, int count) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < 3 * count) {
+        w[at] = padded[at / 3 * 4 + at % 3];
+    }
+}
+#endif
+
+#ifdef K_loss
+/* The sum of what the threads have; all of them get it. `room` is one float per thread. */
+DEVICE float block_sum(float mine, float *room) {
+    room[threadIdx.x] = mine;
+    __syncthreads();
+    for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            room[threadIdx.x] += room[threadIdx.x + half];
+        }
+        __syncthreads();
+    }
+    float sum = room[0];
+    __syncthreads();
+    return sum;
+}
+
+/* Which of the logits is the largest, the first of equals, as plain comparisons in order find it. */
+DEVICE int block_best(const T *x, int classes, float *room, int *place) {
+    float top = up(x[0]);
+    int best = 0;
+    for (int c = threadIdx.x; c < classes; c += blockDim.x) {
+        float v = up(x[c]);
+        best = v > top ? c : best;
+        top = v > top ? v : top;
+    }
+    room[threadIdx.x] = top;
+    place[threadIdx.x] = best;
+    __syncthreads();
+    for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            float v = room[threadIdx.x + half];
+            int c = place[threadIdx.x + half];
+            if (v > top || (v == top && c < best)) {
+                top = v, best = c;
+                room[threadIdx.x] = top;
+                place[threadIdx.x] = best;
+            }
+        }
+        __syncthreads();
+    }
+    best = place[0];
+    __syncthreads();
+    return best;
+}
+
+/* Losses and answers of all samples, added up in an order that is always the same. */
+DEVICE void settle_loss(const volatile float *losses, const volatile int *right, int batch,
+                        double *room, const cuda_scaler *scaler, cuda_result *result) {
+    double sum = 0;
+    int correct = 0;
+    for (int i = threadIdx.x; i < batch; i += blockDim.x) {
+        sum += losses[i];
+        correct += right[i];
+    }
+    int *counts = (int *)(room + blockDim.x);
+    room[threadIdx.x] = sum;
+    counts[threadIdx.x] = correct;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (u32 i = 1; i < blockDim.x; i++) {
+            sum += room[i];
+            correct += counts[i];
+        }
+        result->loss_sum = sum;
+        result->correct = correct;
+        /* What stands where no update follows. */
+        result->grad_norm = __uint_as_float(0x7FC00000u);
+        result->skipped = 0;
+        result->scale = scaler->scale;
+    }
+}
+
+/*
+ * A block has one sample. dlogits may be the logits: a thread reads an element just before it
+ * writes it, when nobody needs it any more.
+ */
+KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_scaler *scaler,
+            cuda_result *result, float *losses, int *right, u32 *counter, int classes) {
+    SHARED(double, shared); /* 12 bytes a thread, and 8 */
+    float *room = (float *)shared;
+    int *place = (int *)(room + blockDim.x);
+    u32 *told = (u32 *)(room + 3 * blockDim.x);
+    int batch = gridDim.x, sample = blockIdx.x;
+    const T *x = logits + (u64)sample * classes;
+    T *dx = dlogits + (u64)sample * classes;
+    const int *labels = (const int *)knobs->labels;
+    int own = labels[sample], other = labels[batch - 1 - sample];
+    float keep = knobs->mix_kind == 0 ? 1 : knobs->mix_keep;
+    float base = knobs->label_smoothing / (float)classes;
+    float sharp = 1 - knobs->label_smoothing;
+
+    int best = block_best(x, classes, room, place);
+    float top = up(x[best]);
+    float sum = 0;
+    for (int c = threadIdx.x; c < classes; c += blockDim.x) {
+        sum += c != best ? expf(up(x[c]) - top) : 0;
+    }
+    float log_sum = logf(1 + block_sum(sum, room));
+
+    float share = scaler->scale / (float)batch;
+    float mine = 0;
+    for (int c = threadIdx.x; c < classes; c += blockDim.x) {
+        float log_p = (up(x[c]) - top) - log_sum;
+        float target = base + sharp * ((c == own ? keep : 0) + (c == other ? 1 - keep : 0));
+        mine -= target != 0 ? target * log_p : 0;
+        dx[c] = down((expf(log_p) - target) * share);
+    }
+    mine = block_sum(mine, room);
+    if (threadIdx.x == 0) {
+        losses[sample] = mine;
+        right[sample] = best == (keep >= 0.5f ? own : other);
+    }
+    if (last_block(counter, gridDim.x, told)) {
+        settle_loss(losses, right, batch, shared, scaler, result);
+    }
+}
+#endif
+
+#ifdef K_to_float
+KERNEL to_float(const T *x, float *y, long long count) {
+    u64 vectors = (u64)count / LANES;
+    u64 step = (u64)gridDim.x * blockDim.x;
+    u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (u64 at = thread; at < vectors; at += step) {
+        store_floats(y + at * LANES, load(x + at * LANES));
+    }
+    if (thread < count % LANES) {
+        y[vectors * LANES + thread] = up(x[vectors * LANES + thread]);
+    }
+}
+#endif

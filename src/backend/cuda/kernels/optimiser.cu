@@ -1,0 +1,326 @@
+/*
+ * optimiser.cu - what is done to all parameters at once.
+ *
+ * Blocks of parameters are cut into chunks of CUDA_CHUNK elements; the table says what each is.
+ * PART threads have one chunk, 8 elements each; what lies behind a parameter's end stays as it is,
+ * but for the rest of a vector, which follows the rules of zeros.
+ */
+
+#define PART (CUDA_CHUNK / LANES)
+
+/* The number of the first element that a thread has of its chunk. */
+#define LANE (threadIdx.x % PART * LANES)
+
+#if defined(K_squares) || defined(K_update)
+/* Whether the optimiser changes the chunk. */
+DEVICE int learns(cuda_chunk what, int frozen) {
+    return what.trainable && (what.head || !frozen);
+}
+#endif
+
+#ifdef K_gather
+#define FLIGHT 4 /* chunks that a thread asks for at once */
+
+/* Fresh gradients as they lie in memory. */
+typedef struct raw {
+    float4 a, b; /* of 2-byte numbers only `a` */
+} raw;
+
+/* Element i of those at p. */
+DEVICE float fresh_at(const u8 *p, int type, int i) {
+    return type == 0 ? ((const float *)p)[i] : up(((const T *)p)[i]);
+}
+
+/* All eight of raw, when the type is not float32. */
+DEVICE lanes unpack_raw(float4 x) {
+#if TYPE == 0
+    lanes y;
+    UNROLL for (int i = 0; i < LANES; i++) {
+        y.v[i] = 0;
+    }
+    return y;
+#else
+    packed p;
+    p.a.x = __float_as_uint(x.x), p.a.y = __float_as_uint(x.y);
+    p.a.z = __float_as_uint(x.z), p.a.w = __float_as_uint(x.w);
+    return unpack(p);
+#endif
+}
+
+KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
+              cuda_scaler *scaler, int chunks) {
+    int step = gridDim.x * (blockDim.x / PART);
+    int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
+    int keep = knobs->keep_gradients, frozen = knobs->frozen;
+    float inverse = scaler->inverse;
+    int bad = 0;
+    for (int from = first; from < chunks; from += FLIGHT * step) {
+        cuda_chunk what[FLIGHT];
+        raw in[FLIGHT];
+        int full[FLIGHT]; /* all eight are parameters, and have a gradient */
+        UNROLL for (int k = 0; k < FLIGHT; k++) {
+            int chunk = from + k * step;
+            full[k] = 0;
+            if (chunk < chunks) {
+                what[k] = table[chunk];
+                full[k] = what[k].trainable && (what[k].head || !frozen) &&
+                          LANE + LANES <= what[k].count;
+            }
+            if (full[k]) {
+                const u8 *p = fresh + (u64)what[k].fresh * 16;
+                if (what[k].fresh_type == 0) {
+                    in[k].a = *(const float4 *)(p + LANE * 4);
+                    in[k].b = *(const float4 *)(p + LANE * 4 + 16);
+                } else {
+                    in[k].a = *(const float4 *)(p + LANE * 2);
+                }
+            }
+        }
+        UNROLL for (int k = 0; k < FLIGHT; k++) {
+            int chunk = from + k * step;
+            if (chunk >= chunks || !what[k].trainable || LANE >= what[k].count) {
+                continue;
+            }
+            float *to = gradients + (u64)chunk * CUDA_CHUNK + LANE;
+            lanes g;
+            if (full[k] && what[k].fresh_type == 0) {
+                g.v[0] = in[k].a.x, g.v[1] = in[k].a.y, g.v[2] = in[k].a.z, g.v[3] = in[k].a.w;
+                g.v[4] = in[k].b.x, g.v[5] = in[k].b.y, g.v[6] = in[k].b.z, g.v[7] = in[k].b.w;
+            } else if (full[k]) {
+                g = unpack_raw(in[k].a);
+            } else {
+                int counts = what[k].head || !frozen; /* what is frozen has no gradient: zero */
+                UNROLL for (int i = 0; i < LANES; i++) {
+                    int there = counts && LANE + i < what[k].count;
+                    g.v[i] = 0;
+                    if (there) {
+                        g.v[i] = fresh_at(fresh + (u64)what[k].fresh * 16, what[k].fresh_type,
+                                          LANE + i);
+                    }
+                }
+            }
+            UNROLL for (int i = 0; i < LANES; i++) {
+                g.v[i] *= inverse;
+            }
+            if (keep) {
+                lanes old = load_floats(to);
+                UNROLL for (int i = 0; i < LANES; i++) {
+                    g.v[i] += old.v[i];
+                }
+            }
+            UNROLL for (int i = 0; i < LANES; i++) {
+                bad |= !(fabsf(g.v[i]) < __uint_as_float(0x7F800000u));
+            }
+            store_floats(to, g);
+        }
+    }
+    if (bad) {
+        scaler->overflow = 1; /* all who write write the same */
+    }
+}
+#endif
+
+#ifdef K_squares
+/* The sum of what the threads have, in thread 0. `room` is one double per thread. */
+DEVICE double block_sum(double mine, double *room) {
+    room[threadIdx.x] = mine;
+    __syncthreads();
+    for (u32 half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            room[threadIdx.x] += room[threadIdx.x + half];
+        }
+        __syncthreads();
+    }
+    return room[0];
+}
+
+/* The norm of all gradients and what clipping makes of it; nothing when nobody clips. */
+KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
+               cuda_result *result, double *partial /* gridDim.x */, u32 *counter, int chunks) {
+    SHARED(double, room); /* one a thread, and one */
+    int step = gridDim.x * (blockDim.x / PART);
+    int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
+    if (!(knobs->clip_norm > 0)) {
+        return;
+    }
+    double sum = 0;
+    for (int chunk = first; chunk < chunks; chunk += step) {
+        cuda_chunk what = table[chunk];
+        if (learns(what, knobs->frozen) && LANE < what.count) {
+            lanes g = load_floats(gradients + (u64)chunk * CUDA_CHUNK + LANE);
+            UNROLL for (int i = 0; i < LANES; i++) {
+                sum += LANE + i < what.count ? (double)g.v[i] * g.v[i] : 0;
+            }
+        }
+    }
+    sum = block_sum(sum, room);
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = sum;
+    }
+    if (last_block(counter, gridDim.x, (u32 *)(room + blockDim.x))) {
+        sum = 0;
+        for (u32 i = threadIdx.x; i < gridDim.x; i += blockDim.x) {
+            sum += ((volatile double *)partial)[i];
+        }
+        sum = block_sum(sum, room);
+        if (threadIdx.x == 0) {
+            double norm = sqrt(sum) * knobs->grad_scale;
+            double cut = knobs->clip_norm / (norm + 1e-6); /* as PyTorch's clip_grad_norm_ */
+            result->grad_norm = norm;
+            result->factor = knobs->grad_scale * (cut < 1 ? (float)cut : 1);
+        }
+    }
+}
+#endif
+
+#ifdef K_update
+#if ADAMW
+/* One vector of AdamW: values, both moments. */
+DEVICE void change(const cuda_knobs *knobs, cuda_chunk what, float factor, lanes g, lanes *w,
+                   lanes *m, lanes *v) {
+    int head = what.head != 0;
+    double decay = what.decay ? knobs->weight_decay : 0;
+    float keep = (float)(1 - knobs->lr[head] * decay);
+    float added1 = 1 - knobs->momentum, kept2 = knobs->beta2, added2 = 1 - knobs->beta2;
+    float size = knobs->adam_size[head], root = knobs->adam_root[head];
+    float epsilon = knobs->epsilon;
+    UNROLL for (int i = 0; i < LANES; i++) {
+        float gradient = g.v[i] * factor;
+        m->v[i] += added1 * (gradient - m->v[i]);
+        v->v[i] = kept2 * v->v[i] + added2 * gradient * gradient;
+        w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + epsilon));
+    }
+}
+#else
+/* One vector of SGD; Nesterov's step is g + momentum * m, the plain one m. */
+DEVICE void change(const cuda_knobs *knobs, cuda_chunk what, float factor, lanes g, lanes *w,
+                   lanes *m) {
+    float decay = what.decay ? knobs->weight_decay : 0, momentum = knobs->momentum;
+    float lr = knobs->lr[what.head != 0];
+    float of_g = knobs->nesterov ? 1 : 0, of_m = knobs->nesterov ? momentum : 1;
+    UNROLL for (int i = 0; i < LANES; i++) {
+        float gradient = g.v[i] * factor + decay * w->v[i];
+        m->v[i] = momentum * m->v[i] + gradient;
+        w->v[i] -= lr * (of_g * gradient + of_m * m->v[i]);
+    }
+}
+#endif
+
+KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
+              float *ema, const cuda_chunk *table, const cuda_knobs *knobs,
+              const cuda_scaler *scaler, const cuda_result *result, int chunks) {
+    int step = gridDim.x * (blockDim.x / PART);
+    int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
+    float factor = knobs->clip_norm > 0 ? result->factor : knobs->grad_scale;
+    if (scaler->dynamic && scaler->overflow) {
+        return;
+    }
+    for (int chunk = first; chunk < chunks; chunk += step) {
+        cuda_chunk what = table[chunk];
+        int moves = learns(what, knobs->frozen);
+        u64 at = (u64)chunk * CUDA_CHUNK + LANE;
+        if (LANE >= what.count || !(EMA || moves)) {
+            continue;
+        }
+        lanes w = load_floats(values + at);
+#if EMA
+        lanes mean = load_floats(ema + at);
+#endif
+        if (moves) {
+            lanes g = load_floats(gradients + at), m = load_floats(momentum + at);
+#if ADAMW
+            lanes v = load_floats(second + at);
+            change(knobs, what, factor, g, &w, &m, &v);
+            store_floats(second + at, v);
+#else
+            change(knobs, what, factor, g, &w, &m);
+#endif
+            store_floats(momentum + at, m);
+            store_floats(values + at, w);
+            if (what.weight) {
+                store(weights + at, w);
+            }
+        }
+#if EMA
+        float kept = knobs->ema_decay;
+        UNROLL for (int i = 0; i < LANES; i++) {
+            mean.v[i] = kept * mean.v[i] + (1 - kept) * w.v[i];
+        }
+        store_floats(ema + at, mean);
+#endif
+    }
+}
+#endif
+
+#ifdef K_rescale
+#define GOOD_UPDATES 2000 /* after so many without an overflow the scale doubles */
+#define MOST_SCALE 16777216.0f
+
+/* One thread, after the update: what it came to, and the loss scale of the next step. */
+KERNEL rescale(const cuda_knobs *knobs, cuda_scaler *scaler, cuda_result *result) {
+    int skipped = scaler->dynamic && scaler->overflow;
+    result->skipped = skipped;
+    result->scale = scaler->scale;
+    if (!(knobs->clip_norm > 0)) {
+        result->grad_norm = __uint_as_float(0x7FC00000u);
+    }
+    if (skipped) {
+        scaler->scale = scaler->scale > 2 ? scaler->scale / 2 : 1;
+        scaler->good = 0;
+        scaler->skipped++;
+    } else if (scaler->dynamic && ++scaler->good >= GOOD_UPDATES) {
+        scaler->scale = scaler->scale < MOST_SCALE / 2 ? scaler->scale * 2 : MOST_SCALE;
+        scaler->good = 0;
+    }
+    scaler->inverse = 1 / scaler->scale;
+    scaler->overflow = 0;
+}
+#endif
+
+#ifdef K_copy_weights
+/* Weights in the type of activations. */
+KERNEL copy_weights(const float *values, T *weights, const cuda_chunk *table, int chunks) {
+    int step = gridDim.x * (blockDim.x / PART);
+    int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
+    for (int chunk = first; chunk < chunks; chunk += step) {
+        cuda_chunk what = table[chunk];
+        u64 at = (u64)chunk * CUDA_CHUNK + LANE;
+        if (what.weight && LANE < what.count) {
+            store(weights + at, load_floats(values + at));
+        }
+    }
+}
+#endif
+
+#ifdef K_fold
+#if DEPTHWISE
+typedef float folded_type;
+#else
+typedef T folded_type;
+#endif
+
+/* A block has one filter. With NORM the running statistics become part of it. */
+KERNEL fold(const float *weight, const float *own_bias, const float *gamma, const float *beta,
+            const float *mean, const float *var, float epsilon, folded_type *folded, float *bias,
+            int per_filter) {
+    int filter = blockIdx.x;
+    double scale = 1;
+    double shift = own_bias ? own_bias[filter] : 0;
+#if NORM
+    scale = gamma[filter] * (1.0 / sqrt(var[filter] + (double)epsilon));
+    shift = beta[filter] + (shift - mean[filter]) * scale;
+#endif
+    for (int i = threadIdx.x; i < per_filter; i += blockDim.x) {
+        u64 at = (u64)filter * per_filter + i;
+        float w = (float)scale * weight[at];
+#if DEPTHWISE
+        folded[at] = w;
+#else
+        folded[at] = down(w);
+#endif
+    }
+    if (threadIdx.x == 0) {
+        bias[filter] = (float)shift;
+    }
+}
+#endif
