@@ -27,7 +27,7 @@ static void name_op(const cuda_op *op, char *text, size_t room) {
                  s->accumulate ? " +=" : "", s->added ? " + added" : "",
                  s->act != STK_OP_COUNT ? " act" : "");
     } else {
-        snprintf(text, room, "%s %s", op->launch.name, op->launch.defines);
+        snprintf(text, room, "%.24s %.100s", op->launch.name, op->launch.defines);
     }
 }
 
