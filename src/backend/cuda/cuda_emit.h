@@ -51,7 +51,9 @@ void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm)
 
 /* What is added behind a norm: a value (norm NULL), or the norm of one. */
 typedef struct cuda_added {
-    cuda_ref x; /* nothing: nothing is added */
+    /* Nothing: nothing is added. Backward reads it only with a norm, or where there is an
+     * activation without a mask; otherwise it may be nothing there. */
+    cuda_ref x;
     const cuda_norm *norm;
     cuda_ref dx;     /* in backward: the gradient of x; nothing: none is wanted */
     bool accumulate; /* add to dx; never with a norm */
@@ -59,7 +61,8 @@ typedef struct cuda_added {
 
 /*
  * y = act(drop * (scale * x + shift) + added). y may lie on x. mask, one bit per element (bit c % 8
- * of byte row * C / 8 + c / 8), is set where the activation (ReLU or ReLU6) lets gradients pass.
+ * of byte row * ceil(C / 8) + c / 8), is set where the activation (ReLU or ReLU6) lets gradients
+ * pass.
  */
 void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
                          const cuda_tail *tail, const cuda_added *added, cuda_ref y, cuda_ref mask);

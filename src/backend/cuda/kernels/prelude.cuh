@@ -167,8 +167,17 @@ DEVICE void store_floats(float *p, lanes x) {
 #define ACT_SILU 3
 #define ACT_SIGMOID 4
 
+/* For 2-byte numbers the device's own power of two and reciprocal, both right to about 1e-7, in a
+ * fifth of the instructions: with the exact ones SiLU would be bound by arithmetic. */
 DEVICE float sigmoid(float x) {
+#if defined(__CUDACC_RTC__) && TYPE != 0
+    float power, y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * -1.4426950408889634f));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + power));
+    return y;
+#else
     return 1.0f / (1.0f + expf(-x));
+#endif
 }
 
 DEVICE float activate(int act, float x) {
