@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/backends.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "budget/budget.h"
@@ -17,8 +16,8 @@
 #define AUTO_MODEL "convnet_s"
 
 /*
- * The batch is the largest power of two that leaves this many steps to an epoch and has no more
- * pixels than this: on a few cores a step of a large network would take many seconds.
+ * The batch is the largest power of two that leaves this many steps to an epoch and, on a CPU, has
+ * no more pixels than this: on a few cores a step of a large network would take many seconds.
  */
 #define MOST_PIXELS ((size_t)1 << 20)
 #define AUTO_STEPS 15
@@ -42,11 +41,15 @@ static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
 /* Short trainings learn more from most of a picture than from a small part of it. */
 #define AUTO_CROP_SCALE 0.7
 
-static size_t auto_batch(size_t train_count, int img_size) {
+static bool is_cpu(const stk_opened_device *opened) {
+    return strcmp(opened->backend->name, "cpu") == 0;
+}
+
+static size_t auto_batch(size_t train_count, int img_size, size_t most_pixels) {
     size_t batch = MOST_BATCH;
     size_t pixels = (size_t)img_size * (size_t)img_size;
     while (batch > LEAST_BATCH &&
-           (train_count / batch < AUTO_STEPS || batch * pixels > MOST_PIXELS)) {
+           (train_count / batch < AUTO_STEPS || batch * pixels > most_pixels)) {
         batch /= 2;
     }
     return batch < train_count ? batch : train_count;
@@ -108,23 +111,31 @@ static stk_status choose_model(stk_choice *choice, stk_options *options, const s
     return status;
 }
 
+/* Why it is not the precision that was asked for. */
+static const char *explain_precision(const stk_opened_device *opened, char *why, size_t room) {
+    snprintf(why, room, "the %s computes in %s", is_cpu(opened) ? "CPU" : "GPU",
+             stk_precision_name(opened->precision));
+    return why;
+}
+
 static stk_status choose_device(stk_choice *choice, stk_options *options,
-                                const stk_job_options *job, stk_error *err) {
-    stk_backend_choice found;
-    stk_status status = stk_backend_find(job->device != NULL ? job->device : "auto", &found, err);
-    choice->backend = found.backend;
-    choice->device_index = found.index;
+                                const stk_job_options *job, const stk_device_config *given,
+                                stk_error *err) {
+    stk_opened_device *opened = &choice->opened;
+    stk_device_config config = *given;
     choice->threads = stk_machine_cores();
-    choice->precision = "fp32";
-    if (status == STK_OK && job->device == NULL) {
-        status = stk_options_resolve(options, "device", choice->backend->name, found.why, err);
+    config.threads = choice->threads;
+    config.deterministic = job->deterministic;
+    stk_precision asked = (stk_precision)job->precision;
+    stk_status status = stk_opened_device_open(opened, job->device, asked, &config, err);
+    if (status == STK_OK && (job->device == NULL || strcmp(job->device, opened->name) != 0)) {
+        status = stk_options_resolve(options, "device", opened->name, opened->why, err);
     }
-    if (status == STK_OK && job->precision == STK_PRECISION_AUTO) {
-        status = stk_options_resolve(options, "precision", choice->precision, "auto", err);
-    } else if (status == STK_OK && job->precision != STK_PRECISION_FP32 &&
-               job->precision != STK_PRECISION_FP32_STRICT) {
-        status = stk_options_resolve(options, "precision", choice->precision,
-                                     "the CPU computes in fp32", err);
+    if (status == STK_OK && asked != opened->precision) {
+        char why[64];
+        status = stk_options_resolve(
+            options, "precision", stk_precision_name(opened->precision),
+            asked == STK_PRECISION_AUTO ? "auto" : explain_precision(opened, why, sizeof why), err);
     }
     return status;
 }
@@ -148,7 +159,8 @@ static stk_status choose_batch(stk_choice *choice, stk_options *options, size_t 
     int64_t given = choice->train.batch;
     *scale = 1;
     if (stk_is_auto_int(given)) {
-        choice->batch = auto_batch(train_count, choice->img_size);
+        choice->batch = auto_batch(train_count, choice->img_size,
+                                   is_cpu(&choice->opened) ? MOST_PIXELS : SIZE_MAX);
         return resolve_number(options, "batch", (double)choice->batch, "auto", err);
     }
     choice->batch = (size_t)given;
@@ -272,6 +284,7 @@ static void write_line(stk_choice *choice, const stk_options *options) {
                  {"folds", true},
                  {"device", false},
                  {"precision", false},
+                 {"deterministic", true},
                  {"workers", false},
                  {"prefetch", false},
                  {"seed", true},
@@ -294,13 +307,13 @@ static void write_line(stk_choice *choice, const stk_options *options) {
 }
 
 stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
-                      stk_error *err) {
+                      const stk_device_config *device, stk_error *err) {
     memset(choice, 0, sizeof *choice);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
     stk_status status = choose_model(choice, options, job, err);
     if (status == STK_OK) {
-        status = choose_device(choice, options, job, err);
+        status = choose_device(choice, options, job, device, err);
     }
     if (status == STK_OK) {
         status = choose_steps(choice, options, train_count, err);
@@ -323,6 +336,7 @@ stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_cou
 
 void stk_choice_free(stk_choice *choice) {
     stk_str_free(&choice->line);
+    stk_opened_device_close(&choice->opened);
 }
 
 void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
@@ -342,8 +356,15 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
                  choice->loader.workers, choice->loader.prefetch);
         stk_events_decision(events, what, why);
     }
-    if (job->precision == STK_PRECISION_FP16 || job->precision == STK_PRECISION_BF16) {
-        stk_events_decision(events, "precision fp32", "the CPU computes in fp32");
+    const stk_opened_device *opened = &choice->opened;
+    if (job->device == NULL || !is_cpu(opened)) {
+        char text[400];
+        stk_events_decision(events, opened->name,
+                            stk_opened_device_describe(opened, text, sizeof text));
+    }
+    if (job->precision != STK_PRECISION_AUTO && job->precision != (int)opened->precision) {
+        snprintf(what, sizeof what, "precision %s", stk_precision_name(opened->precision));
+        stk_events_decision(events, what, explain_precision(opened, why, sizeof why));
     }
     stk_str noted = {0};
     stk_options_noted(options, &noted);

@@ -2,6 +2,7 @@
 #ifndef STK_JOB_CHOOSE_H
 #define STK_JOB_CHOOSE_H
 
+#include "backend/opened_device.h"
 #include "engine/backend.h"
 #include "events/events.h"
 #include "loader/loader.h"
@@ -21,18 +22,16 @@ typedef struct stk_choice {
     int threads;
     stk_loader_plan loader;
     stk_augment_options augment;
-    const stk_backend *backend;
-    int device_index;      /* which of its devices */
-    const char *precision; /* "fp32" */
-    stk_str line;          /* all of it, for people; owned */
+    stk_opened_device opened; /* owned */
+    stk_str line;             /* all of it, for people; owned */
 } stk_choice;
 
 /*
- * Resolves every auto of the options of `train` and says so in them. `train_count` is how many
- * images one fold trains on.
+ * Resolves every auto of the options of `train` and says so in them; the device is opened for that.
+ * `train_count` is how many images one fold trains on, `device` who may halt the device's work.
  */
 STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
-                                  stk_error *err);
+                                  const stk_device_config *device, stk_error *err);
 /* The learning rate that is taken where none was given. */
 double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
                      size_t train_count);
@@ -40,6 +39,7 @@ double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t bat
 /* Whether training starts from weights that were trained before. */
 bool stk_choose_pretrained(const stk_options *options);
 
+/* Closes the device: what was made from it is gone before. */
 void stk_choice_free(stk_choice *choice);
 
 /* Tells the choices that need a reason of their own. */

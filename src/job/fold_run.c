@@ -56,20 +56,22 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
 /* First weights; each fold starts from its own, or from the given ones with a head of its own. */
 static stk_status init_weights(stk_job *job, stk_error *err) {
     stk_status status =
-        stk_state_first_weights(job->choice.backend, job->state, job->graph,
+        stk_state_first_weights(job->choice.opened.backend, job->state, job->graph,
                                 (uint64_t)job->job_options->seed + (uint64_t)job->fold, err);
     if (status == STK_OK && job->pretrained != NULL) {
         stk_pretrained_report report;
-        status = stk_pretrained_load(job->pretrained, job->choice.model->name, job->choice.backend,
-                                     job->state, job->graph, &report, err);
+        status =
+            stk_pretrained_load(job->pretrained, job->choice.model->name,
+                                job->choice.opened.backend, job->state, job->graph, &report, err);
     }
     return status;
 }
 
 stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
     stk_status status = init_weights(job, err);
-    return status == STK_OK ? stk_recipe_start(job->choice.backend, job->state, job->graph, err)
-                            : status;
+    return status == STK_OK
+               ? stk_recipe_start(job->choice.opened.backend, job->state, job->graph, err)
+               : status;
 }
 
 /* Seconds that predicting will take, from what a validation took; NaN before the first. */
@@ -165,7 +167,8 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                 .averaged = job->state_config.ema};
     memcpy(info.mean, job->graph->mean, sizeof info.mean);
     memcpy(info.std, job->graph->std, sizeof info.std);
-    return stk_checkpoint_save(path, job->choice.backend, job->state, job->graph, &info, err);
+    return stk_checkpoint_save(path, job->choice.opened.backend, job->state, job->graph, &info,
+                               err);
 }
 
 /*
@@ -256,12 +259,13 @@ static stk_loader_config training_data(const fold_run *fold) {
 
 static stk_status train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
-    stk_train_config config = {.backend = job->choice.backend,
+    stk_train_config config = {.backend = job->choice.opened.backend,
                                .state = job->state,
                                .graph = job->graph,
                                .options = &job->choice.train,
                                .lr = job->choice.lr,
                                .batch = job->choice.batch,
+                               .precision = job->choice.opened.precision,
                                .plain = !job->job_options->compile,
                                .train = training_data(fold),
                                .val = stk_job_loader(job, false),
@@ -287,9 +291,10 @@ static stk_status train(fold_run *fold, stk_error *err) {
 static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
                                     const size_t *indices, size_t count, double **probs,
                                     bool **have, bool *done, stk_error *err) {
-    stk_prediction prediction = {.backend = job->choice.backend,
+    stk_prediction prediction = {.backend = job->choice.opened.backend,
                                  .state = job->state,
                                  .graph = job->graph,
+                                 .precision = job->choice.opened.precision,
                                  .data = stk_job_loader(job, false),
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
@@ -368,8 +373,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     }
     stk_status status = STK_OK;
     if (!job->weights_lost) {
-        status =
-            stk_checkpoint_load(fold->best_path, job->choice.backend, job->state, job->graph, err);
+        status = stk_checkpoint_load(fold->best_path, job->choice.opened.backend, job->state,
+                                     job->graph, err);
     }
     if (status == STK_OK && test) {
         status = predict_test(job, err);
@@ -464,8 +469,8 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     }
     bool there = status == STK_OK && stk_path_is_file(fold.best_path);
     if (there) {
-        status =
-            stk_checkpoint_load(fold.best_path, job->choice.backend, job->state, job->graph, err);
+        status = stk_checkpoint_load(fold.best_path, job->choice.opened.backend, job->state,
+                                     job->graph, err);
     }
     if (there && status == STK_OK && job->ballot.rows > 0) {
         status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,

@@ -1,6 +1,7 @@
 /* job_options.c - options of whole runs, and which tables each verb has. */
 #include "job/job_options.h"
 
+#include "backend/opened_device.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
@@ -80,9 +81,14 @@ static const stk_option job_options[] = {
      .type = STK_OPTION_CHOICE,
      .offset = FIELD(precision),
      .fallback = "auto",
-     .choices = "auto=true=yes=on fp16=16=16-mixed bf16=bf16-mixed fp32=32=32-true=false=no=off "
-                "fp32-strict",
-     .help = "number format of the computation"},
+     .choices = STK_PRECISION_CHOICES,
+     .help = "number format of the computation; auto is fp16 on a GPU and fp32 on a CPU, fp32 "
+             "allows TF32, fp32-strict does not"},
+    {.name = "deterministic",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(deterministic),
+     .fallback = "false",
+     .help = "the same bits in every run on the same GPU, somewhat slower; a CPU's always are"},
     {.name = "compile",
      .aliases = "compile_model",
      .type = STK_OPTION_BOOL,
@@ -165,6 +171,18 @@ static const stk_option predict_options[] = {
      .may_be_auto = true,
      .metavar = "cpu|cuda[:N]",
      .help = "where to compute"},
+    {.name = "precision",
+     .aliases = "amp",
+     .type = STK_OPTION_CHOICE,
+     .offset = offsetof(stk_predict_options, precision),
+     .fallback = "auto",
+     .choices = STK_PRECISION_CHOICES,
+     .help = "number format of the computation; auto is fp16 on a GPU and fp32 on a CPU"},
+    {.name = "deterministic",
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_predict_options, deterministic),
+     .fallback = "false",
+     .help = "the same bits in every run on the same GPU, somewhat slower; a CPU's always are"},
 };
 
 const stk_option_table stk_predict_option_table =

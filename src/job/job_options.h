@@ -18,6 +18,7 @@ typedef struct stk_job_options {
     int64_t folds;
     const char *device; /* NULL: auto */
     int precision;      /* stk_precision */
+    bool deterministic;
     bool compile;
     int64_t seed;
     const char *out;    /* NULL: below runs/ */
@@ -30,6 +31,8 @@ typedef struct stk_predict_options {
     const char *run; /* a run folder */
     const char *out; /* file; NULL: in the run folder */
     const char *device;
+    int precision; /* stk_precision */
+    bool deterministic;
 } stk_predict_options;
 
 typedef struct stk_lr_options {

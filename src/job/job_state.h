@@ -32,9 +32,8 @@ typedef struct stk_job {
     stk_choice choice;
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    stk_map bad_told; /* what events.bad_told refers to: the bad images so far */
-    stk_device *device;
-    stk_host_memory host; /* of the device: where batches lie */
+    stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
+    stk_host_memory host; /* of the choice's device: where batches lie */
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;

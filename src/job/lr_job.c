@@ -62,11 +62,12 @@ static stk_status write_plot(const stk_job *job, const stk_lr_curve *curve, stk_
 stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int steps, double seconds,
                            stk_lr_curve *curve, stk_error *err) {
     test_time time = {.clock = &job->clock, .start_ns = stk_clock_ns(), .seconds = seconds};
-    stk_lr_find_config config = {.backend = job->choice.backend,
+    stk_lr_find_config config = {.backend = job->choice.opened.backend,
                                  .state = job->state,
                                  .graph = job->graph,
                                  .options = &job->choice.train,
                                  .batch = job->choice.batch,
+                                 .precision = job->choice.opened.precision,
                                  .plain = !job->job_options->compile,
                                  .train = *data,
                                  .seed = data->seed,

@@ -5,7 +5,7 @@
 
 #include <stoker/job.h>
 
-#include "backend/backends.h"
+#include "backend/opened_device.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -34,8 +34,7 @@ typedef struct predict_job {
     stk_clockwork clock;
     stk_json *args; /* of the run */
     stk_dataset *dataset;
-    const stk_backend *backend;
-    stk_device *device;
+    stk_opened_device opened;
     stk_host_memory host;      /* of the device: where batches lie */
     char *models[MOST_MODELS]; /* owned paths */
     int model_count;
@@ -206,15 +205,16 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
     if (status == STK_OK) {
         memcpy(graph->mean, info->mean, sizeof graph->mean);
         memcpy(graph->std, info->std, sizeof graph->std);
-        status = job->backend->state_new(&state, job->device, graph, &weights, err);
+        status = job->opened.backend->state_new(&state, job->opened.device, graph, &weights, err);
     }
     if (status == STK_OK) {
-        status = stk_checkpoint_load(path, job->backend, state, graph, err);
+        status = stk_checkpoint_load(path, job->opened.backend, state, graph, err);
     }
     if (status == STK_OK) {
-        stk_prediction prediction = {.backend = job->backend,
+        stk_prediction prediction = {.backend = job->opened.backend,
                                      .state = state,
                                      .graph = graph,
+                                     .precision = job->opened.precision,
                                      .data = loader_of(job, info),
                                      .split = "test",
                                      .events = &job->events,
@@ -224,7 +224,7 @@ static stk_status run_model(predict_job *job, const char *path, const stk_checkp
     if (status == STK_OK) {
         stk_ballot_add(&job->ballot, probs, have);
     }
-    job->backend->state_free(state);
+    job->opened.backend->state_free(state);
     stk_graph_free(graph);
     stk_mem_free(probs);
     stk_mem_free(have);
@@ -297,22 +297,18 @@ static stk_status write_predictions(predict_job *job, stk_outcome *outcome, stk_
 }
 
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    stk_backend_choice found;
-    const char *device = job->options->device != NULL ? job->options->device : "auto";
-    stk_device_config config = {
-        .threads = stk_machine_cores(), .halted = device_must_end, .user = &job->clock};
+    stk_device_config config = {.threads = stk_machine_cores(),
+                                .deterministic = job->options->deterministic,
+                                .halted = device_must_end,
+                                .user = &job->clock};
     stk_status status = read_args(job, err);
     if (status == STK_OK) {
         status = find_models(job, err);
     }
     if (status == STK_OK) {
-        status = stk_backend_find(device, &found, err);
-    }
-    if (status == STK_OK) {
-        job->backend = found.backend;
-        config.index = found.index;
-        status = job->backend->device_open(&job->device, &config, err);
-        job->host = (stk_host_memory){.backend = job->backend, .device = job->device};
+        status = stk_opened_device_open(&job->opened, job->options->device,
+                                        (stk_precision)job->options->precision, &config, err);
+        job->host = (stk_host_memory){job->opened.backend, job->opened.device};
     }
     if (status == STK_OK) {
         status = open_data(job, err);
@@ -365,9 +361,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     stk_ballot_free(&job.ballot);
     stk_map_free(&job.bad_told);
     stk_dataset_free(job.dataset);
-    if (job.backend != NULL) {
-        job.backend->device_close(job.device);
-    }
+    stk_opened_device_close(&job.opened);
     stk_json_free(job.args);
     return status;
 }

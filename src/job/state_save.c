@@ -79,8 +79,8 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
         keep_epoch(job);
     }
     int64_t start = stk_clock_ns();
-    if (stk_run_state_write(job->state_path, run, job->choice.backend, job->state, job->graph,
-                            &why) == STK_OK) {
+    if (stk_run_state_write(job->state_path, run, job->choice.opened.backend, job->state,
+                            job->graph, &why) == STK_OK) {
         job->state_write_s = stk_clock_since_s(start);
         unlink(job->kept_best); /* the state speaks of the best weights that are in place */
         if (between) {
@@ -118,9 +118,10 @@ stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
     }
-    return status == STK_OK ? stk_run_state_fits(resume->path, &resume->state, job->choice.backend,
-                                                 job->state, job->graph, err)
-                            : status;
+    return status == STK_OK
+               ? stk_run_state_fits(resume->path, &resume->state, job->choice.opened.backend,
+                                    job->state, job->graph, err)
+               : status;
 }
 
 /* Puts the best weights back that a state speaks of. */
@@ -204,7 +205,8 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     *position = run.position;
     if (*there) {
         job->between_epochs = path == job->state_path && run.position.step == 0;
-        status = stk_run_state_load(path, &run, job->choice.backend, job->state, job->graph, err);
+        status =
+            stk_run_state_load(path, &run, job->choice.opened.backend, job->state, job->graph, err);
     }
     if (status == STK_OK && *there) {
         status = restore_best(job, best_path, position, err);

@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "base/machine.h"
 #include "job/job_state.h"
+#include "models/memory_check.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -94,12 +94,40 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
-static stk_status open_device(stk_job *job, stk_error *err) {
-    const stk_backend *backend = job->choice.backend;
-    stk_device_config config = {.threads = job->choice.threads,
-                                .index = job->choice.device_index,
-                                .halted = stk_clockwork_must_halt,
-                                .user = &job->clock};
+static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
+    stk_device_config device = {.halted = stk_clockwork_must_halt, .user = &job->clock};
+    stk_status status = stk_choose(&job->choice, job->options, train_count, &device, err);
+    job->host = (stk_host_memory){.backend = job->choice.opened.backend,
+                                  .device = job->choice.opened.device};
+    return status;
+}
+
+/* Says now, rather than in the middle of something, when a batch cannot fit. */
+static stk_status check_memory(const stk_job *job, stk_error *err) {
+    const stk_choice *choice = &job->choice;
+    const stk_opened_device *opened = &choice->opened;
+    bool plain = !job->job_options->compile;
+    stk_compile_config train = {
+        .batch = choice->batch, .precision = opened->precision, .train = true, .plain = plain};
+    stk_compile_config infer = {.batch = STK_PREDICT_BATCH,
+                                .precision = opened->precision,
+                                .ema = job->state_config.ema,
+                                .plain = plain};
+    uint64_t slots = (uint64_t)choice->loader.slots * choice->loader.slot_bytes / choice->batch;
+    stk_memory_ask ask = {.backend = opened->backend,
+                          .device = opened->device,
+                          .graph = job->graph,
+                          .model = choice->model->name,
+                          .state = &job->state_config,
+                          .batch = &train,
+                          .other = &infer,
+                          .picture_bytes = strcmp(opened->name, "cpu") == 0 ? slots : 0};
+    return stk_memory_check(&ask, err);
+}
+
+/* The network on the device. */
+static stk_status open_network(stk_job *job, stk_error *err) {
+    const stk_opened_device *opened = &job->choice.opened;
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
                                 .dropout = job->choice.dropout,
@@ -109,38 +137,11 @@ static stk_status open_device(stk_job *job, stk_error *err) {
                                            .optimizer = (stk_optimizer)job->choice.train.optimizer,
                                            .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
-        status = backend->device_open(&job->device, &config, err);
-        job->host = (stk_host_memory){.backend = backend, .device = job->device};
+        status = check_memory(job, err);
     }
     if (status == STK_OK) {
-        status = backend->state_new(&job->state, job->device, job->graph, &job->state_config, err);
-    }
-    return status;
-}
-
-/* Says now, rather than by the kernel's killer later, when a batch cannot fit. */
-static stk_status check_memory(const stk_job *job, stk_error *err) {
-    const stk_backend *backend = job->choice.backend;
-    stk_compile_config train = {
-        .batch = job->choice.batch, .train = true, .plain = !job->job_options->compile};
-    stk_compile_config infer = {.batch = STK_PREDICT_BATCH, .train = false};
-    uint64_t arenas[2] = {0};
-    uint64_t memory = stk_machine_memory();
-    stk_status status = backend->plan_bytes(job->device, job->graph, &train, &arenas[0], err);
-    if (status == STK_OK) {
-        status = backend->plan_bytes(job->device, job->graph, &infer, &arenas[1], err);
-    }
-    uint64_t bytes = arenas[0] + arenas[1] + backend->state_bytes(job->graph, &job->state_config) +
-                     (uint64_t)job->choice.loader.slots * job->choice.loader.slot_bytes;
-    if (status == STK_OK && bytes > memory / 10 * 9) {
-        char need[32];
-        char have[32];
-        status = STK_FAIL(err, STK_ERR_DEVICE,
-                          "batch %zu of %s at %d px needs %s of memory, this machine has %s; use a "
-                          "smaller --batch (with --accumulate) or --img-size",
-                          job->choice.batch, job->choice.model->name, job->choice.img_size,
-                          stk_format_bytes(need, sizeof need, bytes),
-                          stk_format_bytes(have, sizeof have, memory));
+        status = opened->backend->state_new(&job->state, opened->device, job->graph,
+                                            &job->state_config, err);
     }
     return status;
 }
@@ -213,8 +214,8 @@ void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
                              .run_dir = job->folder.path,
                              .data = job->dataset_options->data,
                              .model = job->choice.model->name,
-                             .device = job->choice.backend->name,
-                             .precision = job->choice.precision,
+                             .device = job->choice.opened.name,
+                             .precision = stk_precision_name(job->choice.opened.precision),
                              .start_ns = job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9),
                              .img_size = job->choice.img_size,
                              .batch = (int)job->choice.batch,
@@ -263,13 +264,10 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = count_training(job, train, val, err);
     }
     if (status == STK_OK) {
-        status = stk_choose(&job->choice, job->options, *train, err);
+        status = choose(job, *train, err);
     }
     if (status == STK_OK) {
-        status = open_device(job, err);
-    }
-    if (status == STK_OK) {
-        status = check_memory(job, err);
+        status = open_network(job, err);
     }
     if (status == STK_OK && job->resume.on) {
         status = stk_job_check_resume(job, err);
@@ -462,8 +460,8 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
                       ? (job->slots + s->workers - 1) / s->workers
                       : job->choice.loader.prefetch;
-    s->device = job->choice.backend->name;
-    s->precision = job->choice.precision;
+    s->device = job->choice.opened.name;
+    s->precision = stk_precision_name(job->choice.opened.precision);
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->submission = job->submitted ? "submission.csv" : NULL;
@@ -505,9 +503,8 @@ static stk_status judge(const stk_job *job, stk_error *err) {
 }
 
 void stk_job_close(stk_job *job) {
-    if (job->choice.backend != NULL) {
-        job->choice.backend->state_free(job->state);
-        job->choice.backend->device_close(job->device);
+    if (job->choice.opened.backend != NULL) {
+        job->choice.opened.backend->state_free(job->state);
     }
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);

@@ -27,7 +27,8 @@ static void tell_bad(void *user, const char *path, const char *reason) {
 stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have, bool *done,
                                stk_error *err) {
     collector c = {.prediction = p, .probs = probs, .have = have};
-    stk_compile_config config = {.batch = STK_PREDICT_BATCH, .train = false, .ema = p->ema};
+    stk_compile_config config = {
+        .batch = STK_PREDICT_BATCH, .precision = p->precision, .train = false, .ema = p->ema};
     stk_exec *exec = NULL;
     *done = false;
     stk_status status = p->backend->compile(&exec, p->state, &config, err);

@@ -13,6 +13,7 @@ typedef struct stk_prediction {
     stk_state *state; /* the weights */
     bool ema;         /* their averages, which the state must have */
     const stk_graph *graph;
+    stk_precision precision;
     stk_loader_config data; /* samples, transform, plan */
     const char *split;      /* "test" or "val": how bad images are told */
     const stk_events *events;

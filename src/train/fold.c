@@ -284,8 +284,11 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     if (t->train_exec != NULL && t->frozen == frozen) {
         return STK_OK;
     }
-    stk_compile_config how = {
-        .batch = c->batch, .train = true, .frozen = frozen, .plain = c->plain};
+    stk_compile_config how = {.batch = c->batch,
+                              .precision = c->precision,
+                              .train = true,
+                              .frozen = frozen,
+                              .plain = c->plain};
     c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
     t->train_exec = NULL;
     t->frozen = frozen;
@@ -362,8 +365,11 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
 
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    stk_compile_config infer = {
-        .batch = c->val.batch, .train = false, .ema = c->options->ema > 0, .plain = c->plain};
+    stk_compile_config infer = {.batch = c->val.batch,
+                                .precision = c->precision,
+                                .train = false,
+                                .ema = c->options->ema > 0,
+                                .plain = c->plain};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
     if (status == STK_OK && c->val.count > 0) {

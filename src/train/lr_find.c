@@ -115,7 +115,8 @@ static stk_status copy_weights(const finder *f, bool back, stk_error *err) {
 
 static stk_status open_finder(finder *f, stk_error *err) {
     const stk_lr_find_config *c = f->config;
-    stk_compile_config how = {.batch = c->batch, .train = true, .plain = c->plain};
+    stk_compile_config how = {
+        .batch = c->batch, .precision = c->precision, .train = true, .plain = c->plain};
     f->curve->points = stk_mem_new((size_t)c->steps, sizeof *f->curve->points);
     f->kept = stk_mem_raw(c->graph->param_elements, sizeof *f->kept);
     stk_status status = f->curve->points != NULL && f->kept != NULL

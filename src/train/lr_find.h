@@ -27,6 +27,7 @@ typedef struct stk_lr_find_config {
     const stk_graph *graph;
     const stk_train_options *options; /* its autos resolved; the schedule does not matter */
     size_t batch;
+    stk_precision precision;
     bool plain;              /* nothing is fused */
     stk_loader_config train; /* samples, transform, plan */
     uint64_t seed;

@@ -302,7 +302,7 @@ train k --device cuda:7
 refused 4 'cuda'
 train k --batch 19 --img-size 2048 --model resnet18
 if [ "$CODE" != 0 ]; then
-    refused 4 'memory' '--batch'
+    refused 4 'memory' '--img-size'
 fi
 rm -rf r
 

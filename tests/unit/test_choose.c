@@ -13,6 +13,7 @@ typedef struct setting {
 #define MOST_SETTINGS 4
 
 static stk_error error;
+static const stk_device_config device;
 static char decisions[2048];
 
 static void note_decision(void *user, const stk_event_decision *event) {
@@ -77,7 +78,7 @@ static void batch_rate_and_epochs(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, cases[i].train, &error), &error);
+        REQUIRE_OK(stk_choose(&choice, options, cases[i].train, &device, &error), &error);
         if (choice.batch != cases[i].batch || !(fabs(choice.lr - cases[i].lr) < 1e-7) ||
             choice.epochs_wanted != cases[i].epochs) {
             CHECK_FAIL("case %zu: batch %zu, lr %.8g, epochs %d", i, choice.batch, choice.lr,
@@ -108,7 +109,7 @@ static void tags_of_weights_choose_the_model(void) {
                                            {"pretrained", cases[i].pretrained}};
         stk_options *options = options_of(settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+        REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
         CHECK_STR(choice.model->name, cases[i].name);
         CHECK_NEAR(choice.dropout, cases[i].dropout, 1e-9);
         CHECK_NEAR(atof(stk_options_get(options, "dropout")), cases[i].dropout, 1e-9);
@@ -121,11 +122,11 @@ static void everything_auto(void) {
     static const setting none[MOST_SETTINGS] = {{0}};
     stk_options *options = options_of(none);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
     CHECK_STR(choice.model->name, "convnet_s");
     CHECK_INT(choice.img_size, 64);
-    CHECK_STR(choice.backend->name, "cpu");
-    CHECK_STR(choice.precision, "fp32");
+    CHECK_STR(choice.opened.name, "cpu");
+    CHECK_INT(choice.opened.precision, STK_PRECISION_FP32);
     CHECK_INT(choice.threads, stk_machine_cores());
     CHECK(choice.loader.workers >= 1 && choice.loader.slots >= 2);
     CHECK_CONTAINS(stk_str_text(&choice.line), "model convnet_s (auto)");
@@ -137,7 +138,9 @@ static void everything_auto(void) {
     stk_events events = {0};
     stk_events_add(&events, &observer);
     stk_choice_tell(&choice, options, &events, 480);
-    CHECK_STR(decisions, "");
+    CHECK_CONTAINS(decisions, "cpu: ");
+    CHECK_CONTAINS(decisions, "(auto: ");
+    CHECK(strchr(decisions, '\n') == decisions + strlen(decisions) - 1); /* nothing else */
     stk_choice_free(&choice);
     stk_options_free(options);
 }
@@ -170,7 +173,7 @@ static void recipe_by_optimiser_and_start(void) {
         const recipe_case *c = &cases[i];
         stk_options *options = options_of(c->settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+        REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
         bool lr = isnan(c->lr) ? isnan(choice.lr) : fabs(choice.lr - c->lr) < 1e-9;
         bool head = isnan(c->head_lr) ? isnan(choice.train.head_lr)
                                       : fabs(choice.train.head_lr - c->head_lr) < 1e-9;
@@ -192,7 +195,7 @@ static void the_line_tells_the_recipe(void) {
         {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
     stk_options *options = options_of(given);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
     CHECK_CONTAINS(stk_str_text(&choice.line), "optimizer adamw, lr to be found (auto)");
     CHECK_CONTAINS(stk_str_text(&choice.line), "freeze-epochs 2, ema 0.99");
     CHECK(strstr(stk_str_text(&choice.line), "clip-grad") == NULL); /* nobody asked */
@@ -222,7 +225,7 @@ static void the_line_says_what_was_given(void) {
         {"budget", "60s"}, {"folds", "3"}, {"img-size", "32"}, {"batch_size", "8"}};
     stk_options *options = options_of(given);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &error), &error);
+    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
     CHECK_INT(choice.img_size, 32);
     CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 32,");
     CHECK_CONTAINS(stk_str_text(&choice.line), "batch 8,");
@@ -241,7 +244,7 @@ static void choices_with_reasons_are_told(void) {
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    REQUIRE_OK(stk_choose(&choice, options, 40, &error), &error);
+    REQUIRE_OK(stk_choose(&choice, options, 40, &device, &error), &error);
     stk_choice_tell(&choice, options, &events, 40);
     CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
     CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
@@ -269,7 +272,7 @@ static void what_does_not_exist(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
         stk_choice choice;
-        CHECK_INT(stk_choose(&choice, options, 480, &error), cases[i].status);
+        CHECK_INT(stk_choose(&choice, options, 480, &device, &error), cases[i].status);
         CHECK_CONTAINS(error.message, cases[i].words);
         stk_choice_free(&choice); /* harmless */
         stk_options_free(options);

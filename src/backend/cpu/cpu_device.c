@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_device.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/cpu/cpu_blas.h"
@@ -49,6 +50,7 @@ static const cpu_kernel *kernel_of(const stk_pieces *pieces, int index) {
 
 struct stk_device {
     stk_pool *pool;
+    char description[32]; /* "16 threads" */
     stk_device_config config;
 };
 
@@ -74,6 +76,8 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         return status;
     }
     device->config = *config;
+    snprintf(device->description, sizeof device->description, "%d thread%s", config->threads,
+             config->threads == 1 ? "" : "s");
     stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
@@ -87,15 +91,15 @@ static void cpu_device_close(stk_device *device) {
 }
 
 static const char *cpu_describe(const stk_device *device) {
-    (void)device;
-    return "CPU";
+    return device->description;
 }
 
 static stk_status cpu_memory(stk_device *device, stk_device_memory *memory, stk_error *err) {
     (void)device;
     (void)err;
-    *memory = (stk_device_memory){.total_bytes = stk_machine_memory(),
-                                  .free_bytes = stk_machine_memory()};
+    uint64_t bytes = stk_machine_memory();
+    /* What others have is not counted, as most of it can be moved away; some never can. */
+    *memory = (stk_device_memory){.total_bytes = bytes, .free_bytes = bytes / 10 * 9};
     return STK_OK;
 }
 
