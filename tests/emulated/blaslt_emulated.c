@@ -439,7 +439,7 @@ int cublasLtMatmul(blaslt_handle *handle, blaslt_product *product, const void *a
     if (run.beta != 0 && c == d && memcmp(&run.c, &run.d, sizeof run.c) != 0) {
         return fail(BLASLT_INVALID_VALUE, "C and D are one, with different layouts");
     }
-    return emu_enqueue(stream, compute, &run, sizeof run) == 0
+    return emu_put_on_stream(stream, compute, &run, sizeof run) == 0
                ? BLASLT_GOOD
                : fail(BLASLT_EXECUTION_FAILED, "the stream refuses a product");
 }

@@ -370,7 +370,7 @@ int cudnnBackendExecute(dnn_handle *handle, dnn_descriptor *plan, dnn_descriptor
         return dnn_fail(DNN_NULL_POINTER, "the plan needs a workspace of %zu bytes",
                         dnn_workspace_bytes(run.program.engine));
     }
-    if (emu_enqueue(handle->stream, dnn_compute, &run, sizeof run) != 0) {
+    if (emu_put_on_stream(handle->stream, dnn_compute, &run, sizeof run) != 0) {
         return dnn_fail(DNN_EXECUTION_FAILED, "the stream refuses a plan");
     }
     return DNN_GOOD;
