@@ -95,6 +95,8 @@ typedef struct blaslt_offer { /* cublasLtMatmulHeuristicResult_t */
     int reserved[4];
 } blaslt_offer;
 
+/* What the library exports. */
+#pragma GCC visibility push(default)
 size_t cublasLtGetVersion(void);
 const char *cublasLtGetStatusString(int status);
 const char *cublasLtGetStatusName(int status);
@@ -124,5 +126,6 @@ int cublasLtMatmul(blaslt_handle *handle, blaslt_product *product, const void *a
                    const void *beta, const void *c, blaslt_layout *c_layout, void *d,
                    blaslt_layout *d_layout, const blaslt_algo *algo, void *workspace,
                    size_t workspace_bytes, void *stream);
+#pragma GCC visibility pop
 
 #endif

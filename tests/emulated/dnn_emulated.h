@@ -144,6 +144,7 @@ size_t dnn_workspace_bytes(int engine);
 void dnn_compute(void *run);
 
 /* What the library exports. */
+#pragma GCC visibility push(default)
 size_t cudnnGetVersion(void);
 const char *cudnnGetErrorString(int status);
 void cudnnGetLastErrorString(char *message, size_t room);
@@ -159,5 +160,6 @@ int cudnnBackendSetAttribute(dnn_descriptor *d, int name, int type, int64_t coun
 int cudnnBackendGetAttribute(dnn_descriptor *d, int name, int type, int64_t room, int64_t *count,
                              void *elements);
 int cudnnBackendExecute(dnn_handle *handle, dnn_descriptor *plan, dnn_descriptor *pack);
+#pragma GCC visibility pop
 
 #endif
