@@ -1,0 +1,420 @@
+/*
+ * emu_nvrtc.c - the emulated NVRTC: kernels are compiled by the host's C compiler.
+ *
+ * It plays libnvrtc.so.13, as far as src/backend/cuda/cuda_api.h names it. The text is preprocessed
+ * with emu_kernel.h in front; where a kernel begins, the macro KERNEL left a marker, so that its
+ * parameters can be read from plain text, and what calls it with an array of pointers is written
+ * behind the text. The compiler is $CC, or cc. Threads may compile at the same time.
+ */
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emu_image.h"
+
+#define EMU_EXPORT __attribute__((visibility("default")))
+
+extern char **environ;
+
+enum { NVRTC_GOOD = 0, NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_INPUT = 3, NVRTC_COMPILATION = 6 };
+enum { MOST_OPTIONS = 64, MOST_PARAMETERS = 64 };
+
+typedef struct _nvrtcProgram {
+    char *source;
+    char *name;
+    char *log;
+    char *image; /* emu_image and what is behind it */
+    size_t image_bytes;
+} emu_program;
+
+EMU_EXPORT int nvrtcVersion(int *major, int *minor);
+EMU_EXPORT int nvrtcCreateProgram(emu_program **program, const char *source, const char *name,
+                                  int header_count, const char *const *headers,
+                                  const char *const *header_names);
+EMU_EXPORT int nvrtcCompileProgram(emu_program *program, int option_count,
+                                   const char *const *options);
+EMU_EXPORT int nvrtcGetCUBINSize(emu_program *program, size_t *bytes);
+EMU_EXPORT int nvrtcGetCUBIN(emu_program *program, char *code);
+EMU_EXPORT int nvrtcGetProgramLogSize(emu_program *program, size_t *bytes);
+EMU_EXPORT int nvrtcGetProgramLog(emu_program *program, char *log);
+EMU_EXPORT int nvrtcDestroyProgram(emu_program **program);
+
+/* ---- files and processes ---- */
+
+/* A whole file with a 0 behind it, and `before` bytes left free in front; NULL when there is none.
+ */
+static char *read_file(const char *path, size_t before, size_t *bytes) {
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    *bytes = 0;
+    if (file == NULL) {
+        return NULL;
+    }
+    if (fseek(file, 0, SEEK_END) == 0) {
+        long length = ftell(file);
+        rewind(file);
+        text = length >= 0 ? calloc(1, before + (size_t)length + 1) : NULL;
+        *bytes = text != NULL ? fread(text + before, 1, (size_t)length, file) : 0;
+    }
+    (void)fclose(file);
+    return text;
+}
+
+/* Runs the compiler with these arguments, its complaints into the file `log`. */
+static bool run_compiler(const char *const *arguments, int count, const char *log) {
+    static const char *const start[] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "cc"};
+    char *words[MOST_OPTIONS + 40];
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        words[n++] = (char *)(uintptr_t)start[i];
+    }
+    for (int i = 0; i < count; i++) {
+        words[n++] = (char *)(uintptr_t)arguments[i];
+    }
+    words[n] = NULL;
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
+                                     0600);
+    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    pid_t child;
+    int status = -1;
+    if (posix_spawn(&child, "/bin/sh", &files, NULL, words, environ) == 0) {
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return status == 0;
+}
+
+/* The folder that this library and emu_kernel.h lie in. */
+static void own_folder(char *folder, size_t room) {
+    Dl_info info;
+    snprintf(folder, room, ".");
+    if (dladdr((void *)(uintptr_t)nvrtcVersion, &info) != 0 && info.dli_fname != NULL) {
+        const char *slash = strrchr(info.dli_fname, '/');
+        if (slash != NULL) {
+            snprintf(folder, room, "%.*s", (int)(slash - info.dli_fname), info.dli_fname);
+        }
+    }
+}
+
+/* ---- what calls a kernel ---- */
+
+static bool is_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Writes "TYPE" of the parameter "TYPE name" in begin .. end - 1; false: that is none. */
+static bool write_type(FILE *to, const char *begin, const char *end) {
+    while (end > begin && isspace((unsigned char)end[-1])) {
+        end--;
+    }
+    while (end > begin && is_word(end[-1])) {
+        end--;
+    }
+    if (begin == end) {
+        return false;
+    }
+    for (const char *p = begin; p < end; p++) {
+        fputc(*p == '\n' ? ' ' : *p, to);
+    }
+    return true;
+}
+
+/* Splits begin .. end - 1 at commas; the number of parameters, or -1. */
+static int split(const char *begin, const char *end, const char *from[], const char *to[]) {
+    int count = 0;
+    while (begin < end && isspace((unsigned char)*begin)) {
+        begin++;
+    }
+    if (begin == end || (end - begin == 4 && strncmp(begin, "void", 4) == 0)) {
+        return 0;
+    }
+    for (const char *p = begin; p <= end; p++) {
+        if (p == end || *p == ',') {
+            if (count == MOST_PARAMETERS) {
+                return -1;
+            }
+            from[count] = begin;
+            to[count++] = p;
+            begin = p + 1;
+        }
+    }
+    return count;
+}
+
+static void write_kernel(FILE *file, const char *name, int name_length, const char *begin,
+                         const char *end) {
+    const char *from[MOST_PARAMETERS];
+    const char *to[MOST_PARAMETERS];
+    int count = split(begin, end, from, to);
+    if (count < 0) {
+        fprintf(file, "\n_Static_assert(0, \"%.*s has too many parameters\");\n", name_length,
+                name);
+        return;
+    }
+    fprintf(file, "\nstatic void emu_call_%.*s(void **a) { (void)a; %.*s(", name_length, name,
+            name_length, name);
+    for (int i = 0; i < count; i++) {
+        fprintf(file, "%s*(", i > 0 ? ", " : "");
+        (void)write_type(file, from[i], to[i]);
+        fprintf(file, " *)a[%d]", i);
+    }
+    fprintf(file, "); }\nstatic const unsigned emu_sizes_%.*s[] = {", name_length, name);
+    for (int i = 0; i < count; i++) {
+        fputs("sizeof(", file);
+        (void)write_type(file, from[i], to[i]);
+        fputs("), ", file);
+    }
+    fprintf(file, "0};\nstatic const char emu_kinds_%.*s[] = {", name_length, name);
+    for (int i = 0; i < count; i++) {
+        if (memchr(from[i], '*', (size_t)(to[i] - from[i])) != NULL) {
+            fputs("'p', ", file);
+            continue;
+        }
+        fputs("_Generic((", file);
+        (void)write_type(file, from[i], to[i]);
+        fputs(")0, int: 'i', unsigned: 'i', long: 'l', unsigned long: 'l', long long: 'l', "
+              "unsigned long long: 'l', float: 'f', default: '?'), ",
+              file);
+    }
+    fprintf(file,
+            "0};\nconst emu_kernel emu_kernel_%.*s = {emu_call_%.*s, %d, emu_kinds_%.*s, "
+            "emu_sizes_%.*s};\n",
+            name_length, name, name_length, name, count, name_length, name, name_length, name);
+}
+
+/* Copies the preprocessed text, and writes for each marked kernel what calls it. */
+static bool write_calls(const char *text, const char *path) {
+    static const char marker[] = "emu_kernel_marker;";
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return false;
+    }
+    fputs(text, file);
+    fputs("\n# 1 \"how kernels are called\"\n", file);
+    for (const char *at = strstr(text, marker); at != NULL; at = strstr(at, marker)) {
+        at += sizeof marker - 1;
+        const char *open = strchr(at, '(');
+        const char *close = open != NULL ? strchr(open, ')') : NULL;
+        if (close == NULL) {
+            break;
+        }
+        const char *name_end = open;
+        while (name_end > at && isspace((unsigned char)name_end[-1])) {
+            name_end--;
+        }
+        const char *name = name_end;
+        while (name > at && is_word(name[-1])) {
+            name--;
+        }
+        write_kernel(file, name, (int)(name_end - name), open + 1, close);
+    }
+    return fclose(file) == 0;
+}
+
+/* ---- compiling ---- */
+
+typedef struct paths {
+    char folder[256];
+    char source[300], preprocessed[300], whole[300], library[300], log[300];
+    char own[512], header[600];
+} paths;
+
+static bool make_paths(paths *p) {
+    const char *base = getenv("TMPDIR");
+    snprintf(p->folder, sizeof p->folder, "%s/emulated-XXXXXX", base != NULL ? base : "/tmp");
+    if (mkdtemp(p->folder) == NULL) {
+        return false;
+    }
+    snprintf(p->source, sizeof p->source, "%s/kernel.c", p->folder);
+    snprintf(p->preprocessed, sizeof p->preprocessed, "%s/kernel.i", p->folder);
+    snprintf(p->whole, sizeof p->whole, "%s/whole.i", p->folder);
+    snprintf(p->library, sizeof p->library, "%s/kernel.so", p->folder);
+    snprintf(p->log, sizeof p->log, "%s/log", p->folder);
+    own_folder(p->own, sizeof p->own);
+    snprintf(p->header, sizeof p->header, "%s/emu_kernel.h", p->own);
+    return true;
+}
+
+static void remove_paths(const paths *p) {
+    (void)unlink(p->source);
+    (void)unlink(p->preprocessed);
+    (void)unlink(p->whole);
+    (void)unlink(p->library);
+    (void)unlink(p->log);
+    (void)rmdir(p->folder);
+}
+
+static bool write_source(const emu_program *program, const char *path) {
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return false;
+    }
+    fprintf(file, "#line 1 \"%s\"\n%s\n", program->name, program->source);
+    return fclose(file) == 0;
+}
+
+static bool preprocess(const paths *p, int option_count, const char *const *options) {
+    const char *words[MOST_OPTIONS + 16] = {"-std=gnu11", "-E", "-include", p->header};
+    int n = 4;
+    for (int i = 0; i < option_count && n < MOST_OPTIONS; i++) {
+        if (strncmp(options[i], "-D", 2) == 0) {
+            words[n++] = options[i];
+            if (options[i][2] == '\0' && i + 1 < option_count) {
+                words[n++] = options[++i];
+            }
+        }
+    }
+    words[n++] = "-o";
+    words[n++] = p->preprocessed;
+    words[n++] = p->source;
+    return run_compiler(words, n, p->log);
+}
+
+/*
+ * What C++ refuses is refused here too. What is undefined and would go unnoticed on a host, such as
+ * a vector on a wrong boundary, is a trap.
+ */
+static bool compile(const paths *p) {
+    const char *const words[] = {
+        "-std=gnu11",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "-fno-strict-aliasing",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-Werror=implicit-function-declaration",
+        "-Werror=int-conversion",
+        "-Werror=incompatible-pointer-types",
+        "-fsanitize=alignment,bounds,integer-divide-by-zero,signed-integer-overflow",
+        "-fsanitize-undefined-trap-on-error",
+        "-x",
+        "cpp-output",
+        p->whole,
+        "-x",
+        "none",
+        "-o",
+        p->library,
+        "-Wl,-z,defs",
+        "-lm"};
+    return run_compiler(words, sizeof words / sizeof *words, p->log);
+}
+
+static bool build(emu_program *program, const paths *p, int option_count,
+                  const char *const *options) {
+    size_t bytes;
+    if (!write_source(program, p->source) || !preprocess(p, option_count, options)) {
+        return false;
+    }
+    char *text = read_file(p->preprocessed, 0, &bytes);
+    bool good = text != NULL && write_calls(text, p->whole) && compile(p);
+    free(text);
+    if (!good) {
+        return false;
+    }
+    program->image = read_file(p->library, sizeof(emu_image), &bytes);
+    if (program->image == NULL) {
+        return false;
+    }
+    emu_image head = {.bytes = bytes};
+    memcpy(head.magic, EMU_IMAGE_MAGIC, sizeof head.magic);
+    memcpy(program->image, &head, sizeof head);
+    program->image_bytes = sizeof head + bytes;
+    return true;
+}
+
+/* ---- what the library exports ---- */
+
+int nvrtcVersion(int *major, int *minor) {
+    *major = 13;
+    *minor = 0;
+    return NVRTC_GOOD;
+}
+
+int nvrtcCreateProgram(emu_program **program, const char *source, const char *name,
+                       int header_count, const char *const *headers,
+                       const char *const *header_names) {
+    (void)headers;
+    (void)header_names;
+    if (program == NULL || source == NULL || header_count != 0) {
+        return NVRTC_INVALID_INPUT;
+    }
+    emu_program *made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        made->source = strdup(source);
+        made->name = strdup(name != NULL ? name : "kernel");
+    }
+    *program = made;
+    return made != NULL && made->source != NULL && made->name != NULL ? NVRTC_GOOD
+                                                                      : NVRTC_OUT_OF_MEMORY;
+}
+
+int nvrtcCompileProgram(emu_program *program, int option_count, const char *const *options) {
+    paths p;
+    size_t bytes;
+    if (program == NULL || option_count < 0) {
+        return NVRTC_INVALID_INPUT;
+    }
+    free(program->image);
+    free(program->log);
+    program->image = NULL;
+    program->image_bytes = 0;
+    program->log = NULL;
+    if (!make_paths(&p)) {
+        program->log = strdup("the emulated NVRTC could not make a folder for its files");
+        return NVRTC_COMPILATION;
+    }
+    bool good = build(program, &p, option_count, options);
+    program->log = read_file(p.log, 0, &bytes);
+    remove_paths(&p);
+    return good ? NVRTC_GOOD : NVRTC_COMPILATION;
+}
+
+int nvrtcGetCUBINSize(emu_program *program, size_t *bytes) {
+    *bytes = program->image_bytes;
+    return NVRTC_GOOD;
+}
+
+int nvrtcGetCUBIN(emu_program *program, char *code) {
+    if (program->image == NULL) {
+        return NVRTC_INVALID_INPUT;
+    }
+    memcpy(code, program->image, program->image_bytes);
+    return NVRTC_GOOD;
+}
+
+int nvrtcGetProgramLogSize(emu_program *program, size_t *bytes) {
+    *bytes = program->log != NULL ? strlen(program->log) + 1 : 1;
+    return NVRTC_GOOD;
+}
+
+int nvrtcGetProgramLog(emu_program *program, char *log) {
+    size_t bytes;
+    (void)nvrtcGetProgramLogSize(program, &bytes);
+    memcpy(log, program->log != NULL ? program->log : "", bytes);
+    return NVRTC_GOOD;
+}
+
+int nvrtcDestroyProgram(emu_program **program) {
+    if (program == NULL || *program == NULL) {
+        return NVRTC_INVALID_INPUT;
+    }
+    free((*program)->source);
+    free((*program)->name);
+    free((*program)->log);
+    free((*program)->image);
+    free(*program);
+    *program = NULL;
+    return NVRTC_GOOD;
+}
