@@ -141,7 +141,7 @@ static void shuffles(void) {
 }
 
 static const char last_text[] =
-    "KERNEL last_block(u32 *counter, int *part, long long *out, float *sum, float one) {\n"
+    "KERNEL sum_parts(u32 *counter, int *part, long long *out, float *sum, float one) {\n"
     "    SHARED(int, last);\n"
     "    if (threadIdx.x == 0) {\n"
     "        part[blockIdx.x] = (int)blockIdx.x + 1;\n"
@@ -165,7 +165,7 @@ static void atomics(void) {
     if (!play_open(&play)) {
         return;
     }
-    cuda_function f = play_kernel_of(&play, last_text, "last", "last_block", CUDA_TYPE_F32, "");
+    cuda_function f = play_kernel_of(&play, last_text, "last", "sum_parts", CUDA_TYPE_F32, "");
     unsigned zero[2] = {0, 0};
     cuda_pointer counter = upload(&play, &zero[0], 4);
     cuda_pointer sum = upload(&play, &zero[1], 4);
