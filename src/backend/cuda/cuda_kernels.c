@@ -248,8 +248,11 @@ static stk_status compile(const cuda_kernels *k, kernel *one, const source *from
     return status;
 }
 
-/* Gets the code of one kernel, from the store or from its text; what fails is in its error. */
-static void get_code(const cuda_kernels *k, kernel *one) {
+/*
+ * Gets the code of one kernel, from the store unless `anew` or from its text; what fails is in its
+ * error.
+ */
+static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
     size_t bytes = 0;
     const source *from = source_of(k, one->file);
     if (from == NULL) {
@@ -264,7 +267,7 @@ static void get_code(const cuda_kernels *k, kernel *one) {
         (void)STK_FAIL_MEMORY(&one->error, "a kernel");
         return;
     }
-    if (k->config.store != NULL) {
+    if (k->config.store != NULL && !anew) {
         stk_cuda_store_get(k->config.store, stored, &one->code, &bytes);
     }
     one->compiled = one->code == NULL;
@@ -284,13 +287,28 @@ typedef struct batch {
 static void get_code_task(void *context, size_t task, int thread) {
     batch *b = context;
     (void)thread;
-    get_code(b->kernels, b->missing[task]);
+    get_code(b->kernels, b->missing[task], false);
+}
+
+static void drop_code(kernel *one) {
+    stk_mem_free(one->code);
+    one->code = NULL;
 }
 
 static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
     const cuda_driver *d = k->config.driver;
-    stk_status status =
-        stk_cuda_check(d, d->module_load(&one->module, one->code), "loading a kernel", err);
+    int result = d->module_load(&one->module, one->code);
+    if (result != CUDA_GOOD && !one->compiled) {
+        /* What was kept is of no use to this driver; nobody should have to find it and remove it.
+         */
+        drop_code(one);
+        get_code(k, one, true);
+        if (one->code == NULL) {
+            return STK_FAIL(err, one->error.status, "%s", one->error.message);
+        }
+        result = d->module_load(&one->module, one->code);
+    }
+    stk_status status = stk_cuda_check(d, result, "loading a kernel", err);
     if (status == STK_OK) {
         status = stk_cuda_check(d, d->module_function(&one->function, one->module, one->name),
                                 "finding a kernel in its module", err);
@@ -302,8 +320,7 @@ static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
         (void)d->module_free(one->module);
         one->module = NULL;
     }
-    stk_mem_free(one->code);
-    one->code = NULL;
+    drop_code(one);
     return status;
 }
 
@@ -365,8 +382,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     for (size_t i = 0; i < k->count; i++) {
         if (k->kernels[i]->function == NULL) {
             stk_error_clear(&k->kernels[i]->error);
-            stk_mem_free(k->kernels[i]->code); /* of an attempt in which another one failed */
-            k->kernels[i]->code = NULL;
+            drop_code(k->kernels[i]); /* of an attempt in which another one failed */
             b.missing[b.count++] = k->kernels[i];
         }
     }
