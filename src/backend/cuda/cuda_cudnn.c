@@ -301,7 +301,7 @@ static void keep_fitting(cuda_dnn *dnn, cuda_dnn_plan *made, cuda_dnn_plan **pla
     if (made->graph.status == 0 && bytes <= (int64_t)CUDA_DNN_WORKSPACE_BYTES) {
         *plan = made;
     } else {
-        stk_cuda_dnn_plan_free(dnn, made);
+        stk_cuda_dnn_plan_free(made);
     }
 }
 
@@ -356,8 +356,7 @@ stk_status stk_cuda_dnn_read(cuda_dnn *dnn, const char *text, cuda_dnn_plan **pl
     return STK_OK;
 }
 
-void stk_cuda_dnn_plan_free(cuda_dnn *dnn, cuda_dnn_plan *plan) {
-    (void)dnn;
+void stk_cuda_dnn_plan_free(cuda_dnn_plan *plan) {
     if (plan != NULL) {
         stk_cuda_dnn_graph_end(&plan->graph);
         stk_mem_free(plan);
