@@ -155,7 +155,8 @@ static void sum_up(trial *t) {
                     continue;
                 }
                 for (int c = 0; c < s->channels; c++) {
-                    size_t x = (size_t)(((n * s->height + row) * s->width + column) * s->channels + c);
+                    size_t x =
+                        (size_t)(((n * s->height + row) * s->width + column) * s->channels + c);
                     size_t w = (size_t)((k * s->kernel * s->kernel + tap) * s->channels + c);
                     double xv = (double)t->x.values[x], wv = (double)t->w.values[w];
                     double yv = (double)t->y.values[y];
@@ -217,14 +218,14 @@ static void spoil(bench *b, trial *t) {
     if (t->shape.accumulate) {
         CHECK(send(b, t->out));
     } else {
-        CHECK(PLAY_GOOD(&b->play, fill(t->out->place, 0xFF,
-                                       t->out->count * cuda_type_bytes(t->out->type),
-                                       b->play.stream)));
+        CHECK(PLAY_GOOD(&b->play,
+                        fill(t->out->place, 0xFF, t->out->count * cuda_type_bytes(t->out->type),
+                             b->play.stream)));
     }
 }
 
 static double room_of(const cuda_conv_shape *s) {
-    return s->type == CUDA_TYPE_BF16 ? 8e-3
+    return s->type == CUDA_TYPE_BF16  ? 8e-3
            : s->type == CUDA_TYPE_F16 ? 1e-3
            : s->strict                ? 2e-6
                                       : 1e-3;
@@ -265,17 +266,17 @@ static void check_one(bench *b, const cuda_conv_shape *shape) {
 
 /* batch, height, width, channels, out_height, out_width, filters, kernel, stride, pad */
 static const int sizes[][10] = {
-    {2, 8, 8, 16, 8, 8, 24, 3, 1, 1},    /* the usual */
-    {3, 7, 5, 8, 4, 3, 16, 3, 2, 1},     /* stride, odd sizes */
-    {2, 9, 9, 8, 5, 5, 16, 1, 2, 0},     /* a shortcut */
-    {2, 8, 8, 8, 4, 4, 8, 1, 2, 0},      /* whose last row is not read */
-    {2, 6, 7, 16, 6, 7, 40, 1, 1, 0},    /* a product */
-    {5, 1, 1, 24, 1, 1, 10, 1, 1, 0},    /* a linear layer */
-    {2, 12, 12, 4, 6, 6, 8, 7, 2, 3},    /* the stem of ResNet */
-    {2, 10, 10, 4, 5, 5, 8, 3, 2, 0},    /* padded below and right only */
-    {1, 5, 6, 5, 3, 3, 7, 3, 2, 1},      /* odd channels */
-    {1, 8, 8, 3, 4, 4, 5, 5, 2, 1},      /* more padding behind than before */
-    {2, 1, 1, 16, 1, 1, 8, 3, 1, 1},     /* one pixel */
+    {2, 8, 8, 16, 8, 8, 24, 3, 1, 1}, /* the usual */
+    {3, 7, 5, 8, 4, 3, 16, 3, 2, 1},  /* stride, odd sizes */
+    {2, 9, 9, 8, 5, 5, 16, 1, 2, 0},  /* a shortcut */
+    {2, 8, 8, 8, 4, 4, 8, 1, 2, 0},   /* whose last row is not read */
+    {2, 6, 7, 16, 6, 7, 40, 1, 1, 0}, /* a product */
+    {5, 1, 1, 24, 1, 1, 10, 1, 1, 0}, /* a linear layer */
+    {2, 12, 12, 4, 6, 6, 8, 7, 2, 3}, /* the stem of ResNet */
+    {2, 10, 10, 4, 5, 5, 8, 3, 2, 0}, /* padded below and right only */
+    {1, 5, 6, 5, 3, 3, 7, 3, 2, 1},   /* odd channels */
+    {1, 8, 8, 3, 4, 4, 5, 5, 2, 1},   /* more padding behind than before */
+    {2, 1, 1, 16, 1, 1, 8, 3, 1, 1},  /* one pixel */
 };
 
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -304,8 +305,7 @@ static void every_kind_type_and_size(void) {
         return;
     }
     for (int i = 0; i < SIZES * 9; i++) {
-        cuda_conv_shape shape =
-            shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
+        cuda_conv_shape shape = shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
         check_one(&b, &shape);
         if (shape.kind == CUDA_CONV_DATA) {
             shape.accumulate = true;
@@ -330,12 +330,12 @@ static void what_follows_a_convolution(void) {
     if (!bench_open(&b, NULL, false, NULL)) {
         return;
     }
-    for (int i = 0; i < 3 * 3 * 5 * 4; i++) {
+    for (int i = 0; i < 5 * 4 * 3; i++) { /* each activation with all that may stand before it */
         cuda_conv_shape shape =
-            shape_of(which[i % 3], CUDA_CONV_FORWARD, (cuda_type)(i / 3 % 3));
-        shape.act = acts[i / 9 % 5];
-        shape.bias = i / 45 % 2 == 1;
-        shape.added = i / 90 == 1;
+            shape_of(which[(i + i / 3) % 3], CUDA_CONV_FORWARD, (cuda_type)(i % 3));
+        shape.act = acts[i / 3 % 5];
+        shape.bias = i / 15 % 2 == 1;
+        shape.added = i / 30 == 1;
         check_one(&b, &shape);
     }
     bench_close(&b);
@@ -381,8 +381,7 @@ static void own_kernels_need_no_library(void) {
         return;
     }
     for (int i = 0; i < SIZES * 9; i++) {
-        cuda_conv_shape shape =
-            shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
+        cuda_conv_shape shape = shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
         const cuda_way way = {.kind = CUDA_WAY_OWN};
         const cuda_way_makers makers = {.config = &b.config};
         stk_error err = {0};
@@ -451,9 +450,8 @@ static bool one_life(const char *folder, bool deterministic, int *timed, int *lo
 }
 
 static void the_next_start_times_nothing(void) {
-    char folder[] = "/tmp/stoker-conv-XXXXXX";
+    const char *folder = check_folder();
     int timed = 0, loaded = 0;
-    REQUIRE(mkdtemp(folder) != NULL);
     if (one_life(folder, false, &timed, &loaded)) {
         CHECK(timed > 6);
         CHECK_INT(loaded, 0);
@@ -464,7 +462,6 @@ static void the_next_start_times_nothing(void) {
         CHECK_INT(timed, 0);
         CHECK_INT(loaded, 0);
     }
-    remove_folder(folder);
 }
 
 static void what_is_damaged_is_made_anew(void) {
@@ -550,15 +547,43 @@ static void mistakes_are_told(void) {
     bench_close(&b);
 }
 
+/* Whatever request fails, the answer is that or a plan, and the next attempt is as good as ever. */
+static void without_memory_it_says_so(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    cuda_conv_shape shape = shape_of(4, CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    stk_error err = {0};
+    trial t;
+    shape.bias = true;
+    trial_new(&b, &t, &shape);
+    int failed = 0;
+    for (int request = 0; request < 40; request++) {
+        memset(&err, 0, sizeof err);
+        stk_mem_fail_after(request);
+        stk_status status = stk_cuda_convs_make(b.convs, &t.call, 1, &err);
+        stk_mem_fail_after(-1);
+        failed += status == STK_ERR_MEMORY;
+        CHECK(status == STK_ERR_MEMORY || status == STK_OK);
+    }
+    CHECK(failed > 5);
+    memset(&err, 0, sizeof err);
+    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+    CHECK(send(&b, &t.x) && send(&b, &t.w));
+    spoil(&b, &t);
+    CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+    compare(&b, &t);
+    trial_free(&b, &t);
+    bench_close(&b);
+}
+
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),
-    TEST(what_follows_a_convolution),
-    TEST(runs_in_a_captured_graph),
-    TEST(own_kernels_need_no_library),
-    TEST(the_next_start_times_nothing),
-    TEST(what_is_damaged_is_made_anew),
-    TEST(deterministic_gives_the_same_bits),
-    TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),          TEST(what_follows_a_convolution),
+    TEST(runs_in_a_captured_graph),          TEST(own_kernels_need_no_library),
+    TEST(the_next_start_times_nothing),      TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits), TEST(mistakes_are_told),
+    TEST(without_memory_it_says_so),
 };
 
 CHECK_MAIN(tests)
