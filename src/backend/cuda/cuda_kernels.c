@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_store.h"
-#include "backend/cuda/cuda_texts.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/map.h"
@@ -99,15 +98,16 @@ static bool make_source(source *s, const cuda_text *file) {
 
 stk_status stk_cuda_kernels_open(cuda_kernels **kernels, const cuda_kernels_config *config,
                                  stk_error *err) {
+    const cuda_text *files = config->texts != NULL ? config->texts : stk_cuda_texts;
     size_t texts = 0;
-    while (stk_cuda_texts[texts].name != NULL) {
+    while (files[texts].name != NULL) {
         texts++;
     }
     cuda_kernels *k = stk_mem_new(1, sizeof *k);
     bool good = k != NULL && (k->sources = stk_mem_new(texts, sizeof *k->sources)) != NULL;
     for (size_t i = 0; i < texts && good; i++) {
-        if (stk_str_ends_with_nocase(stk_cuda_texts[i].name, ".cu")) {
-            good = make_source(&k->sources[k->source_count++], &stk_cuda_texts[i]);
+        if (stk_str_ends_with_nocase(files[i].name, ".cu")) {
+            good = make_source(&k->sources[k->source_count++], &files[i]);
         }
     }
     if (!good) {

@@ -10,6 +10,7 @@
 
 #include "backend/cuda/cuda_api.h"
 #include "backend/cuda/cuda_program.h"
+#include "backend/cuda/cuda_texts.h"
 
 typedef struct cuda_kernels cuda_kernels;
 typedef struct cuda_store cuda_store;
@@ -20,6 +21,7 @@ typedef struct cuda_kernels_config {
     cuda_store *store;         /* borrowed; NULL: nothing is kept */
     int major, minor;          /* compute capability */
     int threads;               /* that compile */
+    const cuda_text *texts;    /* borrowed; NULL: the files of kernels that are in the program */
 } cuda_kernels_config;
 
 STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,

@@ -1,0 +1,37 @@
+/*
+ * cuda_conv_own.h - inside the CUDA backend: our own kernels around and instead of a library's
+ * convolution, for one shape.
+ */
+#ifndef STK_BACKEND_CUDA_CONV_OWN_H
+#define STK_BACKEND_CUDA_CONV_OWN_H
+
+#include "backend/cuda/cuda_conv.h"
+
+typedef enum cuda_own_part {
+    CUDA_OWN_TAIL,  /* y = act(y + bias + added) */
+    CUDA_OWN_DOWN,  /* the bias in the type of activations, for cuDNN */
+    CUDA_OWN_WHOLE, /* the convolution with all that follows */
+    CUDA_OWN_PARTS
+} cuda_own_part;
+
+/* Launches, whose buffers are the pointers of a cuda_conv_call. */
+typedef struct cuda_own {
+    cuda_program program;
+    int ops[CUDA_OWN_PARTS]; /* -1: not wanted */
+} cuda_own;
+
+/* Whether something follows the convolution. */
+bool stk_cuda_own_has_tail(const cuda_conv_shape *shape);
+
+void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors);
+void stk_cuda_own_free(cuda_own *own);
+
+/* Adds the launch of a part; stk_cuda_kernels_make() of the program must follow. */
+void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape);
+
+/* Launches a part that was wanted. */
+STK_CHECKED stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
+                                        const cuda_convs_config *config, const cuda_conv_call *call,
+                                        stk_error *err);
+
+#endif

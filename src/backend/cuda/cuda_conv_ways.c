@@ -1,0 +1,187 @@
+/* cuda_conv_ways.c - candidates of the libraries for one convolution; running and keeping one. */
+#include "backend/cuda/cuda_conv_ways.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* How many of each are built and timed: the heuristics put the good ones first. */
+enum { MOST_OFFERS = 48, MOST_DNN = 8, MOST_FUSED = 6, MOST_DNN_BESIDE = 4, MOST_PRODUCTS = 6 };
+
+static void add_way(cuda_ways *ways, cuda_way_kind kind, cuda_dnn_plan *dnn,
+                    cuda_lt_plan *product) {
+    ways->ways[ways->count++] = (cuda_way){.kind = kind, .dnn = dnn, .product = product};
+}
+
+/* Builds up to `most` offers that need (or do not need) compiling. */
+static stk_status build_some(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                             cuda_way_kind kind, const cuda_dnn_offer *offers, int count,
+                             bool compiled, int most, cuda_ways *ways, stk_error *err) {
+    stk_status status = STK_OK;
+    int built = 0;
+    for (int i = 0; i < count && built < most && status == STK_OK; i++) {
+        cuda_dnn_plan *plan = NULL;
+        if (offers[i].compiled == compiled) {
+            status = stk_cuda_dnn_build(makers->dnn, shape, kind == CUDA_WAY_DNN, &offers[i], &plan,
+                                        err);
+            /* An engine that compiles may take very long to find out that it cannot. */
+            built += plan != NULL || compiled;
+        }
+        if (plan != NULL) {
+            add_way(ways, kind, plan, NULL);
+        }
+    }
+    return status;
+}
+
+static stk_status gather_dnn(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                             cuda_way_kind kind, int most, cuda_ways *ways, stk_error *err) {
+    cuda_dnn_offer *offers = stk_mem_new(MOST_OFFERS, sizeof *offers);
+    int count = MOST_OFFERS;
+    int before = ways->count;
+    if (offers == NULL) {
+        return STK_FAIL_MEMORY(err, "the plans of convolutions");
+    }
+    stk_status status = stk_cuda_dnn_offers(makers->dnn, shape, kind == CUDA_WAY_DNN,
+                                            makers->config->deterministic, offers, &count, err);
+    if (status == STK_OK) {
+        status = build_some(makers, shape, kind, offers, count, false, most, ways, err);
+    }
+    if (status == STK_OK && ways->count == before) {
+        status = build_some(makers, shape, kind, offers, count, true, 1, ways, err);
+    }
+    stk_mem_free(offers);
+    return status;
+}
+
+static stk_status gather_products(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                                  cuda_ways *ways, stk_error *err) {
+    cuda_lt_algo algos[MOST_PRODUCTS];
+    int count = MOST_PRODUCTS;
+    stk_status status = stk_cuda_lt_offers(makers->lt, shape, algos, &count, err);
+    for (int i = 0; i < count && status == STK_OK; i++) {
+        cuda_lt_plan *plan = NULL;
+        status = stk_cuda_lt_build(makers->lt, shape, &algos[i], &plan, err);
+        if (plan != NULL) {
+            add_way(ways, CUDA_WAY_PRODUCT, NULL, plan);
+        }
+    }
+    return status;
+}
+
+stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                                cuda_ways *ways, stk_error *err) {
+    bool tail = stk_cuda_own_has_tail(shape);
+    bool fusible = tail && shape->filters <= CUDA_DNN_MOST_FILTERS;
+    int plain = tail ? MOST_DNN_BESIDE : MOST_DNN;
+    stk_status status = STK_OK;
+    ways->count = 0;
+    if (fusible) {
+        status = gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_FUSED, ways, err);
+    }
+    if (status == STK_OK) {
+        status = gather_dnn(makers, shape, CUDA_WAY_DNN, plain, ways, err);
+    }
+    if (status == STK_OK && stk_cuda_lt_can(shape)) {
+        status = gather_products(makers, shape, ways, err);
+    }
+    return status;
+}
+
+void stk_cuda_way_free(const cuda_way_makers *makers, cuda_way *way) {
+    stk_cuda_dnn_plan_free(makers->dnn, way->dnn);
+    stk_cuda_lt_plan_free(makers->lt, way->product);
+    way->dnn = NULL;
+    way->product = NULL;
+}
+
+void stk_cuda_ways_free(const cuda_way_makers *makers, cuda_ways *ways) {
+    while (ways->count > 0) {
+        stk_cuda_way_free(makers, &ways->ways[--ways->count]);
+    }
+}
+
+stk_status stk_cuda_way_run(const cuda_way_makers *makers, const cuda_way *way, const cuda_own *own,
+                            const cuda_conv_call *call, stk_error *err) {
+    const cuda_convs_config *config = makers->config;
+    stk_status status = STK_OK;
+    switch (way->kind) {
+    case CUDA_WAY_OWN:
+        return stk_cuda_own_run(own, CUDA_OWN_WHOLE, config, call, err);
+    case CUDA_WAY_FUSED:
+        if (call->shape->bias && call->shape->type != CUDA_TYPE_F32) {
+            status = stk_cuda_own_run(own, CUDA_OWN_DOWN, config, call, err);
+        }
+        return status == STK_OK ? stk_cuda_dnn_run(makers->dnn, way->dnn, call, false, err)
+                                : status;
+    case CUDA_WAY_DNN:
+        status = stk_cuda_dnn_run(makers->dnn, way->dnn, call, true, err);
+        break;
+    case CUDA_WAY_PRODUCT:
+        status = stk_cuda_lt_run(makers->lt, way->product, call, err);
+        break;
+    }
+    if (status == STK_OK && stk_cuda_own_has_tail(call->shape)) {
+        status = stk_cuda_own_run(own, CUDA_OWN_TAIL, config, call, err);
+    }
+    return status;
+}
+
+/* The kind, then the plan's text, or the algorithm. */
+void stk_cuda_way_write(const cuda_way_makers *makers, const cuda_way *way, char **bytes,
+                        size_t *count) {
+    char *text = NULL;
+    const void *body = "";
+    size_t size = 0;
+    *bytes = NULL;
+    if (way->dnn != NULL) {
+        if (stk_cuda_dnn_write(makers->dnn, way->dnn, &text, NULL) != STK_OK) {
+            return;
+        }
+        body = text;
+        size = strlen(text);
+    } else if (way->product != NULL) {
+        body = stk_cuda_lt_plan_algo(way->product);
+        size = sizeof(cuda_lt_algo);
+    }
+    char *made = stk_mem_raw(size + 1, 1);
+    if (made != NULL) {
+        made[0] = (char)way->kind;
+        memcpy(made + 1, body, size);
+        *bytes = made;
+        *count = size + 1;
+    }
+    stk_mem_free(text);
+}
+
+bool stk_cuda_way_read(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                       const char *bytes, size_t count, cuda_way *way) {
+    stk_status status = STK_OK;
+    *way = (cuda_way){.kind = CUDA_WAY_OWN};
+    if (count == 0) {
+        return false;
+    }
+    switch (bytes[0]) {
+    case CUDA_WAY_PRODUCT:
+        if (count == 1 + sizeof(cuda_lt_algo) && stk_cuda_lt_can(shape)) {
+            cuda_lt_algo algo;
+            memcpy(&algo, bytes + 1, sizeof algo);
+            way->kind = CUDA_WAY_PRODUCT;
+            status = stk_cuda_lt_build(makers->lt, shape, &algo, &way->product, NULL);
+        }
+        return status == STK_OK && way->product != NULL;
+    case CUDA_WAY_FUSED:
+    case CUDA_WAY_DNN: {
+        char *text = stk_mem_strndup(bytes + 1, count - 1);
+        way->kind = (cuda_way_kind)bytes[0];
+        if (text != NULL) {
+            status = stk_cuda_dnn_read(makers->dnn, text, &way->dnn, NULL);
+        }
+        stk_mem_free(text);
+        return status == STK_OK && way->dnn != NULL;
+    }
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,115 @@
+/*
+ * conv_plain.cu - convolutions for which no library has a plan: simple and slow.
+ *
+ * x is (batch, height, width, channels), w (filters, size, size, channels), y (batch, out_height,
+ * out_width, filters). Sums are float32.
+ */
+
+#define CONV_PARAMETERS                                                                         \
+    int batch, int height, int width, int channels, int out_height, int out_width, int filters, \
+        int size, int stride, int pad
+
+#ifdef K_conv_forward
+/* y = act(conv + bias + added), one thread per element of y; BIAS and ADDED are 0 or 1. */
+KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *added,
+                    CONV_PARAMETERS) {
+    long long count = (long long)batch * out_height * out_width * filters;
+    long long step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        int k = (int)(i % filters);
+        int q = (int)(i / filters % out_width);
+        int p = (int)(i / filters / out_width % out_height);
+        long long n = i / filters / out_width / out_height;
+        float sum = 0;
+        for (int r = 0; r < size; r++) {
+            int row = p * stride - pad + r;
+            for (int s = 0; s < size && row >= 0 && row < height; s++) {
+                int column = q * stride - pad + s;
+                if (column >= 0 && column < width) {
+                    const T *from = x + ((n * height + row) * width + column) * channels;
+                    const T *by = w + (((long long)k * size + r) * size + s) * channels;
+                    for (int c = 0; c < channels; c++) {
+                        sum += up(from[c]) * up(by[c]);
+                    }
+                }
+            }
+        }
+#if ADDED
+        sum += up(added[i]);
+#endif
+#if BIAS
+        sum += bias[k];
+#endif
+        y[i] = down(activate(ACT, sum));
+    }
+}
+#endif
+
+#ifdef K_conv_data
+/* x = or, with ACCUMULATE, += the gradient of x, from y, that of the output. */
+KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
+    long long count = (long long)batch * height * width * channels;
+    long long step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+        int c = (int)(i % channels);
+        int column = (int)(i / channels % width);
+        int row = (int)(i / channels / width % height);
+        long long n = i / channels / width / height;
+        float sum = 0;
+        for (int r = 0; r < size; r++) {
+            int p = (row + pad - r) / stride;
+            int down_hit = row + pad - r >= 0 && p * stride == row + pad - r && p < out_height;
+            for (int s = 0; s < size && down_hit; s++) {
+                int q = (column + pad - s) / stride;
+                if (column + pad - s >= 0 && q * stride == column + pad - s && q < out_width) {
+                    const T *from = y + ((n * out_height + p) * out_width + q) * filters;
+                    const T *by = w + ((long long)r * size + s) * channels + c;
+                    for (int k = 0; k < filters; k++) {
+                        sum += up(from[k]) * up(by[(long long)k * size * size * channels]);
+                    }
+                }
+            }
+        }
+#if ACCUMULATE
+        sum += up(x[i]);
+#endif
+        x[i] = down(sum);
+    }
+}
+#endif
+
+#ifdef K_conv_weight
+/*
+ * w = the gradient of the filters, from y, that of the output. A block takes one tap of one filter
+ * and 32 channels; its 8 rows of threads share the pixels, and the first adds up.
+ */
+#define ROWS 8
+KERNEL conv_weight(const T *x, T *w, const T *y, CONV_PARAMETERS) {
+    SHARED(float, sums);
+    int lane = (int)threadIdx.x % 32;
+    int share = (int)threadIdx.x / 32;
+    int tiles = (channels + 31) / 32;
+    int c = (int)(blockIdx.x % (u32)tiles) * 32 + lane;
+    int tap = (int)(blockIdx.x / (u32)tiles % (u32)(size * size));
+    int k = (int)(blockIdx.x / (u32)tiles / (u32)(size * size));
+    long long pixels = (long long)batch * out_height * out_width;
+    float sum = 0;
+    for (long long m = share; m < pixels && c < channels; m += ROWS) {
+        int column = (int)(m % out_width) * stride - pad + tap % size;
+        int row = (int)(m / out_width % out_height) * stride - pad + tap / size;
+        if (row >= 0 && row < height && column >= 0 && column < width) {
+            long long n = m / out_width / out_height;
+            sum += up(y[m * filters + k]) *
+                   up(x[((n * height + row) * width + column) * channels + c]);
+        }
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (share == 0 && c < channels) {
+        for (int i = 1; i < ROWS; i++) {
+            sum += sums[i * 32 + lane];
+        }
+        w[((long long)k * size * size + tap) * channels + c] = down(sum);
+    }
+}
+#endif

@@ -1,0 +1,61 @@
+/* conv_tail.cu - what stands around a convolution of a library in inference. */
+
+#ifdef K_bias_act
+/* y = act(y + bias + added), in place, WIDE of C channels at a time; BIAS and ADDED are 0 or 1. */
+#define AT_ONCE 4
+KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
+    long long step = (long long)gridDim.x * blockDim.x;
+    long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    for (long long at = first; at < groups; at += AT_ONCE * step) {
+        some_packed x[AT_ONCE];
+#if ADDED
+        some_packed more[AT_ONCE];
+#endif
+        UNROLL
+        for (int i = 0; i < AT_ONCE; i++) {
+            if (at + i * step < groups) {
+                x[i] = some_fetch(y + (at + i * step) * WIDE);
+#if ADDED
+                more[i] = some_fetch(added + (at + i * step) * WIDE);
+#endif
+            }
+        }
+        UNROLL
+        for (int i = 0; i < AT_ONCE; i++) {
+            long long group = at + i * step;
+            if (group < groups) {
+                some v = some_unpack(x[i]);
+#if ADDED
+                some a = some_unpack(more[i]);
+                UNROLL
+                for (int k = 0; k < WIDE; k++) {
+                    v.v[k] += a.v[k];
+                }
+#endif
+#if BIAS
+                some b = some_floats(bias + group % (C / WIDE) * WIDE);
+                UNROLL
+                for (int k = 0; k < WIDE; k++) {
+                    v.v[k] += b.v[k];
+                }
+#endif
+                UNROLL
+                for (int k = 0; k < WIDE; k++) {
+                    v.v[k] = activate(ACT, v.v[k]);
+                }
+                some_store(y + group * WIDE, v);
+            }
+        }
+    }
+}
+#endif
+
+#ifdef K_bias_down
+/* The bias in the type of activations, which cuDNN's own fusions want it in. */
+KERNEL bias_down(const float *bias, T *out, int count) {
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count) {
+        out[i] = down(bias[i]);
+    }
+}
+#endif

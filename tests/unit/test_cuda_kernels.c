@@ -1,0 +1,410 @@
+/*
+ * test_cuda_kernels.c - kernels from text to functions: what is compiled when, and what is kept.
+ *
+ * Most of it is checked against a compiler and a driver that only take notes; the real NVRTC, which
+ * needs no GPU, compiles where it is installed.
+ */
+#include "check.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/cuda_store.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* ---- a driver and a compiler that take notes ---- */
+
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
+static int compiles; /* calls of the compiler */
+static char last_options[1024];
+static int modules;         /* that are loaded */
+static int shared_calls;    /* of cuFuncSetAttribute */
+static int shared_bytes;    /* of the last */
+static char last_image[64]; /* the start of the last module */
+
+struct _nvrtcProgram {
+    char *source;
+    bool bad;
+};
+
+static int note_version(int *major, int *minor) {
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+static int note_create(cuda_nvrtc_program *program, const char *source, const char *name,
+                       int header_count, const char *const *headers,
+                       const char *const *header_names) {
+    (void)name;
+    (void)headers;
+    (void)header_names;
+    char *copy = stk_mem_strdup(source);
+    *program = header_count == 0 ? stk_mem_new(1, sizeof **program) : NULL;
+    if (*program == NULL || copy == NULL) {
+        stk_mem_free(*program);
+        stk_mem_free(copy);
+        return 1;
+    }
+    (*program)->source = copy;
+    return 0;
+}
+
+/* A text that says "mistake" does not compile when BAD is defined. */
+static int note_compile(cuda_nvrtc_program program, int count, const char *const *options) {
+    char all[sizeof last_options] = "";
+    for (int i = 0; i < count; i++) {
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s|", options[i]);
+    }
+    pthread_mutex_lock(&noting);
+    compiles++;
+    memcpy(last_options, all, sizeof all);
+    pthread_mutex_unlock(&noting);
+    program->bad = strstr(program->source, "mistake") != NULL && strstr(all, "-DBAD=1|") != NULL;
+    return program->bad;
+}
+
+static int note_code_bytes(cuda_nvrtc_program program, size_t *bytes) {
+    (void)program;
+    *bytes = 64;
+    return 0;
+}
+
+static int note_code(cuda_nvrtc_program program, char *code) {
+    (void)program;
+    memset(code, 0, 64);
+    strcpy(code, "machine code");
+    return 0;
+}
+
+static const char complaint[] = "few.cu(3): error: a mistake\n\n   and    more of it\n";
+
+static int note_log_bytes(cuda_nvrtc_program program, size_t *bytes) {
+    *bytes = program->bad ? sizeof complaint : 1;
+    return 0;
+}
+
+static int note_log(cuda_nvrtc_program program, char *log) {
+    strcpy(log, program->bad ? complaint : "");
+    return 0;
+}
+
+static int note_destroy(cuda_nvrtc_program *program) {
+    stk_mem_free((*program)->source);
+    stk_mem_free(*program);
+    *program = NULL;
+    return 0;
+}
+
+static const cuda_nvrtc note_nvrtc = {note_version, note_create,    note_compile, note_code_bytes,
+                                      note_code,    note_log_bytes, note_log,     note_destroy};
+
+static int note_load(cuda_module *module, const void *image) {
+    memcpy(last_image, image, sizeof last_image);
+    *module = (cuda_module)stk_mem_new(1, 1);
+    modules += *module != NULL;
+    return *module == NULL ? CUDA_ERROR_OUT_OF_MEMORY_ : 0;
+}
+
+static int note_unload(cuda_module module) {
+    stk_mem_free(module);
+    modules--;
+    return 0;
+}
+
+static int note_function(cuda_function *function, cuda_module module, const char *name) {
+    *function = (cuda_function)module; /* as different as the modules are */
+    return name[0] == '\0';
+}
+
+static int note_set(cuda_function function, int attribute, int value) {
+    shared_calls += function != NULL && attribute == CUDA_FUNCTION_SHARED_BYTES;
+    shared_bytes = value;
+    return 0;
+}
+
+static const cuda_driver note_driver = {.module_load = note_load,
+                                        .module_free = note_unload,
+                                        .module_function = note_function,
+                                        .function_set = note_set};
+
+/* ---- programs over two small files ---- */
+
+static const cuda_text few_texts[] = {
+    {"few.cu", "#ifdef K_twice\n"
+               "KERNEL twice(T *x, int count) {\n"
+               "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+               "    if (i < count) {\n"
+               "        x[i] = down(up(x[i]) * FACTOR);\n"
+               "    }\n"
+               "}\n"
+               "#endif\n"
+               "#ifdef K_half_of\n"
+               "KERNEL half_of(T *x, int count) {\n"
+               "    SHARED(float, kept);\n"
+               "    kept[threadIdx.x] = up(x[threadIdx.x]);\n"
+               "    __syncthreads();\n"
+               "    x[threadIdx.x] = down(kept[count - 1 - threadIdx.x] / 2);\n"
+               "}\n"
+               "#endif\n"
+               "#ifdef BAD\n"
+               "mistake\n"
+               "#endif\n"},
+    {"knobs.cu", "KERNEL steps(const cuda_knobs *knobs, u64 *out) { *out = knobs->step; }\n"},
+    {NULL, NULL},
+};
+
+static cuda_launch *twice(cuda_program *p, long factor) {
+    cuda_launch *launch = stk_cuda_launch(p, "few", "twice", 1, 1, 32, 0);
+    stk_cuda_define(launch, "FACTOR", factor);
+    return launch;
+}
+
+static void begin(cuda_program *p, cuda_type type) {
+    stk_cuda_program_begin(p, type, false, 4);
+}
+
+static stk_status make(cuda_kernels *kernels, const cuda_program *p, stk_error *err) {
+    memset(err, 0, sizeof *err);
+    return stk_cuda_kernels_make(kernels, &p, 1, err);
+}
+
+static cuda_kernels *open_noting(cuda_store *store, int threads) {
+    cuda_kernels_config config = {.driver = &note_driver,
+                                  .nvrtc = &note_nvrtc,
+                                  .store = store,
+                                  .major = 9,
+                                  .minor = 0,
+                                  .threads = threads,
+                                  .texts = few_texts};
+    cuda_kernels *kernels = NULL;
+    stk_error err = {0};
+    compiles = 0;
+    shared_calls = 0;
+    return stk_cuda_kernels_open(&kernels, &config, &err) == STK_OK ? kernels : NULL;
+}
+
+static void equal_launches_are_compiled_once(void) {
+    cuda_program p;
+    stk_error err;
+    cuda_kernels *kernels = open_noting(NULL, 3);
+    REQUIRE(kernels != NULL);
+    begin(&p, CUDA_TYPE_F16);
+    for (int i = 0; i < 12; i++) {
+        twice(&p, i % 3);
+    }
+    stk_cuda_launch(&p, "knobs", "steps", 1, 1, 1, 0);
+    CHECK(stk_cuda_kernels_find(kernels, &p.ops[0].launch, CUDA_TYPE_F16) == NULL);
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(compiles, 4);
+    CHECK_INT(modules, 4);
+    CHECK_STR(last_image, "machine code");
+    cuda_function found[4];
+    for (int i = 0; i < 3; i++) {
+        found[i] = stk_cuda_kernels_find(kernels, &p.ops[i].launch, CUDA_TYPE_F16);
+        CHECK(found[i] != NULL);
+        CHECK(found[i] == stk_cuda_kernels_find(kernels, &p.ops[i + 3].launch, CUDA_TYPE_F16));
+        CHECK(i == 0 || found[i] != found[i - 1]);
+        CHECK(stk_cuda_kernels_find(kernels, &p.ops[i].launch, CUDA_TYPE_F32) == NULL);
+    }
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(compiles, 4);
+    stk_cuda_program_free(&p);
+
+    /* Another type is another function; the program that asked first is gone. */
+    begin(&p, CUDA_TYPE_F32);
+    twice(&p, 2);
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(compiles, 5);
+    CHECK_STR(last_options, "--gpu-architecture=sm_90|-DTYPE=0|-DK_twice|-DFACTOR=2|");
+    int compiled = 0;
+    int loaded = 0;
+    stk_cuda_kernels_counts(kernels, &compiled, &loaded);
+    CHECK_INT(compiled, 5);
+    CHECK_INT(loaded, 0);
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+    CHECK_INT(modules, 0);
+    stk_cuda_kernels_close(NULL);
+}
+
+static void a_second_start_compiles_nothing(void) {
+    cuda_program p;
+    stk_error err = {0};
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    begin(&p, CUDA_TYPE_BF16);
+    for (int i = 0; i < 6; i++) {
+        twice(&p, i);
+    }
+    for (int start = 0; start < 3; start++) {
+        cuda_store *store = NULL;
+        int compiled = -1;
+        int loaded = -1;
+        REQUIRE_OK(stk_cuda_store_open(&store, folder, start < 2 ? "gpu" : "other", &err), &err);
+        cuda_kernels *kernels = open_noting(store, 2);
+        REQUIRE(kernels != NULL);
+        REQUIRE_OK(make(kernels, &p, &err), &err);
+        stk_cuda_kernels_counts(kernels, &compiled, &loaded);
+        CHECK_INT(compiles, start == 1 ? 0 : 6);
+        CHECK_INT(compiled, start == 1 ? 0 : 6);
+        CHECK_INT(loaded, start == 1 ? 6 : 0);
+        CHECK_STR(last_image, "machine code");
+        stk_cuda_kernels_close(kernels);
+        stk_cuda_store_close(store);
+    }
+    stk_cuda_program_free(&p);
+}
+
+static void a_mistake_is_told_with_its_place(void) {
+    cuda_program p;
+    stk_error err = {0};
+    cuda_kernels *kernels = open_noting(NULL, 1);
+    REQUIRE(kernels != NULL);
+    begin(&p, CUDA_TYPE_F32);
+    twice(&p, 1);
+    stk_cuda_define(twice(&p, 7), "BAD", 1);
+    twice(&p, 3);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        CHECK_INT(make(kernels, &p, &err), STK_ERR_INTERNAL);
+        CHECK_CONTAINS(err.message, "kernel twice of few.cu (type 0, -DFACTOR=7 -DBAD=1");
+        CHECK_CONTAINS(err.message, "sm_90");
+        CHECK_CONTAINS(err.message, "few.cu(3): error: a mistake and more of it");
+    }
+    stk_cuda_program_free(&p);
+    begin(&p, CUDA_TYPE_F32);
+    stk_cuda_launch(&p, "none", "twice", 1, 1, 1, 0);
+    CHECK_INT(make(kernels, &p, &err), STK_ERR_INTERNAL);
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+    kernels = open_noting(NULL, 1);
+    REQUIRE(kernels != NULL);
+    begin(&p, CUDA_TYPE_F32);
+    stk_cuda_launch(&p, "fe", "twice", 1, 1, 1, 0);
+    CHECK_INT(make(kernels, &p, &err), STK_ERR_INTERNAL);
+    CHECK_CONTAINS(err.message, "there is no file of kernels called fe.cu");
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+    CHECK_INT(modules, 0);
+}
+
+static void much_shared_memory_is_asked_for(void) {
+    cuda_program p;
+    stk_error err = {0};
+    cuda_kernels *kernels = open_noting(NULL, 1);
+    REQUIRE(kernels != NULL);
+    begin(&p, CUDA_TYPE_F32);
+    stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 48 << 10);
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(shared_calls, 0);
+    stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 100 << 10);
+    stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 64 << 10);
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(shared_calls, 1);
+    CHECK_INT(shared_bytes, 100 << 10);
+    REQUIRE_OK(make(kernels, &p, &err), &err);
+    CHECK_INT(shared_calls, 1);
+    CHECK_INT(compiles, 1);
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+}
+
+static void no_memory_is_an_error_and_no_leak(void) {
+    cuda_program p;
+    stk_error err = {0};
+    begin(&p, CUDA_TYPE_F32);
+    twice(&p, 1);
+    twice(&p, 2);
+    bool made = false;
+    for (int i = 0; i < 100 && !made; i++) {
+        stk_mem_fail_after(i);
+        cuda_kernels *kernels = open_noting(NULL, 1);
+        made = kernels != NULL && make(kernels, &p, &err) == STK_OK;
+        stk_mem_fail_after(-1);
+        stk_cuda_kernels_close(kernels);
+        CHECK_INT(modules, 0);
+    }
+    CHECK(made);
+    stk_cuda_program_free(&p);
+}
+
+/* ---- the texts in the program, and the real compiler ---- */
+
+static void the_texts_are_those_of_the_files(void) {
+    int files = 0;
+    for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
+        bool knobs = strcmp(t->name, "cuda_knobs.h") == 0;
+        char *path = stk_str_format("%s/%s%s", STK_CUDA_SOURCES, knobs ? "" : "kernels/", t->name);
+        char *data = NULL;
+        size_t size = 0;
+        stk_error err = {0};
+        REQUIRE_OK(stk_file_read(path, 0, &data, &size, &err), &err);
+        CHECK_STR(t->text, data);
+        CHECK_INT(strlen(t->text), size);
+        files += knobs || strcmp(t->name, "prelude.cuh") == 0;
+        stk_mem_free(data);
+        stk_mem_free(path);
+    }
+    CHECK_INT(files, 2);
+}
+
+static bool real_nvrtc(cuda_nvrtc *table) {
+    void *handle = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_NODELETE);
+    handle = handle != NULL
+                 ? handle
+                 : dlopen("/usr/local/cuda/lib64/libnvrtc.so.13", RTLD_NOW | RTLD_NODELETE);
+    bool good = handle != NULL;
+#define X(name, symbol, parameters)                 \
+    if (good) {                                     \
+        void *found = dlsym(handle, symbol);        \
+        memcpy(&table->name, &found, sizeof found); \
+        good = found != NULL;                       \
+    }
+    CUDA_NVRTC_FUNCTIONS(X)
+#undef X
+    return good;
+}
+
+static void the_real_compiler_takes_them(void) {
+    cuda_nvrtc nvrtc;
+    cuda_program p;
+    stk_error err = {0};
+    if (!real_nvrtc(&nvrtc)) {
+        CHECK_SKIP("there is no libnvrtc.so.13");
+    }
+    for (int type = CUDA_TYPE_F32; type <= CUDA_TYPE_BF16; type++) {
+        cuda_kernels_config config = {.driver = &note_driver,
+                                      .nvrtc = &nvrtc,
+                                      .major = 9,
+                                      .minor = 0,
+                                      .threads = 2,
+                                      .texts = few_texts};
+        cuda_kernels *kernels = NULL;
+        REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+        begin(&p, (cuda_type)type);
+        twice(&p, 3);
+        stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 128);
+        stk_cuda_launch(&p, "knobs", "steps", 1, 1, 1, 0);
+        CHECK_INT(make(kernels, &p, &err), STK_OK);
+        CHECK_STR(err.message, "");
+        CHECK(memcmp(last_image, "\177ELF", 4) == 0);
+        stk_cuda_define(twice(&p, 3), "BAD", 1);
+        CHECK_INT(make(kernels, &p, &err), STK_ERR_INTERNAL);
+        CHECK_CONTAINS(err.message, "few.cu(");
+        CHECK_CONTAINS(err.message, "mistake");
+        stk_cuda_program_free(&p);
+        stk_cuda_kernels_close(kernels);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(equal_launches_are_compiled_once),  TEST(a_second_start_compiles_nothing),
+    TEST(a_mistake_is_told_with_its_place),  TEST(much_shared_memory_is_asked_for),
+    TEST(no_memory_is_an_error_and_no_leak), TEST(the_texts_are_those_of_the_files),
+    TEST(the_real_compiler_takes_them),
+};
+
+CHECK_MAIN(tests)
