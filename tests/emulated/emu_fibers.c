@@ -130,7 +130,7 @@ static void make_fibers(void) {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *base;
     size_t mapped;
-    char *shared = emu_pages_take(EMU_MOST_SHARED, PAGE_BYTES, &base, &mapped);
+    char *shared = emu_pages_take(EMU_MOST_SHARED, 16, &base, &mapped);
     if (stacks == MAP_FAILED || shared == NULL) {
         emu_die("no memory for the stacks of %d threads", EMU_MOST_THREADS);
     }

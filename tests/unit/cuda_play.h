@@ -279,6 +279,7 @@ static inline bool play_find(play_device *play) {
 #else
         (void)setenv("STK_EMU_CHECK", "1", 0);
         (void)setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
+        err = (stk_error){0};
         if (play_open_libraries(play, &err)) {
             return true;
         }
@@ -381,7 +382,7 @@ static inline bool play_open(play_device *play) {
                 PLAY_GOOD(play, context_retain(&play->context, 0)) &&
                 PLAY_GOOD(play, context_use(play->context)) &&
                 PLAY_GOOD(play, stream_new(&play->stream, CUDA_STREAM_NON_BLOCKING)) &&
-        play_open_kernels(play);
+                play_open_kernels(play);
     if (!good) {
         play_close(play);
     }

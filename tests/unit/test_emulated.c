@@ -510,8 +510,14 @@ static void programs(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(barriers),     TEST(shuffles), TEST(atomics),
-                                   TEST(conversions),  TEST(known_halves),
-                                   TEST(graphs),       TEST(forbidden_while_capturing),
-                                   TEST(joined_capture), TEST(events), TEST(programs)};
+static const check_test tests[] = {TEST(barriers),
+                                   TEST(shuffles),
+                                   TEST(atomics),
+                                   TEST(conversions),
+                                   TEST(known_halves),
+                                   TEST(graphs),
+                                   TEST(forbidden_while_capturing),
+                                   TEST(joined_capture),
+                                   TEST(events),
+                                   TEST(programs)};
 CHECK_MAIN(tests)

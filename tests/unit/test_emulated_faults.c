@@ -267,14 +267,17 @@ static void out_of_bounds(void) {
     const char *said = last_words(run_text, "KERNEL f(float *x) {\n    x[200] = 1;\n}\n");
     CHECK_CONTAINS(said, "kernel f, block (0, 0), thread 0 touched memory that is not its own");
     CHECK_CONTAINS(said, "byte 800 of an allocation of 400 bytes");
-    said = last_words(run_text, "KERNEL f(float *x) {\n    x[0] = x[-100];\n}\n");
-    CHECK_CONTAINS(said, "byte -400 of an allocation of 400 bytes");
+    said = last_words(run_text, "KERNEL f(float *x) {\n    x[0] = x[-1000];\n}\n");
+    CHECK_CONTAINS(said, "byte -4000 of an allocation of 400 bytes");
     said = last_words(run_text, "KERNEL f(float *x) {\n    x[100] = 1;\n}\n");
-    CHECK_CONTAINS(said, "after kernel f: byte 402 of an allocation of 400 bytes was written");
+    CHECK_CONTAINS(said, "after kernel f: byte 400 of an allocation of 400 bytes was written");
+    said = last_words(run_text, "KERNEL f(float *x) {\n    x[-1] = 1;\n}\n");
+    CHECK_CONTAINS(said, "after kernel f: byte -4 of an allocation of 400 bytes was written");
     said = last_words(run_text, "KERNEL f(float *x) {\n    SHARED(float, s);\n"
                                 "    s[threadIdx.x] = x[0];\n}\n");
     CHECK_CONTAINS(said, "thread 32 touched memory that is not its own");
-    said = last_words(run_text, "KERNEL f(float *x) {\n    *(float4 *)(x + 1) = *(float4 *)x;\n}\n");
+    said =
+        last_words(run_text, "KERNEL f(float *x) {\n    *(float4 *)(x + 1) = *(float4 *)x;\n}\n");
     CHECK_CONTAINS(said, "did something undefined");
     said = last_words(run_text, "KERNEL f(float *x) {\n    float y[4] = {0};\n"
                                 "    y[threadIdx.x] = 1;\n    x[0] = y[0];\n}\n");
@@ -295,8 +298,9 @@ static void threads_apart(void) {
                                 "        __syncthreads();\n    } else {\n        __syncthreads();\n"
                                 "    }\n    x[0] = 1;\n}\n");
     CHECK_CONTAINS(said, "never come together");
-    said = last_words(run_text, "KERNEL f(float *x) {\n    if (threadIdx.x % 2 == 0) {\n"
-                                "        x[0] = __shfl_xor_sync(0xFFFFFFFFu, x[0], 1);\n    }\n}\n");
+    said =
+        last_words(run_text, "KERNEL f(float *x) {\n    if (threadIdx.x % 2 == 0) {\n"
+                             "        x[0] = __shfl_xor_sync(0xFFFFFFFFu, x[0], 1);\n    }\n}\n");
     CHECK_CONTAINS(said, "thread 0 waits for its warp at line");
     CHECK_CONTAINS(said, "thread 1 has ended");
     said = last_words(run_text, "KERNEL f(float *x) {\n    __shfl_sync(0xFFFFu, 1, 0);\n}\n");
@@ -364,6 +368,7 @@ static void opposite_order(void) {
 }
 
 static const check_test tests[] = {
-    TEST(memory_limit),  TEST(lost_device),   TEST(wrong_use), TEST(bad_texts), TEST(threads_compile),
-    TEST(out_of_bounds), TEST(threads_apart), TEST(leaks),     TEST(opposite_order)};
+    TEST(memory_limit),  TEST(lost_device),     TEST(wrong_use),
+    TEST(bad_texts),     TEST(threads_compile), TEST(out_of_bounds),
+    TEST(threads_apart), TEST(leaks),           TEST(opposite_order)};
 CHECK_MAIN(tests)
