@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cuda_play.h"
 
 /* ---- a driver and a compiler that take notes ---- */
 
@@ -337,7 +338,7 @@ static void the_texts_are_those_of_the_files(void) {
     int files = 0;
     for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
         bool knobs = strcmp(t->name, "cuda_knobs.h") == 0;
-        char *path = stk_str_format("%s/%s%s", STK_CUDA_SOURCES, knobs ? "" : "kernels/", t->name);
+        char *path = stk_str_format("%s/%s%s", STK_CUDA_FOLDER, knobs ? "" : "kernels/", t->name);
         char *data = NULL;
         size_t size = 0;
         stk_error err = {0};
@@ -400,11 +401,73 @@ static void the_real_compiler_takes_them(void) {
     }
 }
 
+/* Runs `twice` with what kernels_make() made of it. */
+static void run_twice(play_device *play, cuda_kernels *kernels, const cuda_launch *launch) {
+    enum { COUNT = 20 };
+    float numbers[COUNT];
+    int count = COUNT;
+    cuda_pointer x = 0;
+    cuda_function function = stk_cuda_kernels_find(kernels, launch, CUDA_TYPE_F32);
+    REQUIRE(function != NULL);
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = (float)i;
+    }
+    void *arguments[] = {&x, &count};
+    REQUIRE(PLAY_GOOD(play, memory_take(&x, sizeof numbers)));
+    CHECK(PLAY_GOOD(play, copy_in(x, numbers, sizeof numbers, play->stream)));
+    CHECK(PLAY_GOOD(play, launch(function, launch->grid[0], launch->grid[1], 1, launch->threads, 1,
+                                 1, launch->shared_bytes, play->stream, arguments, NULL)));
+    CHECK(PLAY_GOOD(play, copy_out(numbers, x, sizeof numbers, play->stream)));
+    CHECK(PLAY_GOOD(play, stream_wait(play->stream)));
+    CHECK(PLAY_GOOD(play, memory_free(x)));
+    for (int i = 0; i < COUNT; i++) {
+        CHECK_NEAR(numbers[i], 3 * i, 0);
+    }
+}
+
+static void they_run_when_compiled_and_when_loaded(void) {
+    play_device play;
+    cuda_program p;
+    char folder[256];
+    stk_error err = {0};
+    if (!play_open(&play)) {
+        return;
+    }
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    begin(&p, CUDA_TYPE_F32);
+    twice(&p, 3);
+    stk_cuda_launch(&p, "few", "half_of", 1, 1, 32, 100 << 10);
+    for (int start = 0; start < 2; start++) {
+        cuda_store *store = NULL;
+        cuda_kernels *kernels = NULL;
+        int compiled = -1;
+        int loaded = -1;
+        REQUIRE_OK(stk_cuda_store_open(&store, folder, "gpu", &err), &err);
+        cuda_kernels_config config = {.driver = play.driver,
+                                      .nvrtc = play.nvrtc,
+                                      .store = store,
+                                      .major = play.major,
+                                      .minor = play.minor,
+                                      .threads = 2,
+                                      .texts = few_texts};
+        REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+        REQUIRE_OK(make(kernels, &p, &err), &err);
+        stk_cuda_kernels_counts(kernels, &compiled, &loaded);
+        CHECK_INT(compiled, start == 0 ? 2 : 0);
+        CHECK_INT(loaded, start == 0 ? 0 : 2);
+        run_twice(&play, kernels, &p.ops[0].launch);
+        stk_cuda_kernels_close(kernels);
+        stk_cuda_store_close(store);
+    }
+    stk_cuda_program_free(&p);
+    play_close(&play);
+}
+
 static const check_test tests[] = {
     TEST(equal_launches_are_compiled_once),  TEST(a_second_start_compiles_nothing),
     TEST(a_mistake_is_told_with_its_place),  TEST(much_shared_memory_is_asked_for),
     TEST(no_memory_is_an_error_and_no_leak), TEST(the_texts_are_those_of_the_files),
-    TEST(the_real_compiler_takes_them),
+    TEST(the_real_compiler_takes_them),      TEST(they_run_when_compiled_and_when_loaded),
 };
 
 CHECK_MAIN(tests)

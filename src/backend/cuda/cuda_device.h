@@ -35,19 +35,19 @@ struct stk_device {
     char description[256]; /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 
-/* Makes the device's context current for the calling thread. */
-STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
+/* ---- cuda_device.c: these parts of the interface ---- */
 
-/* The table's functions of a device. */
-STK_CHECKED stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
-                                            stk_error *err);
+stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
+                                stk_error *err);
 void stk_cuda_device_close(stk_device *device);
 const char *stk_cuda_device_describe(const stk_device *device);
-STK_CHECKED stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
-                                              stk_error *err);
+stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory, stk_error *err);
 stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision asked);
-void *stk_cuda_host_take(stk_device *device, size_t bytes);
-void stk_cuda_host_free(stk_device *device, void *memory);
+void *stk_cuda_device_host_take(stk_device *device, size_t bytes);
+void stk_cuda_device_host_free(stk_device *device, void *memory);
+
+/* Makes the device's context current for the calling thread. */
+STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 
 struct stk_state {
     stk_device *device;

@@ -1,0 +1,133 @@
+/* test_cuda_device.c - opening a GPU, and what is said where there is none. */
+#include "check.h"
+
+#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/cuda_kernels.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cuda_play.h"
+
+/* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
+static bool choose_gpu(void) {
+    play_device play;
+    char why[512];
+    char folder[256];
+    if (!play_open(&play)) {
+        return false;
+    }
+    bool emulated = play.emulated;
+    play_close(&play);
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    setenv("XDG_CACHE_HOME", folder, 1);
+    unsetenv("STOKER_CUDA_LIBS");
+    if (emulated) {
+        setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
+    }
+    if (!stk_cuda_usable(0, why, sizeof why)) {
+        static char reason[600];
+        snprintf(reason, sizeof reason, "%s", why);
+        check_skip_reason = reason;
+        return false;
+    }
+    return true;
+}
+
+static void a_device_opens_and_closes(void) {
+    stk_device *device = NULL;
+    stk_error err = {0};
+    stk_device_memory memory = {0};
+    stk_device_config config = {.threads = 2};
+    if (!choose_gpu()) {
+        return;
+    }
+    for (int start = 0; start < 2; start++) {
+        REQUIRE_OK(stk_cuda_device_open(&device, &config, &err), &err);
+        CHECK_CONTAINS(stk_cuda_device_describe(device), device->name);
+        CHECK_CONTAINS(stk_cuda_device_describe(device), " GiB, CUDA ");
+        CHECK(device->multiprocessors > 0 && device->major > 0);
+        CHECK(device->compute != NULL && device->copy != NULL && device->compute != device->copy);
+        CHECK(device->store != NULL && device->kernels != NULL && device->convs != NULL);
+        REQUIRE_OK(stk_cuda_device_memory(device, &memory, &err), &err);
+        CHECK(memory.free_bytes > 0 && memory.free_bytes <= memory.total_bytes);
+        CHECK_INT(memory.total_bytes, device->total_bytes);
+        char *host = stk_cuda_device_host_take(device, 1000);
+        REQUIRE(host != NULL);
+        memset(host, 1, 1000);
+        stk_cuda_device_host_free(device, host);
+        stk_cuda_device_host_free(device, NULL);
+        stk_cuda_device_close(device);
+    }
+    stk_cuda_device_close(NULL);
+}
+
+static void precisions_are_what_the_gpu_can_do(void) {
+    stk_device hopper = {.major = 9};
+    stk_device turing = {.major = 7, .minor = 5};
+    stk_device pascal = {.major = 6};
+    CHECK_INT(stk_cuda_device_precision(&hopper, STK_PRECISION_AUTO), STK_PRECISION_FP16);
+    CHECK_INT(stk_cuda_device_precision(&hopper, STK_PRECISION_BF16), STK_PRECISION_BF16);
+    CHECK_INT(stk_cuda_device_precision(&hopper, STK_PRECISION_FP32_STRICT),
+              STK_PRECISION_FP32_STRICT);
+    CHECK_INT(stk_cuda_device_precision(&turing, STK_PRECISION_AUTO), STK_PRECISION_FP16);
+    CHECK_INT(stk_cuda_device_precision(&turing, STK_PRECISION_BF16), STK_PRECISION_FP16);
+    CHECK_INT(stk_cuda_device_precision(&pascal, STK_PRECISION_AUTO), STK_PRECISION_FP32);
+    CHECK_INT(stk_cuda_device_precision(&pascal, STK_PRECISION_FP32), STK_PRECISION_FP32);
+}
+
+static void a_number_that_no_gpu_has_is_told(void) {
+    stk_device *device = NULL;
+    stk_error err = {0};
+    char why[256];
+    stk_device_config config = {.threads = 1, .index = 999};
+    if (!choose_gpu()) {
+        return;
+    }
+    CHECK(!stk_cuda_usable(999, why, sizeof why));
+    CHECK_CONTAINS(why, "there is no GPU number 999: there ");
+    CHECK_INT(stk_cuda_device_open(&device, &config, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "there is no GPU number 999: there ");
+    CHECK(device == NULL);
+    CHECK(!stk_cuda_usable(-1, why, sizeof why));
+}
+
+static void missing_libraries_are_told_with_the_gpu(void) {
+    stk_device *device = NULL;
+    stk_error err = {0};
+    char why[512];
+    char path[700];
+    char *data = NULL;
+    size_t size = 0;
+    stk_device_config config = {.threads = 1};
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    bool emulated = play.emulated;
+    play_close(&play);
+    /* A folder that has the driver alone, which a real one need not be in. */
+    const char *folder = check_folder();
+    if (emulated) {
+        snprintf(path, sizeof path, "%s/libcuda.so.1", play_emulated_folder());
+        REQUIRE_OK(stk_file_read(path, 0, &data, &size, &err), &err);
+        snprintf(path, sizeof path, "%s/libcuda.so.1", folder);
+        REQUIRE_OK(stk_file_write(path, data, size, &err), &err);
+        stk_mem_free(data);
+    }
+    setenv("STOKER_CUDA_LIBS", folder, 1);
+    CHECK(!stk_cuda_usable(0, why, sizeof why));
+    CHECK_CONTAINS(why, "there is ");
+    CHECK_CONTAINS(why, ", but no libcudnn.so.9 was found");
+    CHECK_INT(stk_cuda_device_open(&device, &config, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "no libcudnn.so.9 was found");
+    CHECK(device == NULL);
+    unsetenv("STOKER_CUDA_LIBS");
+}
+
+static const check_test tests[] = {
+    TEST(a_device_opens_and_closes),
+    TEST(precisions_are_what_the_gpu_can_do),
+    TEST(a_number_that_no_gpu_has_is_told),
+    TEST(missing_libraries_are_told_with_the_gpu),
+};
+
+CHECK_MAIN(tests)
