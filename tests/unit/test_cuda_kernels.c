@@ -26,7 +26,7 @@ static int shared_calls;    /* of cuFuncSetAttribute */
 static int shared_bytes;    /* of the last */
 static char last_image[64]; /* the start of the last module */
 
-struct _nvrtcProgram {
+struct cuda_nvrtc_text {
     char *source;
     bool bad;
 };

@@ -144,7 +144,7 @@ void stk_cuda_kernels_close(cuda_kernels *kernels) {
         }
         free_kernel(kernels->kernels[i]);
     }
-    for (size_t i = 0; i < kernels->source_count; i++) {
+    for (size_t i = 0; kernels->sources != NULL && i < kernels->source_count; i++) {
         stk_mem_free(kernels->sources[i].text);
     }
     stk_map_free(&kernels->by_key);
@@ -199,7 +199,6 @@ static void make_options(option_list *o, const cuda_kernels *k, const kernel *on
     snprintf(o->type, sizeof o->type, "-DTYPE=%d", (int)one->type);
     snprintf(o->name, sizeof o->name, "-DK_%s", one->name);
     snprintf(o->defines, sizeof o->defines, "%s", one->defines);
-    o->count = 0;
     o->all[o->count++] = o->architecture;
     o->all[o->count++] = o->type;
     o->all[o->count++] = o->name;
@@ -227,7 +226,7 @@ static stk_status take_code(const cuda_nvrtc *nvrtc, cuda_nvrtc_program program,
 static stk_status compile(const cuda_kernels *k, kernel *one, const source *from, size_t *bytes) {
     const cuda_nvrtc *nvrtc = k->config.nvrtc;
     cuda_nvrtc_program program = NULL;
-    option_list options;
+    option_list options = {.count = 0};
     make_options(&options, k, one);
     if (nvrtc->create(&program, from->text, from->name, 0, NULL, NULL) != 0) {
         return STK_FAIL(&one->error, STK_ERR_INTERNAL, "NVRTC does not take the text of %s",
