@@ -520,6 +520,25 @@ static void deterministic_gives_the_same_bits(void) {
     bench_close(&b);
 }
 
+/* An engine that is fastest, that the library offers first, and twice, and that is wrong. */
+static void a_wrong_plan_is_not_taken(void) {
+    bench b;
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        (void)setenv("STK_EMU_WRONG", "1", 1);
+        if (!bench_open(&b, NULL, deterministic, NULL)) {
+            break;
+        }
+        for (int i = 0; i < SIZES * 3; i++) {
+            cuda_conv_shape shape = shape_of(i / 3, CUDA_CONV_WEIGHT, (cuda_type)(i % 3));
+            check_one(&b, &shape);
+            shape.strict = false;
+            check_one(&b, &shape);
+        }
+        bench_close(&b);
+    }
+    (void)unsetenv("STK_EMU_WRONG");
+}
+
 static void mistakes_are_told(void) {
     bool halt = true;
     bench b;
@@ -579,10 +598,15 @@ static void without_memory_it_says_so(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),          TEST(what_follows_a_convolution),
-    TEST(runs_in_a_captured_graph),          TEST(own_kernels_need_no_library),
-    TEST(the_next_start_times_nothing),      TEST(what_is_damaged_is_made_anew),
-    TEST(deterministic_gives_the_same_bits), TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),
+    TEST(what_follows_a_convolution),
+    TEST(runs_in_a_captured_graph),
+    TEST(own_kernels_need_no_library),
+    TEST(the_next_start_times_nothing),
+    TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits),
+    TEST(a_wrong_plan_is_not_taken),
+    TEST(mistakes_are_told),
     TEST(without_memory_it_says_so),
 };
 

@@ -2,9 +2,10 @@
  * cuda_conv.h - inside the CUDA backend: convolutions through cuDNN's graph API and cuBLASLt.
  *
  * A convolution is known by its shape. The first time a shape is met, every plan that the libraries
- * offer and that fits the workspace is timed on the device and the fastest is kept, in memory and
- * in the store; the next start builds it at once. Where no library has a plan, a kernel of our own
- * (kernels/conv_plain.cu) does the work. One thread at a time.
+ * offer and that fits the workspace is timed on the device and the fastest whose result another one
+ * confirms is kept, in memory and in the store; the next start builds it at once. Where no library
+ * has a plan, or none is right, a kernel of our own (kernels/conv_plain.cu) does the work. One
+ * thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONV_H
 #define STK_BACKEND_CUDA_CONV_H
@@ -45,7 +46,9 @@ typedef struct cuda_conv_call {
 
 /*
  * Makes the plans of all these calls and runs each once, so that everything a library loads late is
- * there before a capture. Runs use these pointers, and overwrite what a call writes.
+ * there before a capture. Runs use these pointers, and overwrite what a call writes. What a call
+ * reads should be numbers of common size, like noise: results are compared, and of zeros or NaNs
+ * nothing can be learned.
  */
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);

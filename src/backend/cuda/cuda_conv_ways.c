@@ -21,9 +21,8 @@ enum {
 _Static_assert(MOST_DNN + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
 _Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
 
-static void add_way(cuda_ways *ways, cuda_way_kind kind, cuda_dnn_plan *dnn,
-                    cuda_lt_plan *product) {
-    ways->ways[ways->count++] = (cuda_way){.kind = kind, .dnn = dnn, .product = product};
+static void add_way(cuda_ways *ways, cuda_way way) {
+    ways->ways[ways->count++] = way;
 }
 
 /* Each kind of offers is only built where the kinds before it gave nothing. */
@@ -58,7 +57,7 @@ static stk_status build_some(const cuda_way_makers *makers, const cuda_conv_shap
         status =
             stk_cuda_dnn_build(makers->dnn, shape, way == CUDA_WAY_DNN, &offers[i], &plan, err);
         if (plan != NULL) {
-            add_way(ways, way, plan, NULL);
+            add_way(ways, (cuda_way){.kind = way, .engine = engine, .dnn = plan});
         }
         /* An engine that compiles may take very long to find out that it cannot: it counts too. */
         if (plan != NULL || kind == COMPILED) {
@@ -95,7 +94,7 @@ static stk_status gather_products(const cuda_way_makers *makers, const cuda_conv
         cuda_lt_plan *plan = NULL;
         status = stk_cuda_lt_build(makers->lt, shape, &algos[i], &plan, err);
         if (plan != NULL) {
-            add_way(ways, CUDA_WAY_PRODUCT, NULL, plan);
+            add_way(ways, (cuda_way){.kind = CUDA_WAY_PRODUCT, .product = plan});
         }
     }
     return status;

@@ -48,30 +48,15 @@ stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err) {
     return status;
 }
 
-static stk_status launch(const cuda_player *player, const cuda_launch *l, stk_error *err) {
-    const cuda_driver *d = player->device->driver;
-    cuda_pointer places[CUDA_MOST_ARGS];
-    void *arguments[CUDA_MOST_ARGS];
-    for (int i = 0; i < l->arg_count; i++) {
-        cuda_arg *arg = (cuda_arg *)(uintptr_t)&l->args[i];
-        places[i] = place_of(player, arg->ref);
-        arguments[i] = arg->kind == CUDA_ARG_REF    ? (void *)&places[i]
-                       : arg->kind == CUDA_ARG_INT  ? (void *)&arg->number
-                       : arg->kind == CUDA_ARG_LONG ? (void *)&arg->big
-                                                    : (void *)&arg->real;
-    }
-    cuda_function function =
-        stk_cuda_kernels_find(player->device->kernels, l, player->program->type);
-    return stk_cuda_check(d,
-                          d->launch(function, l->grid[0], l->grid[1], 1, l->threads, 1, 1,
-                                    l->shared_bytes, player->device->compute, arguments, NULL),
-                          l->name, err);
+static cuda_pointer find_place(const void *context, cuda_ref ref) {
+    return place_of(context, ref);
 }
 
 stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
     if (op->kind == CUDA_OP_LAUNCH) {
-        return launch(player, &op->launch, err);
+        return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
+                                       player->device->compute, find_place, player, err);
     }
     cuda_conv_call call = call_of(player, &op->conv);
     return stk_cuda_convs_run(player->device->convs, &call, err);
