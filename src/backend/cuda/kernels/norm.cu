@@ -26,11 +26,7 @@
 #define HIGH (THREADS / TILE) /* rows that a block takes at a time */
 #define FROM_X (ACT != ACT_NONE && !MASK) /* the slope is had from what the activation reads */
 
-#ifdef __CUDACC_RTC__
 #define BOUNDS __launch_bounds__(THREADS, BLOCKS)
-#else
-#define BOUNDS
-#endif
 
 /* ---- one group of channels ---- */
 
@@ -152,19 +148,32 @@ DEVICE u64 place(u32 row, int group) {
 
 #ifdef ACT
 
-/* What a launch is told of stochastic depth. */
+/*
+ * What a launch knows of stochastic depth: in registers, since what is in memory would be read
+ * again after every store.
+ */
 typedef struct dropping {
-    const cuda_knobs *knobs;
+    u64 seed, step;
     u32 pixels; /* of a sample */
     float rate;
     int node;
 } dropping;
 
+DEVICE dropping dropping_of(const cuda_knobs *knobs, u32 pixels, float rate, int node) {
+    dropping drop = {0, 0, pixels, rate, node};
+#if DROP
+    drop.seed = knobs->seed;
+    drop.step = knobs->step;
+#else
+    (void)knobs;
+#endif
+    return drop;
+}
+
 /* What a row's sample is multiplied with. */
 DEVICE float row_factor(dropping drop, u32 row) {
 #if DROP
-    return drop_factor(drop.rate, drop.knobs->seed, drop.knobs->step, drop.node,
-                       row / drop.pixels);
+    return drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels);
 #else
     (void)drop;
     (void)row;
@@ -430,7 +439,7 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
                          const cuda_knobs *knobs, u32 rows, u32 pixels, float rate, int node) {
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;
@@ -495,7 +504,7 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
                           float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
                           u32 pixels, float rate, int node) {
     SHARED(float, room);
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
     int own = inside ? group : 0;
@@ -544,10 +553,8 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
+            /* Behind the last row g is 0, and so is all that is added to the sums. */
             u32 row = rows - 1 - (at + k * step);
-            if (at + k * step >= rows) {
-                continue;
-            }
             float factor = row_factor(drop, row);
             lanes v = open_held(taken_x[k]);
             lanes w = open_held(more[k]);
@@ -556,7 +563,9 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
             before = before_act(&f, v, w, factor);
 #endif
 #if AGAIN
-            put(again + place(row, group), after_act(before), group);
+            if (at + k * step < rows) {
+                put(again + place(row, group), after_act(before), group);
+            }
 #endif
             lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
             lanes dn = times(sg, factor);
@@ -628,7 +637,7 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const T *added, const float *added_coefs, const float *added_back,
                             const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
                             u32 pixels, float rate, int node) {
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;
