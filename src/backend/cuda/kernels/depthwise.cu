@@ -9,7 +9,7 @@
  * joins which two pixels is known when this is compiled.
  *
  * Forward, the window is of the input and tiles are of y. Backward, the window is of dy and tiles
- * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to the gradient of its
+ * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to that of its
  * pixel, so that the input is activated once per pixel. TR and TC are multiples of the stride.
  *
  *   C             channels; multiples of 8 are read and written in wide pieces
@@ -428,10 +428,11 @@ DEVICE void tell_spread(const tile *t, const spread *s, float *room, float *slot
     join(room, TILES, slot);
 }
 
-KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y,
-                                int batch, const float *norm_weight, const float *norm_bias,
-                                float *running_mean, float *running_var, float epsilon,
-                                float *coefs, float *slots, u32 *counters) {
+KERNEL __launch_bounds__(THREADS, BLOCKS)
+    depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y, int batch,
+                      const float *norm_weight, const float *norm_bias, float *running_mean,
+                      float *running_var, float epsilon, float *coefs, float *slots,
+                      u32 *counters) {
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;
@@ -650,10 +651,11 @@ DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
 #endif
 }
 
-KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight,
-                             T *dx, float *weight_grad, int batch, const float *norm_weight,
-                             float *norm_weight_grad, float *norm_bias_grad, float *back,
-                             float *slots, u32 *counters) {
+KERNEL __launch_bounds__(THREADS, BLOCKS)
+    depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight, T *dx,
+                   float *weight_grad, int batch, const float *norm_weight,
+                   float *norm_weight_grad, float *norm_bias_grad, float *back, float *slots,
+                   u32 *counters) {
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;
@@ -684,11 +686,11 @@ KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x
         if (FITS) {
             rows = TR, columns = TC;
         }
+        __syncthreads();
+        load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
 #if DW || NORMED
         load_tile(x + at, c, found, busy ? rows : 0, columns);
 #endif
-        __syncthreads();
-        load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
         __syncthreads();
         if (busy) {
 #if DW
