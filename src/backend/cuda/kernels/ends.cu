@@ -210,7 +210,7 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_sca
     for (int c = threadIdx.x; c < classes; c += blockDim.x) {
         sum += c != best ? expf(up(x[c]) - top) : 0;
     }
-    float log_sum = logf(1 + block_sum(sum, room));
+    float log_sum = log1pf(block_sum(sum, room));
 
     float share = scaler->scale / (float)batch;
     float mine = 0;
