@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_device.h"
+#include "backend/cuda/cuda_device.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -27,17 +28,22 @@ static bool parse_cuda(const char *device, int *index) {
 
 stk_status stk_backend_find(const char *device, stk_backend_choice *choice, stk_error *err) {
     *choice = (stk_backend_choice){.backend = &stk_cpu_backend, .why = "given"};
+    char found[sizeof choice->why - 8];
     if (strcmp(device, "auto") == 0) {
-        snprintf(choice->why, sizeof choice->why, "auto: this version trains on the CPU");
+        bool usable = stk_cuda_usable(0, found, sizeof found);
+        choice->backend = usable ? &stk_cuda_backend : &stk_cpu_backend;
+        snprintf(choice->why, sizeof choice->why, "auto: %s", found);
         return STK_OK;
     }
     if (strcmp(device, stk_cpu_backend.name) == 0) {
         return STK_OK;
     }
     if (parse_cuda(device, &choice->index)) {
-        return STK_FAIL(
-            err, STK_ERR_DEVICE,
-            "--device %s: this version trains on the CPU only; use --device cpu or auto", device);
+        choice->backend = &stk_cuda_backend;
+        return stk_cuda_usable(choice->index, found, sizeof found)
+                   ? STK_OK
+                   : STK_FAIL(err, STK_ERR_DEVICE, "--device %s: %s; use --device cpu or auto",
+                              device, found);
     }
     return STK_FAIL(err, STK_ERR_USAGE, "--device %s: give auto, cpu or cuda[:N]", device);
 }

@@ -125,6 +125,14 @@ typedef enum stk_tensor_kind {
     STK_TENSOR_KINDS
 } stk_tensor_kind;
 
+/* Where the time of one step or inference goes. */
+typedef struct stk_profile_line {
+    char what[128]; /* a kernel, or a convolution with its shape */
+    int calls;      /* of one step */
+    double ms;      /* of all of them */
+    double bytes;   /* of the values that they name: what they read and write at least */
+} stk_profile_line;
+
 typedef struct stk_backend {
     const char *name; /* "cpu" */
 
@@ -172,9 +180,18 @@ typedef struct stk_backend {
      * time: step() waits where there are more. */
     stk_status (*collect)(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
                           size_t *count, stk_error *err);
-    /* logits is (count, classes). Batch norm uses the running statistics, nothing is dropped. */
+    /* logits is (count, classes). Batch norm uses the running statistics, nothing is dropped. With
+     * logits NULL, where there is a fetch(), it may still run when the call returns. */
     stk_status (*infer)(stk_exec *exec, const uint8_t *images /* (count, size, size, 3) */,
                         size_t count, float *logits, stk_error *err);
+    /* The logits of the oldest inference that has not given its own; at most two may be on their
+     * way, and their pictures must stay until then. NULL: no inference runs ahead. */
+    stk_status (*fetch)(stk_exec *exec, float *logits, stk_error *err);
+
+    /* Runs the last step or inference some times more, one operation at a time, and says how long
+     * each takes, the longest first; the parameters move. NULL: cannot be told. */
+    stk_status (*profile)(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
+                          stk_error *err);
 } stk_backend;
 
 /* Gives every parameter its first values: see stk_graph_init_param(). */

@@ -55,6 +55,7 @@ struct stk_state {
     cuda_layout layout;                    /* of float32: offsets do not depend on the type */
     cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
     cuda_pointer scaler;                   /* cuda_scaler */
+    bool scaled;      /* the loss scale is fp16's, which moves; otherwise it is 1 */
     uint64_t version; /* changes whenever parameters do: executables refresh their copies */
 };
 

@@ -115,6 +115,10 @@ void stk_cuda_depthwise_data(cuda_program *p, const cuda_depthwise *conv, cuda_r
 /* weight_grad from dy and the input. */
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy);
 
+/* Both at once, which reads dy and x once less: what a step should use. */
+void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
+                             bool accumulate);
+
 /* ---- squeeze and excite: kernels/squeeze.cu ---- */
 
 /*

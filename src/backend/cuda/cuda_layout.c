@@ -27,7 +27,7 @@ static void place(cuda_layout *layout) {
         layout->offsets[i] = layout->elements;
         layout->fresh[i] = layout->fresh_bytes;
         layout->elements += rounded(param->count, CUDA_CHUNK);
-        if (param->trainable) {
+        if (param->trainable && (layout->train || !layout->weight[i])) {
             layout->fresh_bytes += rounded(param->count * cuda_type_bytes(fresh), CUDA_ALIGN);
         }
     }
@@ -52,9 +52,9 @@ static void fill_chunks(cuda_layout *layout) {
 }
 
 stk_status stk_cuda_layout_make(cuda_layout *layout, const stk_graph *graph, cuda_type type,
-                                stk_error *err) {
+                                bool train, stk_error *err) {
     size_t params = (size_t)graph->param_count;
-    *layout = (cuda_layout){.graph = graph, .type = type};
+    *layout = (cuda_layout){.graph = graph, .type = type, .train = train};
     layout->offsets = stk_mem_new(params, sizeof *layout->offsets);
     layout->fresh = stk_mem_new(params, sizeof *layout->fresh);
     layout->weight = stk_mem_new(params, sizeof *layout->weight);

@@ -5,7 +5,8 @@
  * a boundary of CUDA_CHUNK elements. The copy of weights in the type of activations has the same
  * element offsets. The fresh gradients of a step lie in a block of their own: of weights of
  * convolutions and linear layers in the type of activations, since libraries write them, of
- * everything else in float32.
+ * everything else in float32. In inference that block holds, in the place of a norm's bias, the
+ * bias of the convolution that the norm was folded into.
  */
 #ifndef STK_BACKEND_CUDA_LAYOUT_H
 #define STK_BACKEND_CUDA_LAYOUT_H
@@ -16,6 +17,7 @@
 typedef struct cuda_layout {
     const stk_graph *graph; /* borrowed */
     cuda_type type;
+    bool train;      /* otherwise weights have no fresh gradients */
     size_t *offsets; /* per parameter: elements before it */
     size_t *fresh;   /* per parameter: bytes before its fresh gradient; a multiple of CUDA_ALIGN */
     bool *weight;    /* per parameter: a convolution or linear layer reads it through the copy */
@@ -25,7 +27,7 @@ typedef struct cuda_layout {
 } cuda_layout;
 
 STK_CHECKED stk_status stk_cuda_layout_make(cuda_layout *layout, const stk_graph *graph,
-                                            cuda_type type, stk_error *err);
+                                            cuda_type type, bool train, stk_error *err);
 void stk_cuda_layout_free(cuda_layout *layout);
 
 /* Places of a parameter. */

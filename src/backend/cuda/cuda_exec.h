@@ -1,0 +1,97 @@
+/*
+ * cuda_exec.h - inside the CUDA backend: the parts of the interface, file by file, and what an
+ * executable is.
+ */
+#ifndef STK_BACKEND_CUDA_EXEC_H
+#define STK_BACKEND_CUDA_EXEC_H
+
+#include "backend/cuda/cuda_device.h"
+#include "engine/pieces.h"
+
+/* ---- cuda_state.c ---- */
+
+stk_status stk_cuda_state_new(stk_state **state, stk_device *device, const stk_graph *graph,
+                              const stk_state_config *config, stk_error *err);
+void stk_cuda_state_free(stk_state *state);
+uint64_t stk_cuda_state_bytes(const stk_graph *graph, const stk_state_config *config);
+bool stk_cuda_state_has(const stk_state *state, stk_tensor_kind kind);
+stk_status stk_cuda_state_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
+                               stk_error *err);
+stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int param,
+                                const float *values, stk_error *err);
+/* The loss scale at its start: a moving one, or 1. */
+STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
+
+/* ---- cuda_player.c: a program on the device ---- */
+
+/* A program with its places; run by launches, then captured and replayed. */
+typedef struct cuda_player {
+    stk_device *device;          /* borrowed */
+    const cuda_program *program; /* borrowed */
+    cuda_pointer arena;
+    const cuda_pointer *fixed; /* CUDA_FIXED_COUNT; borrowed */
+    cuda_graph_exec graph;     /* NULL before it was captured */
+    int runs;
+} cuda_player;
+
+/* Makes the plans of the convolutions, with these pointers. */
+STK_CHECKED stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err);
+/* Once by launches, which loads everything that is loaded late; from then on as a graph. */
+STK_CHECKED stk_status stk_cuda_player_run(cuda_player *player, stk_error *err);
+void stk_cuda_player_close(cuda_player *player);
+/* One operation of the program, by launches. */
+STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op, stk_error *err);
+
+/* ---- cuda_profile.c ---- */
+
+stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
+                            stk_error *err);
+
+/* ---- cuda_exec.c ---- */
+
+/* Batches that can be on their way to the device: one is computed with while the next arrives. */
+#define CUDA_SLOTS 2
+
+/* Where the parts of an executable's one allocation lie, and how large it is. */
+typedef struct cuda_sizes {
+    size_t fixed[CUDA_FIXED_COUNT]; /* offsets; SIZE_MAX: it lies in the state */
+    size_t images[CUDA_SLOTS];
+    size_t labels[CUDA_SLOTS];
+    size_t arena;
+    size_t bytes;
+} cuda_sizes;
+
+/* What the host keeps for each step on its way; in pinned memory. */
+typedef struct cuda_ring {
+    cuda_knobs knobs[STK_STEPS_AHEAD];
+    cuda_result results[STK_STEPS_AHEAD];
+} cuda_ring;
+
+struct stk_exec {
+    stk_state *state;
+    stk_compile_config config;
+    stk_pieces pieces;
+    cuda_layout layout;
+    cuda_program weights; /* after the parameters have changed */
+    cuda_program main;
+    cuda_program update; /* gather and optimise */
+    cuda_program gather; /* gather alone: gradients are added up */
+    cuda_ref logits;
+    cuda_sizes sizes;
+    cuda_pointer memory;
+    cuda_pointer fixed[CUDA_FIXED_COUNT];
+    cuda_player players[4]; /* of the programs above, in their order */
+    cuda_ring *ring;
+    int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
+    float *answers;                  /* pinned: (CUDA_SLOTS, batch, classes); inference */
+    size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
+    cuda_event copied[CUDA_SLOTS];   /* pictures have arrived */
+    cuda_event used[CUDA_SLOTS];     /* the step that reads them has ended */
+    cuda_event done[STK_STEPS_AHEAD];
+    uint64_t started;         /* steps so far */
+    uint64_t collected;       /* of these, whose results were handed out */
+    uint64_t version;         /* of the state's parameters that the copies were made from */
+    struct stk_exec *smaller; /* for fewer samples than the batch; made when they are met */
+};
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * cuda_lower.h - inside the CUDA backend: from the pieces of a network to a program.
+ *
+ * What is stored and what is not is decided here, by rule from the graph alone:
+ *
+ * - the output of a convolution in front of a norm is stored from forward to backward;
+ * - what a norm and an activation make of it is computed again in backward, in the pass that reads
+ *   the convolution's output anyway, when it has one reader;
+ * - where that reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or an
+ *   addition behind another norm, it is never stored at all: the reader computes it while it loads;
+ * - a ReLU behind an addition is kept as one bit per number.
+ */
+#ifndef STK_BACKEND_CUDA_LOWER_H
+#define STK_BACKEND_CUDA_LOWER_H
+
+#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_layout.h"
+#include "engine/pieces.h"
+
+/*
+ * Forward and backward of a training step up to the fresh gradients, or forward alone when the
+ * pieces are for inference; then *logits, float32 (batch, classes), is the result. The program has
+ * been begun; it is laid out by the caller.
+ */
+STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
+                                      const cuda_layout *layout, int batch, cuda_ref *logits,
+                                      stk_error *err);
+
+/* What must be done once whenever the parameters have changed: copies, and norms folded. */
+void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout);
+
+#endif

@@ -1,0 +1,288 @@
+/*
+ * cuda_lower_chain.c - chains of a convolution, a norm and what stands behind it, and the
+ * squeeze-and-excite block that may follow.
+ *
+ * A gradient that ends in a chain is used up there: the gradient of the convolution's output, or
+ * that of what was added, takes its memory.
+ */
+#include "backend/cuda/cuda_lowering.h"
+
+cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
+    const stk_node *n = lower_node(l, node);
+    size_t channels = (size_t)lower_shape(l, n->output).channels;
+    return (cuda_norm){.weight = cuda_value(l->layout, n->params[0]),
+                       .bias = cuda_value(l->layout, n->params[1]),
+                       .running_mean = cuda_value(l->layout, n->params[2]),
+                       .running_var = cuda_value(l->layout, n->params[3]),
+                       .weight_grad = cuda_fresh(l->layout, n->params[0]),
+                       .bias_grad = cuda_fresh(l->layout, n->params[1]),
+                       .epsilon = n->epsilon,
+                       .coefs = stk_cuda_buffer(l->p, 4 * channels * sizeof(float)),
+                       .back = cuda_nothing()};
+}
+
+static const stk_piece *piece_of(const lowering *l, int piece) {
+    return &l->pieces->items[piece];
+}
+
+static stk_op act_of(const lowering *l, const stk_piece *piece) {
+    return piece->act != STK_NO_NODE ? lower_node(l, piece->act)->op : STK_OP_COUNT;
+}
+
+static cuda_tail tail_of(const lowering *l, const stk_piece *piece) {
+    cuda_tail tail = {.act = act_of(l, piece)};
+    if (piece->drop != STK_NO_NODE && piece->training) {
+        tail.drop_node = piece->drop;
+        tail.drop_rate = lower_node(l, piece->drop)->rate;
+    }
+    return tail;
+}
+
+static bool is_depthwise(const lowering *l, const stk_piece *piece) {
+    return piece->conv != STK_NO_NODE && lower_node(l, piece->conv)->op == STK_OP_DEPTHWISE;
+}
+
+/* The chain that leaves its norm and activation to this depthwise convolution; -1: none. */
+static int bare_maker(const lowering *l, const stk_piece *piece) {
+    int maker = l->values[piece->inputs[0]].maker;
+    return l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_DEPTHWISE ? maker
+                                                                                           : -1;
+}
+
+static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
+    const stk_node *n = lower_node(l, piece->conv);
+    stk_shape in = lower_shape(l, n->inputs[0]);
+    stk_shape out = lower_shape(l, n->output);
+    int maker = bare_maker(l, piece);
+    return (cuda_depthwise){.batch = l->batch,
+                            .height = in.height,
+                            .width = in.width,
+                            .channels = in.channels,
+                            .out_height = out.height,
+                            .out_width = out.width,
+                            .kernel = n->kernel,
+                            .stride = n->stride,
+                            .pad = n->pad,
+                            .weight = cuda_value(l->layout, n->params[0]),
+                            .weight_grad = cuda_fresh(l->layout, n->params[0]),
+                            .x = maker >= 0 ? l->items[maker].inner
+                                            : stk_cuda_lower_pictures(l, n->inputs[0]),
+                            .in_norm = maker >= 0 ? &l->items[maker].norm : NULL,
+                            .in_act = maker >= 0 ? act_of(l, piece_of(l, maker)) : STK_OP_COUNT};
+}
+
+/* What is added: a value, or one that its chain has left unfinished. */
+static cuda_added added_of(lowering *l, const stk_piece *piece) {
+    cuda_added added = {.x = cuda_nothing(), .dx = cuda_nothing()};
+    if (piece->add != STK_NO_NODE) {
+        int maker = l->values[piece->inputs[1]].maker;
+        bool bare = l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_SUM;
+        added.x = bare ? l->items[maker].inner : stk_cuda_lower_pictures(l, piece->inputs[1]);
+        added.norm = bare ? &l->items[maker].norm : NULL;
+    }
+    return added;
+}
+
+/*
+ * Inference: the norm is in the weights already, and the library adds the bias and what comes
+ * behind.
+ */
+static void folded_chain(lowering *l, const stk_piece *piece) {
+    const stk_node *n = lower_node(l, piece->conv);
+    const stk_node *norm = lower_node(l, piece->norm);
+    cuda_added added = added_of(l, piece);
+    cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_FORWARD),
+                         .x = l->values[piece->inputs[0]].data,
+                         .w = cuda_weight(l->layout, n->params[0]),
+                         .y = lower_buffer(l, piece->output),
+                         .bias = cuda_fresh(l->layout, norm->params[1]),
+                         .added = added.x};
+    if (n->inputs[0] == l->graph->input) {
+        size_t count = (size_t)conv.shape.filters * (size_t)(n->kernel * n->kernel) *
+                       (size_t)conv.shape.channels;
+        cuda_ref padded = stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
+        stk_cuda_pad_filter(l->p, conv.shape.filters, n->kernel * n->kernel, conv.w, padded);
+        conv.w = padded;
+    }
+    conv.shape.bias = true;
+    conv.shape.added = cuda_is_something(added.x);
+    conv.shape.act = act_of(l, piece);
+    l->values[piece->output].data = conv.y;
+    stk_cuda_conv(l->p, &conv);
+}
+
+static void filter_forward(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    if (piece->conv == STK_NO_NODE) {
+        item->inner = stk_cuda_lower_pictures(l, piece->inputs[0]);
+    } else {
+        item->inner = lower_buffer(l, piece->inner);
+    }
+    if (is_depthwise(l, piece)) {
+        cuda_depthwise conv = depthwise_of(l, piece);
+        stk_cuda_depthwise(l->p, &conv, item->inner, piece->training ? &item->norm : NULL);
+    } else if (piece->conv != STK_NO_NODE) {
+        stk_cuda_lower_conv(l, piece->conv, item->inner);
+    }
+    if (!piece->training) {
+        stk_cuda_norm_running(l->p, lower_shape(l, piece->output).channels, &item->norm);
+    } else if (!is_depthwise(l, piece)) {
+        stk_cuda_norm_stats(l->p, lower_plane(l, piece->output), item->inner, &item->norm);
+    }
+}
+
+void stk_cuda_lower_chain(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    if (!l->train && piece->conv != STK_NO_NODE && !is_depthwise(l, piece)) {
+        folded_chain(l, piece);
+        return;
+    }
+    item->norm = stk_cuda_lower_norm(l, piece->norm);
+    filter_forward(l, index);
+    if (item->by != LOWER_BY_ITSELF) {
+        return;
+    }
+    cuda_tail tail = tail_of(l, piece);
+    cuda_added added = added_of(l, piece);
+    cuda_plane plane = lower_plane(l, piece->output);
+    item->mask = cuda_nothing();
+    if (piece->live && piece->add != STK_NO_NODE && piece->act != STK_NO_NODE) {
+        size_t bytes = (size_t)(plane.channels + 7) / 8;
+        item->mask = stk_cuda_buffer(l->p, (size_t)plane.batch * (size_t)plane.pixels * bytes);
+    }
+    bool over = !piece->live && piece->conv != STK_NO_NODE;
+    cuda_ref y = over ? item->inner : lower_buffer(l, piece->output);
+    stk_cuda_norm_apply(l->p, plane, item->inner, &item->norm, &tail, &added, y, item->mask);
+    l->values[piece->output].data = y;
+}
+
+static cuda_ref back_of(const lowering *l, const stk_piece *piece) {
+    size_t channels = (size_t)lower_shape(l, piece->output).channels;
+    return stk_cuda_buffer(l->p, 3 * channels * sizeof(float));
+}
+
+/* From the convolution's output to its input and weights. */
+static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner) {
+    if (!is_depthwise(l, piece)) {
+        stk_cuda_lower_conv_back(l, piece->conv, dinner);
+        return;
+    }
+    cuda_depthwise conv = depthwise_of(l, piece);
+    int maker = bare_maker(l, piece);
+    stk_cuda_depthwise_weight(l->p, &conv, dinner);
+    if (maker >= 0) {
+        l->items[maker].norm.back = back_of(l, piece_of(l, maker));
+    }
+    if (l->pieces->needs_grad[piece->inputs[0]]) {
+        bool accumulate;
+        cuda_ref dx = stk_cuda_lower_grad(l, piece->inputs[0], &accumulate);
+        stk_cuda_depthwise_data(l->p, &conv, dinner, dx, accumulate);
+    }
+}
+
+/*
+ * Where the gradient of what was added goes: into the memory of g when it is the first, else it is
+ * added. Without an activation g is that gradient itself. Returns true when g must stay.
+ */
+static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_added *added) {
+    if (piece->add == STK_NO_NODE) {
+        return false;
+    }
+    int value = piece->inputs[1];
+    if (added->norm != NULL) {
+        lower_piece *maker = &l->items[l->values[value].maker];
+        maker->dinner = lower_buffer(l, value);
+        maker->norm.back = back_of(l, piece);
+        added->dx = maker->dinner;
+        return false;
+    }
+    if (!l->pieces->needs_grad[value]) {
+        return false;
+    }
+    lower_value *v = &l->values[value];
+    added->accumulate = cuda_is_something(v->grad);
+    if (!added->accumulate) {
+        v->grad = g;
+        added->dx = piece->act != STK_NO_NODE ? g : cuda_nothing();
+        return true;
+    }
+    added->dx = v->grad;
+    return false;
+}
+
+/* The norm's own backward; returns the gradient of what it read. */
+static cuda_ref norm_backward(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    cuda_plane plane = lower_plane(l, piece->output);
+    cuda_ref g = l->values[piece->output].grad;
+    cuda_tail tail = tail_of(l, piece);
+    cuda_added added = added_of(l, piece);
+    if (item->by == LOWER_BY_DEPTHWISE) {
+        tail = (cuda_tail){.act = STK_OP_COUNT};
+        stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added,
+                               cuda_nothing(), g);
+        return g;
+    }
+    bool stays = aim_added(l, piece, g, &added);
+    cuda_ref again = cuda_nothing();
+    if (l->values[piece->output].waits) {
+        again = lower_buffer(l, piece->output);
+    }
+    item->norm.back = back_of(l, piece);
+    stk_cuda_norm_reduce(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask,
+                         again);
+    stk_cuda_lower_waiting(l, piece->output, again);
+    cuda_ref dx = stays ? lower_buffer(l, piece->output) : g;
+    stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask, dx);
+    return dx;
+}
+
+void stk_cuda_lower_chain_back(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    bool left = item->by == LOWER_BY_SUM || item->by == LOWER_BY_SQUEEZE;
+    cuda_ref dinner = left ? item->dinner : norm_backward(l, index);
+    if (piece->conv != STK_NO_NODE) {
+        filter_backward(l, piece, dinner);
+    } else if (l->pieces->needs_grad[piece->inputs[0]]) {
+        bool accumulate;
+        cuda_ref dx = stk_cuda_lower_grad(l, piece->inputs[0], &accumulate);
+        stk_cuda_pass(l->p, lower_count(l, piece->output), dinner, dx, accumulate);
+    }
+}
+
+void stk_cuda_lower_squeeze(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    cuda_squeeze *s = &item->squeeze;
+    size_t batch = (size_t)l->batch;
+    s->x = l->items[item->source].inner;
+    s->norm = &l->items[item->source].norm;
+    s->squeezed = stk_cuda_buffer(l->p, batch * (size_t)s->plane.channels * sizeof(float));
+    s->hidden = stk_cuda_buffer(l->p, batch * (size_t)s->reduced * sizeof(float));
+    s->gate = stk_cuda_buffer(l->p, batch * (size_t)s->plane.channels * sizeof(float));
+    l->values[piece->output].data = lower_buffer(l, piece->output);
+    stk_cuda_squeeze(l->p, s, l->values[piece->output].data);
+}
+
+void stk_cuda_lower_squeeze_back(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    cuda_squeeze *s = &item->squeeze;
+    cuda_ref dp = l->values[piece->output].grad;
+    cuda_ref again = cuda_nothing();
+    if (l->values[piece->output].waits) {
+        again = lower_buffer(l, piece->output);
+    }
+    cuda_ref dsqueezed =
+        stk_cuda_buffer(l->p, (size_t)l->batch * (size_t)s->plane.channels * sizeof(float));
+    lower_piece *source = &l->items[item->source];
+    source->norm.back = back_of(l, piece_of(l, item->source));
+    stk_cuda_squeeze_reduce(l->p, s, dp, again, dsqueezed);
+    stk_cuda_lower_waiting(l, piece->output, again);
+    stk_cuda_squeeze_backward(l->p, s, dp, dsqueezed, dp);
+    source->dinner = dp;
+}

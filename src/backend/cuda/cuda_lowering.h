@@ -1,0 +1,111 @@
+/* cuda_lowering.h - inside cuda_lower*.c: a lowering while it goes on. */
+#ifndef STK_BACKEND_CUDA_LOWERING_H
+#define STK_BACKEND_CUDA_LOWERING_H
+
+#include "backend/cuda/cuda_lower.h"
+
+/* Where a value is. */
+typedef struct lower_value {
+    cuda_ref data; /* T; nothing before it is made, or when it is never stored */
+    cuda_ref
+        plain;     /* the pictures only: with their three channels, made when somebody wants them */
+    cuda_ref grad; /* T; nothing before the first reader's backward */
+    int maker;     /* piece */
+    int reader;    /* the only piece that reads it; -1: none or several */
+    bool again;    /* not kept for backward: computed again there */
+    /* The weight gradient that waits until the value has been computed again. */
+    bool waits;
+    int waiting; /* node */
+    cuda_ref waiting_dy;
+} lower_value;
+
+/* How a piece is computed. */
+typedef enum lower_kind {
+    LOWER_NODE,     /* a single node */
+    LOWER_CHAIN,    /* a chain */
+    LOWER_ABSORBED, /* a part of a squeeze-and-excite block */
+    LOWER_SQUEEZE   /* its last piece, which computes all of it */
+} lower_kind;
+
+/* Who computes the norm and the activation of a chain. */
+typedef enum lower_by {
+    LOWER_BY_ITSELF,
+    LOWER_BY_DEPTHWISE, /* the reader, while it loads */
+    LOWER_BY_POOL,
+    LOWER_BY_SQUEEZE,
+    LOWER_BY_SUM /* the chain that adds it */
+} lower_by;
+
+typedef struct lower_piece {
+    lower_kind kind;
+    lower_by by;
+    cuda_norm norm;
+    cuda_ref inner;  /* what the norm reads */
+    cuda_ref dinner; /* its gradient, once known */
+    cuda_ref mask;
+    cuda_ref where;       /* of a maximum pool */
+    cuda_squeeze squeeze; /* LOWER_SQUEEZE */
+    int source;           /* LOWER_SQUEEZE: the chain that it reads */
+} lower_piece;
+
+typedef struct lowering {
+    cuda_program *p;
+    const stk_graph *graph;
+    const stk_pieces *pieces;
+    const cuda_layout *layout;
+    int batch;
+    bool train;
+    lower_value *values;
+    lower_piece *items;
+} lowering;
+
+static inline const stk_node *lower_node(const lowering *l, int node) {
+    return &l->graph->nodes[node];
+}
+
+static inline stk_shape lower_shape(const lowering *l, int value) {
+    return l->graph->values[value].shape;
+}
+
+static inline cuda_plane lower_plane(const lowering *l, int value) {
+    stk_shape shape = lower_shape(l, value);
+    return (cuda_plane){l->batch, shape.height * shape.width, shape.channels};
+}
+
+static inline size_t lower_count(const lowering *l, int value) {
+    return stk_shape_count(lower_shape(l, value)) * (size_t)l->batch;
+}
+
+/* A buffer of T for a value. */
+static inline cuda_ref lower_buffer(const lowering *l, int value) {
+    return stk_cuda_buffer(l->p, lower_count(l, value) * cuda_type_bytes(l->p->type));
+}
+
+/* cuda_lower_find.c: fills in kind, by, source, squeeze's nodes; reader and again of values. */
+void stk_cuda_lower_find(lowering *l);
+
+/* cuda_lower_conv.c: nodes that multiply with weights, of any kind but depthwise. */
+cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
+cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
+void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y);
+void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
+
+/* cuda_lower_chain.c: chains and squeeze-and-excite blocks. */
+void stk_cuda_lower_chain(lowering *l, int piece);
+void stk_cuda_lower_chain_back(lowering *l, int piece);
+void stk_cuda_lower_squeeze(lowering *l, int piece);
+void stk_cuda_lower_squeeze_back(lowering *l, int piece);
+cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
+
+/* cuda_lower_node.c: everything else, node by node. */
+void stk_cuda_lower_node(lowering *l, int piece);
+void stk_cuda_lower_node_back(lowering *l, int piece);
+
+/*
+ * The gradient of a value for a piece that is going to write it: *accumulate says whether another
+ * one has written it before. Nothing when it needs none.
+ */
+cuda_ref stk_cuda_lower_grad(lowering *l, int value, bool *accumulate);
+
+#endif

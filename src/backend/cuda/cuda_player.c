@@ -1,0 +1,131 @@
+/*
+ * cuda_player.c - running a program.
+ *
+ * The first run launches one operation after the other: libraries load code when it is first used,
+ * which a capture would not allow. The second run is captured and from then on replayed as one
+ * graph, so that launching costs the host a few microseconds per step however many kernels there
+ * are.
+ */
+#include "backend/cuda/cuda_exec.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+static cuda_pointer place_of(const cuda_player *player, cuda_ref ref) {
+    if (!cuda_is_something(ref)) {
+        return 0;
+    }
+    cuda_pointer base = ref.buffer < CUDA_FIXED_COUNT
+                            ? player->fixed[ref.buffer]
+                            : player->arena + player->program->buffers[ref.buffer].offset;
+    return base + ref.offset;
+}
+
+static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *conv) {
+    return (cuda_conv_call){.shape = &conv->shape,
+                            .x = place_of(player, conv->x),
+                            .w = place_of(player, conv->w),
+                            .y = place_of(player, conv->y),
+                            .bias = place_of(player, conv->bias),
+                            .added = place_of(player, conv->added),
+                            .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
+}
+
+stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err) {
+    const cuda_program *p = player->program;
+    int count = 0;
+    cuda_conv_call *calls = stk_mem_new((size_t)p->op_count + 1, sizeof *calls);
+    if (calls == NULL) {
+        return STK_FAIL_MEMORY(err, "the convolutions of a network");
+    }
+    for (int i = 0; i < p->op_count; i++) {
+        if (p->ops[i].kind == CUDA_OP_CONV) {
+            calls[count++] = call_of(player, &p->ops[i].conv);
+        }
+    }
+    stk_status status =
+        count > 0 ? stk_cuda_convs_make(player->device->convs, calls, count, err) : STK_OK;
+    stk_mem_free(calls);
+    return status;
+}
+
+static stk_status launch(const cuda_player *player, const cuda_launch *l, stk_error *err) {
+    const cuda_driver *d = player->device->driver;
+    cuda_pointer places[CUDA_MOST_ARGS];
+    void *arguments[CUDA_MOST_ARGS];
+    for (int i = 0; i < l->arg_count; i++) {
+        cuda_arg *arg = (cuda_arg *)(uintptr_t)&l->args[i];
+        places[i] = place_of(player, arg->ref);
+        arguments[i] = arg->kind == CUDA_ARG_REF    ? (void *)&places[i]
+                       : arg->kind == CUDA_ARG_INT  ? (void *)&arg->number
+                       : arg->kind == CUDA_ARG_LONG ? (void *)&arg->big
+                                                    : (void *)&arg->real;
+    }
+    cuda_function function =
+        stk_cuda_kernels_find(player->device->kernels, l, player->program->type);
+    return stk_cuda_check(d,
+                          d->launch(function, l->grid[0], l->grid[1], 1, l->threads, 1, 1,
+                                    l->shared_bytes, player->device->compute, arguments, NULL),
+                          l->name, err);
+}
+
+stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
+    const cuda_op *op = &player->program->ops[index];
+    if (op->kind == CUDA_OP_LAUNCH) {
+        return launch(player, &op->launch, err);
+    }
+    cuda_conv_call call = call_of(player, &op->conv);
+    return stk_cuda_convs_run(player->device->convs, &call, err);
+}
+
+static stk_status launch_all(const cuda_player *player, stk_error *err) {
+    stk_status status = STK_OK;
+    for (int i = 0; i < player->program->op_count && status == STK_OK; i++) {
+        status = stk_cuda_player_launch(player, i, err);
+    }
+    return status;
+}
+
+static stk_status capture(cuda_player *player, stk_error *err) {
+    const cuda_driver *d = player->device->driver;
+    cuda_graph graph = NULL;
+    stk_status status =
+        stk_cuda_check(d, d->capture_begin(player->device->compute, CUDA_CAPTURE_THREAD_LOCAL),
+                       "capturing a step", err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = launch_all(player, err);
+    int ended = d->capture_end(player->device->compute, &graph); /* also after a failure */
+    if (status == STK_OK) {
+        status = stk_cuda_check(d, ended, "capturing a step", err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_check(d, d->graph_make(&player->graph, graph, 0), "making a graph", err);
+    }
+    if (graph != NULL) {
+        d->graph_free(graph);
+    }
+    return status;
+}
+
+stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
+    const cuda_driver *d = player->device->driver;
+    if (player->program->op_count == 0) {
+        return STK_OK;
+    }
+    if (player->runs++ == 0) {
+        return launch_all(player, err);
+    }
+    stk_status status = player->graph == NULL ? capture(player, err) : STK_OK;
+    return status == STK_OK
+               ? stk_cuda_check(d, d->graph_launch(player->graph, player->device->compute),
+                                "launching a step", err)
+               : status;
+}
+
+void stk_cuda_player_close(cuda_player *player) {
+    if (player->graph != NULL) {
+        player->device->driver->graph_exec_free(player->graph);
+    }
+    player->graph = NULL;
+}

@@ -1,0 +1,150 @@
+/* cuda_state.c - the parameters of a model on the device. */
+#include "backend/cuda/cuda_exec.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+static bool wants(const stk_state_config *config, int kind) {
+    switch (kind) {
+    case STK_TENSOR_VALUE:
+        return true;
+    case STK_TENSOR_SECOND:
+        return config->train && config->optimizer == STK_ADAMW;
+    case STK_TENSOR_EMA:
+        return config->ema;
+    default:
+        return config->train;
+    }
+}
+
+/* Where the scale of fp16's losses begins, as in PyTorch. */
+#define FIRST_SCALE 65536.0f
+
+static size_t block_bytes(const stk_graph *graph) {
+    size_t chunks = 0;
+    for (int i = 0; i < graph->param_count; i++) {
+        chunks += (graph->params[i].count + CUDA_CHUNK - 1) / CUDA_CHUNK;
+    }
+    return chunks * CUDA_CHUNK * sizeof(float);
+}
+
+uint64_t stk_cuda_state_bytes(const stk_graph *graph, const stk_state_config *config) {
+    uint64_t kinds = 0;
+    for (int k = 0; k < STK_TENSOR_KINDS; k++) {
+        kinds += wants(config, k);
+    }
+    return kinds * block_bytes(graph) + CUDA_ALIGN;
+}
+
+void stk_cuda_state_free(stk_state *state) {
+    if (state == NULL) {
+        return;
+    }
+    /* All of it is one allocation, which begins with the first block. */
+    if (state->blocks[STK_TENSOR_VALUE] != 0 && stk_cuda_enter(state->device, NULL) == STK_OK) {
+        state->device->driver->memory_free(state->blocks[STK_TENSOR_VALUE]);
+    }
+    stk_cuda_layout_free(&state->layout);
+    stk_mem_free(state);
+}
+
+/* A call of the driver on the computing stream, and its end. */
+static stk_status finish(const stk_state *state, int result, const char *what, stk_error *err) {
+    const cuda_driver *d = state->device->driver;
+    result = result == CUDA_GOOD ? d->stream_wait(state->device->compute) : result;
+    return stk_cuda_check(d, result, what, err);
+}
+
+stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
+    float scale = moving ? FIRST_SCALE : 1;
+    cuda_scaler scaler = {.scale = scale, .inverse = 1 / scale, .dynamic = moving};
+    state->scaled = moving;
+    return finish(state,
+                  state->device->driver->copy_in(state->scaler, &scaler, sizeof scaler,
+                                                 state->device->compute),
+                  "setting the loss scale", err);
+}
+
+static stk_status fill_state(stk_state *state, uint64_t bytes, stk_error *err) {
+    stk_status status = finish(state,
+                               state->device->driver->fill(state->blocks[STK_TENSOR_VALUE], 0,
+                                                           bytes, state->device->compute),
+                               "clearing the parameters", err);
+    return status == STK_OK ? stk_cuda_state_scale(state, false, err) : status;
+}
+
+stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_graph *graph,
+                              const stk_state_config *config, stk_error *err) {
+    stk_state *state = stk_mem_new(1, sizeof *state);
+    if (state == NULL) {
+        return STK_FAIL_MEMORY(err, "the parameters");
+    }
+    state->device = device;
+    state->graph = graph;
+    state->version = 1;
+    uint64_t bytes = stk_cuda_state_bytes(graph, config);
+    cuda_pointer memory = 0;
+    stk_status status = stk_cuda_enter(device, err);
+    if (status == STK_OK) {
+        status = stk_cuda_layout_make(&state->layout, graph, CUDA_TYPE_F32, config->train, err);
+    }
+    if (status == STK_OK && device->driver->memory_take(&memory, bytes) != CUDA_GOOD) {
+        status = STK_FAIL(err, STK_ERR_DEVICE,
+                          "%.1f MB of the GPU's memory cannot be had for the parameters",
+                          (double)bytes * 1e-6);
+    }
+    for (int k = 0; k < STK_TENSOR_KINDS && status == STK_OK; k++) {
+        if (wants(config, k)) {
+            state->blocks[k] = memory;
+            memory += block_bytes(graph);
+        }
+    }
+    if (status == STK_OK) {
+        state->scaler = memory;
+        status = fill_state(state, bytes, err);
+    }
+    if (status != STK_OK) {
+        stk_cuda_state_free(state);
+        return status;
+    }
+    *out = state;
+    return STK_OK;
+}
+
+bool stk_cuda_state_has(const stk_state *state, stk_tensor_kind kind) {
+    return state->blocks[kind] != 0;
+}
+
+static stk_status find_tensor(stk_state *state, stk_tensor_kind kind, int param,
+                              cuda_pointer *place, size_t *bytes, stk_error *err) {
+    if (state->blocks[kind] == 0) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors of kind %d", kind);
+    }
+    *place = state->blocks[kind] + state->layout.offsets[param] * sizeof(float);
+    *bytes = state->graph->params[param].count * sizeof(float);
+    return stk_cuda_enter(state->device, err);
+}
+
+stk_status stk_cuda_state_read(stk_state *state, stk_tensor_kind kind, int param, float *values,
+                               stk_error *err) {
+    cuda_pointer place = 0;
+    size_t bytes = 0;
+    stk_status status = find_tensor(state, kind, param, &place, &bytes, err);
+    return status == STK_OK ? finish(state,
+                                     state->device->driver->copy_out(values, place, bytes,
+                                                                     state->device->compute),
+                                     "reading a parameter", err)
+                            : status;
+}
+
+stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int param,
+                                const float *values, stk_error *err) {
+    cuda_pointer place = 0;
+    size_t bytes = 0;
+    stk_status status = find_tensor(state, kind, param, &place, &bytes, err);
+    state->version++;
+    return status == STK_OK ? finish(state,
+                                     state->device->driver->copy_in(place, values, bytes,
+                                                                    state->device->compute),
+                                     "writing a parameter", err)
+                            : status;
+}

@@ -1,0 +1,300 @@
+/*
+ * cuda_step.c - a step on its way through the device.
+ *
+ * Two streams: pictures and labels travel on one while the other computes the step before. Events
+ * tie them together on the device; the host waits only until the pictures of the last step have
+ * left its memory, and for results that somebody wants to have now. What a captured graph must see
+ * anew in every step lies in cuda_knobs.
+ */
+#include "backend/cuda/cuda_step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { PLAY_WEIGHTS, PLAY_MAIN, PLAY_UPDATE, PLAY_GATHER };
+
+static stk_status check(const stk_exec *exec, int result, const char *what, stk_error *err) {
+    return stk_cuda_check(exec->state->device->driver, result, what, err);
+}
+
+static size_t picture_bytes(const stk_exec *exec) {
+    const stk_graph *graph = exec->state->graph;
+    return stk_shape_count(graph->values[graph->input].shape);
+}
+
+/* AdamW's corrections are powers of the number of updates: the host has the digits for that. */
+static void set_update(cuda_knobs *k, const stk_update *u) {
+    int64_t steps[2] = {u->step, u->head_step};
+    float rates[2] = {u->lr, u->head_lr};
+    k->nesterov = u->nesterov;
+    k->momentum = u->momentum;
+    k->beta2 = u->beta2;
+    k->epsilon = u->epsilon;
+    k->weight_decay = u->weight_decay;
+    k->grad_scale = u->grad_scale;
+    k->clip_norm = u->clip_norm;
+    k->ema_decay = u->ema_decay;
+    for (int i = 0; i < 2; i++) {
+        k->lr[i] = rates[i];
+        if (u->kind == STK_ADAMW) {
+            double count = (double)steps[i];
+            k->adam_size[i] = (float)(rates[i] / (1 - pow(u->momentum, count)));
+            k->adam_root[i] = (float)(1 / sqrt(1 - pow(u->beta2, count)));
+        }
+    }
+}
+
+static cuda_knobs knobs_of(const stk_exec *exec, const stk_step_input *input, size_t slot) {
+    cuda_knobs k = {.images = exec->memory + exec->sizes.images[slot],
+                    .labels = exec->memory + exec->sizes.labels[slot],
+                    .seed = input->seed,
+                    .step = input->step,
+                    .mix_kind = (int)input->mix.kind,
+                    .mix_keep = input->mix.kind == STK_MIX_NONE ? 1 : input->mix.keep,
+                    .mix_left = input->mix.left,
+                    .mix_top = input->mix.top,
+                    .mix_right = input->mix.right,
+                    .mix_bottom = input->mix.bottom,
+                    .label_smoothing = input->label_smoothing,
+                    .keep_gradients = input->keep_gradients,
+                    .frozen = exec->config.frozen};
+    if (input->update != NULL) {
+        set_update(&k, input->update);
+    }
+    return k;
+}
+
+/* Copies and folded weights follow the parameters when somebody else has changed them. */
+static stk_status refresh(stk_exec *exec, stk_error *err) {
+    if (exec->version == exec->state->version) {
+        return STK_OK;
+    }
+    exec->version = exec->state->version;
+    return stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
+}
+
+/* Sends pictures to a slot once the step that last read it has ended. */
+static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size_t slot,
+                       stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = exec->started >= CUDA_SLOTS
+                     ? d->stream_wait_event(device->copy, exec->used[slot], 0)
+                     : CUDA_GOOD;
+    if (result == CUDA_GOOD) {
+        result = d->copy_in(exec->memory + exec->sizes.images[slot], images,
+                            count * picture_bytes(exec), device->copy);
+    }
+    return check(exec, result, "sending pictures", err);
+}
+
+/* The computing stream waits for the pictures, then reads its knobs. */
+static stk_status hand_over(stk_exec *exec, size_t slot, const cuda_knobs *knobs, stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = d->event_record(exec->copied[slot], device->copy);
+    if (result == CUDA_GOOD) {
+        result = d->stream_wait_event(device->compute, exec->copied[slot], 0);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->copy_in(exec->fixed[CUDA_FIXED_KNOBS], knobs, sizeof *knobs, device->compute);
+    }
+    return check(exec, result, "sending pictures", err);
+}
+
+/* The pictures of the last step have left the host. */
+static stk_status wait_sent(const stk_exec *exec, stk_error *err) {
+    if (exec->started == 0) {
+        return STK_OK;
+    }
+    cuda_event last = exec->copied[(exec->started - 1) % CUDA_SLOTS];
+    return check(exec, exec->state->device->driver->event_wait(last), "sending pictures", err);
+}
+
+static stk_status run_step(stk_exec *exec, const stk_step_input *input, stk_error *err) {
+    stk_status status = refresh(exec, err);
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
+    }
+    if (status == STK_OK) {
+        int last = input->update != NULL ? PLAY_UPDATE : PLAY_GATHER;
+        status = stk_cuda_player_run(&exec->players[last], err);
+    }
+    if (status == STK_OK && input->update != NULL) {
+        exec->version = ++exec->state->version;
+    }
+    return status;
+}
+
+/* The result travels back behind the step. */
+static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = d->event_record(exec->used[slot], device->compute);
+    if (result == CUDA_GOOD) {
+        result = d->copy_out(&exec->ring->results[place], exec->fixed[CUDA_FIXED_RESULT],
+                             sizeof(cuda_result), device->compute);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->event_record(exec->done[place], device->compute);
+    }
+    return check(exec, result, "a training step", err);
+}
+
+static stk_step_output output_of(const cuda_result *r) {
+    return (stk_step_output){.loss_sum = r->loss_sum,
+                             .correct = (size_t)r->correct,
+                             .grad_norm = r->grad_norm,
+                             .skipped = r->skipped != 0,
+                             .loss_scale = r->scale};
+}
+
+stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
+                         stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
+    size_t slot = exec->started % CUDA_SLOTS;
+    size_t place = exec->started % STK_STEPS_AHEAD;
+    if (config->halted != NULL && config->halted(config->user, 0)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
+    }
+    if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
+    stk_status status = wait_sent(exec, err);
+    if (status == STK_OK) {
+        status = send(exec, input->images, input->count, slot, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    const stk_device *device = exec->state->device;
+    int *labels = exec->labels + place * exec->config.batch;
+    memcpy(labels, input->labels, input->count * sizeof *labels);
+    exec->ring->knobs[place] = knobs_of(exec, input, slot);
+    status = check(exec,
+                   device->driver->copy_in(exec->memory + exec->sizes.labels[slot], labels,
+                                           input->count * sizeof *labels, device->copy),
+                   "sending labels", err);
+    if (status == STK_OK) {
+        status = hand_over(exec, slot, &exec->ring->knobs[place], err);
+    }
+    exec->started++;
+    if (status == STK_OK) {
+        status = run_step(exec, input, err);
+    }
+    if (status == STK_OK) {
+        status = finish(exec, slot, place, err);
+    }
+    if (status != STK_OK || output == NULL) {
+        return status;
+    }
+    status = check(exec, device->driver->event_wait(exec->done[place]), "a training step", err);
+    *output = output_of(&exec->ring->results[place]);
+    exec->collected++;
+    return status;
+}
+
+stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    size_t place = exec->started % STK_STEPS_AHEAD;
+    exec->ring->results[place] = (cuda_result){.loss_sum = output->loss_sum,
+                                               .correct = (int)output->correct,
+                                               .grad_norm = output->grad_norm,
+                                               .skipped = output->skipped,
+                                               .scale = output->loss_scale};
+    int result =
+        device->driver->event_record(exec->copied[exec->started % CUDA_SLOTS], device->copy);
+    if (result == CUDA_GOOD) {
+        result = device->driver->event_record(exec->done[place], device->compute);
+    }
+    exec->started++;
+    return check(exec, result, "a training step", err);
+}
+
+stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
+                            size_t *count, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    *count = 0;
+    stk_status status = stk_cuda_enter(exec->state->device, err);
+    if (status == STK_OK) {
+        status = wait_sent(exec, err);
+    }
+    while (status == STK_OK && *count < room && exec->collected < exec->started) {
+        size_t place = exec->collected % STK_STEPS_AHEAD;
+        int result = wait ? d->event_wait(exec->done[place]) : d->event_query(exec->done[place]);
+        if (result == CUDA_ERROR_NOT_READY_) {
+            break;
+        }
+        status = check(exec, result, "a training step", err);
+        if (status == STK_OK) {
+            outputs[(*count)++] = output_of(&exec->ring->results[place]);
+            exec->collected++;
+        }
+    }
+    return status;
+}
+
+/* Logits travel back behind the inference. */
+static stk_status finish_infer(stk_exec *exec, size_t slot, size_t bytes, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    cuda_pointer from =
+        exec->players[PLAY_MAIN].arena + exec->main.buffers[exec->logits.buffer].offset;
+    float *answers =
+        exec->answers + slot * exec->config.batch * (size_t)exec->state->graph->classes;
+    int result = d->event_record(exec->used[slot], device->compute);
+    result = result == CUDA_GOOD ? d->copy_out(answers, from, bytes, device->compute) : result;
+    result = result == CUDA_GOOD ? d->event_record(exec->done[slot], device->compute) : result;
+    exec->answer_bytes[slot] = bytes;
+    return check(exec, result, "an inference", err);
+}
+
+stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                          stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
+    size_t bytes = count * (size_t)exec->state->graph->classes * sizeof(float);
+    size_t slot = exec->started % CUDA_SLOTS;
+    size_t most = logits != NULL ? 1 : CUDA_SLOTS;
+    if (config->halted != NULL && config->halted(config->user, 0)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before an inference");
+    }
+    if (exec->started - exec->collected >= most) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
+    }
+    exec->ring->knobs[slot] = (cuda_knobs){.images = exec->memory + exec->sizes.images[slot]};
+    stk_status status = send(exec, images, count, slot, err);
+    if (status == STK_OK) {
+        status = hand_over(exec, slot, &exec->ring->knobs[slot], err);
+    }
+    if (status == STK_OK) {
+        status = refresh(exec, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
+    }
+    if (status == STK_OK) {
+        status = finish_infer(exec, slot, bytes, err);
+    }
+    exec->started += status == STK_OK;
+    return status == STK_OK && logits != NULL ? stk_cuda_fetch(exec, logits, err) : status;
+}
+
+stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    size_t slot = exec->collected % CUDA_SLOTS;
+    if (exec->config.train || exec->collected == exec->started) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "there is no inference to fetch");
+    }
+    stk_status status = stk_cuda_enter(exec->state->device, err);
+    if (status == STK_OK) {
+        status = check(exec, d->event_wait(exec->done[slot]), "an inference", err);
+    }
+    if (status == STK_OK) {
+        size_t room = exec->config.batch * (size_t)exec->state->graph->classes;
+        memcpy(logits, exec->answers + slot * room, exec->answer_bytes[slot]);
+        exec->collected++;
+    }
+    return status;
+}
