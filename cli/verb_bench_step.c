@@ -1,15 +1,19 @@
 /* verb_bench_step.c - `stoker bench step`: how fast a training step is. */
 #include "cli/cli.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "probe/probe_options.h"
 #include "probe/step_probe.h"
+#include "probe/torch_probe.h"
 
 /* The keys of --json, in order. The first nine are a contract with other tools. */
-static void put_figures(stk_json_writer *writer, const stk_step_figures *f) {
+static void put_figures(stk_json_writer *writer, const void *figures) {
+    const stk_step_figures *f = figures;
     const struct {
         const char *key;
         const char *text; /* NULL: the number counts */
@@ -31,6 +35,10 @@ static void put_figures(stk_json_writer *writer, const stk_step_figures *f) {
                 {"rss_bytes", NULL, (double)f->rss_bytes, true},
                 {"plan_ms", NULL, stk_as_shown(f->plan_ms), false},
                 {"steps", NULL, (double)f->steps, true},
+                {"windows", NULL, (double)f->windows, true},
+                {"traffic_bytes", NULL, f->traffic_bytes, true},
+                {"bandwidth", NULL, stk_as_shown(f->bandwidth), false},
+                {"traffic_fraction", NULL, stk_as_shown(f->traffic_fraction), false},
                 {"classes", NULL, (double)f->classes, true},
                 {"threads", NULL, (double)f->threads, true}};
     stk_json_begin_object(writer);
@@ -41,49 +49,191 @@ static void put_figures(stk_json_writer *writer, const stk_step_figures *f) {
         } else if (keys[i].whole) {
             stk_json_put_int(writer, (int64_t)keys[i].number);
         } else {
-            stk_json_put_double(writer, keys[i].number);
+            stk_json_put_double(writer, keys[i].number); /* null where it is not known */
         }
     }
     stk_json_end_object(writer);
 }
 
+/* What was told so far, and whether all of it could be. */
 typedef struct listener {
     const cli_session *session;
-    int64_t told;
-    bool lost; /* no memory for a line */
+    const stk_step_probe_options *options;
+    stk_step_figures told[STK_STEP_MOST_BATCHES];
+    size_t count;
+    const char *torch_missing; /* why PyTorch is not measured any more */
+    char missing[160];
+    stk_error error; /* the first thing that went wrong */
 } listener;
 
-static void print_text(listener *l, const stk_step_figures *f) {
+static void print_text(const listener *l, const stk_step_figures *f) {
     char bytes[32];
-    if (l->told == 0) {
+    if (l->count == 0) {
         printf("%s at %lld px on %s, %s, %lld thread%s: %s\n", f->model, (long long)f->img_size,
                f->device, f->precision, (long long)f->threads, f->threads == 1 ? "" : "s",
                f->inference ? "inference" : "training");
+        if (strcmp(f->device, "cpu") != 0) {
+            printf("%s: %s\n", f->device, f->about);
+        }
         printf("  batch  images/s   ms per step (fastest to slowest)     memory  warm-up  steps\n");
     }
     printf("%7lld %9.2f %13.1f (%.1f to %.1f) %*s%10s %6.1f s %6lld\n", (long long)f->batch,
            f->images_per_second, f->ms_per_step, f->ms_fastest, f->ms_slowest, 6, "",
            stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->bytes), f->warmup_s,
            (long long)f->steps);
+    if (isfinite(f->traffic_fraction)) {
+        printf("        %.0f %% of the %.2f TB/s that its memory copies with: %s a step\n",
+               100 * f->traffic_fraction, f->bandwidth * 1e-12,
+               stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->traffic_bytes));
+    }
+}
+
+/* One line of JSON; `put` fills the object. */
+static void print_json(listener *l, void (*put)(stk_json_writer *writer, const void *figures),
+                       const void *figures) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    put(&writer, figures);
+    if (stk_str_ok(&text)) {
+        puts(stk_str_text(&text));
+    } else {
+        (void)STK_FAIL_MEMORY(&l->error, "the figures");
+    }
+    stk_str_free(&text);
+}
+
+/* What PyTorch came to beside a step of Stoker. */
+typedef struct torch_line {
+    const stk_step_figures *step;
+    const stk_torch_figures *torch;
+} torch_line;
+
+static void put_torch(stk_json_writer *writer, const void *figures) {
+    const torch_line *line = figures;
+    const stk_torch_figures *t = line->torch;
+    stk_json_begin_object(writer);
+    stk_json_key(writer, "compare");
+    stk_json_put_string(writer, "torch");
+    stk_json_key(writer, "version");
+    stk_json_put_string(writer, t->version);
+    stk_json_key(writer, "torch_mode");
+    stk_json_put_string(writer, t->mode);
+    stk_json_key(writer, "mode");
+    stk_json_put_string(writer, line->step->inference ? "inference" : "training");
+    stk_json_key(writer, "model");
+    stk_json_put_string(writer, line->step->model);
+    stk_json_key(writer, "batch");
+    stk_json_put_int(writer, line->step->batch);
+    stk_json_key(writer, "img_size");
+    stk_json_put_int(writer, line->step->img_size);
+    stk_json_key(writer, "precision");
+    stk_json_put_string(writer, line->step->precision);
+    stk_json_key(writer, "device");
+    stk_json_put_string(writer, line->step->device);
+    stk_json_key(writer, "images_per_second");
+    stk_json_put_double(writer, stk_as_shown(t->images_per_second));
+    stk_json_key(writer, "ms_per_step");
+    stk_json_put_double(writer, stk_as_shown(t->ms_per_step));
+    stk_json_key(writer, "warmup_s");
+    stk_json_put_double(writer, stk_as_shown(t->warmup_s));
+    stk_json_key(writer, "ratio");
+    stk_json_put_double(writer, stk_as_shown(line->step->images_per_second / t->images_per_second));
+    stk_json_key(writer, "error");
+    stk_json_put_string(writer, t->error[0] != '\0' ? t->error : NULL);
+    stk_json_end_object(writer);
+}
+
+static void print_torch(const stk_step_figures *step, const stk_torch_figures *t) {
+    if (t->error[0] != '\0') {
+        printf("        torch %s, %s: %s\n", t->version, t->mode, t->error);
+        return;
+    }
+    printf(
+        "        torch %s, %-7s %9.2f images/s %8.1f ms per step, warm-up %.1f s: Stoker is %.2f "
+        "times as fast\n",
+        t->version, t->mode, t->images_per_second, t->ms_per_step, t->warmup_s,
+        step->images_per_second / t->images_per_second);
+}
+
+/* PyTorch beside it; where it is not there, that is said once. */
+static void compare(listener *l, const stk_step_figures *f) {
+    stk_torch_figures torch[STK_TORCH_MODES];
+    size_t count = 0;
+    if (l->options->compare == NULL || l->torch_missing != NULL || l->error.status != STK_OK) {
+        return;
+    }
+    if (stk_probe_torch(f, l->options->seconds, l->session->run.stop, torch, &count, l->missing,
+                        sizeof l->missing, &l->error) != STK_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (l->session->json) {
+            print_json(l, put_torch, &(torch_line){f, &torch[i]});
+        } else if (!l->session->quiet) {
+            print_torch(f, &torch[i]);
+        }
+    }
+    if (count == 0) {
+        l->torch_missing = l->missing;
+        if (!l->session->quiet) {
+            fprintf(stderr, "stoker: PyTorch is not compared with: %s\n", l->missing);
+        }
+    }
 }
 
 /* A batch may take long: each is told when it is done. */
 static void tell(void *user, const stk_step_figures *f) {
     listener *l = user;
     if (l->session->json) {
-        stk_str text = {0};
-        stk_json_writer writer = stk_json_write_to(&text, 0);
-        put_figures(&writer, f);
-        l->lost = l->lost || !stk_str_ok(&text);
-        if (stk_str_ok(&text)) {
-            puts(stk_str_text(&text));
-        }
-        stk_str_free(&text);
+        print_json(l, put_figures, f);
     } else if (!l->session->quiet) {
         print_text(l, f);
     }
     fflush(stdout);
-    l->told++;
+    compare(l, f);
+    fflush(stdout);
+    l->told[l->count++] = *f;
+}
+
+#define CURVE_WIDTH 50
+
+/* How images/s grow with the batch, and where they stop to. */
+static void print_curve(const listener *l, int64_t knee) {
+    double best = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        best = fmax(best, l->told[i].images_per_second);
+    }
+    putchar('\n');
+    for (size_t i = 0; i < l->count; i++) {
+        const stk_step_figures *f = &l->told[i];
+        int width = (int)(CURVE_WIDTH * f->images_per_second / best + 0.5);
+        printf("%7lld %-*.*s %9.2f%s\n", (long long)f->batch, CURVE_WIDTH, width,
+               "##################################################", f->images_per_second,
+               f->batch == knee ? "  knee" : "");
+    }
+    printf("The smallest batch within %.0f %% of the best is %lld.\n", 100 * STK_STEP_KNEE,
+           (long long)knee);
+}
+
+static void put_knee(stk_json_writer *writer, const void *figures) {
+    const listener *l = figures;
+    stk_json_begin_object(writer);
+    stk_json_key(writer, "model");
+    stk_json_put_string(writer, l->told[0].model);
+    stk_json_key(writer, "knee");
+    stk_json_put_int(writer, stk_step_knee(l->told, l->count));
+    stk_json_end_object(writer);
+}
+
+static void tell_knee(listener *l) {
+    if (l->count < 2) {
+        return;
+    }
+    if (l->session->json) {
+        print_json(l, put_knee, l);
+    } else if (!l->session->quiet) {
+        print_curve(l, stk_step_knee(l->told, l->count));
+    }
 }
 
 static int run(const cli_verb *verb, int argc, char **argv) {
@@ -93,13 +243,21 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    listener l = {.session = &session};
+    listener l = {.session = &session,
+                  .options = stk_options_values(session.options, &stk_step_probe_option_table)};
     stk_status status = cli_take_word(&session, "model", &err);
+    if (status == STK_OK && l.options->compare != NULL &&
+        strcmp(l.options->compare, "torch") != 0) {
+        status = STK_FAIL(&err, STK_ERR_USAGE, "--compare %s: give torch", l.options->compare);
+    }
     if (status == STK_OK) {
         status = stk_probe_step(session.options, session.run.stop, tell, &l, &err);
     }
-    if (status == STK_OK && l.lost) {
-        status = STK_FAIL_MEMORY(&err, "the figures");
+    if (status == STK_OK) {
+        tell_knee(&l);
+    }
+    if (status == STK_OK && l.error.status != STK_OK) {
+        status = STK_FAIL(&err, l.error.status, "%s", l.error.message);
     }
     return cli_close(&session, status, &err);
 }

@@ -1,10 +1,10 @@
-# Writes a C file that holds texts: cmake -P embed_texts.cmake OUT FILE... They become an array of
-# bytes each, since compilers need not take a string as long as a file, and any of them reads bytes.
-# The table stk_cuda_texts, declared in backend/cuda/cuda_texts.h, names them.
+# Writes a C file that holds texts: cmake -P embed_texts.cmake OUT HEADER TYPE TABLE FILE... They
+# become an array of bytes each, since compilers need not take a string as long as a file, and any of
+# them reads bytes. The table, which HEADER declares, names them; its TYPE is a struct of name and text.
 math(EXPR last "${CMAKE_ARGC} - 1")
 set(arrays "")
 set(rows "")
-foreach(i RANGE 4 ${last})
+foreach(i RANGE 7 ${last})
   file(READ "${CMAKE_ARGV${i}}" hex HEX)
   get_filename_component(name "${CMAKE_ARGV${i}}" NAME)
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
@@ -13,10 +13,10 @@ foreach(i RANGE 4 ${last})
   string(APPEND rows "    {\"${name}\", (const char *)text_${i}},\n")
 endforeach()
 file(WRITE "${CMAKE_ARGV3}" "/* Written by cmake/embed_texts.cmake. */
-#include \"backend/cuda/cuda_texts.h\"
+#include \"${CMAKE_ARGV4}\"
 
 ${arrays}
-const cuda_text stk_cuda_texts[] = {
+const ${CMAKE_ARGV5} ${CMAKE_ARGV6}[] = {
 ${rows}    {NULL, NULL},
 };
 ")

@@ -28,11 +28,11 @@ static bool parse_cuda(const char *device, int *index) {
 
 stk_status stk_backend_find(const char *device, stk_backend_choice *choice, stk_error *err) {
     *choice = (stk_backend_choice){.backend = &stk_cpu_backend, .why = "given"};
-    char found[sizeof choice->why - 8];
+    char found[512];
     if (strcmp(device, "auto") == 0) {
         bool usable = stk_cuda_usable(0, found, sizeof found);
         choice->backend = usable ? &stk_cuda_backend : &stk_cpu_backend;
-        snprintf(choice->why, sizeof choice->why, "auto: %s", found);
+        snprintf(choice->why, sizeof choice->why, "auto: %.*s", (int)sizeof choice->why - 8, found);
         return STK_OK;
     }
     if (strcmp(device, stk_cpu_backend.name) == 0) {

@@ -141,6 +141,9 @@ typedef struct stk_backend {
     /* In words, for people: "NVIDIA H200, 139.8 GiB"; lives as the device does. */
     const char *(*describe)(const stk_device *device);
     stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
+    /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
+     * something large: what is read counts and what is written. NULL, or NaN: not known. */
+    double (*bandwidth)(stk_device *device);
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
     /* Memory of the host from which pictures reach the device fastest; NULL: there is none. Both

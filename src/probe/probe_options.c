@@ -1,6 +1,7 @@
 /* probe_options.c - the options of benchmarks, and which tables each of them has. */
 #include "probe/probe_options.h"
 
+#include "backend/opened_device.h"
 #include "dataset/dataset.h"
 #include "image/augment.h"
 #include "loader/feed.h"
@@ -125,6 +126,18 @@ static const stk_option step_options[] = {
      .may_be_auto = true,
      .metavar = "cpu|cuda[:N]",
      .help = "where to compute"},
+    {.name = "precision",
+     .aliases = "amp",
+     .type = STK_OPTION_CHOICE,
+     .offset = STEP(precision),
+     .fallback = "auto",
+     .choices = STK_PRECISION_CHOICES,
+     .help = "number format of the computation; auto is fp16 on a GPU and fp32 on a CPU"},
+    {.name = "deterministic",
+     .type = STK_OPTION_BOOL,
+     .offset = STEP(deterministic),
+     .fallback = "false",
+     .help = "measure what gives the same bits in every run"},
     {.name = "threads",
      .type = STK_OPTION_INT,
      .offset = STEP(threads),
@@ -141,7 +154,8 @@ static const stk_option step_options[] = {
      .min = 0,
      .max = 86400,
      .metavar = "N",
-     .help = "least length of the measurement of one batch; at least three steps are measured"},
+     .help = "least length of the measurement of one batch; at least five windows of steps are "
+             "measured"},
     {.name = "inference",
      .type = STK_OPTION_BOOL,
      .offset = STEP(inference),
@@ -152,6 +166,11 @@ static const stk_option step_options[] = {
      .offset = STEP(compile),
      .fallback = "true",
      .help = "fuse what can be fused; --no-compile measures the unfused path"},
+    {.name = "compare",
+     .type = STK_OPTION_TEXT,
+     .offset = STEP(compare),
+     .metavar = "torch",
+     .help = "measure PyTorch beside it, eagerly and compiled, where python3 has torch and timm"},
 };
 
 const stk_option_table stk_step_probe_option_table =

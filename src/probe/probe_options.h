@@ -31,9 +31,12 @@ typedef struct stk_step_probe_options {
     int64_t classes;
     const char *device; /* NULL: auto */
     int64_t threads;    /* STK_AUTO_INT: all cores */
-    double seconds;     /* least length per batch */
+    int precision;      /* stk_precision */
+    bool deterministic;
+    double seconds; /* least length per batch */
     bool inference;
-    bool compile; /* the fused path */
+    const char *compare; /* NULL, or "torch" */
+    bool compile;        /* the fused path */
 } stk_step_probe_options;
 
 extern const stk_option_table stk_step_probe_option_table;

@@ -1,42 +1,55 @@
 /*
  * step_probe.c - whole training steps, or inferences, on random pictures.
  *
- * The first step warms memory up and is told apart; of the others the median counts, since a
- * neighbour on the machine makes some of them slow and none of them fast.
+ * Steps run ahead as in training. The first ones warm everything up and are told apart; the others
+ * come in windows, each timed from an idle device to an idle device, and the median window counts,
+ * since a neighbour on the machine makes some of them slow and none of them fast.
  */
 #include "probe/step_probe.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/backends.h"
+#include "backend/opened_device.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "engine/traffic.h"
+#include "models/memory_check.h"
 #include "models/plan_bytes.h"
 #include "probe/gauges.h"
 #include "probe/probe_options.h"
 
-#define LEAST_STEPS 3
-#define MOST_STEPS 1000
+/* Steps are timed one by one until two in a row are about as fast as each other. */
+#define MOST_WARM_STEPS 6
+#define ABOUT 1.25
+
+#define LEAST_WINDOWS 5
+#define MOST_WINDOWS 1000
+#define WINDOWS 10 /* that the seconds of a measurement are divided into */
+#define MOST_BATCH 16777216
 
 typedef struct step_probe {
     const stk_step_probe_options *options;
     const stk_stop *stop;
     const stk_model *model;
-    const stk_backend *backend;
-    int device_index; /* which of its devices */
-    stk_device *device;
+    stk_opened_device opened;
     stk_graph *graph;
     stk_state *state;
     stk_exec *exec;
-    uint8_t *images; /* (batch, size, size, 3) */
+    uint8_t *images; /* (batch, size, size, 3), of the device's host memory */
     int *labels;     /* (batch) */
     float *logits;   /* (batch, classes) */
-    double times_s[MOST_STEPS];
+    size_t batch;
+    uint64_t step; /* number of the next one */
+    double warm_s[MOST_WARM_STEPS];
+    int warm_count;
+    int64_t begin_ns;             /* before the device was opened */
+    double times_s[MOST_WINDOWS]; /* of one step, by windows */
 } step_probe;
 
 static bool halted(void *user, double next_s) {
@@ -50,12 +63,12 @@ static stk_status read_batches(const char *text, size_t *batches, size_t *count,
     for (const char *p = text; *p != '\0';) {
         char *end = NULL;
         unsigned long batch = strtoul(p, &end, 10);
-        bool good = end != p && *p != '-' && batch >= 1 && batch <= 65536 &&
+        bool good = end != p && *p != '-' && batch >= 1 && batch <= MOST_BATCH &&
                     (*end == ',' || *end == '\0') && !(*end == ',' && end[1] == '\0');
         if (!good || *count == STK_STEP_MOST_BATCHES) {
             return STK_FAIL(err, STK_ERR_USAGE,
-                            "--batch %s: give up to %d numbers from 1 to 65536 divided by commas",
-                            text, STK_STEP_MOST_BATCHES);
+                            "--batch %s: give up to %d numbers from 1 to %d divided by commas",
+                            text, STK_STEP_MOST_BATCHES, MOST_BATCH);
         }
         batches[(*count)++] = batch;
         p = *end == ',' ? end + 1 : end;
@@ -63,19 +76,10 @@ static stk_status read_batches(const char *text, size_t *batches, size_t *count,
     return *count > 0 ? STK_OK : STK_FAIL(err, STK_ERR_USAGE, "--batch is empty; give a number");
 }
 
-static stk_status open_probe(step_probe *p, stk_error *err) {
-    const stk_step_probe_options *o = p->options;
-    stk_backend_choice found;
-    if (o->model == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--model is missing: give one, such as resnet50");
-    }
-    stk_status status = stk_model_find(o->model, &p->model, err);
-    if (status == STK_OK) {
-        status = stk_backend_find(o->device != NULL ? o->device : "auto", &found, err);
-        p->backend = found.backend;
-        p->device_index = found.index;
-    }
-    return status;
+static stk_status find_model(step_probe *p, stk_error *err) {
+    return p->options->model != NULL
+               ? stk_model_find(p->options->model, &p->model, err)
+               : STK_FAIL(err, STK_ERR_USAGE, "--model is missing: give one, such as resnet50");
 }
 
 static int size_of(const step_probe *p) {
@@ -87,19 +91,20 @@ static int threads_of(const step_probe *p) {
 }
 
 /* Random pictures and labels: what is in them changes no step's time. */
-static stk_status fill_batch(step_probe *p, size_t batch, stk_error *err) {
-    size_t bytes = stk_shape_count(p->graph->values[p->graph->input].shape) * batch;
+static stk_status fill_batch(step_probe *p, stk_error *err) {
+    const stk_opened_device *o = &p->opened;
+    size_t bytes = stk_shape_count(p->graph->values[p->graph->input].shape) * p->batch;
     stk_rng rng = stk_rng_make(0, STK_RNG_SAMPLE_DATA, 0, 0);
-    p->images = stk_mem_raw(bytes, 1);
-    p->labels = stk_mem_raw(batch, sizeof *p->labels);
-    p->logits = stk_mem_raw(batch * (size_t)p->graph->classes, sizeof *p->logits);
+    p->images = o->backend->host_take(o->device, bytes);
+    p->labels = stk_mem_raw(p->batch, sizeof *p->labels);
+    p->logits = stk_mem_raw(p->batch * (size_t)p->graph->classes, sizeof *p->logits);
     if (p->images == NULL || p->labels == NULL || p->logits == NULL) {
         return STK_FAIL_MEMORY(err, "a batch of pictures");
     }
     for (size_t i = 0; i < bytes; i++) {
         p->images[i] = (uint8_t)stk_rng_u64(&rng);
     }
-    for (size_t i = 0; i < batch; i++) {
+    for (size_t i = 0; i < p->batch; i++) {
         p->labels[i] = (int)stk_rng_below(&rng, (uint64_t)p->graph->classes);
     }
     return STK_OK;
@@ -113,54 +118,82 @@ static stk_plan_recipe recipe_of(const step_probe *p) {
                              .plain = !p->options->compile};
 }
 
-/* The device, the network and a batch for it. */
-static stk_status open_network(step_probe *p, size_t batch, stk_error *err) {
-    stk_plan_recipe recipe = recipe_of(p);
+static stk_status open_device(step_probe *p, stk_error *err) {
     stk_device_config device = {.threads = threads_of(p),
-                                .index = p->device_index,
+                                .deterministic = p->options->deterministic,
                                 .halted = p->stop != NULL ? halted : NULL,
                                 .user = (void *)(uintptr_t)p->stop};
+    return stk_opened_device_open(&p->opened, p->options->device,
+                                  (stk_precision)p->options->precision, &device, err);
+}
+
+/* The network, where there is memory for it, and a batch. */
+static stk_status open_network(step_probe *p, stk_error *err) {
+    const stk_opened_device *o = &p->opened;
+    stk_plan_recipe recipe = recipe_of(p);
     stk_model_config network = {.img_size = size_of(p),
                                 .classes = recipe.classes,
                                 .dropout = STK_MODEL_OWN_RATE,
                                 .drop_path = STK_MODEL_OWN_RATE};
-    stk_compile_config config = {.batch = batch, .train = !recipe.infer, .plain = recipe.plain};
-    stk_status status = p->backend->device_open(&p->device, &device, err);
+    stk_compile_config config = {.batch = p->batch,
+                                 .precision = o->precision,
+                                 .train = !recipe.infer,
+                                 .plain = recipe.plain};
+    stk_memory_ask ask = {.backend = o->backend,
+                          .device = o->device,
+                          .model = p->model->name,
+                          .state = &recipe.state,
+                          .batch = &config};
+    stk_status status = stk_model_build(p->model, &network, &p->graph, err);
+    ask.graph = p->graph;
     if (status == STK_OK) {
-        status = stk_model_build(p->model, &network, &p->graph, err);
+        status = stk_memory_check(&ask, err);
     }
     if (status == STK_OK) {
-        status = p->backend->state_new(&p->state, p->device, p->graph, &recipe.state, err);
+        status = o->backend->state_new(&p->state, o->device, p->graph, &recipe.state, err);
     }
     if (status == STK_OK) {
-        status = stk_state_first_weights(p->backend, p->state, p->graph, 0, err);
+        status = stk_state_first_weights(o->backend, p->state, p->graph, 0, err);
     }
     if (status == STK_OK) {
-        status = p->backend->compile(&p->exec, p->state, &config, err);
+        status = o->backend->compile(&p->exec, p->state, &config, err);
     }
-    return status == STK_OK ? fill_batch(p, batch, err) : status;
+    return status == STK_OK ? fill_batch(p, err) : status;
 }
 
-static void close_network(step_probe *p) {
-    p->backend->exec_free(p->exec);
-    p->backend->state_free(p->state);
+static void close_all(step_probe *p) {
+    const stk_opened_device *o = &p->opened;
+    if (o->backend != NULL) {
+        o->backend->exec_free(p->exec);
+        o->backend->state_free(p->state);
+    }
+    if (p->images != NULL) {
+        o->backend->host_free(o->device, p->images);
+    }
     stk_graph_free(p->graph);
-    p->backend->device_close(p->device);
-    stk_mem_free(p->images);
+    stk_opened_device_close(&p->opened);
     stk_mem_free(p->labels);
     stk_mem_free(p->logits);
     p->exec = NULL;
     p->state = NULL;
     p->graph = NULL;
-    p->device = NULL;
     p->images = NULL;
     p->labels = NULL;
     p->logits = NULL;
 }
 
-static stk_status one_step(step_probe *p, size_t batch, uint64_t number, stk_error *err) {
+static stk_status collect(step_probe *p, bool wait, stk_error *err) {
+    stk_step_output outputs[STK_STEPS_AHEAD];
+    size_t count;
+    return p->options->inference
+               ? STK_OK
+               : p->opened.backend->collect(p->exec, wait, outputs, STK_STEPS_AHEAD, &count, err);
+}
+
+static stk_status one_step(step_probe *p, stk_error *err) {
+    const stk_backend *backend = p->opened.backend;
     if (p->options->inference) {
-        return p->backend->infer(p->exec, p->images, batch, p->logits, err);
+        return backend->infer(p->exec, p->images, p->batch, p->logits, err);
     }
     /* A rate at which random labels are not learnt to nonsense: slow numbers such as NaN or
      * denormals would be measured otherwise. */
@@ -173,11 +206,55 @@ static stk_status one_step(step_probe *p, size_t batch, uint64_t number, stk_err
                          .grad_scale = 1};
     stk_step_input input = {.images = p->images,
                             .labels = p->labels,
-                            .count = batch,
-                            .step = number,
+                            .count = p->batch,
+                            .step = p->step++,
                             .update = &update};
-    stk_step_output output;
-    return p->backend->step(p->exec, &input, &output, err);
+    stk_status status = backend->step(p->exec, &input, NULL, err);
+    return status == STK_OK ? collect(p, false, err) : status;
+}
+
+/* So many steps, until all of them are done; *seconds is what one of them took. */
+static stk_status run_window(step_probe *p, int64_t steps, double *seconds, stk_error *err) {
+    int64_t begin = stk_clock_ns();
+    stk_status status = STK_OK;
+    for (int64_t i = 0; i < steps && status == STK_OK; i++) {
+        status = one_step(p, err);
+    }
+    if (status == STK_OK) {
+        status = collect(p, true, err);
+    }
+    *seconds = stk_clock_since_s(begin) / (double)steps;
+    return status;
+}
+
+static bool is_warm(const step_probe *p) {
+    int n = p->warm_count;
+    return n == MOST_WARM_STEPS || (n >= 2 && p->warm_s[n - 2] <= ABOUT * p->warm_s[n - 1] &&
+                                    p->warm_s[n - 1] <= ABOUT * p->warm_s[n - 2]);
+}
+
+static stk_status warm_up(step_probe *p, stk_error *err) {
+    stk_status status = STK_OK;
+    p->warm_count = 0;
+    p->step = 0;
+    while (status == STK_OK && !is_warm(p)) {
+        status = run_window(p, 1, &p->warm_s[p->warm_count], err);
+        p->warm_count++;
+    }
+    return status;
+}
+
+/* How long it took until a step was as fast as those that were measured afterwards. */
+static double warm_up_seconds(const step_probe *p, int64_t end_ns, double step_s) {
+    double seconds = (double)(end_ns - p->begin_ns) * 1e-9;
+    int first = 0;
+    while (first < p->warm_count - 1 && p->warm_s[first] > ABOUT * step_s) {
+        first++;
+    }
+    for (int i = first + 1; i < p->warm_count; i++) {
+        seconds -= p->warm_s[i];
+    }
+    return seconds;
 }
 
 static int by_time(const void *a, const void *b) {
@@ -186,72 +263,111 @@ static int by_time(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static stk_status run_steps(step_probe *p, size_t batch, stk_step_figures *f, stk_error *err) {
+static stk_status run_windows(step_probe *p, stk_step_figures *f, stk_error *err) {
+    double step_s = p->warm_s[p->warm_count - 1];
+    int64_t warm_ns = stk_clock_ns();
+    double each = step_s > 0 ? p->options->seconds / WINDOWS / step_s : 1;
+    int64_t steps = each > 1 ? (int64_t)(each + 0.5) : 1;
     stk_status status = STK_OK;
-    int64_t start = stk_clock_ns();
-    int64_t count = 0;
-    while (status == STK_OK && count < MOST_STEPS &&
-           (count < LEAST_STEPS || stk_clock_since_s(start) < p->options->seconds)) {
-        int64_t begin = stk_clock_ns();
-        status = one_step(p, batch, (uint64_t)count + 1, err);
-        p->times_s[count++] = stk_clock_since_s(begin);
+    size_t count = 0;
+    while (status == STK_OK && count < MOST_WINDOWS &&
+           (count < LEAST_WINDOWS || stk_clock_since_s(warm_ns) < p->options->seconds)) {
+        status = run_window(p, steps, &p->times_s[count], err);
+        count++;
     }
     if (status != STK_OK) {
         return status;
     }
-    qsort(p->times_s, (size_t)count, sizeof *p->times_s, by_time);
+    qsort(p->times_s, count, sizeof *p->times_s, by_time);
     double median = count % 2 == 1 ? p->times_s[count / 2]
                                    : (p->times_s[count / 2 - 1] + p->times_s[count / 2]) / 2;
-    f->steps = count;
+    f->steps = (int64_t)count * steps;
+    f->windows = (int64_t)count;
     f->ms_per_step = median * 1e3;
     f->ms_fastest = p->times_s[0] * 1e3;
     f->ms_slowest = p->times_s[count - 1] * 1e3;
-    f->images_per_second = (double)batch / median;
+    f->images_per_second = (double)p->batch / median;
+    f->warmup_s = warm_up_seconds(p, warm_ns, median);
     return STK_OK;
 }
 
 /* The plan is asked for beside the allocation: both are told, and they are the same. */
-static stk_status note_memory(step_probe *p, size_t batch, stk_step_figures *f, stk_error *err) {
+static stk_status note_memory(step_probe *p, stk_step_figures *f, stk_error *err) {
+    const stk_opened_device *o = &p->opened;
     stk_plan_recipe recipe = recipe_of(p);
     stk_plan_need need;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_plan_bytes(p->model, batch, size_of(p), STK_PRECISION_AUTO, &recipe,
-                                       p->backend, p->device, &need, err);
+    stk_status status = stk_plan_bytes(p->model, p->batch, size_of(p), o->precision, &recipe,
+                                       o->backend, o->device, &need, err);
     f->plan_ms = stk_clock_since_s(start) * 1e3;
-    f->arena_bytes = (int64_t)p->backend->exec_bytes(p->exec);
-    f->bytes = f->arena_bytes + (int64_t)p->backend->state_bytes(p->graph, &recipe.state);
+    f->arena_bytes = (int64_t)o->backend->exec_bytes(p->exec);
+    f->bytes = f->arena_bytes + (int64_t)o->backend->state_bytes(p->graph, &recipe.state);
     if (status == STK_OK && need.bytes != (uint64_t)f->bytes) {
         status = STK_FAIL(err, STK_ERR_INTERNAL,
-                          "the plan of batch %zu says %llu bytes, %lld were allocated", batch,
+                          "the plan of batch %zu says %llu bytes, %lld were allocated", p->batch,
                           (unsigned long long)need.bytes, (long long)f->bytes);
     }
     return status;
 }
 
+static stk_status note_traffic(step_probe *p, stk_step_figures *f, stk_error *err) {
+    const stk_opened_device *o = &p->opened;
+    bool halves = o->precision == STK_PRECISION_FP16 || o->precision == STK_PRECISION_BF16;
+    stk_traffic traffic;
+    stk_status status = stk_graph_traffic(p->graph, !p->options->inference,
+                                          halves ? 2 : (int)sizeof(float), &traffic, err);
+    f->traffic_bytes = traffic.image_bytes * (double)p->batch + traffic.step_bytes;
+    f->bandwidth = o->backend->bandwidth != NULL ? o->backend->bandwidth(o->device) : NAN;
+    f->traffic_fraction = f->traffic_bytes / (f->ms_per_step * 1e-3) / f->bandwidth;
+    return status;
+}
+
 static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_error *err) {
-    int64_t start = stk_clock_ns();
+    p->begin_ns = stk_clock_ns();
+    p->batch = batch;
     *f = (stk_step_figures){.model = p->model->name,
-                            .device = p->backend->name,
-                            .precision = "fp32",
                             .batch = (int64_t)batch,
                             .img_size = size_of(p),
                             .classes = p->options->classes,
                             .threads = threads_of(p),
                             .inference = p->options->inference};
-    stk_status status = open_network(p, batch, err);
+    stk_status status = open_device(p, err);
     if (status == STK_OK) {
-        status = one_step(p, batch, 0, err);
-        f->warmup_s = stk_clock_since_s(start);
+        snprintf(f->device, sizeof f->device, "%s", p->opened.name);
+        (void)stk_opened_device_describe(&p->opened, f->about, sizeof f->about);
+        f->precision = stk_precision_name(p->opened.precision);
+        status = open_network(p, err);
     }
     if (status == STK_OK) {
-        status = run_steps(p, batch, f, err);
+        status = warm_up(p, err);
     }
     if (status == STK_OK) {
-        status = note_memory(p, batch, f, err);
+        status = run_windows(p, f, err);
+    }
+    if (status == STK_OK) {
+        status = note_memory(p, f, err);
+    }
+    if (status == STK_OK) {
+        status = note_traffic(p, f, err);
     }
     f->rss_bytes = stk_gauge_peak_resident();
-    close_network(p);
+    close_all(p);
     return status;
+}
+
+int64_t stk_step_knee(const stk_step_figures *figures, size_t count) {
+    double best = 0;
+    int64_t knee = 0;
+    for (size_t i = 0; i < count; i++) {
+        best = figures[i].images_per_second > best ? figures[i].images_per_second : best;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool near = figures[i].images_per_second >= (1 - STK_STEP_KNEE) * best;
+        if (near && (knee == 0 || figures[i].batch < knee)) {
+            knee = figures[i].batch;
+        }
+    }
+    return knee;
 }
 
 stk_status stk_probe_step(stk_options *options, const stk_stop *stop,
@@ -265,7 +381,7 @@ stk_status stk_probe_step(stk_options *options, const stk_stop *stop,
     }
     p->options = stk_options_values(options, &stk_step_probe_option_table);
     p->stop = stop;
-    stk_status status = open_probe(p, err);
+    stk_status status = find_model(p, err);
     if (status == STK_OK) {
         status = read_batches(p->options->batch, batches, &count, err);
     }

@@ -7,27 +7,33 @@
 #define STK_PROBE_STEP_PROBE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <stoker/options.h>
 #include <stoker/stop.h>
 
 typedef struct stk_step_figures {
-    const char *model;  /* static */
-    const char *device; /* static */
-    const char *precision;
+    const char *model;     /* static */
+    char device[16];       /* "cuda:0" */
+    char about[256];       /* it in words: "NVIDIA H200, 139.8 GiB (given)" */
+    const char *precision; /* static */
     int64_t batch;
     int64_t img_size;
-    double images_per_second; /* by the median step */
-    double ms_per_step;       /* the median */
-    double ms_fastest;
+    double images_per_second; /* by the median window */
+    double ms_per_step;       /* the median over windows of steps */
+    double ms_fastest;        /* of a window's mean */
     double ms_slowest;
     int64_t bytes;       /* that the plan says and the device has allocated: arena and parameters */
     int64_t arena_bytes; /* of these, activations, their gradients and workspace */
     int64_t rss_bytes;   /* most that the process had resident */
     double plan_ms;      /* how long the plan took */
-    double warmup_s;     /* from opening the device to the end of the first step */
+    double warmup_s;     /* from opening the device to the end of the first step at full speed */
     int64_t steps;       /* that were measured */
+    int64_t windows;     /* in so many parts */
+    double traffic_bytes;    /* that a step moves: see engine/traffic.h */
+    double bandwidth;        /* bytes per second that the device's memory reaches; NaN: not known */
+    double traffic_fraction; /* of that bandwidth, by the count; NaN: not known */
     int64_t classes;
     int64_t threads;
     bool inference;
@@ -35,6 +41,12 @@ typedef struct stk_step_figures {
 
 /* Room for the batches of one call. */
 #define STK_STEP_MOST_BATCHES 64
+
+/* Less than this part of images/s is no loss: where a curve has its knee. */
+#define STK_STEP_KNEE 0.03
+
+/* The smallest batch whose images/s are nearly the best; 0 without any figures. */
+int64_t stk_step_knee(const stk_step_figures *figures, size_t count);
 
 /*
  * Measures every batch of the option "batch" (a list), one after the other, and calls `tell` after

@@ -12,7 +12,5 @@ static void give(void *user, void *block) {
 }
 
 stk_loader_memory stk_host_memory_for_loader(stk_host_memory *host) {
-    return host->backend->host_take != NULL
-               ? (stk_loader_memory){.user = host, .take = take, .give = give}
-               : (stk_loader_memory){0};
+    return (stk_loader_memory){.user = host, .take = take, .give = give};
 }

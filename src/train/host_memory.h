@@ -11,7 +11,7 @@ typedef struct stk_host_memory {
     stk_device *device;
 } stk_host_memory;
 
-/* For stk_loader_config.memory; the heap where the backend has nothing better. */
+/* For stk_loader_config.memory. */
 stk_loader_memory stk_host_memory_for_loader(stk_host_memory *host);
 
 #endif

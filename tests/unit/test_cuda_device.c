@@ -7,16 +7,30 @@
 #include "base/mem.h"
 #include "cuda_play.h"
 
+/* Whether there is a GPU at all, and whether it is emulated; the test is skipped without. Asked
+ * once: what the library opens stays in the process, and would then be taken for the system's. */
+static bool find_gpu(bool *emulated) {
+    static int known; /* 1: a real one, 2: an emulated one */
+    play_device play;
+    if (known == 0) {
+        if (!play_open(&play)) {
+            return false;
+        }
+        known = play.emulated ? 2 : 1;
+        play_close(&play);
+    }
+    *emulated = known == 2;
+    return true;
+}
+
 /* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
 static bool choose_gpu(void) {
-    play_device play;
+    bool emulated;
     char why[512];
     char folder[256];
-    if (!play_open(&play)) {
+    if (!find_gpu(&emulated)) {
         return false;
     }
-    bool emulated = play.emulated;
-    play_close(&play);
     snprintf(folder, sizeof folder, "%s", check_folder());
     setenv("XDG_CACHE_HOME", folder, 1);
     unsetenv("STOKER_CUDA_LIBS");
@@ -98,12 +112,10 @@ static void missing_libraries_are_told_with_the_gpu(void) {
     char *data = NULL;
     size_t size = 0;
     stk_device_config config = {.threads = 1};
-    play_device play;
-    if (!play_open(&play)) {
+    bool emulated;
+    if (!find_gpu(&emulated)) {
         return;
     }
-    bool emulated = play.emulated;
-    play_close(&play);
     /* A folder that has the driver alone, which a real one need not be in. */
     const char *folder = check_folder();
     if (emulated) {

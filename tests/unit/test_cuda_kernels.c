@@ -26,7 +26,7 @@ static int shared_calls;    /* of cuFuncSetAttribute */
 static int shared_bytes;    /* of the last */
 static char last_image[64]; /* the start of the last module */
 
-struct _nvrtcProgram {
+struct cuda_nvrtc_text {
     char *source;
     bool bad;
 };
@@ -103,7 +103,14 @@ static int note_destroy(cuda_nvrtc_program *program) {
 static const cuda_nvrtc note_nvrtc = {note_version, note_create,    note_compile, note_code_bytes,
                                       note_code,    note_log_bytes, note_log,     note_destroy};
 
+static int refusals; /* of the next modules, so many are not taken */
+
 static int note_load(cuda_module *module, const void *image) {
+    *module = NULL;
+    if (refusals > 0) {
+        refusals--;
+        return 1;
+    }
     memcpy(last_image, image, sizeof last_image);
     *module = (cuda_module)stk_mem_new(1, 1);
     modules += *module != NULL;
@@ -127,7 +134,14 @@ static int note_set(cuda_function function, int attribute, int value) {
     return 0;
 }
 
-static const cuda_driver note_driver = {.module_load = note_load,
+static int note_text(int error, const char **text) {
+    *text = error == 1 ? "it is not wanted" : "no memory";
+    return 0;
+}
+
+static const cuda_driver note_driver = {.error_name = note_text,
+                                        .error_string = note_text,
+                                        .module_load = note_load,
                                         .module_free = note_unload,
                                         .module_function = note_function,
                                         .function_set = note_set};
@@ -257,6 +271,32 @@ static void a_second_start_compiles_nothing(void) {
         stk_cuda_kernels_close(kernels);
         stk_cuda_store_close(store);
     }
+    stk_cuda_program_free(&p);
+}
+
+static void what_was_kept_in_vain_is_compiled_again(void) {
+    cuda_program p;
+    cuda_store *store = NULL;
+    stk_error err = {0};
+    begin(&p, CUDA_TYPE_F32);
+    twice(&p, 1);
+    REQUIRE_OK(stk_cuda_store_open(&store, check_folder(), "gpu", &err), &err);
+    for (int start = 0; start < 3; start++) {
+        int compiled = -1;
+        int loaded = -1;
+        cuda_kernels *kernels = open_noting(store, 1);
+        REQUIRE(kernels != NULL);
+        refusals = start; /* then the third finds that what it compiles is not taken either */
+        CHECK_INT(make(kernels, &p, &err), start < 2 ? STK_OK : STK_ERR_DEVICE);
+        stk_cuda_kernels_counts(kernels, &compiled, &loaded);
+        CHECK_INT(compiles, 1);
+        CHECK_INT(compiled, start < 2);
+        CHECK_INT(loaded, 0);
+        stk_cuda_kernels_close(kernels);
+        CHECK_INT(modules, 0);
+    }
+    CHECK_CONTAINS(err.message, "loading a kernel failed: it is not wanted");
+    stk_cuda_store_close(store);
     stk_cuda_program_free(&p);
 }
 
@@ -464,10 +504,11 @@ static void they_run_when_compiled_and_when_loaded(void) {
 }
 
 static const check_test tests[] = {
-    TEST(equal_launches_are_compiled_once),  TEST(a_second_start_compiles_nothing),
-    TEST(a_mistake_is_told_with_its_place),  TEST(much_shared_memory_is_asked_for),
-    TEST(no_memory_is_an_error_and_no_leak), TEST(the_texts_are_those_of_the_files),
-    TEST(the_real_compiler_takes_them),      TEST(they_run_when_compiled_and_when_loaded),
+    TEST(equal_launches_are_compiled_once),        TEST(a_second_start_compiles_nothing),
+    TEST(what_was_kept_in_vain_is_compiled_again), TEST(a_mistake_is_told_with_its_place),
+    TEST(much_shared_memory_is_asked_for),         TEST(no_memory_is_an_error_and_no_leak),
+    TEST(the_texts_are_those_of_the_files),        TEST(the_real_compiler_takes_them),
+    TEST(they_run_when_compiled_and_when_loaded),
 };
 
 CHECK_MAIN(tests)

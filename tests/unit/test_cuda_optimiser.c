@@ -61,7 +61,7 @@ static void open_pair(pair *m, cuda_type type, stk_optimizer kind, bool ema) {
     m->config = (stk_state_config){.train = true, .optimizer = kind, .ema = ema};
     if (cpu->device_open(&m->device, &(stk_device_config){.threads = 1}, &error) != STK_OK ||
         cpu->state_new(&m->cpu, m->device, m->graph, &m->config, &error) != STK_OK ||
-        stk_cuda_layout_make(&m->layout, m->graph, type, &error) != STK_OK) {
+        stk_cuda_layout_make(&m->layout, m->graph, type, true, &error) != STK_OK) {
         exit(1);
     }
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {

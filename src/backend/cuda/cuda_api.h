@@ -104,12 +104,13 @@ enum {
     X(graph_free, "cuGraphDestroy", (cuda_graph graph))
 
 typedef struct cuda_driver {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_DRIVER_FUNCTIONS(X)
 #undef X
 } cuda_driver;
 
-typedef struct _nvrtcProgram *cuda_nvrtc_program;
+typedef struct cuda_nvrtc_text *cuda_nvrtc_program; /* nvrtcProgram */
 
 #define CUDA_NVRTC_FUNCTIONS(X)                                                              \
     X(version, "nvrtcVersion", (int *major, int *minor))                                     \
@@ -125,6 +126,7 @@ typedef struct _nvrtcProgram *cuda_nvrtc_program;
     X(destroy, "nvrtcDestroyProgram", (cuda_nvrtc_program * program))
 
 typedef struct cuda_nvrtc {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_NVRTC_FUNCTIONS(X)
 #undef X

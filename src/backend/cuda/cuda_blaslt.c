@@ -134,7 +134,7 @@ static int prefer(const cuda_lt *lt, cuda_lt_object *preference) {
 stk_status stk_cuda_lt_offers(cuda_lt *lt, const cuda_conv_shape *shape, cuda_lt_algo *algos,
                               int *count, stk_error *err) {
     cuda_lt_result *results = stk_mem_new(MOST_RESULTS, sizeof *results);
-    cuda_lt_plan plan = {NULL};
+    cuda_lt_plan plan = {.product = NULL};
     cuda_lt_object preference = NULL;
     int most = *count < MOST_RESULTS ? *count : MOST_RESULTS;
     int found = 0;

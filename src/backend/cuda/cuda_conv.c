@@ -186,22 +186,26 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
     return STK_OK;
 }
 
-/* Compiles the kernels of our own that entries from `first` on want. */
-static stk_status compile(cuda_convs *convs, int first, stk_error *err) {
-    int most = convs->count - first;
-    const cuda_program **programs = stk_mem_new((size_t)most, sizeof *programs);
+/* Compiles the kernels of our own that these entries want. */
+static stk_status compile(cuda_convs *convs, conv_entry *const *entries, int entry_count,
+                          stk_error *err) {
+    const cuda_program **programs = stk_mem_new((size_t)entry_count, sizeof *programs);
+    stk_status status = STK_OK;
     int count = 0;
     if (programs == NULL) {
         return STK_FAIL_MEMORY(err, "the kernels beside convolutions");
     }
-    for (int i = first; i < convs->count; i++) {
-        const cuda_program *program = &convs->entries[i]->own.program;
-        if (program->op_count > 0) {
+    for (int i = 0; i < entry_count; i++) {
+        const cuda_program *program = &entries[i]->own.program;
+        if (program->error.status != STK_OK) {
+            status = STK_FAIL(err, program->error.status, "%s", program->error.message);
+        } else if (program->op_count > 0) {
             programs[count++] = program;
         }
     }
-    stk_status status =
-        count > 0 ? stk_cuda_kernels_make(convs->config.kernels, programs, count, err) : STK_OK;
+    if (status == STK_OK && count > 0) {
+        status = stk_cuda_kernels_make(convs->config.kernels, programs, count, err);
+    }
     stk_mem_free(programs);
     return status;
 }
@@ -273,7 +277,10 @@ static bool choose(cuda_convs *convs, conv_entry *entry) {
     float best = INFINITY;
     int chosen = -1;
     for (int i = 0; i < candidates->count; i++) {
-        const cuda_way *way = &candidates->ways[i];
+        cuda_way *way = &candidates->ways[i];
+        if (way->dnn != NULL) {
+            stk_cuda_dnn_bind(convs->makers.dnn, &way->dnn);
+        }
         if (convs->config.deterministic) {
             if (does_run(convs, entry, way)) {
                 chosen = i;
@@ -301,10 +308,9 @@ static bool choose(cuda_convs *convs, conv_entry *entry) {
 
 /* No library will have it. */
 static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_error *err) {
-    const cuda_program *program = &entry->own.program;
     entry->way = (cuda_way){.kind = CUDA_WAY_OWN};
     stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
-    stk_status status = stk_cuda_kernels_make(convs->config.kernels, &program, 1, err);
+    stk_status status = compile(convs, &entry, 1, err);
     if (status == STK_OK && !does_run(convs, entry, &entry->way)) {
         char words[200];
         in_words(&entry->shape, words, sizeof words);
@@ -379,7 +385,7 @@ stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, i
     int first = convs->count;
     stk_status status = add_entries(convs, calls, count, err);
     if (status == STK_OK && convs->count > first) {
-        status = compile(convs, first, err);
+        status = compile(convs, convs->entries + first, convs->count - first, err);
     }
     if (status == STK_OK && convs->count > first) {
         status = settle_all(convs, first, err);

@@ -90,7 +90,7 @@ stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_s
 }
 
 void stk_cuda_way_free(const cuda_way_makers *makers, cuda_way *way) {
-    stk_cuda_dnn_plan_free(makers->dnn, way->dnn);
+    stk_cuda_dnn_plan_free(way->dnn);
     stk_cuda_lt_plan_free(makers->lt, way->product);
     way->dnn = NULL;
     way->product = NULL;

@@ -280,10 +280,11 @@ static void describe_plan(cuda_dnn_plan *plan, const cuda_dnn_offer *offer) {
     stk_cuda_dnn_set_one(graph, plan->plan, DNN_PLAN_CONFIG, config);
 }
 
-static void finish_plan(cuda_dnn_plan *plan) {
+/* For the description of the device, so that threads can do it, or for the handle that will run. */
+static void finish_plan(cuda_dnn_plan *plan, bool described) {
     cuda_dnn_graph *graph = &plan->graph;
     const cuda_dnn *dnn = graph->dnn;
-    if (dnn->device != NULL) {
+    if (described) {
         stk_cuda_dnn_set_one(graph, plan->plan, DNN_PLAN_DEVICE, dnn->device);
     } else {
         stk_cuda_dnn_set(graph, plan->plan, DNN_PLAN_HANDLE, DNN_TYPE_HANDLE, 1, &dnn->handle);
@@ -301,7 +302,7 @@ static void keep_fitting(cuda_dnn *dnn, cuda_dnn_plan *made, cuda_dnn_plan **pla
     if (made->graph.status == 0 && bytes <= (int64_t)CUDA_DNN_WORKSPACE_BYTES) {
         *plan = made;
     } else {
-        stk_cuda_dnn_plan_free(dnn, made);
+        stk_cuda_dnn_plan_free(made);
     }
 }
 
@@ -314,7 +315,7 @@ stk_status stk_cuda_dnn_build(cuda_dnn *dnn, const cuda_conv_shape *shape, bool 
     }
     stk_cuda_dnn_graph_begin(&made->graph, dnn, shape, plain);
     describe_plan(made, offer);
-    finish_plan(made);
+    finish_plan(made, dnn->device != NULL);
     keep_fitting(dnn, made, plan);
     return STK_OK;
 }
@@ -351,13 +352,26 @@ stk_status stk_cuda_dnn_read(cuda_dnn *dnn, const char *text, cuda_dnn_plan **pl
     made->plan = stk_cuda_dnn_new(&made->graph, DNN_PLAN);
     stk_cuda_dnn_set(&made->graph, made->plan, DNN_PLAN_JSON, DNN_TYPE_CHAR, (int64_t)strlen(text),
                      text);
-    finish_plan(made);
+    finish_plan(made, dnn->handle == NULL);
     keep_fitting(dnn, made, plan);
     return STK_OK;
 }
 
-void stk_cuda_dnn_plan_free(cuda_dnn *dnn, cuda_dnn_plan *plan) {
-    (void)dnn;
+void stk_cuda_dnn_bind(cuda_dnn *dnn, cuda_dnn_plan **plan) {
+    cuda_dnn_plan *bound = NULL;
+    char *text = NULL;
+    if (dnn->handle == NULL || dnn->device == NULL ||
+        stk_cuda_dnn_write(dnn, *plan, &text, NULL) != STK_OK) {
+        return;
+    }
+    if (stk_cuda_dnn_read(dnn, text, &bound, NULL) == STK_OK && bound != NULL) {
+        stk_cuda_dnn_plan_free(*plan);
+        *plan = bound;
+    }
+    stk_mem_free(text);
+}
+
+void stk_cuda_dnn_plan_free(cuda_dnn_plan *plan) {
     if (plan != NULL) {
         stk_cuda_dnn_graph_end(&plan->graph);
         stk_mem_free(plan);

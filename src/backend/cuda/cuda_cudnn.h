@@ -228,7 +228,13 @@ STK_CHECKED stk_status stk_cuda_dnn_write(cuda_dnn *dnn, const cuda_dnn_plan *pl
                                           stk_error *err);
 STK_CHECKED stk_status stk_cuda_dnn_read(cuda_dnn *dnn, const char *text, cuda_dnn_plan **plan,
                                          stk_error *err);
-void stk_cuda_dnn_plan_free(cuda_dnn *dnn, cuda_dnn_plan *plan);
+void stk_cuda_dnn_plan_free(cuda_dnn_plan *plan);
+
+/*
+ * Replaces a plan that was built for a description of the device by the same one for the handle
+ * that will run it. Where that is not possible the plan stays, and may run nevertheless.
+ */
+void stk_cuda_dnn_bind(cuda_dnn *dnn, cuda_dnn_plan **plan);
 
 /* Runs a plan on the stream; a bias that is not float32 is at cuda_dnn_bias(). */
 STK_CHECKED stk_status stk_cuda_dnn_run(cuda_dnn *dnn, const cuda_dnn_plan *plan,

@@ -215,6 +215,31 @@ void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool tra
 /* A filter of 3 channels to one of 4, and the gradient back (T to T), (filters, taps, channels). */
 void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded);
 void stk_cuda_unpad_filter(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w);
+
+/*
+ * A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels with 16 channels (four of
+ * each pixel), and becomes a layer of stride 1 over blocks: with so few channels libraries are slow
+ * otherwise. What the layer adds around a picture is part of the blocks.
+ */
+#define CUDA_BLOCK_CHANNELS 16
+
+typedef struct cuda_stem {
+    int side;   /* blocks of a row, and rows */
+    int before; /* pixels above and left of the picture that they begin with */
+    int lead;   /* taps before the filter's first one: 0 or 1 */
+    int taps;   /* of the filter over blocks, on each side */
+    int kernel; /* of the filter over pixels */
+} cuda_stem;
+
+/* As stk_cuda_input(), to T (N, stem side, stem side, 16). */
+void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, bool train,
+                           const cuda_stem *stem, cuda_ref y);
+/* A filter (filters, kernel, kernel, 3) to (filters, taps, taps, 16), and its gradient back. */
+void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref w,
+                           cuda_ref blocked);
+void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref blocked,
+                             cuda_ref w);
+
 /*
  * Softmax cross-entropy of logits T (N, classes) against the targets of knobs, as cpu_head.c: sets
  * loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may lie on the logits) is the

@@ -6,11 +6,8 @@
 
 static const char file[] = "ends";
 
-void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y) {
-    size_t pixels = (size_t)graph->img_size * (size_t)graph->img_size;
-    size_t groups = cuda_ceil(pixels, 4); /* a thread has four */
-    cuda_launch *l = stk_cuda_launch(p, file, "input", (unsigned)cuda_ceil(groups, THREADS),
-                                     (unsigned)batch, THREADS, 0);
+/* What both kernels that read pictures are told. */
+static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
     stk_cuda_define(l, "SIZE", graph->img_size);
     stk_cuda_define(l, "TRAIN", train);
     stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
@@ -21,6 +18,47 @@ void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool tra
     for (int c = 0; c < 3; c++) {
         stk_cuda_arg_float(l, graph->std[c]);
     }
+}
+
+void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y) {
+    size_t pixels = (size_t)graph->img_size * (size_t)graph->img_size;
+    size_t groups = cuda_ceil(pixels, 4); /* a thread has four */
+    cuda_launch *l = stk_cuda_launch(p, file, "input", (unsigned)cuda_ceil(groups, THREADS),
+                                     (unsigned)batch, THREADS, 0);
+    describe_pictures(l, graph, train, y);
+}
+
+void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, bool train,
+                           const cuda_stem *stem, cuda_ref y) {
+    size_t blocks = cuda_ceil((size_t)stem->side * (size_t)stem->side, THREADS);
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "input_blocks", (unsigned)blocks, (unsigned)batch, THREADS, 0);
+    stk_cuda_define(l, "SIDE", stem->side);
+    stk_cuda_define(l, "BEFORE", stem->before);
+    describe_pictures(l, graph, train, y);
+}
+
+/* One filter per row of blocks, one thread per number of the filter over blocks. */
+static void stem_filter(cuda_program *p, const char *name, int filters, const cuda_stem *stem,
+                        cuda_ref from, cuda_ref to) {
+    size_t numbers = (size_t)(stem->taps * stem->taps * CUDA_BLOCK_CHANNELS);
+    cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(numbers, THREADS),
+                                     (unsigned)filters, THREADS, 0);
+    stk_cuda_define(l, "TAPS", stem->taps);
+    stk_cuda_define(l, "LEAD", stem->lead);
+    stk_cuda_define(l, "SIDE", stem->kernel);
+    stk_cuda_arg(l, from);
+    stk_cuda_arg(l, to);
+}
+
+void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref w,
+                           cuda_ref blocked) {
+    stem_filter(p, "block_filter", filters, stem, w, blocked);
+}
+
+void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref blocked,
+                             cuda_ref w) {
+    stem_filter(p, "unblock_filter", filters, stem, blocked, w);
 }
 
 /* From (count, 3) to (count, 4) or back, one thread per element that is written. */

@@ -144,7 +144,7 @@ void stk_cuda_kernels_close(cuda_kernels *kernels) {
         }
         free_kernel(kernels->kernels[i]);
     }
-    for (size_t i = 0; i < kernels->source_count; i++) {
+    for (size_t i = 0; kernels->sources != NULL && i < kernels->source_count; i++) {
         stk_mem_free(kernels->sources[i].text);
     }
     stk_map_free(&kernels->by_key);
@@ -199,7 +199,6 @@ static void make_options(option_list *o, const cuda_kernels *k, const kernel *on
     snprintf(o->type, sizeof o->type, "-DTYPE=%d", (int)one->type);
     snprintf(o->name, sizeof o->name, "-DK_%s", one->name);
     snprintf(o->defines, sizeof o->defines, "%s", one->defines);
-    o->count = 0;
     o->all[o->count++] = o->architecture;
     o->all[o->count++] = o->type;
     o->all[o->count++] = o->name;
@@ -227,7 +226,7 @@ static stk_status take_code(const cuda_nvrtc *nvrtc, cuda_nvrtc_program program,
 static stk_status compile(const cuda_kernels *k, kernel *one, const source *from, size_t *bytes) {
     const cuda_nvrtc *nvrtc = k->config.nvrtc;
     cuda_nvrtc_program program = NULL;
-    option_list options;
+    option_list options = {.count = 0};
     make_options(&options, k, one);
     if (nvrtc->create(&program, from->text, from->name, 0, NULL, NULL) != 0) {
         return STK_FAIL(&one->error, STK_ERR_INTERNAL, "NVRTC does not take the text of %s",
@@ -249,8 +248,11 @@ static stk_status compile(const cuda_kernels *k, kernel *one, const source *from
     return status;
 }
 
-/* Gets the code of one kernel, from the store or from its text; what fails is in its error. */
-static void get_code(const cuda_kernels *k, kernel *one) {
+/*
+ * Gets the code of one kernel, from the store unless `anew` or from its text; what fails is in its
+ * error.
+ */
+static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
     size_t bytes = 0;
     const source *from = source_of(k, one->file);
     if (from == NULL) {
@@ -265,7 +267,7 @@ static void get_code(const cuda_kernels *k, kernel *one) {
         (void)STK_FAIL_MEMORY(&one->error, "a kernel");
         return;
     }
-    if (k->config.store != NULL) {
+    if (k->config.store != NULL && !anew) {
         stk_cuda_store_get(k->config.store, stored, &one->code, &bytes);
     }
     one->compiled = one->code == NULL;
@@ -285,13 +287,28 @@ typedef struct batch {
 static void get_code_task(void *context, size_t task, int thread) {
     batch *b = context;
     (void)thread;
-    get_code(b->kernels, b->missing[task]);
+    get_code(b->kernels, b->missing[task], false);
+}
+
+static void drop_code(kernel *one) {
+    stk_mem_free(one->code);
+    one->code = NULL;
 }
 
 static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
     const cuda_driver *d = k->config.driver;
-    stk_status status =
-        stk_cuda_check(d, d->module_load(&one->module, one->code), "loading a kernel", err);
+    int result = d->module_load(&one->module, one->code);
+    if (result != CUDA_GOOD && !one->compiled) {
+        /* What was kept is of no use to this driver; nobody should have to find it and remove it.
+         */
+        drop_code(one);
+        get_code(k, one, true);
+        if (one->code == NULL) {
+            return STK_FAIL(err, one->error.status, "%s", one->error.message);
+        }
+        result = d->module_load(&one->module, one->code);
+    }
+    stk_status status = stk_cuda_check(d, result, "loading a kernel", err);
     if (status == STK_OK) {
         status = stk_cuda_check(d, d->module_function(&one->function, one->module, one->name),
                                 "finding a kernel in its module", err);
@@ -303,8 +320,7 @@ static stk_status load(cuda_kernels *k, kernel *one, stk_error *err) {
         (void)d->module_free(one->module);
         one->module = NULL;
     }
-    stk_mem_free(one->code);
-    one->code = NULL;
+    drop_code(one);
     return status;
 }
 
@@ -366,8 +382,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     for (size_t i = 0; i < k->count; i++) {
         if (k->kernels[i]->function == NULL) {
             stk_error_clear(&k->kernels[i]->error);
-            stk_mem_free(k->kernels[i]->code); /* of an attempt in which another one failed */
-            k->kernels[i]->code = NULL;
+            drop_code(k->kernels[i]); /* of an attempt in which another one failed */
             b.missing[b.count++] = k->kernels[i];
         }
     }

@@ -88,22 +88,14 @@ static cuda_added added_of(lowering *l, const stk_piece *piece) {
  * behind.
  */
 static void folded_chain(lowering *l, const stk_piece *piece) {
-    const stk_node *n = lower_node(l, piece->conv);
     const stk_node *norm = lower_node(l, piece->norm);
     cuda_added added = added_of(l, piece);
     cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_FORWARD),
                          .x = l->values[piece->inputs[0]].data,
-                         .w = cuda_weight(l->layout, n->params[0]),
+                         .w = stk_cuda_lower_filter(l, piece->conv),
                          .y = lower_buffer(l, piece->output),
                          .bias = cuda_fresh(l->layout, norm->params[1]),
                          .added = added.x};
-    if (n->inputs[0] == l->graph->input) {
-        size_t count = (size_t)conv.shape.filters * (size_t)(n->kernel * n->kernel) *
-                       (size_t)conv.shape.channels;
-        cuda_ref padded = stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
-        stk_cuda_pad_filter(l->p, conv.shape.filters, n->kernel * n->kernel, conv.w, padded);
-        conv.w = padded;
-    }
     conv.shape.bias = true;
     conv.shape.added = cuda_is_something(added.x);
     conv.shape.act = act_of(l, piece);

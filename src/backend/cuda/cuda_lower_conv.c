@@ -1,46 +1,55 @@
 /* cuda_lower_conv.c - convolutions and linear layers: forward, and both gradients. */
 #include "backend/cuda/cuda_lowering.h"
 
-/* A linear layer is a convolution of one pixel; pictures have a fourth channel. */
-cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind) {
-    const stk_node *n = lower_node(l, node);
-    stk_shape in = lower_shape(l, n->inputs[0]);
-    stk_shape out = lower_shape(l, n->output);
-    bool linear = n->op == STK_OP_LINEAR;
-    if (linear) {
-        in = (stk_shape){1, 1, (int)stk_shape_count(in)};
-    }
-    bool pictures = n->inputs[0] == l->graph->input && !linear;
-    return (cuda_conv_shape){.kind = kind,
-                             .type = l->p->type,
-                             .strict = l->p->strict,
-                             .batch = l->batch,
-                             .height = in.height,
-                             .width = in.width,
-                             .channels = pictures ? CUDA_INPUT_CHANNELS : in.channels,
-                             .out_height = out.height,
-                             .out_width = out.width,
-                             .filters = out.channels,
-                             .kernel = linear ? 1 : n->kernel,
-                             .stride = linear ? 1 : n->stride,
-                             .pad = linear ? 0 : n->pad,
-                             .act = STK_OP_COUNT};
-}
-
 static bool reads_pictures(const lowering *l, int node) {
     const stk_node *n = lower_node(l, node);
     return n->op == STK_OP_CONV && n->inputs[0] == l->graph->input;
 }
 
-/* What the layer reads; only convolutions take pictures in four channels. */
+/* A linear layer is a convolution of one pixel; pictures have a fourth channel, or are blocks. */
+cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind) {
+    const stk_node *n = lower_node(l, node);
+    stk_shape in = lower_shape(l, n->inputs[0]);
+    stk_shape out = lower_shape(l, n->output);
+    cuda_conv_shape shape = {.kind = kind,
+                             .type = l->p->type,
+                             .strict = l->p->strict,
+                             .batch = l->batch,
+                             .height = in.height,
+                             .width = in.width,
+                             .channels = in.channels,
+                             .out_height = out.height,
+                             .out_width = out.width,
+                             .filters = out.channels,
+                             .kernel = n->kernel,
+                             .stride = n->stride,
+                             .pad = n->pad,
+                             .act = STK_OP_COUNT};
+    if (n->op == STK_OP_LINEAR) {
+        shape.height = shape.width = shape.kernel = shape.stride = 1;
+        shape.pad = 0;
+        shape.channels = (int)stk_shape_count(in);
+    } else if (reads_pictures(l, node) && l->stem.side > 0) {
+        shape.height = shape.width = l->stem.side;
+        shape.channels = CUDA_BLOCK_CHANNELS;
+        shape.kernel = l->stem.taps;
+        shape.stride = 1;
+        shape.pad = 0;
+    } else if (reads_pictures(l, node)) {
+        shape.channels = CUDA_INPUT_CHANNELS;
+    }
+    return shape;
+}
+
+/* What the layer reads; only convolutions take pictures as they are stored. */
 static cuda_ref input_of(lowering *l, int node) {
     const stk_node *n = lower_node(l, node);
     return n->op == STK_OP_CONV ? l->values[n->inputs[0]].data
                                 : stk_cuda_lower_pictures(l, n->inputs[0]);
 }
 
-/* The filter of a layer that reads pictures, in four channels. */
-static cuda_ref padded_filter(const lowering *l, int node) {
+/* Room for the filter of a layer that reads pictures, as it is computed with. */
+static cuda_ref picture_filter(const lowering *l, int node) {
     cuda_conv_shape s = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD);
     size_t count = (size_t)s.filters * (size_t)(s.kernel * s.kernel) * (size_t)s.channels;
     return stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
@@ -48,6 +57,22 @@ static cuda_ref padded_filter(const lowering *l, int node) {
 
 static int taps_of(const lowering *l, int node) {
     return lower_node(l, node)->kernel * lower_node(l, node)->kernel;
+}
+
+/* The weights that a layer is computed with. */
+cuda_ref stk_cuda_lower_filter(lowering *l, int node) {
+    cuda_ref w = cuda_weight(l->layout, lower_node(l, node)->params[0]);
+    int filters = lower_shape(l, lower_node(l, node)->output).channels;
+    if (!reads_pictures(l, node)) {
+        return w;
+    }
+    cuda_ref made = picture_filter(l, node);
+    if (l->stem.side > 0) {
+        stk_cuda_block_filter(l->p, filters, &l->stem, w, made);
+    } else {
+        stk_cuda_pad_filter(l->p, filters, taps_of(l, node), w, made);
+    }
+    return made;
 }
 
 cuda_ref stk_cuda_lower_pictures(lowering *l, int value) {
@@ -67,15 +92,10 @@ void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y) {
     const stk_node *n = lower_node(l, node);
     cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD),
                          .x = input_of(l, node),
-                         .w = cuda_weight(l->layout, n->params[0]),
+                         .w = stk_cuda_lower_filter(l, node),
                          .y = y,
                          .bias = cuda_nothing(),
                          .added = cuda_nothing()};
-    if (reads_pictures(l, node)) {
-        cuda_ref padded = padded_filter(l, node);
-        stk_cuda_pad_filter(l->p, conv.shape.filters, taps_of(l, node), conv.w, padded);
-        conv.w = padded;
-    }
     stk_cuda_conv(l->p, &conv);
     if (n->param_count > 1) {
         stk_cuda_bias(l->p, lower_plane(l, n->output), y, cuda_value(l->layout, n->params[1]), y);
@@ -84,21 +104,20 @@ void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y) {
 
 /* The gradient of the weights, from the layer's input. */
 static void weight_back(const lowering *l, int node, cuda_ref x, cuda_ref dy) {
-    const stk_node *n = lower_node(l, node);
+    cuda_ref fresh = cuda_fresh(l->layout, lower_node(l, node)->params[0]);
+    bool pictures = reads_pictures(l, node);
     cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_WEIGHT),
                          .x = x,
-                         .w = cuda_fresh(l->layout, n->params[0]),
+                         .w = pictures ? picture_filter(l, node) : fresh,
                          .y = dy,
                          .bias = cuda_nothing(),
                          .added = cuda_nothing()};
-    if (reads_pictures(l, node)) {
-        cuda_ref fresh = conv.w;
-        conv.w = padded_filter(l, node);
-        stk_cuda_conv(l->p, &conv);
-        stk_cuda_unpad_filter(l->p, conv.shape.filters, taps_of(l, node), conv.w, fresh);
-        return;
-    }
     stk_cuda_conv(l->p, &conv);
+    if (pictures && l->stem.side > 0) {
+        stk_cuda_unblock_filter(l->p, conv.shape.filters, &l->stem, conv.w, fresh);
+    } else if (pictures) {
+        stk_cuda_unpad_filter(l->p, conv.shape.filters, taps_of(l, node), conv.w, fresh);
+    }
 }
 
 void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data) {

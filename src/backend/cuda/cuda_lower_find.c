@@ -123,6 +123,29 @@ static bool can_come_again(const lowering *l, int value) {
            next->inputs[0] == value;
 }
 
+/* A first layer of stride 2 reads pictures as blocks of 2 by 2 pixels; see cuda_stem. */
+static void find_stem(lowering *l) {
+    int reader = l->values[l->graph->input].reader;
+    if (reader < 0) {
+        return;
+    }
+    const stk_piece *piece = &l->pieces->items[reader];
+    int node = piece->node != STK_NO_NODE ? piece->node : piece->conv;
+    if (node == STK_NO_NODE || lower_node(l, node)->op != STK_OP_CONV ||
+        lower_node(l, node)->stride != 2) {
+        return;
+    }
+    const stk_node *conv = lower_node(l, node);
+    stk_shape out = lower_shape(l, conv->output);
+    int lead = conv->pad % 2;
+    int taps = (conv->kernel + lead + 1) / 2;
+    l->stem = (cuda_stem){.side = out.height + taps - 1,
+                          .before = conv->pad + lead,
+                          .lead = lead,
+                          .taps = taps,
+                          .kernel = conv->kernel};
+}
+
 void stk_cuda_lower_find(lowering *l) {
     int readers[1];
     for (int i = 0; i < l->pieces->count; i++) {
@@ -134,6 +157,7 @@ void stk_cuda_lower_find(lowering *l) {
         int output = l->pieces->items[i].output;
         l->values[output].reader = find_readers(l, output, readers, 1) == 1 ? readers[0] : -1;
     }
+    find_stem(l);
     /* Inference folds norms into convolutions instead, save for depthwise ones. */
     for (int i = 0; i < l->pieces->count; i++) {
         const stk_piece *piece = &l->pieces->items[i];

@@ -90,6 +90,21 @@ static void loss(lowering *l, const stk_node *n) {
     logits->grad = logits->data;
 }
 
+/* Pictures in four channels, or as blocks of pixels. */
+static void input(lowering *l, int value) {
+    bool blocks = l->stem.side > 0;
+    size_t side = (size_t)(blocks ? l->stem.side : l->graph->img_size);
+    size_t channels = blocks ? CUDA_BLOCK_CHANNELS : CUDA_INPUT_CHANNELS;
+    size_t count = (size_t)l->batch * side * side * channels;
+    cuda_ref y = stk_cuda_buffer(l->p, count * cuda_type_bytes(l->p->type));
+    l->values[value].data = y;
+    if (blocks) {
+        stk_cuda_input_blocks(l->p, l->graph, l->batch, l->train, &l->stem, y);
+    } else {
+        stk_cuda_input(l->p, l->graph, l->batch, l->train, y);
+    }
+}
+
 void stk_cuda_lower_node(lowering *l, int index) {
     const stk_piece *piece = &l->pieces->items[index];
     const stk_node *n = lower_node(l, piece->node);
@@ -100,11 +115,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
         return;
     }
     if (n->op == STK_OP_INPUT) {
-        size_t pixels = (size_t)plane.pixels * (size_t)l->batch;
-        cuda_ref pictures =
-            stk_cuda_buffer(l->p, pixels * CUDA_INPUT_CHANNELS * cuda_type_bytes(l->p->type));
-        l->values[n->output].data = pictures;
-        stk_cuda_input(l->p, l->graph, l->batch, l->train, pictures);
+        input(l, n->output);
         return;
     }
     bool drops = n->op == STK_OP_DROPOUT || n->op == STK_OP_DROP_PATH;

@@ -55,6 +55,7 @@ typedef struct lowering {
     const cuda_layout *layout;
     int batch;
     bool train;
+    cuda_stem stem; /* how pictures are read as blocks; side 0: they are not */
     lower_value *values;
     lower_piece *items;
 } lowering;
@@ -81,11 +82,13 @@ static inline cuda_ref lower_buffer(const lowering *l, int value) {
     return stk_cuda_buffer(l->p, lower_count(l, value) * cuda_type_bytes(l->p->type));
 }
 
-/* cuda_lower_find.c: fills in kind, by, source, squeeze's nodes; reader and again of values. */
+/* cuda_lower_find.c: fills in the stem; kind, by, source, squeeze's nodes of pieces; reader and
+ * again of values. */
 void stk_cuda_lower_find(lowering *l);
 
 /* cuda_lower_conv.c: nodes that multiply with weights, of any kind but depthwise. */
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
+cuda_ref stk_cuda_lower_filter(lowering *l, int node);
 cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
 void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y);
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);

@@ -44,7 +44,7 @@ static effort effort_of(const cuda_program *p, int channels, int tensors, bool h
         e = (effort){768, 3};
     }
     if (p->type == CUDA_TYPE_F32) { /* twice the registers for each */
-        e.depth = (e.depth + 1) / 2;
+        e.depth /= 2;
     }
     if (channels % LANES != 0) {
         e.depth = 1;

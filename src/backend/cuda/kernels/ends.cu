@@ -93,6 +93,85 @@ KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean
 }
 #endif
 
+#ifdef K_input_blocks
+/*
+ * A thread makes one block of 2 by 2 pixels. blockIdx.y is the sample; blocks begin BEFORE pixels
+ * above and left of the picture, and what is outside it is zero.
+ */
+KERNEL input_blocks(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2,
+                    float std0, float std1, float std2) {
+    u32 block = blockIdx.x * blockDim.x + threadIdx.x;
+    if (block >= SIDE * SIDE) {
+        return;
+    }
+    const u8 *own = (const u8 *)knobs->images + (u64)blockIdx.y * SIZE * SIZE * 3;
+    const u8 *other =
+        (const u8 *)knobs->images + (u64)(gridDim.y - 1 - blockIdx.y) * SIZE * SIZE * 3;
+    float scale[3], shift[3];
+    scale[0] = 1 / (255.0f * std0), scale[1] = 1 / (255.0f * std1), scale[2] = 1 / (255.0f * std2);
+    shift[0] = mean0 / std0, shift[1] = mean1 / std1, shift[2] = mean2 / std2;
+    int kind = TRAIN ? knobs->mix_kind : 0;
+    float keep = knobs->mix_keep;
+    UNROLL for (int down_one = 0; down_one < 2; down_one++) {
+        lanes pair; /* two pixels of a row */
+        UNROLL for (int i = 0; i < 2; i++) {
+            int row = (int)(block / SIDE) * 2 + down_one - BEFORE;
+            int column = (int)(block % SIDE) * 2 + i - BEFORE;
+            int inside = row >= 0 && row < SIZE && column >= 0 && column < SIZE;
+            int cut = row >= knobs->mix_top && row < knobs->mix_bottom &&
+                      column >= knobs->mix_left && column < knobs->mix_right;
+            UNROLL for (int c = 0; c < 3; c++) {
+                float v = 0;
+                if (inside) {
+                    int at = (row * SIZE + column) * 3 + c;
+                    v = (float)own[at] * scale[c] - shift[c];
+                    if (kind != 0) {
+                        float w = (float)other[at] * scale[c] - shift[c];
+                        v = kind == 1 ? keep * v + (1 - keep) * w : cut ? w : v;
+                    }
+                }
+                pair.v[4 * i + c] = v;
+            }
+            pair.v[4 * i + 3] = 0;
+        }
+        store(y + ((u64)blockIdx.y * (SIDE * SIDE) + block) * 16 + down_one * LANES, pair);
+    }
+}
+#endif
+
+#if defined(K_block_filter) || defined(K_unblock_filter)
+/* Which number of (kernel, kernel, 3) lies at `at` of (TAPS, TAPS, 16); -1: none, a zero. */
+DEVICE int unblocked(int at) {
+    int pixel = at % 16 / 4, channel = at % 4;
+    int row = at / 16 / TAPS * 2 + pixel / 2 - LEAD;
+    int column = at / 16 % TAPS * 2 + pixel % 2 - LEAD;
+    int inside = channel < 3 && row >= 0 && row < SIDE && column >= 0 && column < SIDE;
+    return inside ? (row * SIDE + column) * 3 + channel : -1;
+}
+#endif
+
+#ifdef K_block_filter
+/* blockIdx.y is the filter; SIDE is that of the filter over pixels. */
+KERNEL block_filter(const T *w, T *blocked) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < TAPS * TAPS * 16) {
+        int from = unblocked(at);
+        blocked[blockIdx.y * (TAPS * TAPS * 16) + at] =
+            from >= 0 ? w[blockIdx.y * (SIDE * SIDE * 3) + from] : down(0);
+    }
+}
+#endif
+
+#ifdef K_unblock_filter
+KERNEL unblock_filter(const T *blocked, T *w) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    int to = at < TAPS * TAPS * 16 ? unblocked(at) : -1;
+    if (to >= 0) {
+        w[blockIdx.y * (SIDE * SIDE * 3) + to] = blocked[blockIdx.y * (TAPS * TAPS * 16) + at];
+    }
+}
+#endif
+
 #ifdef K_pad_filter
 /* (count, 3) to (count, 4) with zeros. */
 KERNEL pad_filter(const T *w, T *padded, int count) {

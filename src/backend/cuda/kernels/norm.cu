@@ -26,11 +26,7 @@
 #define HIGH (THREADS / TILE) /* rows that a block takes at a time */
 #define FROM_X (ACT != ACT_NONE && !MASK) /* the slope is had from what the activation reads */
 
-#ifdef __CUDACC_RTC__
 #define BOUNDS __launch_bounds__(THREADS, BLOCKS)
-#else
-#define BOUNDS
-#endif
 
 /* ---- one group of channels ---- */
 
@@ -544,10 +540,8 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
         }
         UNROLL
         for (int k = 0; k < DEPTH; k++) {
+            /* Behind the last row g is 0, and so is all that is added to the sums. */
             u32 row = rows - 1 - (at + k * step);
-            if (at + k * step >= rows) {
-                continue;
-            }
             float factor = row_factor(drop, row);
             lanes v = open_held(taken_x[k]);
             lanes w = open_held(more[k]);
@@ -556,7 +550,9 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
             before = before_act(&f, v, w, factor);
 #endif
 #if AGAIN
-            put(again + place(row, group), after_act(before), group);
+            if (at + k * step < rows) {
+                put(again + place(row, group), after_act(before), group);
+            }
 #endif
             lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
             lanes dn = times(sg, factor);

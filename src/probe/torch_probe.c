@@ -1,0 +1,183 @@
+/*
+ * torch_probe.c - runs torch_step.py in a process of its own and reads the lines that it prints.
+ *
+ * What PyTorch says on standard error is dropped: it warns of much. Compiling may take minutes, so
+ * that only a request to stop ends it.
+ */
+#include "probe/torch_probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "probe/probe_texts.h"
+
+#define POLL_MS 200
+#define MOST_ANSWER ((size_t)1 << 16)
+
+static void put_number(stk_json_writer *writer, const char *key, double value) {
+    stk_json_key(writer, key);
+    stk_json_put_double(writer, value);
+}
+
+/* What the script is to measure. */
+static void write_settings(const stk_step_figures *step, double seconds, stk_str *text) {
+    stk_json_writer writer = stk_json_write_to(text, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "model");
+    stk_json_put_string(&writer, step->model);
+    stk_json_key(&writer, "device");
+    stk_json_put_string(&writer, step->device);
+    stk_json_key(&writer, "precision");
+    stk_json_put_string(&writer, step->precision);
+    put_number(&writer, "batch", (double)step->batch);
+    put_number(&writer, "img_size", (double)step->img_size);
+    put_number(&writer, "classes", (double)step->classes);
+    put_number(&writer, "threads", (double)step->threads);
+    put_number(&writer, "seconds", seconds);
+    stk_json_key(&writer, "inference");
+    stk_json_put_bool(&writer, step->inference);
+    stk_json_key(&writer, "modes");
+    stk_json_begin_array(&writer);
+    stk_json_put_string(&writer, "eager");
+    stk_json_put_string(&writer, "compile");
+    stk_json_end_array(&writer);
+    stk_json_end_object(&writer);
+}
+
+/* Starts Python with its standard output going to the pipe's end. Returns an errno. */
+static int start(const char *settings, int out, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t broken_pipe;
+    char python[] = "python3";
+    char as_text[] = "-c";
+    char *list[] = {python, as_text, (char *)(uintptr_t)stk_probe_texts[0].text,
+                    (char *)(uintptr_t)settings, NULL};
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error != 0) {
+        return error;
+    }
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    error = error != 0 ? error : posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    error = error != 0 ? error
+                       : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
+                                                          O_WRONLY, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigdefault(&attributes, &broken_pipe);
+    error = error != 0 ? error : posix_spawnp(pid, list[0], &actions, &attributes, list, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* Reads until the other end is closed; false when somebody asked to stop. */
+static bool read_all(int fd, const stk_stop *stop, stk_str *text) {
+    char block[4096];
+    while (text->length < MOST_ANSWER) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, POLL_MS);
+        if (stk_stop_asked(stop) != STK_STOP_NONE) {
+            return false;
+        }
+        ssize_t got = ready > 0 ? read(fd, block, sizeof block) : -1;
+        if (got > 0) {
+            stk_str_append_bytes(text, block, (size_t)got);
+        } else if (ready > 0 && (got == 0 || errno != EINTR)) {
+            return true;
+        }
+    }
+    return true;
+}
+
+static void copy_text(const stk_json *line, const char *key, char *to, size_t room) {
+    const char *text = stk_json_string(stk_json_get(line, key));
+    snprintf(to, room, "%s", text != NULL ? text : "");
+}
+
+/* One line of the script; those that are none of its own are passed over. */
+static void read_line(const char *text, size_t size, stk_torch_figures *figures, size_t *count,
+                      char *missing, size_t room) {
+    stk_json *line = NULL;
+    stk_error ignored = {0};
+    if (stk_json_parse(text, size, &line, &ignored) != STK_OK) {
+        return;
+    }
+    if (stk_json_get(line, "missing") != NULL) {
+        copy_text(line, "missing", missing, room);
+    } else if (stk_json_get(line, "mode") != NULL && *count < STK_TORCH_MODES) {
+        stk_torch_figures *f = &figures[(*count)++];
+        *f = (stk_torch_figures){
+            .images_per_second = stk_json_number(stk_json_get(line, "images_per_second"), NAN),
+            .ms_per_step = stk_json_number(stk_json_get(line, "ms_per_step"), NAN),
+            .warmup_s = stk_json_number(stk_json_get(line, "warmup_s"), NAN)};
+        copy_text(line, "mode", f->mode, sizeof f->mode);
+        copy_text(line, "version", f->version, sizeof f->version);
+        copy_text(line, "error", f->error, sizeof f->error);
+    }
+    stk_json_free(line);
+}
+
+/* Runs the script; what it printed goes to `answer`, how it could not to `missing`. */
+static stk_status run_script(const char *settings, const stk_stop *stop, stk_str *answer,
+                             char *missing, size_t room, stk_error *err) {
+    int ends[2];
+    int ended = 0;
+    pid_t pid = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return STK_FAIL(err, STK_ERR_MEMORY, "cannot run python3: %s", strerror(errno));
+    }
+    int error = start(settings, ends[1], &pid);
+    close(ends[1]);
+    bool stopped = error == 0 && !read_all(ends[0], stop, answer);
+    close(ends[0]);
+    if (error != 0) {
+        snprintf(missing, room, "python3 cannot be run: %s", strerror(error));
+        return STK_OK;
+    }
+    if (stopped) {
+        kill(-pid, SIGKILL); /* a group of its own: torch.compile starts processes */
+    }
+    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
+    }
+    snprintf(missing, room, "python3 ended without an answer");
+    return stopped ? STK_FAIL(err, STK_ERR_STOPPED, "stopped while PyTorch was measured") : STK_OK;
+}
+
+stk_status stk_probe_torch(const stk_step_figures *step, double seconds, const stk_stop *stop,
+                           stk_torch_figures figures[STK_TORCH_MODES], size_t *count, char *missing,
+                           size_t room, stk_error *err) {
+    stk_str settings = {0};
+    stk_str answer = {0};
+    *count = 0;
+    write_settings(step, seconds, &settings);
+    stk_status status = stk_str_ok(&settings)
+                            ? run_script(stk_str_text(&settings), stop, &answer, missing, room, err)
+                            : STK_FAIL_MEMORY(err, "the comparison");
+    const char *p = stk_str_text(&answer);
+    while (status == STK_OK && *p != '\0') {
+        size_t size = strcspn(p, "\n");
+        read_line(p, size, figures, count, missing, room);
+        p += size + (p[size] == '\n');
+    }
+    stk_str_free(&settings);
+    stk_str_free(&answer);
+    return status;
+}

@@ -1,0 +1,589 @@
+/*
+ * test_cuda_conv.c - convolutions of the CUDA backend against sums in plain C: every kind and type,
+ * what follows them, odd sizes, our own kernels, and what is kept on disk.
+ */
+#include "cuda_play.h"
+
+#include "backend/cuda/cuda_conv.h"
+#include "backend/cuda/cuda_conv_ways.h"
+#include "base/file.h"
+
+/* ---- a device with all libraries ---- */
+
+typedef struct bench {
+    play_device play;
+    cuda_libraries libraries;
+    cuda_kernels *kernels;
+    cuda_store *store; /* NULL: nothing is kept */
+    cuda_convs *convs;
+    cuda_convs_config config;
+    cuda_pointer workspace;
+} bench;
+
+static bool good(stk_status status, const stk_error *err) {
+    if (status != STK_OK) {
+        CHECK_FAIL("%s", err->message);
+    }
+    return status == STK_OK;
+}
+
+static void bench_close(bench *b) {
+    stk_cuda_convs_close(b->convs);
+    stk_cuda_kernels_close(b->kernels);
+    stk_cuda_store_close(b->store);
+    if (b->workspace != 0) {
+        (void)b->play.driver->memory_free(b->workspace);
+    }
+    stk_cuda_libraries_close(&b->libraries);
+    play_close(&b->play);
+}
+
+static bool never(void *user, double next_s) {
+    (void)next_s;
+    return *(const bool *)user;
+}
+
+/* false: skipped or failed. `folder` NULL: nothing is kept. */
+static bool bench_open(bench *b, const char *folder, bool deterministic, bool *halt) {
+    stk_error err = {0};
+    memset(b, 0, sizeof *b);
+    if (!play_open(&b->play)) {
+        return false;
+    }
+    if (b->play.emulated) {
+        (void)setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
+    }
+    if (stk_cuda_libraries_open(&b->libraries, &err) != STK_OK) {
+        static char reason[sizeof err.message];
+        memcpy(reason, err.message, sizeof reason);
+        check_skip_reason = reason;
+        play_close(&b->play);
+        return false;
+    }
+    bool done = folder == NULL ||
+                good(stk_cuda_store_open(&b->store, folder, "machine of a test", &err), &err);
+    cuda_kernels_config kernels = {.driver = b->play.driver,
+                                   .nvrtc = &b->libraries.nvrtc,
+                                   .store = b->store,
+                                   .major = b->play.major,
+                                   .minor = b->play.minor,
+                                   .threads = 2};
+    done = done && good(stk_cuda_kernels_open(&b->kernels, &kernels, &err), &err);
+    b->config = (cuda_convs_config){.driver = b->play.driver,
+                                    .libraries = &b->libraries,
+                                    .kernels = b->kernels,
+                                    .store = b->store,
+                                    .stream = b->play.stream,
+                                    .context = b->play.context,
+                                    .threads = 2,
+                                    .multiprocessors = b->play.multiprocessors,
+                                    .deterministic = deterministic,
+                                    .halted = halt != NULL ? never : NULL,
+                                    .user = halt};
+    done = done && good(stk_cuda_convs_open(&b->convs, &b->config, &err), &err) &&
+           PLAY_GOOD(&b->play, memory_take(&b->workspace, CUDA_WORKSPACE_BYTES));
+    if (!done) {
+        bench_close(b);
+    }
+    return done;
+}
+
+/* ---- one convolution with its numbers ---- */
+
+typedef struct field {
+    float *values;
+    size_t count;
+    cuda_type type;
+    cuda_pointer place;
+} field;
+
+typedef struct trial {
+    cuda_conv_shape shape;
+    field x, w, y, bias, added;
+    float *wanted;
+    field *out; /* which of them is written */
+    cuda_conv_call call;
+} trial;
+
+static bool send(bench *b, const field *f) {
+    size_t bytes = f->count * cuda_type_bytes(f->type);
+    void *packed = stk_mem_new(bytes, 1);
+    play_pack(f->type, f->values, packed, f->count);
+    bool done = PLAY_GOOD(&b->play, copy_in(f->place, packed, bytes, b->play.stream)) &&
+                PLAY_GOOD(&b->play, stream_wait(b->play.stream));
+    stk_mem_free(packed);
+    return done;
+}
+
+static void fetch_into(bench *b, const field *f, float *values) {
+    size_t bytes = f->count * cuda_type_bytes(f->type);
+    void *packed = stk_mem_new(bytes, 1);
+    CHECK(PLAY_GOOD(&b->play, copy_out(packed, f->place, bytes, b->play.stream)) &&
+          PLAY_GOOD(&b->play, stream_wait(b->play.stream)));
+    play_unpack(f->type, packed, values, f->count);
+    stk_mem_free(packed);
+}
+
+static void field_new(bench *b, field *f, cuda_type type, size_t count, uint64_t seed) {
+    *f = (field){.count = count, .type = type};
+    f->values = play_random_new(type, count, -1, 1, seed);
+    CHECK(PLAY_GOOD(&b->play, memory_take(&f->place, count * cuda_type_bytes(type))));
+    CHECK(send(b, f));
+}
+
+static double act_of(stk_op act, double v) {
+    return act == STK_OP_RELU      ? fmax(v, 0)
+           : act == STK_OP_RELU6   ? fmin(fmax(v, 0), 6)
+           : act == STK_OP_SILU    ? v / (1 + exp(-v))
+           : act == STK_OP_SIGMOID ? 1 / (1 + exp(-v))
+                                   : v;
+}
+
+/* What every product of an x, a w and a y belongs to; sums go where the kind wants them. */
+static void sum_up(trial *t) {
+    const cuda_conv_shape *s = &t->shape;
+    double *sums = stk_mem_new(t->out->count, sizeof *sums);
+    for (int n = 0; n < s->batch; n++) {
+        for (int at = 0; at < s->out_height * s->out_width * s->filters; at++) {
+            int k = at % s->filters, q = at / s->filters % s->out_width;
+            int p = at / s->filters / s->out_width;
+            size_t y = (size_t)n * (size_t)(s->out_height * s->out_width * s->filters) + (size_t)at;
+            for (int tap = 0; tap < s->kernel * s->kernel; tap++) {
+                int row = p * s->stride - s->pad + tap / s->kernel;
+                int column = q * s->stride - s->pad + tap % s->kernel;
+                if (row < 0 || row >= s->height || column < 0 || column >= s->width) {
+                    continue;
+                }
+                for (int c = 0; c < s->channels; c++) {
+                    size_t x =
+                        (size_t)(((n * s->height + row) * s->width + column) * s->channels + c);
+                    size_t w = (size_t)((k * s->kernel * s->kernel + tap) * s->channels + c);
+                    double xv = (double)t->x.values[x], wv = (double)t->w.values[w];
+                    double yv = (double)t->y.values[y];
+                    if (s->kind == CUDA_CONV_FORWARD) {
+                        sums[y] += xv * wv;
+                    } else if (s->kind == CUDA_CONV_DATA) {
+                        sums[x] += yv * wv;
+                    } else {
+                        sums[w] += yv * xv;
+                    }
+                }
+            }
+        }
+    }
+    for (size_t i = 0; i < t->out->count; i++) {
+        double v = sums[i] + (s->accumulate ? (double)t->x.values[i] : 0);
+        v += s->added ? (double)t->added.values[i] : 0;
+        v += s->bias ? (double)t->bias.values[i % (size_t)s->filters] : 0;
+        t->wanted[i] = (float)act_of(s->act, v);
+    }
+    stk_mem_free(sums);
+}
+
+static void trial_new(bench *b, trial *t, const cuda_conv_shape *shape) {
+    const cuda_conv_shape *s = &t->shape;
+    memset(t, 0, sizeof *t);
+    t->shape = *shape;
+    size_t pixels = (size_t)s->batch * (size_t)s->height * (size_t)s->width;
+    size_t outs = (size_t)s->batch * (size_t)s->out_height * (size_t)s->out_width;
+    size_t taps = (size_t)s->kernel * (size_t)s->kernel;
+    field_new(b, &t->x, s->type, pixels * (size_t)s->channels, 1);
+    field_new(b, &t->w, s->type, (size_t)s->filters * taps * (size_t)s->channels, 2);
+    field_new(b, &t->y, s->type, outs * (size_t)s->filters, 3);
+    field_new(b, &t->bias, CUDA_TYPE_F32, (size_t)s->filters, 4);
+    field_new(b, &t->added, s->type, t->y.count, 5);
+    t->out = s->kind == CUDA_CONV_FORWARD ? &t->y : s->kind == CUDA_CONV_DATA ? &t->x : &t->w;
+    t->wanted = stk_mem_new(t->out->count, sizeof *t->wanted);
+    sum_up(t);
+    t->call = (cuda_conv_call){.shape = &t->shape,
+                               .x = t->x.place,
+                               .w = t->w.place,
+                               .y = t->y.place,
+                               .bias = s->bias ? t->bias.place : 0,
+                               .added = s->added ? t->added.place : 0,
+                               .workspace = b->workspace};
+}
+
+static void trial_free(bench *b, trial *t) {
+    field *fields[] = {&t->x, &t->w, &t->y, &t->bias, &t->added};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        (void)b->play.driver->memory_free(fields[i]->place);
+        stk_mem_free(fields[i]->values);
+    }
+    stk_mem_free(t->wanted);
+}
+
+/* What is written becomes NaNs, unless it is added to. */
+static void spoil(bench *b, trial *t) {
+    if (t->shape.accumulate) {
+        CHECK(send(b, t->out));
+    } else {
+        CHECK(PLAY_GOOD(&b->play,
+                        fill(t->out->place, 0xFF, t->out->count * cuda_type_bytes(t->out->type),
+                             b->play.stream)));
+    }
+}
+
+static double room_of(const cuda_conv_shape *s) {
+    return s->type == CUDA_TYPE_BF16  ? 8e-3
+           : s->type == CUDA_TYPE_F16 ? 1e-3
+           : s->strict                ? 2e-6
+                                      : 1e-3;
+}
+
+static void name_trial(const trial *t, char *name, size_t room) {
+    const cuda_conv_shape *s = &t->shape;
+    snprintf(name, room,
+             "kind %d type %d strict %d, %d x %d x %d x %d, %d filters of %d, stride %d, pad %d, "
+             "accumulate %d, bias %d, added %d, act %d",
+             s->kind, s->type, s->strict, s->batch, s->height, s->width, s->channels, s->filters,
+             s->kernel, s->stride, s->pad, s->accumulate, s->bias, s->added, s->act);
+}
+
+static void compare(bench *b, trial *t) {
+    char name[240];
+    float *got = stk_mem_new(t->out->count, sizeof *got);
+    name_trial(t, name, sizeof name);
+    fetch_into(b, t->out, got);
+    play_check_norm(name, got, t->wanted, t->out->count, room_of(&t->shape));
+    stk_mem_free(got);
+}
+
+/* Makes, runs and compares one. */
+static void check_one(bench *b, const cuda_conv_shape *shape) {
+    trial t;
+    stk_error err = {0};
+    trial_new(b, &t, shape);
+    if (good(stk_cuda_convs_make(b->convs, &t.call, 1, &err), &err)) {
+        spoil(b, &t);
+        CHECK(good(stk_cuda_convs_run(b->convs, &t.call, &err), &err));
+        compare(b, &t);
+    }
+    trial_free(b, &t);
+}
+
+/* ---- shapes ---- */
+
+/* batch, height, width, channels, out_height, out_width, filters, kernel, stride, pad */
+static const int sizes[][10] = {
+    {2, 8, 8, 16, 8, 8, 24, 3, 1, 1}, /* the usual */
+    {3, 7, 5, 8, 4, 3, 16, 3, 2, 1},  /* stride, odd sizes */
+    {2, 9, 9, 8, 5, 5, 16, 1, 2, 0},  /* a shortcut */
+    {2, 8, 8, 8, 4, 4, 8, 1, 2, 0},   /* whose last row is not read */
+    {2, 6, 7, 16, 6, 7, 40, 1, 1, 0}, /* a product */
+    {5, 1, 1, 24, 1, 1, 10, 1, 1, 0}, /* a linear layer */
+    {2, 12, 12, 4, 6, 6, 8, 7, 2, 3}, /* the stem of ResNet */
+    {2, 10, 10, 4, 5, 5, 8, 3, 2, 0}, /* padded below and right only */
+    {1, 5, 6, 5, 3, 3, 7, 3, 2, 1},   /* odd channels */
+    {1, 8, 8, 3, 4, 4, 5, 5, 2, 1},   /* more padding behind than before */
+    {2, 1, 1, 16, 1, 1, 8, 3, 1, 1},  /* one pixel */
+};
+
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static cuda_conv_shape shape_of(int which, cuda_conv_kind kind, cuda_type type) {
+    const int *v = sizes[which];
+    return (cuda_conv_shape){.kind = kind,
+                             .type = type,
+                             .strict = type == CUDA_TYPE_F32,
+                             .batch = v[0],
+                             .height = v[1],
+                             .width = v[2],
+                             .channels = v[3],
+                             .out_height = v[4],
+                             .out_width = v[5],
+                             .filters = v[6],
+                             .kernel = v[7],
+                             .stride = v[8],
+                             .pad = v[9],
+                             .act = STK_OP_COUNT};
+}
+
+static void every_kind_type_and_size(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < SIZES * 9; i++) {
+        cuda_conv_shape shape = shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
+        check_one(&b, &shape);
+        if (shape.kind == CUDA_CONV_DATA) {
+            shape.accumulate = true;
+            check_one(&b, &shape);
+        }
+    }
+    cuda_conv_shape tf32 = shape_of(0, CUDA_CONV_FORWARD, CUDA_TYPE_F32);
+    tf32.strict = false;
+    check_one(&b, &tf32);
+    int timed = 0, loaded = 0;
+    stk_cuda_convs_counts(b.convs, &timed, &loaded);
+    CHECK(timed > SIZES * 9);
+    CHECK_INT(loaded, 0);
+    bench_close(&b);
+}
+
+static void what_follows_a_convolution(void) {
+    static const stk_op acts[] = {STK_OP_COUNT, STK_OP_RELU, STK_OP_RELU6, STK_OP_SILU,
+                                  STK_OP_SIGMOID};
+    static const int which[] = {0, 4, 8};
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 5 * 4 * 3; i++) { /* each activation with all that may stand before it */
+        cuda_conv_shape shape =
+            shape_of(which[(i + i / 3) % 3], CUDA_CONV_FORWARD, (cuda_type)(i % 3));
+        shape.act = acts[i / 3 % 5];
+        shape.bias = i / 15 % 2 == 1;
+        shape.added = i / 30 == 1;
+        check_one(&b, &shape);
+    }
+    bench_close(&b);
+}
+
+static void runs_in_a_captured_graph(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    const cuda_driver *driver = b.play.driver;
+    for (int i = 0; i < 3; i++) {
+        cuda_conv_shape shape = shape_of(i == 0 ? 4 : 0, (cuda_conv_kind)i, CUDA_TYPE_F16);
+        cuda_graph graph = NULL;
+        cuda_graph_exec exec = NULL;
+        trial t;
+        stk_error err = {0};
+        shape.bias = i == CUDA_CONV_FORWARD;
+        shape.act = i == CUDA_CONV_FORWARD ? STK_OP_SILU : STK_OP_COUNT;
+        trial_new(&b, &t, &shape);
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        CHECK_INT(driver->capture_begin(b.play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+        CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+        CHECK_INT(driver->capture_end(b.play.stream, &graph), 0);
+        CHECK_INT(driver->graph_make(&exec, graph, 0), 0);
+        for (int again = 0; again < 2; again++) {
+            spoil(&b, &t);
+            CHECK_INT(driver->graph_launch(exec, b.play.stream), 0);
+            compare(&b, &t);
+        }
+        (void)driver->graph_exec_free(exec);
+        (void)driver->graph_free(graph);
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
+/* ---- our own kernels ---- */
+
+static void own_kernels_need_no_library(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < SIZES * 9; i++) {
+        cuda_conv_shape shape = shape_of(i / 9, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3 % 3));
+        const cuda_way way = {.kind = CUDA_WAY_OWN};
+        const cuda_way_makers makers = {.config = &b.config};
+        stk_error err = {0};
+        cuda_own own;
+        trial t;
+        shape.accumulate = shape.kind == CUDA_CONV_DATA && i % 2 == 1;
+        shape.bias = shape.kind == CUDA_CONV_FORWARD && i % 2 == 1;
+        shape.added = shape.kind == CUDA_CONV_FORWARD && i % 4 > 1;
+        shape.act = shape.kind == CUDA_CONV_FORWARD ? STK_OP_SILU : STK_OP_COUNT;
+        trial_new(&b, &t, &shape);
+        stk_cuda_own_begin(&own, &shape, b.play.multiprocessors);
+        stk_cuda_own_want(&own, CUDA_OWN_WHOLE, &shape);
+        const cuda_program *program = &own.program;
+        CHECK(good(stk_cuda_kernels_make(b.kernels, &program, 1, &err), &err));
+        spoil(&b, &t);
+        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        compare(&b, &t);
+        stk_cuda_own_free(&own);
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
+/* ---- what is kept, and when nothing is timed ---- */
+
+/* All kinds once, some with something behind. */
+static int kept_shapes(cuda_conv_shape *shapes) {
+    for (int i = 0; i < 6; i++) {
+        shapes[i] = shape_of(i / 3 * 4, (cuda_conv_kind)(i % 3), CUDA_TYPE_F16);
+        shapes[i].bias = shapes[i].kind == CUDA_CONV_FORWARD;
+    }
+    return 6;
+}
+
+/* Opens, makes all at once, compares; says what was timed and loaded. */
+static bool one_life(const char *folder, bool deterministic, int *timed, int *loaded) {
+    bench b;
+    cuda_conv_shape shapes[6];
+    cuda_conv_call calls[6];
+    trial trials[6];
+    stk_error err = {0};
+    int count = kept_shapes(shapes);
+    if (!bench_open(&b, folder, deterministic, NULL)) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        trial_new(&b, &trials[i], &shapes[i]);
+        calls[i] = trials[i].call;
+    }
+    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, &err), &err));
+    stk_cuda_convs_counts(b.convs, timed, loaded);
+    CHECK(good(stk_cuda_convs_make(b.convs, calls, count, &err), &err)); /* nothing is new */
+    for (int i = 0; i < count; i++) {
+        trial *t = &trials[i];
+        CHECK(send(&b, &t->x) && send(&b, &t->w) && send(&b, &t->y));
+        spoil(&b, t);
+        CHECK(good(stk_cuda_convs_run(b.convs, &t->call, &err), &err));
+        compare(&b, t);
+        trial_free(&b, t);
+    }
+    int timed_now = 0, loaded_now = 0;
+    stk_cuda_convs_counts(b.convs, &timed_now, &loaded_now);
+    CHECK(timed_now == *timed && loaded_now == *loaded);
+    bench_close(&b);
+    return true;
+}
+
+static void the_next_start_times_nothing(void) {
+    const char *folder = check_folder();
+    int timed = 0, loaded = 0;
+    if (one_life(folder, false, &timed, &loaded)) {
+        CHECK(timed > 6);
+        CHECK_INT(loaded, 0);
+        CHECK(one_life(folder, false, &timed, &loaded));
+        CHECK_INT(timed, 0);
+        CHECK_INT(loaded, 6);
+        CHECK(one_life(folder, true, &timed, &loaded)); /* another choice: not these */
+        CHECK_INT(timed, 0);
+        CHECK_INT(loaded, 0);
+    }
+}
+
+static void what_is_damaged_is_made_anew(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    static const char *const bad[] = {"", "d", "dnonsense", "f{}", "p1234", "x", "o"};
+    cuda_conv_shape shape = shape_of(4, CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    stk_error err = {0};
+    cuda_way_makers makers = {.config = &b.config};
+    CHECK(good(stk_cuda_dnn_open(&makers.dnn, b.libraries.handles[CUDA_LIBRARY_CUDNN],
+                                 b.play.stream, NULL, &err),
+               &err));
+    CHECK(good(stk_cuda_lt_open(&makers.lt, b.libraries.handles[CUDA_LIBRARY_CUBLASLT],
+                                b.play.stream, &err),
+               &err));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cuda_way way;
+        if (stk_cuda_way_read(&makers, &shape, bad[i], strlen(bad[i]), &way)) {
+            CHECK_FAIL("\"%s\" is taken for a plan", bad[i]);
+        }
+    }
+    stk_cuda_lt_close(makers.lt);
+    stk_cuda_dnn_close(makers.dnn);
+    bench_close(&b);
+}
+
+static void deterministic_gives_the_same_bits(void) {
+    bench b;
+    if (!bench_open(&b, NULL, true, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 9; i++) {
+        cuda_conv_shape shape = shape_of(0, (cuda_conv_kind)(i % 3), (cuda_type)(i / 3));
+        stk_error err = {0};
+        trial t;
+        trial_new(&b, &t, &shape);
+        float *first = stk_mem_new(t.out->count, sizeof *first);
+        float *second = stk_mem_new(t.out->count, sizeof *second);
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        for (int again = 0; again < 4; again++) {
+            spoil(&b, &t);
+            CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+            fetch_into(&b, t.out, again == 0 ? first : second);
+            CHECK(again == 0 || memcmp(first, second, t.out->count * sizeof *first) == 0);
+        }
+        compare(&b, &t);
+        stk_mem_free(first);
+        stk_mem_free(second);
+        trial_free(&b, &t);
+    }
+    int timed = 0, loaded = 0;
+    stk_cuda_convs_counts(b.convs, &timed, &loaded);
+    CHECK_INT(timed, 0);
+    bench_close(&b);
+}
+
+static void mistakes_are_told(void) {
+    bool halt = true;
+    bench b;
+    if (!bench_open(&b, NULL, false, &halt)) {
+        return;
+    }
+    cuda_conv_shape shape = shape_of(0, CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    stk_error err = {0};
+    trial t;
+    trial_new(&b, &t, &shape);
+    CHECK_INT(stk_cuda_convs_run(b.convs, &t.call, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "convolution of 2 x 8 x 8 x 16 to 8 x 8 x 24, 3 x 3");
+    CHECK_CONTAINS(err.message, "float16");
+    memset(&err, 0, sizeof err);
+    CHECK_INT(stk_cuda_convs_make(b.convs, &t.call, 1, &err), STK_ERR_STOPPED);
+    memset(&err, 0, sizeof err);
+    CHECK_INT(stk_cuda_convs_run(b.convs, &t.call, &err), STK_ERR_DEVICE);
+    halt = false;
+    memset(&err, 0, sizeof err);
+    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+    spoil(&b, &t);
+    CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+    compare(&b, &t);
+    trial_free(&b, &t);
+    bench_close(&b);
+}
+
+/* Whatever request fails, the answer is that or a plan, and the next attempt is as good as ever. */
+static void without_memory_it_says_so(void) {
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    cuda_conv_shape shape = shape_of(4, CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    stk_error err = {0};
+    trial t;
+    shape.bias = true;
+    trial_new(&b, &t, &shape);
+    int failed = 0;
+    for (int request = 0; request < 40; request++) {
+        memset(&err, 0, sizeof err);
+        stk_mem_fail_after(request);
+        stk_status status = stk_cuda_convs_make(b.convs, &t.call, 1, &err);
+        stk_mem_fail_after(-1);
+        failed += status == STK_ERR_MEMORY;
+        CHECK(status == STK_ERR_MEMORY || status == STK_OK);
+    }
+    CHECK(failed > 5);
+    memset(&err, 0, sizeof err);
+    CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+    CHECK(send(&b, &t.x) && send(&b, &t.w));
+    spoil(&b, &t);
+    CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+    compare(&b, &t);
+    trial_free(&b, &t);
+    bench_close(&b);
+}
+
+static const check_test tests[] = {
+    TEST(every_kind_type_and_size),          TEST(what_follows_a_convolution),
+    TEST(runs_in_a_captured_graph),          TEST(own_kernels_need_no_library),
+    TEST(the_next_start_times_nothing),      TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits), TEST(mistakes_are_told),
+    TEST(without_memory_it_says_so),
+};
+
+CHECK_MAIN(tests)
