@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_device.h"
 #include "base/rng.h"
 #include "cuda_play.h"
+#include "op_networks.h"
 
 enum { PAIR_CPU, PAIR_GPU };
 
@@ -53,6 +54,24 @@ static inline double pair_share(stk_precision precision) {
     default:
         return 8e-2;
     }
+}
+
+/* A small network, for pictures of so many pixels. */
+static inline stk_graph *pair_graph(builder *build, int img_size) {
+    stk_graph *graph = NULL;
+    stk_error err = {0};
+    if (stk_graph_new(&graph, img_size, CLASSES, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        return NULL;
+    }
+    for (int c = 0; c < 3; c++) {
+        graph->mean[c] = 0.4f + 0.05f * (float)c;
+        graph->std[c] = 0.2f + 0.01f * (float)c;
+    }
+    if (stk_graph_finish(graph, build(graph), &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+    }
+    return graph;
 }
 
 /* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
