@@ -35,11 +35,19 @@ typedef struct place {
 #define TILE (SPAN * WIDE)
 #define TILES ((C + TILE - 1) / TILE)
 
+/* Passes that sum begin with the last sample, which is still in the cache, and those that follow
+ * them with the first. */
+#if defined(K_squeeze_sum) || defined(K_squeeze_back_sum)
+#define BACKWARDS 1
+#else
+#define BACKWARDS 0
+#endif
+
 DEVICE place find_place(int chunks) {
     place p;
     int chunk = blockIdx.x / TILES;
     int size = (PIXELS + chunks - 1) / chunks;
-    p.n = blockIdx.y;
+    p.n = BACKWARDS ? gridDim.y - 1 - blockIdx.y : blockIdx.y;
     p.c = (blockIdx.x % TILES * SPAN + threadIdx.x % SPAN) * WIDE;
     p.busy = C % TILE == 0 || p.c < C;
     p.first = chunk * size + threadIdx.x / SPAN;
