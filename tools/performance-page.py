@@ -63,11 +63,11 @@ def gpu_tables(found):
                          f"{step['images_per_second']:,.0f}", f"{step['ms_per_step']:.2f}",
                          f"{step['bytes'] / 2**30:.2f} GiB", f"{step['warmup_s']:.1f} s",
                          share(step.get("traffic_fraction"))]
-                        + [f"{beside[m]:,.0f}" if m in beside else "" for m in ("eager", "compile")])
+                        + [f"{beside[m]:,.0f}" if m in beside else "" for m in ("eager", "compile", "reduce-overhead")])
         date = max(step["date"] for key, step in steps.items() if key[:2] == (machine, mode))
         lines += [f"### {machine}: {mode} ({date})", ""]
         lines += table(["model", "batch", "precision", "images/s", "ms per step", "memory",
-                        "warm-up", "of the bandwidth", "PyTorch eager", "torch.compile"], rows) + [""]
+                        "warm-up", "of the bandwidth", "PyTorch eager", "torch.compile", "with CUDA graphs"], rows) + [""]
     return lines or ["No GPU was measured yet: `make gpu-test` does it.", ""]
 
 

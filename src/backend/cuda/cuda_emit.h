@@ -134,7 +134,7 @@ typedef struct cuda_squeeze {
     int reduced;                 /* channels of `hidden` */
     stk_op hidden_act;           /* STK_OP_SILU or STK_OP_RELU */
     cuda_ref w1, b1, w2, b2;     /* float32 in CUDA_FIXED_VALUES: (R, C), (R), (C, R), (C) */
-    cuda_ref dw1, db1, dw2, db2; /* float32 in CUDA_FIXED_FRESH, written */
+    cuda_ref dw1, db1, dw2, db2; /* in CUDA_FIXED_FRESH, written: T, float32, T, float32 */
     cuda_ref squeezed;           /* float32 (N, C), from forward to backward */
     cuda_ref hidden;             /* float32 (N, R): before its activation, to backward */
     cuda_ref gate;               /* float32 (N, C), to backward */
@@ -248,6 +248,9 @@ void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem
 void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
 /* T to float32. */
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y);
+
+/* T numbers between -1 and 1, for plans to be timed on. */
+void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y);
 
 /* ---- parameters: kernels/optimiser.cu ---- */
 

@@ -148,8 +148,10 @@ DEVICE u64 place(u32 row, int group) {
 
 #ifdef ACT
 
-/* What a launch knows of stochastic depth: in registers, since what is in memory would be read again
- * after every store. */
+/*
+ * What a launch knows of stochastic depth: in registers, since what is in memory would be read
+ * again after every store.
+ */
 typedef struct dropping {
     u64 seed, step;
     u32 pixels; /* of a sample */
