@@ -29,7 +29,7 @@ typedef struct stage {
     cuda_contest contest;
 } stage;
 
-/* The results by letters, equal ones agree; '?' is no number, '-' does not run. */
+/* The results by letters, equal ones agree; '!' is no number, '-' does not run. */
 static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
                    const char *results) {
     memset(s, 0, sizeof *s);
@@ -42,7 +42,7 @@ static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
         s->contest.order[i] = i;
         print->taken = true;
         print->runs = results[i] != '-';
-        print->finite = print->runs && results[i] != '?';
+        print->finite = print->runs && results[i] != '!';
         for (int k = 0; k < CUDA_OWN_SUM_COUNT && print->finite; k++) {
             print->sums[k] = k == 0 ? 100 : results[i] - 'a' + k;
         }
@@ -67,7 +67,7 @@ static void the_best_that_another_engine_confirms_is_taken(void) {
         {"1123", "aabb", 2}, /* two settings of one engine confirm nothing */
         {"1112", "baaa", 1}, /* one setting is wrong */
         {"11", "aa", -1},    {"1", "a", -1},
-        {"123", "abc", -1},  {"123", "??a", -1}, /* what is no number agrees with nothing */
+        {"123", "abc", -1},  {"123", "!!a", -1}, /* what is no number agrees with nothing */
         {"12", "--", -1},    {"123", "-aa", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -91,10 +91,10 @@ static void without_a_judge_the_library_decides(void) {
     } cases[] = {
         {"111", "aab", 1}, /* one engine: the fastest that another setting confirms */
         {"123", "abc", 0}, /* nobody agrees: the first offer */
-        {"123", "?bc", 1}, /* that gives numbers */
+        {"123", "!bc", 1}, /* that gives numbers */
         {"112", "aab", 0}, /* settings of one engine confirm nothing against another engine */
-        {"123", "???", 2}, /* the inputs are to blame */
-        {"123", "??-", 1}, {"1", "a", 0}, {"12", "--", -1},
+        {"123", "!!!", 2}, /* the inputs are to blame */
+        {"123", "!!-", 1}, {"1", "a", 0}, {"12", "--", -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stage s;
