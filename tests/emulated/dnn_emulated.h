@@ -20,7 +20,7 @@
 #define DNN_MOST_ATTRIBUTES 16
 #define DNN_MOST_TENSORS 24
 #define DNN_MOST_OPS 8
-#define DNN_ENGINES 5
+#define DNN_ENGINES 6
 #define DNN_MOST_OFFERS (DNN_ENGINES + 1)
 
 /* What an engine of the look-alike is like. The heuristic answers in this order, but puts the wrong
@@ -30,6 +30,7 @@ enum {
     DNN_ENGINE_TENSOR,   /* tensor cores: float32 numbers are rounded to TF32 first */
     DNN_ENGINE_CARELESS, /* adds up in another order every time */
     DNN_ENGINE_PLAIN,    /* 1 KiB of workspace, always the same float32 sums */
+    DNN_ENGINE_STEADY,   /* the same sums without workspace, and it needs no compiling */
     DNN_ENGINE_WRONG     /* only with STK_EMU_WRONG: fast, and gradients of filters are nonsense */
 };
 

@@ -171,8 +171,9 @@ int dnn_make_heuristic(dnn_descriptor *d) {
     for (int more = 0; more < 2 && dnn_has_wrong() && !fallback && status == DNN_GOOD; more++) {
         status = make_offer(d, DNN_ENGINE_WRONG, more, &offers[count++]);
     }
-    for (int i = fallback ? DNN_ENGINE_PLAIN : 0; i <= DNN_ENGINE_PLAIN && status == DNN_GOOD;
-         i++) {
+    int first = fallback ? DNN_ENGINE_PLAIN : 0;
+    int last = fallback ? DNN_ENGINE_PLAIN : DNN_ENGINE_STEADY;
+    for (int i = first; i <= last && status == DNN_GOOD; i++) {
         status = make_offer(d, i, 0, &offers[count++]);
     }
     return put_children(d, DNN_HEURISTIC_RESULTS, offers, count, status);
