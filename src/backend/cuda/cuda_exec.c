@@ -401,4 +401,5 @@ const stk_backend stk_cuda_backend = {
     .infer = cuda_infer,
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
+    .bandwidth = stk_cuda_bandwidth,
 };
