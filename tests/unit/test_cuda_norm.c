@@ -326,9 +326,9 @@ static bool run_case(play_device *play, played *k) {
             used += norm_data(data + used, k, &other, &k->other, true);
         }
     }
-    stk_cuda_norm_stats(&p, c->plane, x, &norm);
+    stk_cuda_norm_stats(&p, c->plane, x, &norm, cuda_nothing());
     if (c->added == 2) {
-        stk_cuda_norm_stats(&p, c->plane, added.x, &other);
+        stk_cuda_norm_stats(&p, c->plane, added.x, &other, cuda_nothing());
     }
     stk_cuda_norm_apply(&p, c->plane, x, &norm, &tail, &added, y, mask);
     if (c->forget) {
@@ -588,7 +588,7 @@ static void in_place(void) {
         data[used++] = play_in(rest, PLAY_T, k.count, k.other.x);
         data[used++] =
             play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof knobs, &knobs);
-        stk_cuda_norm_stats(&p, c.plane, x, &norm);
+        stk_cuda_norm_stats(&p, c.plane, x, &norm, cuda_nothing());
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, y, mask);
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, x, cuda_nothing());
         if (play_run(&play, &p, data, used)) {

@@ -9,6 +9,9 @@
 /* How many of each are built and timed: the heuristics put the good ones first. */
 enum { MOST_OFFERS = 48, MOST_DNN = 8, MOST_FUSED = 6, MOST_DNN_BESIDE = 4, MOST_PRODUCTS = 6 };
 
+/* cuDNN stores and sums channels by the eight, and from 16-byte boundaries. */
+#define STATS_FILTERS 8
+
 static void add_way(cuda_ways *ways, cuda_way_kind kind, cuda_dnn_plan *dnn,
                     cuda_lt_plan *product) {
     ways->ways[ways->count++] = (cuda_way){.kind = kind, .dnn = dnn, .product = product};
@@ -48,7 +51,8 @@ static stk_status gather_dnn(const cuda_way_makers *makers, const cuda_conv_shap
     if (status == STK_OK) {
         status = build_some(makers, shape, kind, offers, count, false, most, ways, err);
     }
-    if (status == STK_OK && ways->count == before) {
+    /* Statistics are not worth waiting for a compiler: there is a kernel for them. */
+    if (status == STK_OK && ways->count == before && !shape->stats) {
         status = build_some(makers, shape, kind, offers, count, true, 1, ways, err);
     }
     stk_mem_free(offers);
@@ -77,6 +81,11 @@ stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_s
     int plain = tail ? MOST_DNN_BESIDE : MOST_DNN;
     stk_status status = STK_OK;
     ways->count = 0;
+    if (shape->stats) {
+        return shape->filters % STATS_FILTERS == 0
+                   ? gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_DNN, ways, err)
+                   : STK_OK;
+    }
     if (fusible) {
         status = gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_FUSED, ways, err);
     }
