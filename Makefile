@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test soak bench install format format-check lint docs clean help
+.PHONY: build demo test gpu-test soak bench performance install format format-check lint docs clean help
 
 build: ## build the library and the command in build/
 	@tools/install-deps.sh build
@@ -20,6 +20,11 @@ test: ## build with warnings as errors and run every test
 	@tools/build.sh $(BUILD) -DSTK_WERROR=ON -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) all '$(FILTER)'
 
+gpu-test: ## tests, a training and measurements on this machine's GPU
+	@tools/install-deps.sh test
+	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
+	@tools/gpu-test.sh $(BUILD)
+
 soak: ## trials that take too long for every change
 	@tools/install-deps.sh test
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
@@ -27,6 +32,9 @@ soak: ## trials that take too long for every change
 
 bench: build ## run what is in bench/
 	@tools/bench.sh $(BUILD)
+
+performance: ## write the tables of docs/performance.md anew from bench/results
+	@tools/performance-page.py
 
 install: build ## install below PREFIX (/usr/local); DESTDIR is heeded
 	@cmake --install $(BUILD) --prefix $(PREFIX) >$(BUILD)/install.log || \

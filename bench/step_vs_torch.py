@@ -21,75 +21,18 @@ import datetime
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 900  # a measurement that takes longer is stuck
-LEAST_STEPS = 3
+TORCH_STEP = ROOT / "src" / "probe" / "torch_step.py"
 
 
 class Failed(Exception):
     """A sentence for the person who started the script."""
-
-
-def peak_bytes():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def measure_torch(settings):
-    """One measurement in a process of its own; prints the keys that `stoker bench step` prints."""
-    start = time.perf_counter()
-    import timm
-    import torch
-
-    torch.set_num_threads(settings["threads"])
-    idle = peak_bytes()
-    layout = torch.channels_last
-    batch, size, classes = settings["batch"], settings["img_size"], settings["classes"]
-    model = timm.create_model(settings["model"], num_classes=classes)
-    model = model.to(memory_format=layout).train()
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    spared = [p for p in model.parameters() if p.ndim <= 1]
-    optimizer = torch.optim.SGD(
-        [{"params": decayed, "weight_decay": 5e-4}, {"params": spared, "weight_decay": 0}],
-        lr=1e-3, momentum=0.9, nesterov=True)
-    criterion = torch.nn.CrossEntropyLoss()
-    pixels = torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8)
-    pixels = pixels.to(memory_format=layout)
-    labels = torch.randint(0, classes, (batch,))
-
-    def step():
-        images = (pixels.float() / 255 - 0.45) / 0.225
-        optimizer.zero_grad(set_to_none=True)
-        criterion(model(images), labels).backward()
-        optimizer.step()
-
-    def infer():
-        with torch.inference_mode():
-            model((pixels.float() / 255 - 0.45) / 0.225)
-
-    if settings["inference"]:
-        model.eval()
-    work = infer if settings["inference"] else step
-    work()
-    warmup_s = time.perf_counter() - start
-    times = []
-    begun = time.perf_counter()
-    while len(times) < LEAST_STEPS or time.perf_counter() - begun < settings["seconds"]:
-        before = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - before)
-    median = statistics.median(times)
-    print(json.dumps({
-        "model": settings["model"], "batch": batch, "img_size": size, "precision": "fp32",
-        "device": "cpu", "images_per_second": batch / median, "ms_per_step": median * 1e3,
-        "bytes": None, "warmup_s": warmup_s, "rss_bytes": peak_bytes(), "idle_rss_bytes": idle,
-        "steps": len(times)}))
 
 
 def run(command, cores):
@@ -113,7 +56,12 @@ def run_stoker(options, settings, cores):
 
 
 def run_torch(settings, cores):
-    return run([sys.executable, __file__, "--child", json.dumps(settings)], cores)
+    wanted = settings | {"device": "cpu", "precision": "fp32", "modes": ["eager"]}
+    result = run([sys.executable, str(TORCH_STEP), json.dumps(wanted)], cores)
+    trouble = result.get("missing") or result.get("error")
+    if trouble:
+        raise Failed(f"PyTorch cannot be measured: {trouble}")
+    return result
 
 
 def medians(rounds):
@@ -182,15 +130,11 @@ def options_of(arguments):
     parser.add_argument("--inference", action="store_true")
     parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")
     parser.add_argument("--json", action="store_true", help="a list of results instead of a table")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def main():
     options = options_of(sys.argv[1:])
-    if options.child:
-        measure_torch(json.loads(options.child))
-        return 0
     if not options.stoker.is_file():
         print(f"{options.stoker} is not there: run `make`, or give --stoker", file=sys.stderr)
         return 2

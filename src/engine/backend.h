@@ -125,6 +125,8 @@ typedef enum stk_tensor_kind {
     STK_TENSOR_KINDS
 } stk_tensor_kind;
 
+#define STK_STATE_EXTRAS 4
+
 /* Where the time of one step or inference goes. */
 typedef struct stk_profile_line {
     char what[128]; /* a kernel, or a convolution with its shape */
@@ -162,6 +164,11 @@ typedef struct stk_backend {
                              stk_error *err);
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
                               const float *values, stk_error *err);
+    /* What else training remembers, such as a loss scale: numbers that mean something to the
+     * backend alone. NULL: nothing. */
+    stk_status (*extras_read)(stk_state *state, float extras[STK_STATE_EXTRAS], stk_error *err);
+    stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
+                               stk_error *err);
 
     /* The bytes that compile() would allocate, without allocating them. */
     stk_status (*plan_bytes)(stk_device *device, const stk_graph *graph,

@@ -129,7 +129,8 @@ static stk_status choose_device(stk_choice *choice, stk_options *options,
     stk_precision asked = (stk_precision)job->precision;
     stk_status status = stk_opened_device_open(opened, job->device, asked, &config, err);
     if (status == STK_OK && (job->device == NULL || strcmp(job->device, opened->name) != 0)) {
-        status = stk_options_resolve(options, "device", opened->name, opened->why, err);
+        status = stk_options_resolve(options, "device", opened->name,
+                                     job->device == NULL ? "auto" : opened->why, err);
     }
     if (status == STK_OK && asked != opened->precision) {
         char why[64];

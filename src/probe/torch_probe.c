@@ -50,6 +50,9 @@ static void write_settings(const stk_step_figures *step, double seconds, stk_str
     stk_json_begin_array(&writer);
     stk_json_put_string(&writer, "eager");
     stk_json_put_string(&writer, "compile");
+    if (strcmp(step->device, "cpu") != 0) { /* with CUDA graphs, which a CPU has not */
+        stk_json_put_string(&writer, "reduce-overhead");
+    }
     stk_json_end_array(&writer);
     stk_json_end_object(&writer);
 }

@@ -9,7 +9,7 @@
 #define STK_TORCH_MODES 2
 
 typedef struct stk_torch_figures {
-    char mode[16]; /* "eager", "compile" */
+    char mode[16]; /* "eager", "compile", "reduce-overhead" */
     double images_per_second;
     double ms_per_step;
     double warmup_s;

@@ -39,7 +39,9 @@ def make_work(torch, timm, settings, device, mode):
     types = {"fp16": torch.float16, "bf16": torch.bfloat16}
     half = types.get(precision)
     scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-    forward = torch.compile(model) if mode == "compile" else model
+    forward = model
+    if mode != "eager":
+        forward = torch.compile(model, mode=None if mode == "compile" else mode)
 
     def cast():
         return torch.autocast(device.type, half) if half else contextlib.nullcontext()
@@ -51,7 +53,7 @@ def make_work(torch, timm, settings, device, mode):
     if settings["inference"]:
         def infer():
             with torch.inference_mode(), cast():
-                return forward(images()).float().cpu()
+                return forward(images()).float()
         return infer
 
     decayed = [p for p in model.parameters() if p.ndim > 1]

@@ -19,6 +19,9 @@ static bool is_kept(const stk_backend *backend, const stk_state *state, int kind
            (kind != STK_TENSOR_GRADIENT || gradients);
 }
 
+/* What a backend remembers besides, and a file may lack: then it was written by another one. */
+#define EXTRAS_NAME "extras"
+
 /* Shape and size in the state's order; the name is owned by the tensor. */
 static stk_tensor describe(const stk_param *param, int kind) {
     stk_tensor tensor = {.name = stk_str_format("%s/%s", kind_names[kind], param->name),
@@ -47,7 +50,7 @@ static void free_tensors(stk_tensor *tensors, size_t count) {
 static stk_status list(const stk_backend *backend, const stk_state *state, const stk_graph *graph,
                        bool gradients, stk_tensor **tensors, size_t *count, stk_error *err) {
     *count = 0;
-    *tensors = stk_mem_new((size_t)graph->param_count * STK_TENSOR_KINDS, sizeof **tensors);
+    *tensors = stk_mem_new((size_t)graph->param_count * STK_TENSOR_KINDS + 1, sizeof **tensors);
     bool good = *tensors != NULL;
     for (int k = 0; k < STK_TENSOR_KINDS && good; k++) {
         for (int p = 0; p < graph->param_count && good && is_kept(backend, state, k, gradients);
@@ -58,6 +61,41 @@ static stk_status list(const stk_backend *backend, const stk_state *state, const
         }
     }
     return good ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
+}
+
+static stk_status add_extras(const stk_backend *backend, stk_tensor *tensors, size_t *count,
+                             stk_error *err) {
+    if (backend->extras_read == NULL) {
+        return STK_OK;
+    }
+    stk_tensor *tensor = &tensors[(*count)++];
+    *tensor = (stk_tensor){.name = stk_mem_strdup(EXTRAS_NAME),
+                           .rank = 1,
+                           .shape = {STK_STATE_EXTRAS},
+                           .dtype = "F32",
+                           .bytes = STK_STATE_EXTRAS * sizeof(float)};
+    return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
+}
+
+static stk_status write_extras(stk_file_writer *writer, const stk_backend *backend,
+                               stk_state *state, stk_error *err) {
+    float extras[STK_STATE_EXTRAS] = {0};
+    stk_status status =
+        backend->extras_read != NULL ? backend->extras_read(state, extras, err) : STK_OK;
+    return status == STK_OK && backend->extras_read != NULL
+               ? stk_file_append(writer, extras, sizeof extras, err)
+               : status;
+}
+
+static stk_status read_extras(const stk_tensor_file *file, const stk_backend *backend,
+                              stk_state *state, stk_error *err) {
+    float extras[STK_STATE_EXTRAS];
+    const stk_tensor *found = stk_tensors_find(file, EXTRAS_NAME);
+    if (backend->extras_write == NULL || found == NULL || found->bytes != sizeof extras) {
+        return STK_OK;
+    }
+    stk_status status = stk_tensors_read(file, found, extras, err);
+    return status == STK_OK ? backend->extras_write(state, extras, err) : status;
 }
 
 static stk_status write_numbers(stk_file_writer *writer, const stk_backend *backend,
@@ -88,10 +126,16 @@ stk_status stk_train_state_save(const char *path, const stk_backend *backend, st
     stk_file_writer *writer = NULL;
     stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
     if (status == STK_OK) {
+        status = add_extras(backend, tensors, &count, err);
+    }
+    if (status == STK_OK) {
         status = stk_tensors_create(&writer, path, tensors, count, notes, note_count, err);
     }
     if (status == STK_OK) {
         status = write_numbers(writer, backend, state, graph, gradients, err);
+        if (status == STK_OK) {
+            status = write_extras(writer, backend, state, err);
+        }
         if (status == STK_OK) {
             status = stk_file_commit(writer, err);
         } else {
@@ -159,6 +203,9 @@ stk_status stk_train_state_load(const stk_tensor_file *file, const char *path,
                 status = backend->state_write(state, (stk_tensor_kind)k, p, values, err);
             }
         }
+    }
+    if (status == STK_OK) {
+        status = read_extras(file, backend, state, err);
     }
     stk_mem_free(values);
     free_tensors(tensors, count);

@@ -99,7 +99,7 @@ expect_out 'torch 2.x, compile: no compiler'
 PATH=$PWD/fake:$PATH run bench step "${small[@]}" --batch 2 --compare torch --json
 expect_exit 0
 expect "three objects" [ "$(grep -c '^{.*}$' "$OUT")" = 3 ]
-expect "the ratio is told" grep -q '"compare": "torch".*"mode": "eager".*"ratio": [0-9]' "$OUT"
+expect "the ratio is told" grep -q '"compare": "torch".*"torch_mode": "eager".*"ratio": [0-9]' "$OUT"
 
 it "says so where PyTorch is not there"
 answer_as '{"missing": "No module named torch"}'

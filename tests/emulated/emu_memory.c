@@ -2,8 +2,8 @@
  * emu_memory.c - the memory of the emulated GPU.
  *
  * Every allocation is filled with NaNs and lies between two pages that nothing may touch, its end
- * as near to the second as its boundary of 256 bytes allows; the bytes between are looked at when
- * it is freed, and after every launch with STK_EMU_CHECK=1. A use after the end is a crash too.
+ * as near to the second as its boundary of 256 bytes allows; the other bytes are looked at when it
+ * is freed, and after every launch with STK_EMU_CHECK=1. A use after the end is a crash too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +71,8 @@ static allocation *take(size_t bytes, bool host) {
     }
     a->bytes = bytes;
     a->host = host;
+    unsigned char *first = (unsigned char *)a->base + PAGE_BYTES;
+    memset(first, SLACK_BYTE, (size_t)(a->begin - first));
     memset(a->begin, 0xFF, bytes);
     memset(a->begin + bytes, SLACK_BYTE, round_up(bytes, ALIGN_BYTES) - bytes);
     a->next = all;
@@ -79,15 +81,21 @@ static allocation *take(size_t bytes, bool host) {
     return a;
 }
 
-static void check(const allocation *a, const char *when) {
-    size_t whole = round_up(a->bytes, ALIGN_BYTES);
-    for (size_t i = a->bytes; i < whole; i++) {
+/* Bytes from..end of an allocation, which may be negative, belong to nobody. */
+static void check_slack(const allocation *a, ptrdiff_t from, ptrdiff_t end, const char *when) {
+    for (ptrdiff_t i = from; i < end; i++) {
         if (a->begin[i] != SLACK_BYTE) {
-            emu_complain("%s: byte %zu of an allocation of %zu bytes was written", when, i,
+            emu_complain("%s: byte %td of an allocation of %zu bytes was written", when, i,
                          a->bytes);
             return;
         }
     }
+}
+
+static void check(const allocation *a, const char *when) {
+    const unsigned char *first = (const unsigned char *)a->base + PAGE_BYTES;
+    check_slack(a, first - a->begin, 0, when);
+    check_slack(a, (ptrdiff_t)a->bytes, (ptrdiff_t)round_up(a->bytes, ALIGN_BYTES), when);
 }
 
 static int take_back(const void *pointer, bool host) {

@@ -4,7 +4,8 @@
  * It plays libnvrtc.so.13, as far as src/backend/cuda/cuda_api.h names it. The text is preprocessed
  * with emu_kernel.h in front; where a kernel begins, the macro KERNEL left a marker, so that its
  * parameters can be read from plain text, and what calls it with an array of pointers is written
- * behind the text. The compiler is $CC, or cc. Threads may compile at the same time.
+ * behind the text. The compiler is $CC, or cc. What was compiled is kept beside this library, in
+ * kept/. Threads may compile at the same time.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -285,30 +287,30 @@ static bool preprocess(const paths *p, int option_count, const char *const *opti
  * What C++ refuses is refused here too. What is undefined and would go unnoticed on a host, such as
  * a vector on a wrong boundary, is a trap.
  */
+static const char *const flags[] = {
+    "-std=gnu11",
+    "-O1",
+    "-pipe",
+    "-fPIC",
+    "-shared",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
+    "-fsanitize=alignment,bounds,integer-divide-by-zero,signed-integer-overflow",
+    "-fsanitize-undefined-trap-on-error",
+    "-Wl,-z,defs"};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
 static bool compile(const paths *p) {
-    const char *const words[] = {
-        "-std=gnu11",
-        "-O1",
-        "-fPIC",
-        "-shared",
-        "-fno-strict-aliasing",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-Werror=implicit-function-declaration",
-        "-Werror=int-conversion",
-        "-Werror=incompatible-pointer-types",
-        "-fsanitize=alignment,bounds,integer-divide-by-zero,signed-integer-overflow",
-        "-fsanitize-undefined-trap-on-error",
-        "-x",
-        "cpp-output",
-        p->whole,
-        "-x",
-        "none",
-        "-o",
-        p->library,
-        "-Wl,-z,defs",
-        "-lm"};
-    return run_compiler(words, sizeof words / sizeof *words, p->log);
+    const char *const files[] = {"-x",   "cpp-output", p->whole,   "-x",
+                                 "none", "-o",         p->library, "-lm"};
+    const char *words[FLAGS + sizeof files / sizeof *files];
+    memcpy(words, flags, sizeof flags);
+    memcpy(words + FLAGS, files, sizeof files);
+    return run_compiler(words, (int)(sizeof words / sizeof *words), p->log);
 }
 
 static bool build(emu_program *program, const paths *p, int option_count,
@@ -332,6 +334,69 @@ static bool build(emu_program *program, const paths *p, int option_count,
     memcpy(program->image, &head, sizeof head);
     program->image_bytes = sizeof head + bytes;
     return true;
+}
+
+/* ---- what was compiled before ---- */
+
+static uint64_t mix(uint64_t hash, const char *text) {
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001B3u;
+    }
+    return (hash ^ 0xFF) * 0x100000001B3u; /* where one text ends matters */
+}
+
+/*
+ * Where the result of this text, these defines and this compiler is kept: beside this library, in a
+ * folder that goes with the build. A test compiles the same few hundred kernels every time.
+ */
+static void kept_path(const emu_program *program, const paths *p, int option_count,
+                      const char *const *options, char *path, size_t room) {
+    static const char *const headers[] = {"emu_kernel.h", "emu_link.h"};
+    const char *compiler = getenv("CC");
+    uint64_t hash[2] = {0xCBF29CE484222325u, 0x9E3779B97F4A7C15u};
+    for (int k = 0; k < 2; k++) {
+        hash[k] = mix(hash[k], compiler != NULL ? compiler : "cc");
+        for (int i = 0; i < FLAGS; i++) {
+            hash[k] = mix(hash[k], flags[i]);
+        }
+        hash[k] = mix(hash[k], program->source);
+        hash[k] = mix(hash[k], program->name);
+        for (int i = 0; i < option_count; i++) {
+            hash[k] = mix(hash[k], options[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        size_t bytes;
+        snprintf(path, room, "%s/%s", p->own, headers[i]);
+        char *text = read_file(path, 0, &bytes);
+        hash[0] = mix(hash[0], text != NULL ? text : "");
+        hash[1] = mix(hash[1], text != NULL ? text : "");
+        free(text);
+    }
+    snprintf(path, room, "%s/kept", p->own);
+    (void)mkdir(path, 0777);
+    snprintf(path, room, "%s/kept/%016llx%016llx", p->own, (unsigned long long)hash[0],
+             (unsigned long long)hash[1]);
+}
+
+/* Several programs may keep the same at the same time; where nothing can be written, nothing is. */
+static void keep(const emu_program *program, const char *path) {
+    char unfinished[700];
+    snprintf(unfinished, sizeof unfinished, "%s-XXXXXX", path);
+    int file = mkstemp(unfinished);
+    if (file < 0) {
+        return;
+    }
+    ssize_t wrote = write(file, program->image, program->image_bytes);
+    bool good = close(file) == 0 && wrote == (ssize_t)program->image_bytes;
+    if (!good || rename(unfinished, path) != 0) {
+        (void)unlink(unfinished);
+    }
+}
+
+static bool recall(emu_program *program, const char *path) {
+    program->image = read_file(path, 0, &program->image_bytes);
+    return program->image != NULL;
 }
 
 /* ---- what the library exports ---- */
@@ -362,6 +427,7 @@ int nvrtcCreateProgram(emu_program **program, const char *source, const char *na
 
 int nvrtcCompileProgram(emu_program *program, int option_count, const char *const *options) {
     paths p;
+    char path[600];
     size_t bytes;
     if (program == NULL || option_count < 0) {
         return NVRTC_INVALID_INPUT;
@@ -375,8 +441,15 @@ int nvrtcCompileProgram(emu_program *program, int option_count, const char *cons
         program->log = strdup("the emulated NVRTC could not make a folder for its files");
         return NVRTC_COMPILATION;
     }
-    bool good = build(program, &p, option_count, options);
-    program->log = read_file(p.log, 0, &bytes);
+    kept_path(program, &p, option_count, options, path, sizeof path);
+    bool good = recall(program, path);
+    if (!good) {
+        good = build(program, &p, option_count, options);
+        program->log = read_file(p.log, 0, &bytes);
+        if (good) {
+            keep(program, path);
+        }
+    }
     remove_paths(&p);
     return good ? NVRTC_GOOD : NVRTC_COMPILATION;
 }

@@ -17,7 +17,9 @@
  *     play_check_norm("relu", got, wanted, count, 1e-3);
  *
  * Which GPU: the real one when there is one, else the emulated one of build/tests/emulated;
- * STK_TEST_GPU=real or =emulated chooses. `multiprocessors` of the program may be any number.
+ * STK_TEST_GPU=real or =emulated chooses. `multiprocessors` of the program may be any number. With
+ * STK_TEST_NVRTC=1 (or the path of a library) what runs on the emulated GPU is compiled by the real
+ * NVRTC of /usr/local/cuda too, to see that it can be.
  *
  * Every buffer of the program is an allocation of its own, filled with NaNs, so that the emulated
  * GPU ends the process with a sentence when a kernel leaves it. Fixed memory is as long as the data
@@ -32,7 +34,9 @@
 #include <dlfcn.h>
 
 #include "backend/cuda/cuda_api.h"
+#include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_program.h"
+#include "backend/cuda/cuda_texts.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "check.h"
@@ -57,8 +61,9 @@ typedef struct play_device {
     /* Of the emulated GPU only. */
     void (*set_order)(int reversed);
     const char *(*function_kinds)(cuda_function function);
-    /* Kernels that were compiled, by text and options; owned. */
-    struct play_kernel *kernels;
+    cuda_kernels *kernels;     /* of programs; owned */
+    cuda_kernels *proofs;      /* the same, compiled by the real NVRTC; NULL: not asked for */
+    struct play_kernel *given; /* whose text was given; owned */
 } play_device;
 
 /* How numbers lie on the device; on the host PLAY_T is float32 as PLAY_FLOAT. */
@@ -229,72 +234,23 @@ static inline bool play_good(const play_device *play, int result, const char *wh
 
 #define PLAY_GOOD(play, call) play_good(play, (play)->driver->call, #call)
 
-static inline void *play_load(const char *folder, const char *name) {
-    char path[700];
-    snprintf(path, sizeof path, "%s%s%s", folder, *folder != '\0' ? "/" : "", name);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
-/* The first function that is missing, or NULL. */
-static inline const char *play_symbols(cuda_libraries *libraries) {
-    void *driver = libraries->handles[CUDA_LIBRARY_DRIVER];
-    void *nvrtc = libraries->handles[CUDA_LIBRARY_NVRTC];
-    void *found;
-#define X(name, symbol, parameters)                        \
-    found = dlsym(driver, symbol);                         \
-    memcpy(&libraries->driver.name, &found, sizeof found); \
-    if (found == NULL) {                                   \
-        return symbol;                                     \
-    }
-    CUDA_DRIVER_FUNCTIONS(X)
-#undef X
-#define X(name, symbol, parameters)                       \
-    found = dlsym(nvrtc, symbol);                         \
-    memcpy(&libraries->nvrtc.name, &found, sizeof found); \
-    if (found == NULL) {                                  \
-        return symbol;                                    \
-    }
-    CUDA_NVRTC_FUNCTIONS(X)
-#undef X
-    return NULL;
-}
-
-/* Opens driver and NVRTC of a folder, "" where the system looks; NULL, or what is wrong. */
-static inline const char *play_open_libraries(cuda_libraries *libraries, const char *folder) {
-    static const char *const nvrtc_folders[] = {"", "/usr/local/cuda/lib64"};
-    memset(libraries, 0, sizeof *libraries);
-    libraries->handles[CUDA_LIBRARY_DRIVER] = play_load(folder, "libcuda.so.1");
-    if (libraries->handles[CUDA_LIBRARY_DRIVER] == NULL) {
-        return "there is no libcuda.so.1";
-    }
-    libraries->handles[CUDA_LIBRARY_NVRTC] = play_load(folder, "libnvrtc.so.13");
-    for (size_t i = 0; *folder == '\0' && i < 2; i++) {
-        if (libraries->handles[CUDA_LIBRARY_NVRTC] == NULL) {
-            libraries->handles[CUDA_LIBRARY_NVRTC] = play_load(nvrtc_folders[i], "libnvrtc.so.13");
-        }
-    }
-    if (libraries->handles[CUDA_LIBRARY_NVRTC] == NULL) {
-        return "there is no libnvrtc.so.13";
-    }
-    const char *missing = play_symbols(libraries);
+/* Opens the libraries and looks whether there is a GPU; what is missing is told in err. */
+static inline bool play_open_libraries(play_device *play, stk_error *err) {
+    char name[64] = "";
     int count = 0;
-    if (missing != NULL) {
-        return missing;
+    if (stk_cuda_libraries_open(&play->libraries, err) != STK_OK) {
+        return false;
     }
-    if (libraries->driver.init(0) != 0 || libraries->driver.device_count(&count) != 0 ||
-        count == 0) {
-        return "there is no GPU";
+    play->driver = &play->libraries.driver;
+    play->nvrtc = &play->libraries.nvrtc;
+    if (play->driver->init(0) == 0 && play->driver->device_count(&count) == 0 && count > 0 &&
+        play->driver->device_name(name, sizeof name, 0) == 0) {
+        play->emulated = strcmp(name, "Emulated GPU") == 0;
+        return true;
     }
-    return NULL;
-}
-
-static inline void play_close_libraries(cuda_libraries *libraries) {
-    for (int i = 0; i < 4; i++) {
-        if (libraries->handles[i] != NULL) {
-            (void)dlclose(libraries->handles[i]);
-            libraries->handles[i] = NULL;
-        }
-    }
+    snprintf(err->message, sizeof err->message, "the driver knows no GPU");
+    stk_cuda_libraries_close(&play->libraries);
+    return false;
 }
 
 /* The folder of the emulated libraries, beside the program that runs. */
@@ -311,29 +267,25 @@ static inline const char *play_emulated_folder(void) {
 
 static inline bool play_find(play_device *play) {
     const char *want = getenv("STK_TEST_GPU");
-    const char *why = "STK_TEST_GPU is neither real nor emulated";
-    static char reason[200];
-    if (want == NULL || strcmp(want, "real") == 0) {
-        why = play_open_libraries(&play->libraries, "");
-        if (why == NULL) {
-            return true;
-        }
-        play_close_libraries(&play->libraries);
+    static char reason[700];
+    stk_error err = {.message = "STK_TEST_GPU is neither real nor emulated"};
+    if ((want == NULL || strcmp(want, "real") == 0) && play_open_libraries(play, &err)) {
+        return true;
     }
     if (want == NULL || strcmp(want, "emulated") == 0) {
 #ifdef PLAY_SANITIZED
-        why = "sanitizers do not understand the fibers of the emulated GPU";
+        snprintf(err.message, sizeof err.message,
+                 "sanitizers do not understand the fibers of the emulated one");
 #else
         (void)setenv("STK_EMU_CHECK", "1", 0);
-        play->emulated = true;
-        why = play_open_libraries(&play->libraries, play_emulated_folder());
-        if (why == NULL) {
+        (void)setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
+        err = (stk_error){0};
+        if (play_open_libraries(play, &err)) {
             return true;
         }
-        play_close_libraries(&play->libraries);
 #endif
     }
-    snprintf(reason, sizeof reason, "no GPU and no emulated one: %s", why);
+    snprintf(reason, sizeof reason, "there is no GPU: %s", err.message);
     check_skip_reason = reason;
     return false;
 }
@@ -341,14 +293,81 @@ static inline bool play_find(play_device *play) {
 /* Closes what is open; the functions of the program are gone with it. */
 static inline void play_close(play_device *play);
 
+/* A driver that takes whatever NVRTC made. */
+static inline int play_no_load(cuda_module *module, const void *image) {
+    (void)image;
+    *module = NULL;
+    return 0;
+}
+
+static inline int play_no_function(cuda_function *function, cuda_module module, const char *name) {
+    (void)module;
+    (void)name;
+    static int any;
+    *function = (cuda_function)(void *)&any;
+    return 0;
+}
+
+static inline int play_no_set(cuda_function function, int attribute, int value) {
+    (void)function;
+    (void)attribute;
+    (void)value;
+    return 0;
+}
+
+/* Opens the real NVRTC for the sake of its complaints; false where there is none. */
+static inline bool play_open_proof(play_device *play, const cuda_driver **driver,
+                                   const cuda_nvrtc **nvrtc) {
+    static const cuda_driver nothing = {.module_load = play_no_load,
+                                        .module_function = play_no_function,
+                                        .function_set = play_no_set};
+    static cuda_nvrtc real;
+    const char *asked = getenv("STK_TEST_NVRTC");
+    void *library = NULL;
+    void *found;
+    if (play->emulated && asked != NULL && strcmp(asked, "0") != 0) {
+        library = dlopen(*asked == '/' ? asked : "/usr/local/cuda/lib64/libnvrtc.so.13",
+                         RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    }
+    if (library == NULL) {
+        return false;
+    }
+#define X(name, symbol, parameters)           \
+    found = dlsym(library, symbol);           \
+    memcpy(&real.name, &found, sizeof found); \
+    if (found == NULL) {                      \
+        return false;                         \
+    }
+    CUDA_NVRTC_FUNCTIONS(X)
+#undef X
+    *driver = &nothing;
+    *nvrtc = &real;
+    return true;
+}
+
+static inline bool play_open_kernels(play_device *play) {
+    stk_error err = {0};
+    cuda_kernels_config config = {.driver = play->driver,
+                                  .nvrtc = play->nvrtc,
+                                  .major = play->major,
+                                  .minor = play->minor,
+                                  .threads = 2};
+    bool good = stk_cuda_kernels_open(&play->kernels, &config, &err) == STK_OK;
+    if (good && play_open_proof(play, &config.driver, &config.nvrtc)) {
+        good = stk_cuda_kernels_open(&play->proofs, &config, &err) == STK_OK;
+    }
+    if (!good) {
+        CHECK_FAIL("%s", err.message);
+    }
+    return good;
+}
+
 /* false: the test was skipped or has failed. */
 static inline bool play_open(play_device *play) {
     memset(play, 0, sizeof *play);
     if (!play_find(play)) {
         return false;
     }
-    play->driver = &play->libraries.driver;
-    play->nvrtc = &play->libraries.nvrtc;
     if (play->emulated) {
         void *library = play->libraries.handles[CUDA_LIBRARY_DRIVER];
         void *found = dlsym(library, "emu_set_order");
@@ -362,7 +381,8 @@ static inline bool play_open(play_device *play) {
                                                  CUDA_ATTRIBUTE_MULTIPROCESSORS, 0)) &&
                 PLAY_GOOD(play, context_retain(&play->context, 0)) &&
                 PLAY_GOOD(play, context_use(play->context)) &&
-                PLAY_GOOD(play, stream_new(&play->stream, CUDA_STREAM_NON_BLOCKING));
+                PLAY_GOOD(play, stream_new(&play->stream, CUDA_STREAM_NON_BLOCKING)) &&
+                play_open_kernels(play);
     if (!good) {
         play_close(play);
     }
@@ -379,38 +399,33 @@ typedef struct play_kernel {
 } play_kernel;
 
 static inline void play_close(play_device *play) {
-    while (play->kernels != NULL) {
-        play_kernel *kernel = play->kernels;
-        play->kernels = kernel->next;
+    while (play->given != NULL) {
+        play_kernel *kernel = play->given;
+        play->given = kernel->next;
         (void)play->driver->module_free(kernel->module);
         stk_mem_free(kernel->key);
         stk_mem_free(kernel);
     }
+    stk_cuda_kernels_close(play->kernels);
+    stk_cuda_kernels_close(play->proofs);
     if (play->stream != NULL) {
         (void)play->driver->stream_free(play->stream);
     }
     if (play->context != NULL) {
         (void)play->driver->context_release(0);
     }
-    play_close_libraries(&play->libraries);
+    stk_cuda_libraries_close(&play->libraries);
     memset(play, 0, sizeof *play);
 }
 
-/* A file of src/backend/cuda, freed with stk_mem_free(). */
-static inline char *play_source(const char *name) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", STK_CUDA_FOLDER, name);
-    FILE *file = fopen(path, "rb");
-    char *text = stk_mem_new(1, 1 << 20);
-    if (file == NULL || text == NULL) {
-        CHECK_FAIL("there is no %s", path);
-    } else {
-        (void)!fread(text, 1, (1 << 20) - 1, file);
+static inline const char *play_text(const char *name) {
+    for (const cuda_text *text = stk_cuda_texts; text->name != NULL; text++) {
+        if (strcmp(text->name, name) == 0) {
+            return text->text;
+        }
     }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return text;
+    CHECK_FAIL("there is no text %s", name);
+    return "";
 }
 
 /* Machine code in *code, freed with stk_mem_free(); otherwise the log is printed. */
@@ -449,14 +464,12 @@ static inline cuda_function play_kernel_of(play_device *play, const char *text, 
     int count = 0;
     snprintf(words, sizeof words, "--gpu-architecture=sm_%d%d -DTYPE=%d -DK_%s %s", play->major,
              play->minor, (int)type, name, defines);
-    char *knobs = play_source("cuda_knobs.h");
-    char *prelude = play_source("kernels/prelude.cuh");
+    const char *knobs = play_text("cuda_knobs.h");
+    const char *prelude = play_text("prelude.cuh");
     size_t room = strlen(words) + strlen(knobs) + strlen(prelude) + strlen(text) + 8;
     char *key = stk_mem_new(1, room);
     snprintf(key, room, "%s\n%s\n%s\n%s", words, knobs, prelude, text);
-    stk_mem_free(knobs);
-    stk_mem_free(prelude);
-    for (const play_kernel *kernel = play->kernels; kernel != NULL; kernel = kernel->next) {
+    for (const play_kernel *kernel = play->given; kernel != NULL; kernel = kernel->next) {
         if (strcmp(kernel->key, key) == 0) {
             stk_mem_free(key);
             return kernel->function;
@@ -475,24 +488,14 @@ static inline cuda_function play_kernel_of(play_device *play, const char *text, 
         PLAY_GOOD(play, module_load(&module, code)) &&
         PLAY_GOOD(play, module_function(&function, module, name))) {
         play_kernel *kernel = stk_mem_new(1, sizeof *kernel);
-        *kernel = (play_kernel){play->kernels, key, module, function};
-        play->kernels = kernel;
+        *kernel = (play_kernel){play->given, key, module, function};
+        play->given = kernel;
         key = NULL;
     } else if (module != NULL) {
         (void)play->driver->module_free(module);
     }
     stk_mem_free(code);
     stk_mem_free(key);
-    return function;
-}
-
-static inline cuda_function play_find_kernel(play_device *play, const cuda_launch *launch,
-                                             cuda_type type) {
-    char name[128];
-    snprintf(name, sizeof name, "kernels/%s.cu", launch->file);
-    char *text = play_source(name);
-    cuda_function function = play_kernel_of(play, text, name, launch->name, type, launch->defines);
-    stk_mem_free(text);
     return function;
 }
 
@@ -587,7 +590,7 @@ static inline bool play_launch(play_device *play, const cuda_program *p, const c
                                const play_memory *memory) {
     cuda_pointer pointers[CUDA_MOST_ARGS];
     const void *places[CUDA_MOST_ARGS];
-    cuda_function function = play_find_kernel(play, launch, p->type);
+    cuda_function function = stk_cuda_kernels_find(play->kernels, launch, p->type);
     if (function == NULL || !play_fits(play, launch, function)) {
         return false;
     }
@@ -606,11 +609,6 @@ static inline bool play_launch(play_device *play, const cuda_program *p, const c
                     : a->kind == CUDA_ARG_INT  ? (const void *)&a->number
                     : a->kind == CUDA_ARG_LONG ? (const void *)&a->big
                                                : (const void *)&a->real;
-    }
-    if (launch->shared_bytes > 48 << 10 &&
-        !PLAY_GOOD(play,
-                   function_set(function, CUDA_FUNCTION_SHARED_BYTES, (int)launch->shared_bytes))) {
-        return false;
     }
     return play_good(play,
                      play->driver->launch(function, launch->grid[0], launch->grid[1], 1,
@@ -687,8 +685,14 @@ static inline bool play_once(play_device *play, const cuda_program *p, const pla
 static inline bool play_run(play_device *play, cuda_program *program, const play_data *data,
                             int count) {
     stk_error err = {0};
-    if (stk_cuda_program_lay_out(program, &err) != STK_OK) {
-        CHECK_FAIL("the program is not good: %s", err.message);
+    const cuda_program *programs[] = {program};
+    if (stk_cuda_program_lay_out(program, &err) != STK_OK ||
+        stk_cuda_kernels_make(play->kernels, programs, 1, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        return false;
+    }
+    if (play->proofs != NULL && stk_cuda_kernels_make(play->proofs, programs, 1, &err) != STK_OK) {
+        CHECK_FAIL("with the real NVRTC: %s", err.message);
         return false;
     }
     play_memory memory = {

@@ -23,7 +23,9 @@ static inline bool emulated_open(emulated *e, const char *library) {
     }
     e->driver = *e->play.driver;
     e->stream = e->play.stream;
-    e->library = play_load(play_emulated_folder(), library);
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", play_emulated_folder(), library);
+    e->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (e->library == NULL) {
         CHECK_FAIL("%s", dlerror());
         play_close(&e->play);

@@ -273,69 +273,83 @@ static int norm_data(play_data *data, const played *k, const cuda_norm *norm, nu
     return used;
 }
 
+/* Where everything of a case lies. */
+typedef struct places {
+    cuda_norm norm, other;
+    cuda_added added;
+    cuda_ref x, y, g, again, mask, dx;
+} places;
+
+static places lay_places(cuda_program *p, const played *k) {
+    const norm_case *c = &k->c;
+    size_t bytes = k->count * cuda_type_bytes(c->type);
+    cuda_ref none = cuda_nothing();
+    places at = {.norm = place_norm(p, k, 0), .other = place_norm(p, k, 1)};
+    at.x = stk_cuda_buffer(p, bytes);
+    at.y = stk_cuda_buffer(p, bytes);
+    at.g = stk_cuda_buffer(p, bytes);
+    at.again = c->again ? stk_cuda_buffer(p, bytes) : none;
+    at.mask = c->mask ? stk_cuda_buffer(p, k->mask_bytes) : none;
+    at.dx = c->dx_place == 0 ? stk_cuda_buffer(p, bytes) : c->dx_place == 1 ? at.g : none;
+    at.added = (cuda_added){.x = none, .dx = none, .accumulate = c->added_dx == 3};
+    if (c->added > 0) {
+        at.added.x = stk_cuda_buffer(p, bytes);
+        at.added.dx = c->added_dx == 0 ? none : c->added_dx == 2 ? at.g : stk_cuda_buffer(p, bytes);
+    }
+    return at;
+}
+
+/* What goes in and comes out; returns how many. */
+static int case_data(play_data *data, played *k, const places *at, const cuda_knobs *knobs) {
+    const norm_case *c = &k->c;
+    float *on_g = c->dx_place == 1 ? k->norm.dx : c->added_dx == 2 ? k->other.dx : NULL;
+    int used = norm_data(data, k, &at->norm, &k->norm, true);
+    data[used++] = play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof *knobs, knobs);
+    data[used++] = play_in(at->x, PLAY_T, k->count, k->norm.x);
+    data[used++] = play_out(at->y, PLAY_T, k->count, k->y);
+    data[used++] = (play_data){at->g, PLAY_T, k->count, k->g, on_g};
+    if (c->dx_place == 0) {
+        data[used++] = play_out(at->dx, PLAY_T, k->count, k->norm.dx);
+    }
+    if (c->again) {
+        data[used++] = play_out(at->again, PLAY_T, k->count, k->again);
+    }
+    if (c->mask) {
+        data[used++] = play_out(at->mask, PLAY_BYTES, k->mask_bytes, k->mask);
+    }
+    if (c->added > 0) {
+        data[used++] = play_in(at->added.x, PLAY_T, k->count, k->other.x);
+    }
+    if (c->added_dx == 1 || c->added_dx == 3) {
+        const float *old = c->added_dx == 3 ? k->old : NULL;
+        data[used++] = (play_data){at->added.dx, PLAY_T, k->count, old, k->other.dx};
+    }
+    if (c->added == 2) {
+        used += norm_data(data + used, k, &at->other, &k->other, true);
+    }
+    return used;
+}
+
 static bool run_case(play_device *play, played *k) {
     const norm_case *c = &k->c;
     cuda_program p;
     stk_cuda_program_begin(&p, c->type, false, c->multiprocessors);
-    size_t bytes = k->count * cuda_type_bytes(c->type);
-    cuda_norm norm = place_norm(&p, k, 0);
-    cuda_norm other = place_norm(&p, k, 1);
-    cuda_ref none = cuda_nothing();
-    cuda_ref x = stk_cuda_buffer(&p, bytes);
-    cuda_ref y = stk_cuda_buffer(&p, bytes);
-    cuda_ref g = stk_cuda_buffer(&p, bytes);
-    cuda_ref again = c->again ? stk_cuda_buffer(&p, bytes) : none;
-    cuda_ref mask = c->mask ? stk_cuda_buffer(&p, k->mask_bytes) : none;
-    cuda_ref dx = c->dx_place == 0 ? stk_cuda_buffer(&p, bytes) : c->dx_place == 1 ? g : none;
+    places at = lay_places(&p, k);
+    at.added.norm = c->added == 2 ? &at.other : NULL;
     cuda_tail tail = {.act = c->act, .drop_node = DROP_NODE, .drop_rate = c->drop};
-    cuda_added added = {.x = none, .dx = none, .accumulate = c->added_dx == 3};
-    if (c->added > 0) {
-        added.x = stk_cuda_buffer(&p, bytes);
-        added.norm = c->added == 2 ? &other : NULL;
-        added.dx = c->added_dx == 0 ? none : c->added_dx == 2 ? g : stk_cuda_buffer(&p, bytes);
-    }
     cuda_knobs knobs = {.seed = SEED, .step = STEP};
     play_data data[40];
-    int used = norm_data(data, k, &norm, &k->norm, true);
-    data[used++] = play_in(x, PLAY_T, k->count, k->norm.x);
-    data[used++] = play_out(y, PLAY_T, k->count, k->y);
-    data[used++] = play_in(g, PLAY_T, k->count, k->g);
-    data[used++] = play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof knobs, &knobs);
-    if (c->dx_place == 0) {
-        data[used++] = play_out(dx, PLAY_T, k->count, k->norm.dx);
-    } else if (c->dx_place == 1) {
-        data[used - 2].out = k->norm.dx;
-    }
-    if (c->again) {
-        data[used++] = play_out(again, PLAY_T, k->count, k->again);
-    }
-    if (c->mask) {
-        data[used++] = play_out(mask, PLAY_BYTES, k->mask_bytes, k->mask);
-    }
-    if (c->added > 0) {
-        data[used++] = play_in(added.x, PLAY_T, k->count, k->other.x);
-        if (c->added_dx == 2) {
-            for (int i = 0; i < used; i++) {
-                data[i].out = data[i].ref.buffer == g.buffer ? k->other.dx : data[i].out;
-            }
-        } else if (c->added_dx > 0) {
-            data[used++] = (play_data){added.dx, PLAY_T, k->count, c->added_dx == 3 ? k->old : NULL,
-                                       k->other.dx};
-        }
-        if (c->added == 2) {
-            used += norm_data(data + used, k, &other, &k->other, true);
-        }
-    }
-    stk_cuda_norm_stats(&p, c->plane, x, &norm, cuda_nothing());
+    int used = case_data(data, k, &at, &knobs);
+    stk_cuda_norm_stats(&p, c->plane, at.x, &at.norm, cuda_nothing());
     if (c->added == 2) {
-        stk_cuda_norm_stats(&p, c->plane, added.x, &other, cuda_nothing());
+        stk_cuda_norm_stats(&p, c->plane, at.added.x, &at.other, cuda_nothing());
     }
-    stk_cuda_norm_apply(&p, c->plane, x, &norm, &tail, &added, y, mask);
+    stk_cuda_norm_apply(&p, c->plane, at.x, &at.norm, &tail, &at.added, at.y, at.mask);
     if (c->forget) {
-        added.x = none;
+        at.added.x = cuda_nothing();
     }
-    stk_cuda_norm_reduce(&p, c->plane, g, x, &norm, &tail, &added, mask, again);
-    stk_cuda_norm_backward(&p, c->plane, g, x, &norm, &tail, &added, mask, dx);
+    stk_cuda_norm_reduce(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.again);
+    stk_cuda_norm_backward(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.dx);
     bool good = play_run(play, &p, data, used);
     stk_cuda_program_free(&p);
     return good;

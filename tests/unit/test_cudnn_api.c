@@ -242,6 +242,8 @@ static const probe probes[] = {
     {"more padding behind", 8, 16, 16, 24, 5, 2, 1, 8},
     {"one pixel", 8, 1, 512, 512, 3, 1, 1, 1},
     {"a row too many", 8, 8, 64, 64, 1, 2, 0, 4},
+    {"stem of ResNet in blocks", 256, 115, 16, 64, 4, 1, 0, 112},
+    {"stem of EfficientNet in blocks", 128, 191, 16, 48, 2, 1, 0, 190},
 };
 
 static cuda_conv_shape shape_of(const probe *p, cuda_conv_kind kind, cuda_type type) {

@@ -2,8 +2,7 @@
  * test_emulated.c - the emulated GPU itself (tests/emulated): the same kernels give the same on a
  * real one, where there is one.
  */
-#include <sys/wait.h>
-
+#include "backend/cuda/cuda_emit.h"
 #include "cuda_play.h"
 
 /* ---- small kernels ---- */
@@ -319,6 +318,206 @@ static void known_halves(void) {
     }
 }
 
-static const check_test tests[] = {TEST(barriers), TEST(shuffles), TEST(atomics), TEST(conversions),
-                                   TEST(known_halves)};
+/* ---- graphs ---- */
+
+static const char step_text[] = "KERNEL add_to(int *x, int value) {\n"
+                                "    x[threadIdx.x] += value;\n"
+                                "}\n";
+
+/* What the emulated cuDNN puts on a stream. */
+static int calls;
+
+static void count_call(void *argument) {
+    int amount;
+    memcpy(&amount, argument, sizeof amount);
+    calls += amount;
+}
+
+typedef int (*enqueue_function)(cuda_stream stream, void (*fn)(void *), const void *argument,
+                                size_t bytes);
+
+static enqueue_function find_enqueue(const play_device *play) {
+    enqueue_function enqueue = NULL;
+    void *found = dlsym(play->libraries.handles[CUDA_LIBRARY_DRIVER], "emu_enqueue");
+    memcpy(&enqueue, &found, sizeof found);
+    return enqueue;
+}
+
+/* x = 1; x += 10 (thrice as often as launched); y = x. */
+static void record(play_device *play, cuda_function f, cuda_pointer x, cuda_pointer y) {
+    int value = 10;
+    int more = 2;
+    const void *arguments[] = {&x, &value};
+    CHECK_INT(play->driver->capture_begin(play->stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(play->driver->fill(x, 1, 32 * sizeof(int), play->stream), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(start(play, f, 1, 32, 0, arguments), 0);
+    }
+    CHECK_INT(play->driver->copy(y, x, 32 * sizeof(int), play->stream), 0);
+    if (play->emulated) {
+        CHECK_INT(find_enqueue(play)(play->stream, count_call, &more, sizeof more), 0);
+    }
+    value = 1000; /* arguments were copied */
+    more = 1000;
+}
+
+static void graphs(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    cuda_function f = play_kernel_of(&play, step_text, "step", "add_to", CUDA_TYPE_F32, "");
+    int given[32];
+    int got[32];
+    memset(given, 0x7F, sizeof given);
+    calls = 0;
+    cuda_pointer x = upload(&play, given, sizeof given);
+    cuda_pointer y = upload(&play, given, sizeof given);
+    cuda_graph graph = NULL;
+    cuda_graph_exec exec = NULL;
+    if (f != NULL) {
+        record(&play, f, x, y);
+        CHECK_INT(play.driver->capture_end(play.stream, &graph), 0);
+        download(&play, got, y, sizeof got);
+        CHECK_INT(got[5], given[5]); /* nothing has happened yet */
+        CHECK_INT(play.driver->graph_make(&exec, graph, 0), 0);
+        CHECK_INT(play.driver->graph_free(graph), 0);
+        for (int i = 1; i <= 2; i++) {
+            CHECK_INT(play.driver->graph_launch(exec, play.stream), 0);
+            download(&play, got, y, sizeof got);
+            CHECK_INT(got[0], 0x01010101 + 30);
+            CHECK_INT(got[31], 0x01010101 + 30);
+            CHECK_INT(calls, play.emulated ? 2 * i : 0);
+        }
+        CHECK_INT(play.driver->graph_exec_free(exec), 0);
+    }
+    CHECK_INT(play.driver->memory_free(x), 0);
+    CHECK_INT(play.driver->memory_free(y), 0);
+    play_close(&play);
+}
+
+/* What may not be done while a stream captures spoils the capture. */
+static void forbidden_while_capturing(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    cuda_graph graph = NULL;
+    cuda_pointer x = 0;
+    CHECK_INT(play.driver->capture_begin(play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(play.driver->stream_wait(play.stream), 900);
+    CHECK_INT(play.driver->capture_end(play.stream, &graph), 901);
+    CHECK(graph == NULL);
+    CHECK_INT(play.driver->capture_begin(play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(play.driver->memory_take(&x, 64), 900);
+    CHECK_INT(play.driver->capture_end(play.stream, &graph), 901);
+    CHECK_INT(play.driver->capture_begin(play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(play.driver->capture_end(play.stream, &graph), 0);
+    CHECK_INT(play.driver->graph_free(graph), 0);
+    play_close(&play);
+}
+
+/* A second stream joins a capture by waiting for an event of it. */
+static void joined_capture(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    cuda_stream side = NULL;
+    cuda_event fork_event = NULL;
+    cuda_event join_event = NULL;
+    cuda_graph graph = NULL;
+    cuda_graph_exec exec = NULL;
+    unsigned char got = 0;
+    cuda_pointer x = upload(&play, &got, 1);
+    CHECK_INT(play.driver->stream_new(&side, CUDA_STREAM_NON_BLOCKING), 0);
+    CHECK_INT(play.driver->event_new(&fork_event, CUDA_EVENT_NO_TIMING), 0);
+    CHECK_INT(play.driver->event_new(&join_event, CUDA_EVENT_NO_TIMING), 0);
+    CHECK_INT(play.driver->capture_begin(play.stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+    CHECK_INT(play.driver->event_record(fork_event, play.stream), 0);
+    CHECK_INT(play.driver->stream_wait_event(side, fork_event, 0), 0);
+    CHECK_INT(play.driver->fill(x, 7, 1, side), 0);
+    CHECK_INT(play.driver->event_record(join_event, side), 0);
+    CHECK_INT(play.driver->stream_wait_event(play.stream, join_event, 0), 0);
+    CHECK_INT(play.driver->capture_end(play.stream, &graph), 0);
+    download(&play, &got, x, 1);
+    CHECK_INT(got, 0);
+    CHECK_INT(play.driver->graph_make(&exec, graph, 0), 0);
+    CHECK_INT(play.driver->graph_launch(exec, play.stream), 0);
+    download(&play, &got, x, 1);
+    CHECK_INT(got, 7);
+    CHECK_INT(play.driver->graph_exec_free(exec), 0);
+    CHECK_INT(play.driver->graph_free(graph), 0);
+    CHECK_INT(play.driver->event_free(fork_event), 0);
+    CHECK_INT(play.driver->event_free(join_event), 0);
+    CHECK_INT(play.driver->stream_free(side), 0);
+    CHECK_INT(play.driver->memory_free(x), 0);
+    play_close(&play);
+}
+
+static void events(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    cuda_event begin = NULL;
+    cuda_event end = NULL;
+    float ms = -1;
+    CHECK_INT(play.driver->event_new(&begin, 0), 0);
+    CHECK_INT(play.driver->event_new(&end, 0), 0);
+    CHECK_INT(play.driver->event_elapsed_ms(&ms, begin, end), 400);
+    CHECK_INT(play.driver->event_record(begin, play.stream), 0);
+    CHECK_INT(play.driver->event_record(end, play.stream), 0);
+    CHECK_INT(play.driver->event_wait(end), 0);
+    CHECK_INT(play.driver->event_query(end), 0);
+    CHECK_INT(play.driver->event_elapsed_ms(&ms, begin, end), 0);
+    CHECK(ms >= 0);
+    CHECK_INT(play.driver->event_free(begin), 0);
+    CHECK_INT(play.driver->event_free(end), 0);
+    play_close(&play);
+}
+
+/* ---- programs ---- */
+
+/* The harness: numbers of every type go to a kernel and come back. */
+static void programs(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    enum { COUNT = 1003 };
+    static float a[COUNT], b[COUNT], got[COUNT], wanted[COUNT];
+    for (int type = 0; type < 3; type++) {
+        cuda_program p;
+        stk_cuda_program_begin(&p, (cuda_type)type, false, play.multiprocessors);
+        size_t bytes = COUNT * cuda_type_bytes(p.type);
+        cuda_ref x = stk_cuda_buffer(&p, bytes);
+        cuda_ref y = stk_cuda_buffer(&p, bytes);
+        cuda_ref sum = stk_cuda_buffer(&p, bytes);
+        play_random(p.type, a, COUNT, -1, 1, 1);
+        play_random(p.type, b, COUNT, -1, 1, 2);
+        for (int i = 0; i < COUNT; i++) {
+            wanted[i] = a[i] + b[i];
+        }
+        play_round(p.type, wanted, COUNT);
+        stk_cuda_add(&p, COUNT, x, y, sum);
+        play_data data[] = {play_in(x, PLAY_T, COUNT, a), play_in(y, PLAY_T, COUNT, b),
+                            play_out(sum, PLAY_T, COUNT, got)};
+        CHECK(play_run(&play, &p, data, 3));
+        play_check_each("sum", got, wanted, COUNT, 0, 0);
+        stk_cuda_program_free(&p);
+    }
+    play_close(&play);
+}
+
+static const check_test tests[] = {TEST(barriers),
+                                   TEST(shuffles),
+                                   TEST(atomics),
+                                   TEST(conversions),
+                                   TEST(known_halves),
+                                   TEST(graphs),
+                                   TEST(forbidden_while_capturing),
+                                   TEST(joined_capture),
+                                   TEST(events),
+                                   TEST(programs)};
 CHECK_MAIN(tests)

@@ -6,8 +6,20 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* How many of each are built and timed: the heuristics put the good ones first. */
-enum { MOST_OFFERS = 48, MOST_DNN = 8, MOST_FUSED = 6, MOST_DNN_BESIDE = 4, MOST_PRODUCTS = 6 };
+/*
+ * How many of each are built and timed: the heuristics put the good ones first, but often dozens of
+ * settings of one engine before the next engine.
+ */
+enum {
+    MOST_OFFERS = 64,
+    MOST_DNN = 14,
+    MOST_FUSED = 8,
+    MOST_DNN_BESIDE = 6,
+    MOST_PRODUCTS = 6,
+    MOST_OF_ENGINE = 8
+};
+_Static_assert(MOST_DNN + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
+_Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
 
 /* cuDNN stores and sums channels by the eight, and from 16-byte boundaries. */
 #define STATS_FILTERS 8
@@ -17,43 +29,62 @@ static void add_way(cuda_ways *ways, cuda_way_kind kind, cuda_dnn_plan *dnn,
     ways->ways[ways->count++] = (cuda_way){.kind = kind, .dnn = dnn, .product = product};
 }
 
-/* Builds up to `most` offers that need (or do not need) compiling. */
+/* Each kind of offers is only built where the kinds before it gave nothing. */
+typedef enum offer_kind { READY, COMPILED, LAST_RESORT, OFFER_KINDS } offer_kind;
+
+/* What the library falls back to always works and is often very slow. */
+static offer_kind kind_of(const cuda_dnn_offer *offer) {
+    return offer->compiled ? COMPILED : offer->fallback ? LAST_RESORT : READY;
+}
+
+static int count_of(int64_t engine, const int64_t *engines, int count) {
+    int same = 0;
+    for (int i = 0; i < count; i++) {
+        same += engines[i] == engine;
+    }
+    return same;
+}
+
+/* Builds up to `most` offers of a kind. */
 static stk_status build_some(const cuda_way_makers *makers, const cuda_conv_shape *shape,
-                             cuda_way_kind kind, const cuda_dnn_offer *offers, int count,
-                             bool compiled, int most, cuda_ways *ways, stk_error *err) {
+                             cuda_way_kind way, const cuda_dnn_offer *offers, int count,
+                             offer_kind kind, int most, cuda_ways *ways, stk_error *err) {
+    int64_t engines[MOST_DNN];
     stk_status status = STK_OK;
     int built = 0;
     for (int i = 0; i < count && built < most && status == STK_OK; i++) {
+        int64_t engine = offers[i].engine;
         cuda_dnn_plan *plan = NULL;
-        if (offers[i].compiled == compiled) {
-            status = stk_cuda_dnn_build(makers->dnn, shape, kind == CUDA_WAY_DNN, &offers[i], &plan,
-                                        err);
-            /* An engine that compiles may take very long to find out that it cannot. */
-            built += plan != NULL || compiled;
+        if (kind_of(&offers[i]) != kind || count_of(engine, engines, built) >= MOST_OF_ENGINE) {
+            continue;
         }
+        status =
+            stk_cuda_dnn_build(makers->dnn, shape, way == CUDA_WAY_DNN, &offers[i], &plan, err);
         if (plan != NULL) {
-            add_way(ways, kind, plan, NULL);
+            add_way(ways, way, plan, NULL);
+        }
+        /* An engine that compiles may take very long to find out that it cannot: it counts too. */
+        if (plan != NULL || kind == COMPILED) {
+            engines[built++] = engine;
         }
     }
     return status;
 }
 
 static stk_status gather_dnn(const cuda_way_makers *makers, const cuda_conv_shape *shape,
-                             cuda_way_kind kind, int most, cuda_ways *ways, stk_error *err) {
+                             cuda_way_kind way, int most, cuda_ways *ways, stk_error *err) {
     cuda_dnn_offer *offers = stk_mem_new(MOST_OFFERS, sizeof *offers);
     int count = MOST_OFFERS;
     int before = ways->count;
     if (offers == NULL) {
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
-    stk_status status = stk_cuda_dnn_offers(makers->dnn, shape, kind == CUDA_WAY_DNN,
+    stk_status status = stk_cuda_dnn_offers(makers->dnn, shape, way == CUDA_WAY_DNN,
                                             makers->config->deterministic, offers, &count, err);
-    if (status == STK_OK) {
-        status = build_some(makers, shape, kind, offers, count, false, most, ways, err);
-    }
-    /* Statistics are not worth waiting for a compiler: there is a kernel for them. */
-    if (status == STK_OK && ways->count == before && !shape->stats) {
-        status = build_some(makers, shape, kind, offers, count, true, 1, ways, err);
+    for (int kind = 0; kind < OFFER_KINDS && ways->count == before && status == STK_OK; kind++) {
+        /* Statistics are not worth waiting for a compiler: there is a kernel for them. */
+        int wanted = kind != COMPILED ? most : shape->stats ? 0 : 1;
+        status = build_some(makers, shape, way, offers, count, (offer_kind)kind, wanted, ways, err);
     }
     stk_mem_free(offers);
     return status;

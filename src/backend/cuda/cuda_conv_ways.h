@@ -33,7 +33,7 @@ typedef struct cuda_way_makers {
     cuda_lt *lt;
 } cuda_way_makers;
 
-#define CUDA_MOST_WAYS 16
+#define CUDA_MOST_WAYS 20
 
 typedef struct cuda_ways {
     cuda_way ways[CUDA_MOST_WAYS];

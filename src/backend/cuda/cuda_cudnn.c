@@ -178,7 +178,9 @@ static bool read_config(const cuda_dnn *dnn, cuda_dnn_descriptor config,
         offer->compiled = offer->compiled || behavior[i] == DNN_BEHAVIOR_COMPILED;
     }
     (void)dnn->api.drop(engine);
-    return status == 0 && !too_coarse(numerical, numericals, shape, deterministic);
+    /* What is compiled need not say that it uses TF32. */
+    bool doubtful = offer->compiled && shape->type == CUDA_TYPE_F32 && shape->strict;
+    return status == 0 && !doubtful && !too_coarse(numerical, numericals, shape, deterministic);
 }
 
 static bool same_offer(const cuda_dnn_offer *a, const cuda_dnn_offer *b) {
@@ -219,6 +221,7 @@ static void ask(cuda_dnn_graph *graph, int mode, const cuda_conv_shape *shape, b
     for (int64_t i = 0; i < found && i < MOST_CONFIGS && graph->status == 0; i++) {
         cuda_dnn_offer offer;
         if (read_config(dnn, configs[i], shape, deterministic, &offer)) {
+            offer.fallback = mode == DNN_HEURISTIC_FALLBACK;
             add_offer(offers, count, most, &offer);
         }
     }

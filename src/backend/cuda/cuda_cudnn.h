@@ -209,6 +209,7 @@ typedef struct cuda_dnn_offer {
     int64_t knobs[CUDA_DNN_MOST_KNOBS][2]; /* type and value */
     int knob_count;
     bool compiled; /* at run time, which takes most of a second */
+    bool fallback; /* offered only by the heuristic that always knows something */
 } cuda_dnn_offer;
 
 /*

@@ -264,6 +264,9 @@ void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cud
 /* T to float32. */
 void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y);
 
+/* T numbers between -1 and 1, for plans to be timed on. */
+void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y);
+
 /* ---- parameters: kernels/optimiser.cu ---- */
 
 /* What the optimiser works on; blocks of cuda_layout.h. */

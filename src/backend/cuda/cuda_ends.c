@@ -104,3 +104,10 @@ void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {
     stk_cuda_arg(l, y);
     stk_cuda_arg_long(l, (int64_t)count);
 }
+
+void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y) {
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "noise", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
+    stk_cuda_arg(l, y);
+    stk_cuda_arg_long(l, (int64_t)count);
+}

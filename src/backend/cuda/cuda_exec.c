@@ -254,9 +254,36 @@ static stk_status set_scaler(stk_exec *exec, stk_error *err) {
                : STK_OK;
 }
 
+/* Plans are timed on the weights that are there and on noise. */
+static stk_status make_noise(stk_exec *exec, stk_error *err) {
+    const cuda_program *main = &exec->main;
+    cuda_program noise;
+    const cuda_program *programs[] = {&noise};
+    cuda_player player = exec->players[0];
+    stk_cuda_program_begin(&noise, main->type, main->strict, main->multiprocessors);
+    cuda_ref all = stk_cuda_buffer(&noise, main->arena_bytes);
+    stk_cuda_noise(&noise, main->arena_bytes / cuda_type_bytes(main->type), all);
+    stk_status status = stk_cuda_program_lay_out(&noise, err);
+    player.program = &noise;
+    if (status == STK_OK) {
+        status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 1, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&player, err);
+    }
+    stk_cuda_program_free(&noise);
+    return status;
+}
+
 static stk_status make_kernels(stk_exec *exec, stk_error *err) {
     const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
     stk_status status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+    if (status == STK_OK) {
+        status = make_noise(exec, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[0], err);
+    }
     return status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
 }
 
@@ -406,6 +433,8 @@ const stk_backend stk_cuda_backend = {
     .state_has = stk_cuda_state_has,
     .state_read = stk_cuda_state_read,
     .state_write = stk_cuda_state_write,
+    .extras_read = stk_cuda_state_extras_read,
+    .extras_write = stk_cuda_state_extras_write,
     .plan_bytes = cuda_plan_bytes,
     .compile = cuda_compile,
     .exec_free = cuda_exec_free,

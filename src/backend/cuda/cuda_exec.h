@@ -19,6 +19,10 @@ stk_status stk_cuda_state_read(stk_state *state, stk_tensor_kind kind, int param
                                stk_error *err);
 stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int param,
                                 const float *values, stk_error *err);
+stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_EXTRAS],
+                                      stk_error *err);
+stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
+                                       stk_error *err);
 /* The loss scale at its start: a moving one, or 1. */
 STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
 
@@ -44,6 +48,9 @@ typedef struct cuda_range {
     int first, count;
 } cuda_range;
 
+/* These operations by launches. */
+STK_CHECKED stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops,
+                                             stk_error *err);
 /* These operations, `times` over, as a graph; they have run before. */
 STK_CHECKED stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
                                                cuda_graph_exec *graph, stk_error *err);

@@ -78,7 +78,7 @@ stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_erro
     return stk_cuda_convs_run(player->device->convs, &call, err);
 }
 
-static stk_status launch_range(const cuda_player *player, cuda_range ops, stk_error *err) {
+stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < ops.count && status == STK_OK; i++) {
         status = stk_cuda_player_launch(player, ops.first + i, err);
@@ -97,7 +97,7 @@ stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, in
         return status;
     }
     for (int i = 0; i < times && status == STK_OK; i++) {
-        status = launch_range(player, ops, err);
+        status = stk_cuda_player_range(player, ops, err);
     }
     int ended = d->capture_end(player->device->compute, &graph); /* also after a failure */
     if (status == STK_OK) {
@@ -119,7 +119,7 @@ stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
         return STK_OK;
     }
     if (player->runs++ == 0) {
-        return launch_range(player, all, err);
+        return stk_cuda_player_range(player, all, err);
     }
     stk_status status = player->graph == NULL
                             ? stk_cuda_player_capture(player, all, 1, &player->graph, err)

@@ -29,9 +29,7 @@ static stk_status line_up(race *r, const cuda_range *ways, stk_error *err) {
         status = stk_cuda_check(d, d->event_new(&r->end, 0), "making events", err);
     }
     for (int i = 0; i < r->count && status == STK_OK; i++) {
-        for (int k = 0; k < ways[i].count && status == STK_OK; k++) {
-            status = stk_cuda_player_launch(r->player, ways[i].first + k, err);
-        }
+        status = stk_cuda_player_range(r->player, ways[i], err);
         if (status == STK_OK) {
             status = stk_cuda_player_capture(r->player, ways[i], REPEATS, &r->graphs[i], err);
         }

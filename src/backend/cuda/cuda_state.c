@@ -54,14 +54,17 @@ static stk_status finish(const stk_state *state, int result, const char *what, s
     return stk_cuda_check(d, result, what, err);
 }
 
-stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
-    float scale = moving ? FIRST_SCALE : 1;
-    cuda_scaler scaler = {.scale = scale, .inverse = 1 / scale, .dynamic = moving};
+static stk_status set_scaler(stk_state *state, float scale, bool moving, int good, stk_error *err) {
+    cuda_scaler scaler = {.scale = scale, .inverse = 1 / scale, .dynamic = moving, .good = good};
     state->scaled = moving;
     return finish(state,
                   state->device->driver->copy_in(state->scaler, &scaler, sizeof scaler,
                                                  state->device->compute),
                   "setting the loss scale", err);
+}
+
+stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
+    return set_scaler(state, moving ? FIRST_SCALE : 1, moving, 0, err);
 }
 
 static stk_status fill_state(stk_state *state, uint64_t bytes, stk_error *err) {
@@ -147,4 +150,32 @@ stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int para
                                                                     state->device->compute),
                                      "writing a parameter", err)
                             : status;
+}
+
+/* The loss scale, whether it moves, and how long ago it did. */
+stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_EXTRAS],
+                                      stk_error *err) {
+    cuda_scaler scaler = {.scale = 1};
+    stk_status status = stk_cuda_enter(state->device, err);
+    if (status == STK_OK) {
+        status = finish(state,
+                        state->device->driver->copy_out(&scaler, state->scaler, sizeof scaler,
+                                                        state->device->compute),
+                        "reading the loss scale", err);
+    }
+    extras[0] = scaler.scale;
+    extras[1] = (float)scaler.dynamic;
+    extras[2] = (float)scaler.good;
+    extras[3] = 0;
+    return status;
+}
+
+stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
+                                       stk_error *err) {
+    bool moving = extras[1] > 0;
+    if (!(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
+        return STK_FAIL(err, STK_ERR_DATA, "%g is no loss scale", (double)extras[0]);
+    }
+    stk_status status = stk_cuda_enter(state->device, err);
+    return status == STK_OK ? set_scaler(state, extras[0], moving, (int)extras[2], err) : status;
 }

@@ -16,6 +16,7 @@
 typedef struct candidate {
     char name[CUDA_CHOICE_NAME];
     cuda_conv_shape shape; /* without statistics */
+    cuda_range noise;      /* what they read */
     cuda_range ways[2];    /* by CUDA_STATS_ */
 } candidate;
 
@@ -76,6 +77,11 @@ static cuda_ref channels_of(cuda_program *p, const cuda_conv_shape *s, size_t ve
     return stk_cuda_buffer(p, vectors * (size_t)s->filters * sizeof(float));
 }
 
+/* What is computed with takes power, which takes time: plans are timed on noise. */
+static void add_noise(cuda_program *p, size_t bytes) {
+    stk_cuda_noise(p, bytes / cuda_type_bytes(p->type), stk_cuda_buffer(p, bytes));
+}
+
 /* Both ways, on buffers of their own: the norm's running statistics stay as they are. */
 static void add_ways(cuda_program *p, candidate *c) {
     const cuda_conv_shape *s = &c->shape;
@@ -101,6 +107,9 @@ static void add_ways(cuda_program *p, candidate *c) {
         .added = cuda_nothing(),
         .stats = stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane)),
     };
+    c->noise = (cuda_range){p->op_count, 2};
+    stk_cuda_noise(p, pixels * (size_t)s->channels, conv.x);
+    stk_cuda_noise(p, taps * (size_t)s->filters, conv.w);
     c->ways[CUDA_STATS_APART] = (cuda_range){p->op_count, 2};
     stk_cuda_conv(p, &conv);
     stk_cuda_norm_stats(p, plane, conv.y, &norm, conv.stats);
@@ -123,7 +132,8 @@ static stk_status race_one(const cuda_player *player, const candidate *c, bool *
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were timed");
     }
     if (stk_cuda_convs_has(device->convs, &with)) {
-        status = stk_cuda_race(player, c->ways, 2, &way, err);
+        status = stk_cuda_player_range(player, c->noise, err);
+        status = status == STK_OK ? stk_cuda_race(player, c->ways, 2, &way, err) : status;
     }
     if (status == STK_OK) {
         stk_cuda_choice_set(device->choices, c->name, way);
@@ -139,6 +149,9 @@ static stk_status race_all(const cuda_player *player, const trial *t, bool *fuse
                         .fixed = player->fixed};
     const cuda_program *program = &t->program;
     stk_status status = stk_cuda_kernels_make(player->device->kernels, &program, 1, err);
+    if (status == STK_OK) {
+        status = stk_cuda_player_launch(&mine, 0, err);
+    }
     if (status == STK_OK) {
         status = stk_cuda_player_prepare(&mine, err);
     }
@@ -157,6 +170,7 @@ stk_status stk_cuda_stats_choose(const cuda_player *player, bool *fused, stk_err
     }
     stk_cuda_program_begin(&t.program, p->type, p->strict, p->multiprocessors);
     stk_status status = find_candidates(&t, player, err);
+    add_noise(&t.program, p->arena_bytes);
     for (int i = 0; i < t.count; i++) {
         add_ways(&t.program, &t.items[i]);
     }

@@ -323,3 +323,13 @@ KERNEL to_float(const T *x, float *y, long long count) {
     }
 }
 #endif
+
+#ifdef K_noise
+/* Numbers in [-1, 1), for plans to be timed on: zeros would be faster than what is real. */
+KERNEL noise(T *y, long long count) {
+    u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < (u64)count; at += step) {
+        y[at] = down((float)(mix_bits(at) >> 40) * 0x1.0p-23f - 1);
+    }
+}
+#endif

@@ -148,19 +148,32 @@ DEVICE u64 place(u32 row, int group) {
 
 #ifdef ACT
 
-/* What a launch is told of stochastic depth. */
+/*
+ * What a launch knows of stochastic depth: in registers, since what is in memory would be read
+ * again after every store.
+ */
 typedef struct dropping {
-    const cuda_knobs *knobs;
+    u64 seed, step;
     u32 pixels; /* of a sample */
     float rate;
     int node;
 } dropping;
 
+DEVICE dropping dropping_of(const cuda_knobs *knobs, u32 pixels, float rate, int node) {
+    dropping drop = {0, 0, pixels, rate, node};
+#if DROP
+    drop.seed = knobs->seed;
+    drop.step = knobs->step;
+#else
+    (void)knobs;
+#endif
+    return drop;
+}
+
 /* What a row's sample is multiplied with. */
 DEVICE float row_factor(dropping drop, u32 row) {
 #if DROP
-    return drop_factor(drop.rate, drop.knobs->seed, drop.knobs->step, drop.node,
-                       row / drop.pixels);
+    return drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels);
 #else
     (void)drop;
     (void)row;
@@ -447,7 +460,7 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
                          const cuda_knobs *knobs, u32 rows, u32 pixels, float rate, int node) {
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;
@@ -512,7 +525,7 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
                           float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
                           u32 pixels, float rate, int node) {
     SHARED(float, room);
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
     int own = inside ? group : 0;
@@ -645,7 +658,7 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const T *added, const float *added_coefs, const float *added_back,
                             const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
                             u32 pixels, float rate, int node) {
-    dropping drop = {knobs, pixels, rate, node};
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
         return;

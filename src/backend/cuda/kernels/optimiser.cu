@@ -59,21 +59,17 @@ KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const 
         raw in[FLIGHT];
         int full[FLIGHT]; /* all eight are parameters, and have a gradient */
         UNROLL for (int k = 0; k < FLIGHT; k++) {
-            int chunk = from + k * step;
-            full[k] = 0;
-            if (chunk < chunks) {
-                what[k] = table[chunk];
-                full[k] = what[k].trainable && (what[k].head || !frozen) &&
-                          LANE + LANES <= what[k].count;
-            }
-            if (full[k]) {
-                const u8 *p = fresh + (u64)what[k].fresh * 16;
-                if (what[k].fresh_type == 0) {
-                    in[k].a = *(const float4 *)(p + LANE * 4);
-                    in[k].b = *(const float4 *)(p + LANE * 4 + 16);
-                } else {
-                    in[k].a = *(const float4 *)(p + LANE * 2);
-                }
+            what[k] = table[from + k * step < chunks ? from + k * step : from];
+        }
+        UNROLL for (int k = 0; k < FLIGHT; k++) {
+            const u8 *p = fresh + (u64)what[k].fresh * 16;
+            full[k] = from + k * step < chunks && what[k].trainable &&
+                      (what[k].head || !frozen) && LANE + LANES <= what[k].count;
+            if (full[k] && what[k].fresh_type == 0) {
+                in[k].a = *(const float4 *)(p + LANE * 4);
+                in[k].b = *(const float4 *)(p + LANE * 4 + 16);
+            } else if (full[k]) {
+                in[k].a = *(const float4 *)(p + LANE * 2);
             }
         }
         UNROLL for (int k = 0; k < FLIGHT; k++) {
@@ -174,50 +170,47 @@ KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs
 #endif
 
 #ifdef K_update
-#if ADAMW
-/* One vector of AdamW: values, both moments. */
-DEVICE void change(const cuda_knobs *knobs, cuda_chunk what, float factor, lanes g, lanes *w,
-                   lanes *m, lanes *v) {
+/* One vector: values, and the moments that the optimiser keeps. */
+DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m,
+                   lanes *v) {
     int head = what.head != 0;
-    double decay = what.decay ? knobs->weight_decay : 0;
-    float keep = (float)(1 - knobs->lr[head] * decay);
-    float added1 = 1 - knobs->momentum, kept2 = knobs->beta2, added2 = 1 - knobs->beta2;
-    float size = knobs->adam_size[head], root = knobs->adam_root[head];
-    float epsilon = knobs->epsilon;
+#if ADAMW
+    float size = head ? knobs.adam_size[1] : knobs.adam_size[0];
+    float root = head ? knobs.adam_root[1] : knobs.adam_root[0];
+    double decay = what.decay ? knobs.weight_decay : 0;
+    float keep = (float)(1 - (head ? knobs.lr[1] : knobs.lr[0]) * decay);
     UNROLL for (int i = 0; i < LANES; i++) {
         float gradient = g.v[i] * factor;
-        m->v[i] += added1 * (gradient - m->v[i]);
-        v->v[i] = kept2 * v->v[i] + added2 * gradient * gradient;
-        w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + epsilon));
+        m->v[i] += (1 - knobs.momentum) * (gradient - m->v[i]);
+        v->v[i] = knobs.beta2 * v->v[i] + (1 - knobs.beta2) * gradient * gradient;
+        w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + knobs.epsilon));
     }
-}
 #else
-/* One vector of SGD; Nesterov's step is g + momentum * m, the plain one m. */
-DEVICE void change(const cuda_knobs *knobs, cuda_chunk what, float factor, lanes g, lanes *w,
-                   lanes *m) {
-    float decay = what.decay ? knobs->weight_decay : 0, momentum = knobs->momentum;
-    float lr = knobs->lr[what.head != 0];
-    float of_g = knobs->nesterov ? 1 : 0, of_m = knobs->nesterov ? momentum : 1;
+    /* Nesterov's step is g + momentum * m, the plain one m. */
+    float of_g = knobs.nesterov ? 1 : 0, of_m = knobs.nesterov ? knobs.momentum : 1;
+    float decay = what.decay ? knobs.weight_decay : 0;
+    float lr = head ? knobs.lr[1] : knobs.lr[0];
     UNROLL for (int i = 0; i < LANES; i++) {
         float gradient = g.v[i] * factor + decay * w->v[i];
-        m->v[i] = momentum * m->v[i] + gradient;
+        m->v[i] = knobs.momentum * m->v[i] + gradient;
         w->v[i] -= lr * (of_g * gradient + of_m * m->v[i]);
     }
-}
 #endif
+}
 
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
-              float *ema, const cuda_chunk *table, const cuda_knobs *knobs,
+              float *ema, const cuda_chunk *table, const cuda_knobs *given,
               const cuda_scaler *scaler, const cuda_result *result, int chunks) {
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
-    float factor = knobs->clip_norm > 0 ? result->factor : knobs->grad_scale;
+    cuda_knobs knobs = *given; /* once: what is stored below might change it */
+    float factor = knobs.clip_norm > 0 ? result->factor : knobs.grad_scale;
     if (scaler->dynamic && scaler->overflow) {
         return;
     }
     for (int chunk = first; chunk < chunks; chunk += step) {
         cuda_chunk what = table[chunk];
-        int moves = learns(what, knobs->frozen);
+        int moves = learns(what, knobs.frozen);
         u64 at = (u64)chunk * CUDA_CHUNK + LANE;
         if (LANE >= what.count || !(EMA || moves)) {
             continue;
@@ -227,13 +220,13 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
         lanes mean = load_floats(ema + at);
 #endif
         if (moves) {
-            lanes g = load_floats(gradients + at), m = load_floats(momentum + at);
+            lanes g = load_floats(gradients + at), m = load_floats(momentum + at), v;
 #if ADAMW
-            lanes v = load_floats(second + at);
+            v = load_floats(second + at);
+#endif
             change(knobs, what, factor, g, &w, &m, &v);
+#if ADAMW
             store_floats(second + at, v);
-#else
-            change(knobs, what, factor, g, &w, &m);
 #endif
             store_floats(momentum + at, m);
             store_floats(values + at, w);
@@ -242,9 +235,8 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
             }
         }
 #if EMA
-        float kept = knobs->ema_decay;
         UNROLL for (int i = 0; i < LANES; i++) {
-            mean.v[i] = kept * mean.v[i] + (1 - kept) * w.v[i];
+            mean.v[i] = knobs.ema_decay * mean.v[i] + (1 - knobs.ema_decay) * w.v[i];
         }
         store_floats(ema + at, mean);
 #endif

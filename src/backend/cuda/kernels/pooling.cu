@@ -5,8 +5,9 @@
 #ifdef K_max_pool
 /*
  * Windows of SIDE by SIDE pixels; blockIdx.y is the sample. Neighbouring windows overlap, and are
- * computed by neighbouring threads: what they share comes from the cache. Taps outside the picture
- * are read at its edge, so that all loads can be under way at once, and not looked at.
+ * computed by neighbouring threads: what they share comes from the cache. A tap outside the picture
+ * is the nearest one inside once more: that changes neither the maximum nor, under the number of
+ * the tap that it repeats, which one comes first, and nothing depends on where the window lies.
  */
 KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int width,
                 int out_height, int out_width) {
@@ -19,38 +20,30 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
     u32 pixel = at / (C / WIDE);
     int top = (int)(pixel / out_width) * STRIDE - PAD;
     int left = (int)(pixel % out_width) * STRIDE - PAD;
-    int first = (top < 0 ? -top : 0) * SIDE + (left < 0 ? -left : 0);
     const T *image = x + (u64)blockIdx.y * height * width * C + c;
 #if NORM
     some scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
 #endif
     some best;
     u32 winner[WIDE];
-    UNROLL for (int i = 0; i < WIDE; i++) {
-        best.v[i] = 0;
-        winner[i] = 0;
-    }
     UNROLL for (int ky = 0; ky < SIDE; ky++) {
         some_packed row[SIDE];
-        int iy = top + ky;
-        int near_y = iy < 0 ? 0 : iy >= height ? height - 1 : iy;
+        u32 tap[SIDE];
+        int iy = top + ky < 0 ? 0 : top + ky >= height ? height - 1 : top + ky;
         UNROLL for (int kx = 0; kx < SIDE; kx++) {
-            int ix = left + kx;
-            int near_x = ix < 0 ? 0 : ix >= width ? width - 1 : ix;
-            row[kx] = some_fetch(image + (u64)(near_y * width + near_x) * C);
+            int ix = left + kx < 0 ? 0 : left + kx >= width ? width - 1 : left + kx;
+            row[kx] = some_fetch(image + (u64)(iy * width + ix) * C);
+            tap[kx] = (iy - top) * SIDE + (ix - left);
         }
         UNROLL for (int kx = 0; kx < SIDE; kx++) {
-            int ix = left + kx;
-            int inside = iy >= 0 && iy < height && ix >= 0 && ix < width;
-            int starts = ky * SIDE + kx == first;
             some v = some_unpack(row[kx]);
             UNROLL for (int i = 0; i < WIDE; i++) {
 #if NORM
                 v.v[i] = activate(ACT, scale.v[i] * v.v[i] + shift.v[i]);
 #endif
-                int wins = inside && (starts || v.v[i] > best.v[i]);
+                int wins = ky + kx == 0 || v.v[i] > best.v[i];
                 best.v[i] = wins ? v.v[i] : best.v[i];
-                winner[i] = wins ? ky * SIDE + kx : winner[i];
+                winner[i] = wins ? tap[kx] : winner[i];
             }
         }
     }
@@ -84,6 +77,19 @@ DEVICE places take_places(const u8 *p) {
     w.v[0] = *p;
 #endif
     return w;
+}
+
+/* As some_store(), but names the instruction: here the compiler makes four of an assignment. */
+DEVICE void put(T *p, some x) {
+#if WIDE == LANES && TYPE == 0
+    __stcg((float4 *)p, make_float4(x.v[0], x.v[1], x.v[2], x.v[3]));
+    __stcg((float4 *)(p + 4), make_float4(x.v[4], x.v[5], x.v[6], x.v[7]));
+#elif WIDE == LANES
+    __stcg((uint4 *)p, make_uint4(down2(x.v[0], x.v[1]), down2(x.v[2], x.v[3]),
+                                  down2(x.v[4], x.v[5]), down2(x.v[6], x.v[7])));
+#else
+    some_store(p, x);
+#endif
 }
 
 /*
@@ -139,7 +145,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
                 }
             }
         }
-        some_store(to, sum);
+        put(to, sum);
     }
 }
 #endif

@@ -182,10 +182,10 @@ DEVICE float sigmoid(float x) {
 
 DEVICE float activate(int act, float x) {
     if (act == ACT_RELU) {
-        return x > 0 || x != x ? x : 0; /* what is no number stays none */
+        return x < 0 ? 0 : x; /* what is no number stays none */
     }
     if (act == ACT_RELU6) {
-        return x > 6 ? 6 : x > 0 || x != x ? x : 0;
+        return x < 0 ? 0 : x > 6 ? 6 : x;
     }
     if (act == ACT_SILU) {
         return x * sigmoid(x);

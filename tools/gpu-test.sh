@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Tests and measures on the GPU of this machine: tools/gpu-test.sh BUILD_DIR
+#
+# The unit tests of CUDA on the real GPU, the same under compute-sanitizer where that is installed, a
+# short training, and a table of steps, which goes to bench/results/gpu-DATE.json. Without a GPU that
+# can be used it says why and ends well.
+#
+# GPU_TEST_DEVICE (cuda:0), GPU_TEST_SECONDS per measurement (5), GPU_TEST_OUT (the file),
+# GPU_TEST_COMPARE=1: PyTorch beside it, GPU_TEST_RACECHECK=1: look for races too,
+# GPU_TEST_PARTS: which parts, of "unit sanitizer train bench" (all of them).
+set -u
+
+cd "$(dirname "$0")/.." || exit 2
+build=$(cd "${1:-build}" && pwd) || exit 2
+stoker=$build/stoker
+device=${GPU_TEST_DEVICE:-cuda:0}
+seconds=${GPU_TEST_SECONDS:-5}
+parts=" ${GPU_TEST_PARTS:-unit sanitizer train bench} "
+failed=0
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-gpu-XXXXXX") || exit 2
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+say() {
+    printf 'gpu-test: %s\n' "$*"
+}
+
+wants() {
+    [[ $parts == *" $1 "* ]]
+}
+
+# fail WHAT: goes on, and the exit code tells in the end.
+fail() {
+    say "FAILED: $*"
+    failed=1
+}
+
+# A device that is not there is exit code 4; anything else is for the tests to find.
+if ! "$stoker" bench step --model resnet18 --img-size 32 --classes 10 --batch 2 --seconds 0 \
+    --device "$device" --quiet 2>"$scratch/why"; then
+    if grep -q -- '--device' "$scratch/why"; then
+        say "skipped: $(sed 's/^stoker: //' "$scratch/why")"
+        exit 0
+    fi
+    fail "a first step: $(cat "$scratch/why")"
+fi
+
+if wants unit; then
+    STK_TEST_GPU=real tests/run.sh "$build" unit '^test_cuda_' || fail "unit tests"
+fi
+
+if wants sanitizer; then
+    if command -v compute-sanitizer >/dev/null 2>&1; then
+        tools=(memcheck)
+        [ "${GPU_TEST_RACECHECK:-0}" = 1 ] && tools+=(racecheck)
+        for tool in "${tools[@]}"; do
+            for program in "$build"/tests/test_cuda_*; do
+                [ -x "$program" ] || continue
+                if STK_TEST_GPU=real compute-sanitizer --tool "$tool" --error-exitcode 99 \
+                    "$program" >"$scratch/sanitizer" 2>&1; then
+                    say "$tool: ${program##*/} is clean"
+                else
+                    tail -n 40 "$scratch/sanitizer"
+                    fail "$tool: ${program##*/}"
+                fi
+            done
+        done
+    else
+        say "compute-sanitizer is not installed: memory is not checked"
+    fi
+fi
+
+if wants train; then
+    if "$stoker" sample "$scratch/data" --layout kaggle --quiet &&
+        "$stoker" train --data "$scratch/data" --device "$device" --epochs 8 --out "$scratch/run" &&
+        [ -s "$scratch/run/submission.csv" ]; then
+        # Chance is 17 %: the pictures are easy, and a device that computes something else stays there.
+        best=$(sed -n -E 's/.*"best_acc1": ([0-9.]+).*/\1/p' "$scratch/run/summary.json" | head -n 1)
+        awk -v x="${best:-0}" 'BEGIN { exit !(x > 60) }' || fail "accuracy of $best % after 8 epochs"
+    else
+        fail "training on sample data"
+    fi
+fi
+
+# measure MODEL BATCHES [OPTION...]: one object a line into the scratch file.
+measure() {
+    local model=$1 batches=$2
+    shift 2
+    local compare=()
+    [ "${GPU_TEST_COMPARE:-0}" = 1 ] && compare=(--compare torch)
+    "$stoker" bench step --model "$model" --batch "$batches" --img-size 224 --device "$device" \
+        --seconds "$seconds" --json "${compare[@]}" "$@" >"$scratch/figures" || fail "$model $*"
+    cat "$scratch/figures" >>"$scratch/lines"
+    local told='"model": "([^"]*)", "batch": ([0-9]+).*"images_per_second": ([0-9.]+), "ms_per_step": ([0-9.]+).*'
+    grep -v '"knee"' "$scratch/figures" |
+        sed -E -e "s/.*\"torch_mode\": \"([^\"]*)\".*$told/    torch \1: \4 images\/s, \5 ms/" \
+            -e "s/.*$told/\1 batch \2: \3 images\/s, \4 ms/"
+}
+
+if wants bench; then
+    : >"$scratch/lines"
+    measure resnet50 32,64,128,256 --precision fp16
+    measure resnet50 256 --precision bf16
+    measure resnet50 256 --precision fp16 --inference
+    measure efficientnet_b4 32,128 --precision fp16
+    gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader -i "${device#cuda:}" 2>/dev/null | head -n 1)
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+    date=$(date +%Y-%m-%d)
+    out=${GPU_TEST_OUT:-bench/results/gpu-$date.json}
+    head='"date": "'$date'", "machine": "'${gpu:-GPU}', '$(nproc)' cores", "versions": {"stoker": "'
+    head+=$("$stoker" --version | sed 's/^stoker //')'", "driver": "'${driver:-unknown}'"}, "bench": "step", '
+    {
+        echo '['
+        grep -v '"knee"' "$scratch/lines" | sed -e 's/^{/ {'"${head//\//\\/}"'/' -e '$!s/$/,/'
+        echo ']'
+    } >"$scratch/out.json"
+    if [ -s "$scratch/lines" ] && cp "$scratch/out.json" "$out"; then
+        say "wrote $out; tools/performance-page.py makes docs/performance.md from it"
+    else
+        fail "writing $out"
+    fi
+fi
+
+[ "$failed" = 0 ] && say "all is well"
+exit "$failed"
