@@ -275,18 +275,6 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-static stk_status make_kernels(stk_exec *exec, stk_error *err) {
-    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
-    stk_status status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
-    if (status == STK_OK) {
-        status = make_noise(exec, err);
-    }
-    if (status == STK_OK) {
-        status = stk_cuda_player_run(&exec->players[0], err);
-    }
-    return status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
-}
-
 /* The main program once more, after something was chosen. */
 static stk_status lower_again(stk_exec *exec, stk_error *err) {
     cuda_program *p = &exec->main;
@@ -315,11 +303,27 @@ static stk_status choose(stk_exec *exec, stk_error *err) {
     return status == STK_OK && fused ? lower_again(exec, err) : status;
 }
 
-static stk_status make_program(stk_exec *exec, stk_error *err) {
+static stk_status make_kernels(stk_exec *exec, stk_error *err) {
+    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
+    return stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+}
+
+/* Kernels and plans of everything. */
+static stk_status make_plans(stk_exec *exec, stk_error *err) {
     stk_status status = make_kernels(exec, err);
+    if (status == STK_OK) {
+        status = make_noise(exec, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[0], err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_prepare(&exec->players[1], err);
+    }
     if (status == STK_OK && stk_cuda_stats_missing(&exec->players[1])) {
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
+        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
     }
     return status;
 }
@@ -348,7 +352,7 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
     stk_status status = stk_cuda_enter(state->device, err);
     stk_status (*const steps[])(stk_exec *, stk_error *) = {
         check_kinds, take_memory, take_host_memory, make_events,
-        aim,         set_scaler,  choose,           make_program};
+        aim,         set_scaler,  choose,           make_plans};
     if (status == STK_OK) {
         status =
             plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
