@@ -149,7 +149,7 @@ typedef struct stk_backend {
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
     /* Memory of the host from which pictures reach the device fastest; NULL: there is none. Both
-     * may be called by any thread while the device is open. */
+     * may be called by any thread while the device is open; host_free accepts NULL. */
     void *(*host_take)(stk_device *device, size_t bytes);
     void (*host_free)(stk_device *device, void *memory);
 

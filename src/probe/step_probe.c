@@ -166,8 +166,6 @@ static void close_all(step_probe *p) {
     if (o->backend != NULL) {
         o->backend->exec_free(p->exec);
         o->backend->state_free(p->state);
-    }
-    if (p->images != NULL) {
         o->backend->host_free(o->device, p->images);
     }
     stk_graph_free(p->graph);

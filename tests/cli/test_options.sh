@@ -269,6 +269,17 @@ for value in 16 16-mixed bf16 bf16-mixed 32 32-true fp16 fp32-strict true; do
     expect_summary r-p/summary.json precision "$([ "$value" = fp32-strict ] && echo "$value" || echo fp32)"
 done
 
+it "takes --deterministic in every verb that computes"
+run train --data k --out r-d --deterministic --img-size 16 --epochs 1
+expect_exit 0
+expect_out 'deterministic true'
+expect "args.json has it" grep -q '"deterministic": true' r-d/args.json
+run predict --run r-d --deterministic --precision bf16 --out r-d.csv
+expect_exit 0
+expect_file r-d.csv
+run lr --data k --out r-dl --deterministic --img-size 16 --steps 50
+expect "lr takes it: $(cat "$ERR")" [ "$CODE" != 2 ]
+
 # ---- who wins, and what is wrong ----
 
 it "lets flags win over the file, wherever they stand"

@@ -84,6 +84,7 @@ void emu_lose(void) {
 
 EMU_EXPORT int cuInit(unsigned flags);
 EMU_EXPORT int cuDriverGetVersion(int *version);
+EMU_EXPORT int cuGetExportTable(const void **table, const void *name);
 EMU_EXPORT int cuGetErrorName(int error, const char **text);
 EMU_EXPORT int cuGetErrorString(int error, const char **text);
 EMU_EXPORT int cuDeviceGetCount(int *count);
@@ -103,6 +104,13 @@ int cuInit(unsigned flags) {
 int cuDriverGetVersion(int *version) {
     *version = 13000;
     return EMU_GOOD;
+}
+
+/* The real NVRTC asks for tables of the driver's when both are in one process, and does without. */
+int cuGetExportTable(const void **table, const void *name) {
+    (void)name;
+    *table = NULL;
+    return EMU_NOT_FOUND;
 }
 
 typedef struct error_text {

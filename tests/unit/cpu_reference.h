@@ -11,8 +11,7 @@
 #include "base/rng.h"
 #include "check.h"
 #include "engine/drop.h"
-
-#define CLASSES 5
+#include "op_networks.h"
 
 /* ---- the reference: plain loops in float64, written from the definitions ---- */
 
@@ -335,8 +334,6 @@ static inline void bench_fill(bench *b, uint64_t seed) {
         b->labels[i] = (int)stk_rng_below(&rng, CLASSES);
     }
 }
-
-typedef int builder(stk_graph *graph);
 
 static inline bool bench_open(bench *b, builder *build, int img_size, size_t batch, int threads) {
     memset(b, 0, sizeof *b);

@@ -326,8 +326,9 @@ static inline bool play_open_proof(play_device *play, const cuda_driver **driver
     void *library = NULL;
     void *found;
     if (play->emulated && asked != NULL && strcmp(asked, "0") != 0) {
+        /* Bound to its own functions, since those of the emulated one have the same names. */
         library = dlopen(*asked == '/' ? asked : "/usr/local/cuda/lib64/libnvrtc.so.13",
-                         RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+                         RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | RTLD_DEEPBIND);
     }
     if (library == NULL) {
         return false;

@@ -8,68 +8,6 @@
 
 #define BATCH 5
 
-static int activation(stk_graph *g, int x, int kind) {
-    switch (kind % 4) {
-    case 0:
-        return stk_graph_relu(g, x);
-    case 1:
-        return stk_graph_relu6(g, x);
-    case 2:
-        return stk_graph_silu(g, x);
-    default:
-        return x;
-    }
-}
-
-/* A chain of a form that `form` picks, from x to a value of the same shape; `other` is added. */
-static int chain(stk_graph *g, int x, int other, int channels, unsigned form, int number) {
-    char name[32];
-    int kind = (int)(form & 3);
-    switch (form >> 2 & 3) {
-    case 0:
-        snprintf(name, sizeof name, "conv%d", number);
-        x = stk_graph_conv(g, x, name, channels, number % 2 ? 3 : 1, 1, number % 2);
-        break;
-    case 1:
-        snprintf(name, sizeof name, "dw%d", number);
-        x = stk_graph_depthwise(g, x, name, 3, 1, 1);
-        break;
-    case 2: /* a bias keeps the convolution out of the chain */
-        snprintf(name, sizeof name, "biased%d", number);
-        x = stk_graph_conv_bias(g, x, name, channels, 1, 1, 0);
-        break;
-    default: /* the norm reads what others read, too */
-        break;
-    }
-    snprintf(name, sizeof name, "bn%d", number);
-    x = stk_graph_batch_norm(g, x, name, STK_INIT_ONE);
-    x = stk_graph_drop_path(g, x, form >> 4 & 1 ? 0.4 : 0);
-    if (form >> 5 & 1) {
-        x = form >> 6 & 1 ? stk_graph_add(g, other, x) : stk_graph_add(g, x, other);
-    }
-    return activation(g, x, kind);
-}
-
-/* Ten chains of random forms over values that are read again later. */
-static int random_network(stk_graph *g, uint64_t seed) {
-    stk_rng rng = stk_rng_make(seed, STK_RNG_TEST, 1, 0);
-    int channels = seed % 3 == 0 ? 4 : seed % 3 == 1 ? 19 : 130;
-    int kept[12];
-    kept[0] = stk_graph_conv(g, stk_graph_input(g), "stem", channels, 3, 2, 1);
-    kept[1] = stk_graph_silu(g, kept[0]);
-    for (int i = 2; i < 12; i++) {
-        int x = kept[stk_rng_below(&rng, 3) == 0 ? (int)stk_rng_below(&rng, (uint64_t)i) : i - 1];
-        int other = kept[stk_rng_below(&rng, (uint64_t)i)];
-        unsigned form = (unsigned)stk_rng_below(&rng, 128);
-        kept[i] = chain(g, x, other, channels, form, i);
-    }
-    int x = stk_graph_add(g, kept[11], kept[stk_rng_below(&rng, 11)]);
-    for (int i = 0; i < 11; i++) { /* nothing is computed in vain */
-        x = g->values[kept[i]].uses == 0 ? stk_graph_add(g, x, kept[i]) : x;
-    }
-    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
-}
-
 static uint64_t network_seed;
 
 static int build_random(stk_graph *g) {

@@ -7,61 +7,6 @@
 #include "base/mem.h"
 #include "engine/plan.h"
 
-/* ---- networks that have each operation, at odd sizes ---- */
-
-static int build_conv(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
-    x = stk_graph_conv(g, x, "conv2", 3, 3, 2, 1);
-    x = stk_graph_conv(g, x, "conv3", 6, 1, 1, 0);
-    x = stk_graph_conv(g, x, "conv4", 2, 2, 1, 0);
-    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
-}
-
-static int build_wide_kernel(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 3, 7, 2, 3);
-    x = stk_graph_conv(g, x, "conv2", 3, 5, 3, 4);
-    return stk_graph_linear(g, x, "fc", CLASSES);
-}
-
-static int build_norm(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 5, 3, 1, 1);
-    x = stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE);
-    x = stk_graph_conv(g, x, "conv2", 3, 1, 1, 0);
-    x = stk_graph_batch_norm(g, x, "bn2", STK_INIT_ONE);
-    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
-}
-
-static int build_relu(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 6, 3, 2, 1);
-    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
-    x = stk_graph_relu(g, stk_graph_conv(g, x, "conv2", 5, 3, 1, 1));
-    return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
-}
-
-static int build_max_pool(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
-    x = stk_graph_max_pool(g, x, 3, 2, 1);
-    x = stk_graph_max_pool(g, x, 2, 2, 0);
-    return stk_graph_linear(g, x, "fc", CLASSES);
-}
-
-/* A value with three readers, so that its gradient is accumulated by every kind of operation. */
-static int build_residual(stk_graph *g) {
-    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
-    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn1", STK_INIT_ONE));
-    int a = stk_graph_batch_norm(g, stk_graph_conv(g, x, "conv2", 4, 3, 1, 1), "bn2", STK_INIT_ONE);
-    int b = stk_graph_conv(g, x, "conv3", 4, 1, 1, 0);
-    int y = stk_graph_relu(g, stk_graph_add(g, a, b));
-    y = stk_graph_add(g, y, x);
-    int pooled = stk_graph_max_pool(g, y, 3, 1, 1);
-    int normed = stk_graph_batch_norm(g, y, "bn3", STK_INIT_ONE);
-    int rectified = stk_graph_relu(g, y);
-    y = stk_graph_add(g, stk_graph_add(g, pooled, normed), rectified);
-    int mean = stk_graph_avg_pool(g, y);
-    int other = stk_graph_linear(g, y, "fc2", CLASSES);
-    return stk_graph_add(g, stk_graph_linear(g, mean, "fc", CLASSES), other);
-}
-
 static void conv_gradients(void) {
     check_gradients(build_conv, 9, 3, no_mix, 0);
 }

@@ -12,10 +12,9 @@
 #define WARP 32
 #define TEAM 16             /* as in the kernel */
 #define HEAD_BYTES 16       /* as in the kernel */
-#define MOST_THREADS 512    /* of a block */
+#define MOST_THREADS 256    /* of a block */
 #define MOST_TILE 8         /* rows or columns */
 #define SHARED_BYTES 225280 /* of a multiprocessor, for all blocks on it */
-#define REGISTERS 65536     /* of a multiprocessor */
 
 /* What one launch computes. */
 typedef struct task {
@@ -76,16 +75,31 @@ static int slabs_of(const task *t, const cut *k) {
     return (int)cuda_ceil((size_t)t->conv->channels, (size_t)k->slab);
 }
 
-/* Registers of a thread, roughly. */
+/* Registers of a thread, roughly: as the compiler used them for a number of cuts. */
 static int registers_of(const task *t, const cut *k) {
     int taps = t->conv->kernel * t->conv->kernel;
     int tile = k->rows * k->columns;
-    int used = 30 + 2 * t->conv->kernel + 2 * reach(t, k->columns);
+    int row = 2 * reach(t, k->columns) + 2 * t->conv->kernel;
+    int scale = t->element == 4 ? 2 : 1;
     if (!t->back) {
-        return used + 2 * tile;
+        return 20 + row + 3 * tile / 2 + 5 * taps / 4;
     }
-    used += 2 * tile * ((int)t->dx + (int)t->dw) + (t->dw ? 2 * taps : 0);
-    return used + (t->conv->in_norm != NULL || t->dw ? (t->element == 4 ? 2 : 1) * tile : 0);
+    int held = t->conv->in_norm != NULL ? scale * tile : 0;
+    return 44 + row + 2 * tile + (t->dx ? held : 0) + (t->dw ? 2 * taps : 0);
+}
+
+/*
+ * Warps of a multiprocessor that have so many registers each: there are four equal parts, in which
+ * registers are given out.
+ */
+static int warps_with(int registers) {
+    static const int steps[][2] = {{80, 24}, {96, 20}, {128, 16}, {168, 12}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        if (registers <= steps[i][0]) {
+            return steps[i][1];
+        }
+    }
+    return 8;
 }
 
 static size_t shared_of(const task *t, const cut *k) {
@@ -141,8 +155,8 @@ static void avoid_conflicts(const task *t, cut *k) {
 }
 
 /*
- * Instructions of all threads, roughly: what brings a window, what a tile computes, what a box
- * costs by itself. The numbers are counted from the kernel's machine code.
+ * Instructions of all threads, roughly: what brings a window (which takes the time of 90 for each
+ * 16 bytes), what a tile computes, what a box costs by itself.
  */
 static double cost_of(const task *t, const cut *k) {
     const cuda_depthwise *conv = t->conv;
@@ -153,12 +167,14 @@ static double cost_of(const task *t, const cut *k) {
     double passes = t->back ? (double)((int)t->dx + (int)t->dw) / (conv->stride * conv->stride) : 1;
     double pixel = t->back ? (conv->in_norm != NULL ? 40 : 10) : 12;
     double seen = (double)reach(t, k->rows) * reach(t, k->columns);
-    double per_tile = 2 * tile * taps * passes + 3 * seen + pixel * tile;
-    double box = window * (t->activated ? 100 : 25) + k->threads * (per_tile + 200);
+    double sweeps = t->dx && t->dw ? 2 : 1;
+    double per_tile = 2 * tile * taps * passes + 3 * seen * sweeps + pixel * tile;
+    double box =
+        window * (t->activated ? 190 : 115) + k->threads * per_tile + (k->threads + 64) * 200;
     double cost = box * boxes_of(t, k) * slabs_of(t, k);
     int warps = k->threads * k->blocks / WARP;
-    cost *= 1 + 0.4 / k->blocks; /* one block computes while another one waits for memory */
-    return warps < 12 ? cost * (1 + 0.06 * (12 - warps)) : cost;
+    cost *= 1 + 0.3 / k->blocks; /* one block computes while another one waits for memory */
+    return warps < 16 ? cost * (1 + 0.04 * (16 - warps)) : cost;
 }
 
 /* Threads and blocks of a cut whose tiles are chosen; false: it cannot be had. */
@@ -166,20 +182,14 @@ static bool settle(const task *t, cut *k) {
     int tiles = k->down * k->across * k->samples;
     k->threads = round_up(k->slab / 2 * tiles, WARP);
     k->shared_bytes = shared_of(t, k);
-    int registers = round_up(registers_of(t, k), 8);
-    registers = registers < 64 ? 64 : registers > 248 ? 248 : registers;
-    if (k->threads > MOST_THREADS || k->threads * registers > REGISTERS ||
-        k->shared_bytes + 1024 > SHARED_BYTES) {
+    int registers = registers_of(t, k);
+    int room = warps_with(registers) * WARP / k->threads;
+    int fit = (int)(SHARED_BYTES / (k->shared_bytes + 1024));
+    k->blocks = fit < room ? fit : room;
+    if (k->blocks < 1) {
         return false;
     }
-    int fit = (int)(SHARED_BYTES / (k->shared_bytes + 1024));
-    int room = REGISTERS / (k->threads * (registers <= 128 ? 128 : registers));
-    room = room < 1 ? 1 : room;
-    k->blocks = fit < room ? fit : room;
-    k->blocks = k->blocks > 8 ? 8 : k->blocks;
-    k->cost = cost_of(t, k);
-    int over = registers_of(t, k) - 168;
-    k->cost *= over > 0 ? 1 + over / 40.0 : 1;
+    k->cost = cost_of(t, k) * (registers > 255 ? 1 + (registers - 255) / 20.0 : 1);
     return true;
 }
 

@@ -149,7 +149,7 @@ typedef struct cuda_squeeze {
     int reduced;                 /* channels of `hidden` */
     stk_op hidden_act;           /* STK_OP_SILU or STK_OP_RELU */
     cuda_ref w1, b1, w2, b2;     /* float32 in CUDA_FIXED_VALUES: (R, C), (R), (C, R), (C) */
-    cuda_ref dw1, db1, dw2, db2; /* float32 in CUDA_FIXED_FRESH, written */
+    cuda_ref dw1, db1, dw2, db2; /* in CUDA_FIXED_FRESH, written: T, float32, T, float32 */
     cuda_ref squeezed;           /* float32 (N, C), from forward to backward */
     cuda_ref hidden;             /* float32 (N, R): before its activation, to backward */
     cuda_ref gate;               /* float32 (N, C), to backward */

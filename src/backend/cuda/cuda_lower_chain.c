@@ -172,15 +172,10 @@ static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner
     }
     cuda_depthwise conv = depthwise_of(l, piece);
     int maker = bare_maker(l, piece);
-    stk_cuda_depthwise_weight(l->p, &conv, dinner);
     if (maker >= 0) {
         l->items[maker].norm.back = back_of(l, piece_of(l, maker));
     }
-    if (l->pieces->needs_grad[piece->inputs[0]]) {
-        bool accumulate;
-        cuda_ref dx = stk_cuda_lower_grad(l, piece->inputs[0], &accumulate);
-        stk_cuda_depthwise_data(l->p, &conv, dinner, dx, accumulate);
-    }
+    stk_cuda_lower_depthwise_back(l, &conv, piece->inputs[0], dinner);
 }
 
 /*

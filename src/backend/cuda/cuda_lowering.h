@@ -106,6 +106,9 @@ cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
+/* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.
+ */
+void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);
 
 /*
  * The gradient of a value for a piece that is going to write it: *accumulate says whether another

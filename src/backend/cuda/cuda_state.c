@@ -177,5 +177,10 @@ stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_
         return STK_FAIL(err, STK_ERR_DATA, "%g is no loss scale", (double)extras[0]);
     }
     stk_status status = stk_cuda_enter(state->device, err);
-    return status == STK_OK ? set_scaler(state, extras[0], moving, (int)extras[2], err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
+    /* What was kept before a scale was needed says nothing of one: it begins anew. */
+    return moving ? set_scaler(state, extras[0], true, (int)extras[2], err)
+                  : stk_cuda_state_scale(state, state->scaled, err);
 }

@@ -9,8 +9,8 @@
  * joins which two pixels is known when this is compiled.
  *
  * Forward, the window is of the input and tiles are of y. Backward, the window is of dy and tiles
- * are of x: each tap adds dy * w to the gradient of its pixel and dy * pixel to the gradient of the
- * filter, so that the input is activated once per pixel. TR and TC are multiples of the stride.
+ * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to that of its
+ * pixel, so that the input is activated once per pixel. TR and TC are multiples of the stride.
  *
  *   C             channels; multiples of 8 are read and written in wide pieces
  *   KS, ST, PD    size of the kernel, stride, padding above and left
@@ -25,6 +25,9 @@
  * The grid is (slabs, workers). Sums over all boxes go from threads to a slot per worker, from
  * these to one per team of TEAM workers, from these to the result, each by whoever came last, in
  * the order of their numbers.
+ *
+ * Forward walks from the first sample to the last, backward the other way, against whoever wrote
+ * what is read: what was written last is still in the cache.
  */
 #define TEAM 16
 #define HEAD 4 /* floats of shared memory in front of `room` */
@@ -74,6 +77,13 @@ typedef struct pair {
     float a, b;
 } pair;
 
+/* What is in memory is read again behind this: kept in registers, a window would fill them. */
+#ifdef __CUDACC_RTC__
+#define FORGET asm volatile("" ::: "memory")
+#else
+#define FORGET
+#endif
+
 /* ---- a thread's two channels, c and c + 1 ---- */
 
 #if TYPE == 0
@@ -97,6 +107,14 @@ DEVICE two pair_down(pair x) {
     return down2(x.a, x.b);
 }
 #endif
+
+/*
+ * x itself, since `zero` is 0, but not before `y` is known: what follows from x would otherwise be
+ * computed long before it is needed, and fill registers until then.
+ */
+DEVICE two after(two x, float y, u32 zero) {
+    return x ^ (__float_as_uint(y) & zero);
+}
 
 DEVICE two pair_fetch(const T *p, int c) {
 #if EVEN
@@ -344,10 +362,10 @@ DEVICE void convolve(const T *window, const float *filters, pair sums[TR][TC]) {
         UNROLL for (int o = 0; o < TR; o++) {
             if (TAP(o, r) >= 0 && TAP(o, r) < KS) {
                 UNROLL for (int k = 0; k < KS; k++) {
-                    const float *w = filters + (TAP(o, r) * KS + k) * SL;
+                    float2 w = *(const float2 *)(filters + (TAP(o, r) * KS + k) * SL);
                     UNROLL for (int j = 0; j < TC; j++) {
-                        sums[o][j].a = fmaf(v[ST * j + k].a, w[0], sums[o][j].a);
-                        sums[o][j].b = fmaf(v[ST * j + k].b, w[1], sums[o][j].b);
+                        sums[o][j].a = fmaf(v[ST * j + k].a, w.x, sums[o][j].a);
+                        sums[o][j].b = fmaf(v[ST * j + k].b, w.y, sums[o][j].b);
                     }
                 }
             }
@@ -410,10 +428,11 @@ DEVICE void tell_spread(const tile *t, const spread *s, float *room, float *slot
     join(room, TILES, slot);
 }
 
-KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y,
-                                int batch, const float *norm_weight, const float *norm_bias,
-                                float *running_mean, float *running_var, float epsilon,
-                                float *coefs, float *slots, u32 *counters) {
+KERNEL __launch_bounds__(THREADS, BLOCKS)
+    depthwise_forward(const T *x, const float *in_coefs, const float *weight, T *y, int batch,
+                      const float *norm_weight, const float *norm_bias, float *running_mean,
+                      float *running_var, float epsilon, float *coefs, float *slots,
+                      u32 *counters) {
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;
@@ -512,29 +531,46 @@ DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int co
     }
 }
 
-/* Each dy of the window times the filter goes to pixels, times the pixels to the filter. */
-DEVICE void spread_back(const T *window, const float *filters, pair input[TR][TC],
-                        pair grad[TR][TC], take *sums) {
+/* Each dy of the window times the filter goes to the pixels that it came from. */
+DEVICE void spread_back(const T *window, const float *filters, pair grad[TR][TC]) {
     UNROLL for (int r = 0; r < REACH(TR); r++) {
+        FORGET;
         pair v[REACH(TC)];
         UNROLL for (int q = 0; q < REACH(TC); q++) {
             v[q] = pair_up(*(const two *)(window + r * ROW + q * SL));
         }
         UNROLL for (int o = 0; o < TR; o++) {
             if (TAP(o, r) >= 0 && TAP(o, r) < KS) {
+                float2 w[KS];
+                UNROLL for (int k = 0; k < KS; k++) {
+                    w[k] = *(const float2 *)(filters + (TAP(o, r) * KS + k) * SL);
+                }
                 UNROLL for (int q = 0; q < REACH(TC); q++) {
                     UNROLL for (int j = 0; j < TC; j++) {
-                        if (TAP(j, q) >= 0 && TAP(j, q) < KS) {
-                            int k = TAP(o, r) * KS + TAP(j, q);
-#if DX
-                            grad[o][j].a = fmaf(v[q].a, filters[k * SL], grad[o][j].a);
-                            grad[o][j].b = fmaf(v[q].b, filters[k * SL + 1], grad[o][j].b);
-#endif
-#if DW
-                            sums->taps[k].a = fmaf(v[q].a, input[o][j].a, sums->taps[k].a);
-                            sums->taps[k].b = fmaf(v[q].b, input[o][j].b, sums->taps[k].b);
-#endif
+                        int k = TAP(j, q);
+                        if (k >= 0 && k < KS) {
+                            grad[o][j].a = fmaf(v[q].a, w[k].x, grad[o][j].a);
+                            grad[o][j].b = fmaf(v[q].b, w[k].y, grad[o][j].b);
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* Each dy of the window times the pixels goes to the taps that joined them. */
+DEVICE void add_taps(const T *window, pair input[TR][TC], pair taps[KK]) {
+    UNROLL for (int r = 0; r < REACH(TR); r++) {
+        UNROLL for (int q = 0; q < REACH(TC); q++) {
+            pair v = pair_up(*(const two *)(window + r * ROW + q * SL));
+            UNROLL for (int o = 0; o < TR; o++) {
+                UNROLL for (int j = 0; j < TC; j++) {
+                    int ky = TAP(o, r), kx = TAP(j, q);
+                    if (ky >= 0 && ky < KS && kx >= 0 && kx < KS) {
+                        pair *tap = &taps[ky * KS + kx];
+                        tap->a = fmaf(v.a, input[o][j].a, tap->a);
+                        tap->b = fmaf(v.b, input[o][j].b, tap->b);
                     }
                 }
             }
@@ -544,7 +580,7 @@ DEVICE void spread_back(const T *window, const float *filters, pair input[TR][TC
 
 /* The gradient of a tile, through the activation of the input where it has one. */
 DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair grad[TR][TC],
-                     int rows, int columns, take *sums) {
+                     int rows, int columns, u32 zero, take *sums) {
 #if NORMED
     pair mean = pair_of(coefs, c), invstd = pair_of(coefs + C, c);
     pair scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
@@ -555,7 +591,7 @@ DEVICE void put_grad(T *dx, const float *coefs, int c, two found[TR][TC], pair g
                 T *to = dx + (o * TO_W + j) * C;
                 pair g = grad[o][j];
 #if NORMED
-                pair v = pair_up(found[o][j]);
+                pair v = pair_up(after(found[o][j], g.a, zero));
                 g.a *= slope(ACT, fmaf(scale.a, v.a, shift.a));
                 g.b *= slope(ACT, fmaf(scale.b, v.b, shift.b));
                 sums->sum.a += g.a, sums->sum.b += g.b;
@@ -615,10 +651,11 @@ DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
 #endif
 }
 
-KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight,
-                             T *dx, float *weight_grad, int batch, const float *norm_weight,
-                             float *norm_weight_grad, float *norm_bias_grad, float *back,
-                             float *slots, u32 *counters) {
+KERNEL __launch_bounds__(THREADS, BLOCKS)
+    depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight, T *dx,
+                   float *weight_grad, int batch, const float *norm_weight,
+                   float *norm_weight_grad, float *norm_bias_grad, float *back, float *slots,
+                   u32 *counters) {
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;
@@ -635,7 +672,8 @@ KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x
 #if DX
     load_filters(filters, weight, c0);
 #endif
-    for (int box = blockIdx.y; box < boxes; box += gridDim.y) {
+    for (int turn = blockIdx.y; turn < boxes; turn += gridDim.y) {
+        int box = boxes - 1 - turn;
         int n0 = box / (BOXES_Y * BOXES_X) * NN;
         int y0 = box / BOXES_X % BOXES_Y * BOX_H;
         int x0 = box % BOXES_X * BOX_W;
@@ -648,30 +686,32 @@ KERNEL __launch_bounds__(THREADS, BLOCKS) depthwise_back(const T *dy, const T *x
         if (FITS) {
             rows = TR, columns = TC;
         }
+        __syncthreads();
+        load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
 #if DW || NORMED
         load_tile(x + at, c, found, busy ? rows : 0, columns);
 #endif
         __syncthreads();
-        load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
-        __syncthreads();
         if (busy) {
+#if DW
             pair input[TR][TC];
+            pair scale = {1, 1}, shift = {0, 0};
+            if (NORMED) {
+                scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
+            }
+            input_of(found, scale, shift, rows, columns, input);
+            add_taps(window + t.corner, input, sums.taps);
+            FORGET;
+#endif
+#if DX
             pair grad[TR][TC];
             UNROLL for (int o = 0; o < TR; o++) {
                 UNROLL for (int j = 0; j < TC; j++) {
                     grad[o][j].a = grad[o][j].b = 0;
                 }
             }
-#if DW
-            pair scale = {1, 1}, shift = {0, 0};
-            if (NORMED) {
-                scale = pair_of(coefs + 2 * C, c), shift = pair_of(coefs + 3 * C, c);
-            }
-            input_of(found, scale, shift, rows, columns, input);
-#endif
-            spread_back(window + t.corner, filters + t.c, input, grad, &sums);
-#if DX
-            put_grad(dx + at, coefs, c, found, grad, rows, columns, &sums);
+            spread_back(window + t.corner, filters + t.c, grad);
+            put_grad(dx + at, coefs, c, found, grad, rows, columns, (u32)(batch >> 31), &sums);
 #endif
         }
     }

@@ -35,11 +35,19 @@ typedef struct place {
 #define TILE (SPAN * WIDE)
 #define TILES ((C + TILE - 1) / TILE)
 
+/* Passes that sum begin with the last sample, which is still in the cache, and those that follow
+ * them with the first. */
+#if defined(K_squeeze_sum) || defined(K_squeeze_back_sum)
+#define BACKWARDS 1
+#else
+#define BACKWARDS 0
+#endif
+
 DEVICE place find_place(int chunks) {
     place p;
     int chunk = blockIdx.x / TILES;
     int size = (PIXELS + chunks - 1) / chunks;
-    p.n = blockIdx.y;
+    p.n = BACKWARDS ? gridDim.y - 1 - blockIdx.y : blockIdx.y;
     p.c = (blockIdx.x % TILES * SPAN + threadIdx.x % SPAN) * WIDE;
     p.busy = C % TILE == 0 || p.c < C;
     p.first = chunk * size + threadIdx.x / SPAN;
@@ -436,7 +444,7 @@ DEVICE void settle_norm(double *room, double sum, double product, int c0, int ba
 
 KERNEL squeeze_back_weights(const float *partial, const float *gates, const float *squeezed,
                             const float *hidden, const float *dgate, const float *dhidden,
-                            const float *w1, float *dw1, float *db1, float *dw2, float *db2,
+                            const float *w1, T *dw1, float *db1, T *dw2, float *db2,
                             float *dsqueezed, int batch, int chunks, const float *coefs,
                             const float *norm_weight, float *norm_weight_grad,
                             float *norm_bias_grad, float *back) {
@@ -490,8 +498,8 @@ KERNEL squeeze_back_weights(const float *partial, const float *gates, const floa
         UNROLL for (int i = 0; i < 4; i++) {
             int r = (row + h * WAYS) * 4 + i;
             if (r < REDUCED && c < C) {
-                dw1[(u64)r * C + c] = one[i];
-                dw2[(u64)c * REDUCED + r] = two[i];
+                dw1[(u64)r * C + c] = down(one[i]);
+                dw2[(u64)c * REDUCED + r] = down(two[i]);
             }
         }
     }
