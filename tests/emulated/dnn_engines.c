@@ -157,6 +157,20 @@ static int make_offer(const dnn_descriptor *heuristic, int number, int more,
     return status;
 }
 
+/* Statistics behind a convolution: for 16-bit floats only, and channels by the eight. */
+static bool has_engines(const dnn_program *p) {
+    for (int i = 0; i < p->op_count; i++) {
+        for (int k = 0; k < p->op_count && p->ops[i].kind == DNN_OP_STATS; k++) {
+            const dnn_tensor *y = &p->tensors[p->ops[i].in[0]];
+            if (p->ops[k].kind == DNN_OP_FORWARD && p->ops[k].out[0] == p->ops[i].in[0] &&
+                (y->type != DNN_HALF || y->dims[1] % 8 != 0)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 int dnn_make_heuristic(dnn_descriptor *d) {
     int64_t mode = dnn_integer(d, DNN_HEURISTIC_MODE, -1);
     int status =
@@ -168,6 +182,9 @@ int dnn_make_heuristic(dnn_descriptor *d) {
     bool fallback = mode == DNN_HEURISTIC_FALLBACK;
     dnn_descriptor *offers[DNN_MOST_OFFERS] = {NULL};
     int count = 0;
+    if (status == DNN_GOOD && !has_engines(dnn_child(d, DNN_HEURISTIC_GRAPH)->program)) {
+        return put_children(d, DNN_HEURISTIC_RESULTS, offers, 0, status);
+    }
     for (int more = 0; more < 2 && dnn_has_wrong() && !fallback && status == DNN_GOOD; more++) {
         status = make_offer(d, DNN_ENGINE_WRONG, more, &offers[count++]);
     }

@@ -27,9 +27,9 @@ typedef struct conv_entry {
     cuda_conv_shape shape;
     cuda_own own;
     cuda_way way;
-    cuda_ways candidates; /* while it is being made */
-    bool gathered;        /* the candidates are there, perhaps none; else see `trouble` */
-    bool ready;
+    cuda_ways candidates;       /* while it is being made */
+    bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
+    bool ready;                 /* there is a way; always, unless statistics are wanted */
     const cuda_conv_call *call; /* that it is made with */
     stk_error trouble;
 } conv_entry;
@@ -56,17 +56,19 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
     clean.bias = shape->bias && forward;
     clean.added = shape->added && forward;
     clean.act = forward ? shape->act : STK_OP_COUNT;
+    clean.stats = shape->stats && forward;
     return clean;
 }
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
              "convolution 2 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
-             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d",
+             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
              shape->filters, shape->kernel, shape->stride, shape->pad, shape->accumulate,
-             shape->bias, shape->added, stk_cuda_act_code(shape->act));
+             shape->bias, shape->added, stk_cuda_act_code(shape->act),
+             shape->stats ? " statistics" : "");
 }
 
 /* For errors. */
@@ -390,10 +392,11 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     stk_status status = choose(convs, entry, &found, err);
     if (status == STK_OK && found) {
         keep(convs, entry);
-    } else if (status == STK_OK) {
+        entry->ready = true;
+    } else if (status == STK_OK && !entry->shape.stats) {
         status = do_it_ourselves(convs, entry, err);
+        entry->ready = status == STK_OK;
     }
-    entry->ready = status == STK_OK;
     return status;
 }
 
@@ -446,6 +449,14 @@ stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, i
     return status;
 }
 
+bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape) {
+    char key[sizeof((conv_entry *)NULL)->key];
+    cuda_conv_shape clean = tidy(shape);
+    name_of(&clean, convs->config.deterministic, key, sizeof key);
+    const conv_entry *entry = find(convs, key);
+    return entry != NULL && entry->ready;
+}
+
 stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk_error *err) {
     char key[sizeof((conv_entry *)NULL)->key];
     cuda_conv_shape shape = tidy(call->shape);
@@ -453,7 +464,7 @@ stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk
     clean.shape = &shape;
     name_of(&shape, convs->config.deterministic, key, sizeof key);
     const conv_entry *entry = find(convs, key);
-    if (entry == NULL) {
+    if (entry == NULL || !entry->ready) {
         char words[200];
         in_words(&shape, words, sizeof words);
         return STK_FAIL(err, STK_ERR_DEVICE, "no plan was made for %s", words);

@@ -40,18 +40,22 @@ void stk_cuda_convs_close(cuda_convs *convs);
 /* Pointers on the device for one convolution; see cuda_conv_op. */
 typedef struct cuda_conv_call {
     const cuda_conv_shape *shape;
-    cuda_pointer x, w, y, bias, added; /* 0: not there */
-    cuda_pointer workspace;            /* CUDA_WORKSPACE_BYTES */
+    cuda_pointer x, w, y, bias, added, stats; /* 0: not there */
+    cuda_pointer workspace;                   /* CUDA_WORKSPACE_BYTES */
 } cuda_conv_call;
 
 /*
  * Makes the plans of all these calls and runs each once, so that everything a library loads late is
  * there before a capture. Runs use these pointers, and overwrite what a call writes. What a call
  * reads should be numbers of common size, like noise: results are compared, and of zeros or NaNs
- * nothing can be learned.
+ * nothing can be learned. That a shape with statistics has no plan is no error: see
+ * stk_cuda_convs_has().
  */
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);
+
+/* Whether make() had this shape and found a plan for it. */
+bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);
 
 /* Runs one on the stream, after make() had its shape. */
 STK_CHECKED stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call,

@@ -27,6 +27,7 @@ static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *con
                             .y = place_of(player, conv->y),
                             .bias = place_of(player, conv->bias),
                             .added = place_of(player, conv->added),
+                            .stats = place_of(player, conv->stats),
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 
@@ -62,15 +63,16 @@ stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_erro
     return stk_cuda_convs_run(player->device->convs, &call, err);
 }
 
-static stk_status launch_all(const cuda_player *player, stk_error *err) {
+stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_error *err) {
     stk_status status = STK_OK;
-    for (int i = 0; i < player->program->op_count && status == STK_OK; i++) {
-        status = stk_cuda_player_launch(player, i, err);
+    for (int i = 0; i < ops.count && status == STK_OK; i++) {
+        status = stk_cuda_player_launch(player, ops.first + i, err);
     }
     return status;
 }
 
-static stk_status capture(cuda_player *player, stk_error *err) {
+stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
+                                   cuda_graph_exec *made, stk_error *err) {
     const cuda_driver *d = player->device->driver;
     cuda_graph graph = NULL;
     stk_status status =
@@ -79,13 +81,15 @@ static stk_status capture(cuda_player *player, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    status = launch_all(player, err);
+    for (int i = 0; i < times && status == STK_OK; i++) {
+        status = stk_cuda_player_range(player, ops, err);
+    }
     int ended = d->capture_end(player->device->compute, &graph); /* also after a failure */
     if (status == STK_OK) {
         status = stk_cuda_check(d, ended, "capturing a step", err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_check(d, d->graph_make(&player->graph, graph, 0), "making a graph", err);
+        status = stk_cuda_check(d, d->graph_make(made, graph, 0), "making a graph", err);
     }
     if (graph != NULL) {
         d->graph_free(graph);
@@ -95,13 +99,16 @@ static stk_status capture(cuda_player *player, stk_error *err) {
 
 stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
     const cuda_driver *d = player->device->driver;
+    const cuda_range all = {0, player->program->op_count};
     if (player->program->op_count == 0) {
         return STK_OK;
     }
     if (player->runs++ == 0) {
-        return launch_all(player, err);
+        return stk_cuda_player_range(player, all, err);
     }
-    stk_status status = player->graph == NULL ? capture(player, err) : STK_OK;
+    stk_status status = player->graph == NULL
+                            ? stk_cuda_player_capture(player, all, 1, &player->graph, err)
+                            : STK_OK;
     return status == STK_OK
                ? stk_cuda_check(d, d->graph_launch(player->graph, player->device->compute),
                                 "launching a step", err)
