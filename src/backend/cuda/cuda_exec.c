@@ -196,15 +196,17 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
 }
 
+/* Threads that decode want the core on which a waiting host would spin. */
 static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
+    const unsigned sleeping = CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING;
     int result = CUDA_GOOD;
     for (int i = 0; i < CUDA_SLOTS; i++) {
-        result |= d->event_new(&exec->copied[i], CUDA_EVENT_NO_TIMING);
+        result |= d->event_new(&exec->copied[i], sleeping);
         result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-        result |= d->event_new(&exec->done[i], CUDA_EVENT_NO_TIMING);
+        result |= d->event_new(&exec->done[i], sleeping);
     }
     return stk_cuda_check(d, result, "making events", err);
 }
@@ -401,4 +403,5 @@ const stk_backend stk_cuda_backend = {
     .infer = cuda_infer,
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
+    .bandwidth = stk_cuda_bandwidth,
 };

@@ -51,6 +51,10 @@ STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op,
 stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
                             stk_error *err);
 
+/* ---- cuda_bandwidth.c ---- */
+
+double stk_cuda_bandwidth(stk_device *device);
+
 /* ---- cuda_exec.c ---- */
 
 /* Batches that can be on their way to the device: one is computed with while the next arrives. */
