@@ -134,7 +134,7 @@ void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda
 void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
                              bool accumulate);
 
-/* ---- squeeze and excite: kernels/squeeze.cu ---- */
+/* ---- squeeze and excite: kernels/squeeze.cu, kernels/squeeze_layers.cu ---- */
 
 /*
  * The block behind a depthwise chain: s = act(scale * x + shift) is never stored; squeezed (N, C) =
