@@ -39,7 +39,8 @@ static spread spread_of(const cuda_program *p, cuda_plane plane) {
     s.span = span_of(groups);
     s.lines = (int)THREADS / s.span;
     s.tiles = (int)cuda_ceil((size_t)groups, (size_t)s.span);
-    int wanted = (int)cuda_ceil((size_t)p->multiprocessors * 8, (size_t)(plane.batch * s.tiles));
+    int wanted =
+        (int)cuda_ceil((size_t)p->multiprocessors * 8, (size_t)plane.batch * (size_t)s.tiles);
     int most = plane.pixels / (s.lines * 8);
     s.chunks = wanted < most ? wanted : most;
     s.chunks = s.chunks < 1 ? 1 : s.chunks;
