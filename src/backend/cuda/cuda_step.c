@@ -208,6 +208,9 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
 stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk_error *err) {
     const stk_device *device = exec->state->device;
     size_t place = exec->started % STK_STEPS_AHEAD;
+    if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
     exec->ring->results[place] = (cuda_result){.loss_sum = output->loss_sum,
                                                .correct = (int)output->correct,
                                                .grad_norm = output->grad_norm,
