@@ -320,6 +320,18 @@ static stk_status note_traffic(step_probe *p, stk_step_figures *f, stk_error *er
     return status;
 }
 
+static void note_counts(const step_probe *p, stk_step_figures *f) {
+    stk_device_counts counts = {0};
+    if (p->opened.backend->counts != NULL) {
+        p->opened.backend->counts(p->opened.device, &counts);
+    }
+    f->kernels_compiled = counts.kernels_compiled;
+    f->kernels_loaded = counts.kernels_loaded;
+    f->plans_timed = counts.plans_timed;
+    f->plans_loaded = counts.plans_loaded;
+    snprintf(f->unkept, sizeof f->unkept, "%s", counts.unkept != NULL ? counts.unkept : "");
+}
+
 static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_error *err) {
     p->begin_ns = stk_clock_ns();
     p->batch = batch;
@@ -347,6 +359,9 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
     }
     if (status == STK_OK) {
         status = note_traffic(p, f, err);
+    }
+    if (status == STK_OK) {
+        note_counts(p, f);
     }
     f->rss_bytes = stk_gauge_peak_resident();
     close_all(p);

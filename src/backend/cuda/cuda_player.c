@@ -7,6 +7,9 @@
  * are.
  */
 #include "backend/cuda/cuda_exec.h"
+
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -62,10 +65,14 @@ static stk_status launch(const cuda_player *player, const cuda_launch *l, stk_er
     }
     cuda_function function =
         stk_cuda_kernels_find(player->device->kernels, l, player->program->type);
-    return stk_cuda_check(d,
-                          d->launch(function, l->grid[0], l->grid[1], 1, l->threads, 1, 1,
-                                    l->shared_bytes, player->device->compute, arguments, NULL),
-                          l->name, err);
+    int result = d->launch(function, l->grid[0], l->grid[1], 1, l->threads, 1, 1, l->shared_bytes,
+                           player->device->compute, arguments, NULL);
+    if (result == CUDA_GOOD) {
+        return STK_OK;
+    }
+    char what[128];
+    snprintf(what, sizeof what, "launching the kernel %s", l->name);
+    return stk_cuda_check(d, result, what, err);
 }
 
 stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
