@@ -54,7 +54,7 @@ static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cu
     cuda_added nothing = {.x = cuda_nothing(), .dx = cuda_nothing()};
     item->norm = stk_cuda_lower_norm(l, l->pieces->items[index].node);
     if (l->pieces->items[index].training) {
-        stk_cuda_norm_stats(l->p, plane, x, &item->norm);
+        stk_cuda_norm_stats(l->p, plane, x, &item->norm, cuda_nothing());
     } else {
         stk_cuda_norm_running(l->p, plane.channels, &item->norm);
     }
@@ -128,7 +128,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
     switch (n->op) {
     case STK_OP_CONV:
     case STK_OP_LINEAR:
-        stk_cuda_lower_conv(l, piece->node, y);
+        (void)stk_cuda_lower_conv(l, piece->node, y, cuda_nothing());
         break;
     case STK_OP_DEPTHWISE: {
         cuda_depthwise conv = depthwise_of(l, n);
