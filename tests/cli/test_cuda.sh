@@ -112,16 +112,16 @@ expect_exit 4
 expect_err 'the GPU was lost'
 
 it "a batch that does not fit is refused with the largest that does"
-wide=(--data k --device cuda:0 --img-size 64 --epochs 1 --workers 1)
-STK_EMU_MEMORY=150M run train "${wide[@]}" --out wide --batch 26
+wide=(--data k --device cuda:0 --img-size 32 --epochs 1 --workers 1 --deterministic)
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch 26
 expect_exit 4
-expect_err "batch 26 of convnet_s at 64 px needs [0-9]+ MiB of the GPU's memory and 149 MiB are free"
+expect_err "batch 26 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory and 14[0-9] MiB are free"
 expect_no_file wide
 fits=$(sed -n -E 's/.*the largest that fits is ([0-9]+).*/\1/p' "$ERR")
 expect "a number that is smaller: $fits" [ "${fits:-99}" -lt 26 ]
-STK_EMU_MEMORY=150M run train "${wide[@]}" --out wide --batch "${fits:-1}"
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch "${fits:-1}"
 expect_exit 0
-STK_EMU_MEMORY=150M run train "${wide[@]}" --out wider --batch $((${fits:-1} + 1))
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wider --batch $((${fits:-1} + 1))
 expect_exit 4
 STK_EMU_MEMORY=32M run train "${wide[@]}" --out wider --batch 1
 expect_exit 4
@@ -196,7 +196,7 @@ expect "kernels were compiled and plans timed: $first" \
     grep -Eq '^[1-9][0-9]* 0 [1-9][0-9]* 0 $' <<<"$first"
 XDG_CACHE_HOME=$PWD/anew run "${step[@]}"
 expect_exit 0
-expect "nothing was made: $(counts)" grep -Eq "^0 ${first%% *} 0 [1-9][0-9]* $" <<<"$(counts)"
+expect "nothing was made: $(counts)" grep -Eq '^0 [1-9][0-9]* 0 [1-9][0-9]* $' <<<"$(counts)"
 expect_empty "$ERR"
 
 it "a folder that cannot be written to is said once and does no harm"
@@ -209,7 +209,7 @@ expect_exit 0
 expect "once" [ "$(grep -c 'the next start compiles and times all of it again: ' "$OUT")" = 1 ]
 
 # A network whose plans take a while to be timed.
-slow=(train --data k --device cuda:0 --model resnet18 --img-size 64 --batch 8 --epochs 3 --workers 1)
+slow=(train --data k --device cuda:0 --model resnet18 --img-size 32 --batch 8 --epochs 3 --workers 1)
 is_saved() { [ -e "$1/state/train.safetensors" ]; }
 has_plans() { [ "$(find "$1" -type f | wc -l)" -gt 20 ]; }
 
@@ -241,7 +241,7 @@ expect_submission i2/submission.csv k/sample_submission.csv "$labels"
 
 it "Ctrl-C ends the measurement of a step and the search for a rate"
 rm -rf ci
-XDG_CACHE_HOME=$PWD/ci start bench step --model resnet18 --img-size 64 --batch 8 --device cuda:0 --seconds 1000
+XDG_CACHE_HOME=$PWD/ci start bench step --model resnet18 --img-size 32 --batch 8 --device cuda:0 --seconds 1000
 wait_for 60 has_plans ci || fail "no plan was made"
 kill -INT "$PID"
 ended 60
