@@ -4,6 +4,8 @@
 
 #define THREADS 256u /* of a block of the forward layers, about so many elsewhere */
 #define MOST_SPAN 64
+#define FORWARD_BLOCKS 4 /* of a pass on a multiprocessor, as registers allow */
+#define BACKWARD_BLOCKS 2
 #define BACK_SUMS 5 /* as in the kernels, like what follows */
 #define ROUND 3072  /* channels at a time */
 #define HIDDEN_THREADS 512
@@ -18,6 +20,7 @@ typedef struct spread {
     int span, lines; /* threads across channels and across pixels */
     int tiles;       /* blocks across channels */
     int chunks;      /* and across pixels */
+    int resident;    /* blocks that a multiprocessor should hold */
 } spread;
 
 /* A divisor that leaves no thread idle, if one is large enough. */
@@ -33,16 +36,34 @@ static int span_of(int groups) {
     return MOST_SPAN;
 }
 
-static spread spread_of(const cuda_program *p, cuda_plane plane) {
-    spread s = {.wide = cuda_wide(plane.channels)};
+/*
+ * As few parts of the pixels as keep nearly all multiprocessors busy until the end, when each holds
+ * `resident` blocks at a time, and leave a thread 8 pixels.
+ */
+static int chunks_of(const cuda_program *p, cuda_plane plane, const spread *s, int resident) {
+    int slots = p->multiprocessors * resident;
+    int most = plane.pixels / (s->lines * 8);
+    int best = 1;
+    double filled = 0;
+    for (int chunks = 1; chunks <= most && filled < 0.9; chunks++) {
+        int blocks = plane.batch * s->tiles * chunks;
+        int waves = (blocks + slots - 1) / slots;
+        double share = (double)blocks / ((double)waves * slots);
+        if (share > filled) {
+            best = chunks;
+            filled = share;
+        }
+    }
+    return best;
+}
+
+static spread spread_of(const cuda_program *p, cuda_plane plane, int resident) {
+    spread s = {.wide = cuda_wide(plane.channels), .resident = resident};
     int groups = plane.channels / s.wide;
     s.span = span_of(groups);
     s.lines = (int)THREADS / s.span;
     s.tiles = (int)cuda_ceil((size_t)groups, (size_t)s.span);
-    int wanted = (int)cuda_ceil((size_t)p->multiprocessors * 8, (size_t)(plane.batch * s.tiles));
-    int most = plane.pixels / (s.lines * 8);
-    s.chunks = wanted < most ? wanted : most;
-    s.chunks = s.chunks < 1 ? 1 : s.chunks;
+    s.chunks = chunks_of(p, plane, &s, resident);
     return s;
 }
 
@@ -62,6 +83,7 @@ static cuda_launch *pass(cuda_program *p, const cuda_squeeze *block, const sprea
     stk_cuda_define(l, "WIDE", s->wide);
     stk_cuda_define(l, "SPAN", s->span);
     stk_cuda_define(l, "LINES", s->lines);
+    stk_cuda_define(l, "RESIDENT", s->resident);
     stk_cuda_define(l, "ACT", stk_cuda_act_code(block->act));
     return l;
 }
@@ -86,7 +108,7 @@ static cuda_ref partial_of(cuda_program *p, const cuda_squeeze *block, const spr
 
 void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) {
     int batch = block->plane.batch, channels = block->plane.channels, reduced = block->reduced;
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, FORWARD_BLOCKS);
     cuda_ref partial = partial_of(p, block, &s, 1);
 
     cuda_launch *l = pass(p, block, &s, "squeeze_sum", true);
@@ -208,7 +230,7 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const betwe
 
 void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
                              cuda_ref again, cuda_ref dsqueezed) {
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_ref partial = partial_of(p, block, &s, BACK_SUMS);
     between b = between_of(p, block);
 
@@ -228,7 +250,7 @@ void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_re
 
 void stk_cuda_squeeze_backward(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
                                cuda_ref dsqueezed, cuda_ref dx) {
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_launch *l = pass(p, block, &s, "squeeze_back_apply", false);
     stk_cuda_arg(l, block->x);
     stk_cuda_arg(l, dp);

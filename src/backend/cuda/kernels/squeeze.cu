@@ -16,8 +16,16 @@
  *   SPAN, LINES   threads across channels and across pixels
  *   ACT           the activation behind the norm
  *   AGAIN         backward: 1: p is computed once more
+ *   RESIDENT      blocks that a multiprocessor should hold
  */
-#define FLIGHT 4 /* loads that a thread has under way */
+#define BOUNDS __launch_bounds__(SPAN *LINES, RESIDENT)
+#if TYPE == 0
+#define FLIGHT 2 /* loads of a tensor that a thread has under way, as registers allow */
+#elif defined(K_squeeze_back_sum)
+#define FLIGHT 3
+#else
+#define FLIGHT 4
+#endif
 
 /* Where a thread of a pass over pixels works. */
 typedef struct place {
@@ -58,6 +66,14 @@ DEVICE some vector_at(const float *vector, const place *p) {
     return some_floats(vector + (p->busy ? p->c : 0));
 }
 
+/* FLIGHT pixels from `at` on, LINES apart: all loads are under way before the first is needed. */
+DEVICE void take(some_packed found[FLIGHT], const T *from, const place *p, int at) {
+    UNROLL for (int u = 0; u < FLIGHT; u++) {
+        int pixel = at + u * LINES;
+        found[u] = some_fetch_if(from + p->sample + pixel * C, pixel < p->end, some_nothing());
+    }
+}
+
 /* The sums of all lines of this block, to `sums` planes of C floats. */
 DEVICE void tell(const place *p, const some *values, int sums, float *room, float *partial,
                  int chunks) {
@@ -84,7 +100,7 @@ DEVICE void tell(const place *p, const some *values, int sums, float *room, floa
 #endif
 
 #ifdef K_squeeze_sum
-KERNEL squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
+KERNEL BOUNDS squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
     SHARED(float, room);
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
@@ -94,11 +110,7 @@ KERNEL squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
     }
     for (int at = p.first; at < p.end; at += FLIGHT * LINES) {
         some_packed found[FLIGHT];
-        UNROLL for (int u = 0; u < FLIGHT; u++) {
-            if (at + u * LINES < p.end) {
-                found[u] = some_fetch(x + p.sample + (at + u * LINES) * C);
-            }
-        }
+        take(found, x, &p, at);
         UNROLL for (int u = 0; u < FLIGHT; u++) {
             if (at + u * LINES < p.end) {
                 some v = some_unpack(found[u]);
@@ -113,17 +125,13 @@ KERNEL squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
 #endif
 
 #ifdef K_squeeze_apply
-KERNEL squeeze_apply(const T *x, const float *coefs, const float *gates, T *out, int chunks) {
+KERNEL BOUNDS squeeze_apply(const T *x, const float *coefs, const float *gates, T *out, int chunks) {
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
     some gate = vector_at(gates + (u64)p.n * C, &p);
     for (int at = p.first; at < p.end; at += FLIGHT * LINES) {
         some_packed found[FLIGHT];
-        UNROLL for (int u = 0; u < FLIGHT; u++) {
-            if (at + u * LINES < p.end) {
-                found[u] = some_fetch(x + p.sample + (at + u * LINES) * C);
-            }
-        }
+        take(found, x, &p, at);
         UNROLL for (int u = 0; u < FLIGHT; u++) {
             if (at + u * LINES < p.end) {
                 some v = some_unpack(found[u]);
@@ -143,7 +151,7 @@ KERNEL squeeze_apply(const T *x, const float *coefs, const float *gates, T *out,
 #define BACK_SUMS 5
 
 #ifdef K_squeeze_back_sum
-KERNEL __launch_bounds__(SPAN *LINES, 2)
+KERNEL BOUNDS
     squeeze_back_sum(const T *x, const T *dp, const float *coefs, const float *gates, T *again,
                      float *partial, int chunks) {
     SHARED(float, room);
@@ -157,15 +165,11 @@ KERNEL __launch_bounds__(SPAN *LINES, 2)
             sums[k].v[i] = 0;
         }
     }
-    for (int at = p.first; at < p.end; at += 2 * LINES) {
-        some_packed found[2], given[2];
-        UNROLL for (int u = 0; u < 2; u++) {
-            if (at + u * LINES < p.end) {
-                found[u] = some_fetch(x + p.sample + (at + u * LINES) * C);
-                given[u] = some_fetch(dp + p.sample + (at + u * LINES) * C);
-            }
-        }
-        UNROLL for (int u = 0; u < 2; u++) {
+    for (int at = p.first; at < p.end; at += FLIGHT * LINES) {
+        some_packed found[FLIGHT], given[FLIGHT];
+        take(found, x, &p, at);
+        take(given, dp, &p, at);
+        UNROLL for (int u = 0; u < FLIGHT; u++) {
             if (at + u * LINES < p.end) {
                 some v = some_unpack(found[u]), g = some_unpack(given[u]);
                 UNROLL for (int i = 0; i < WIDE; i++) {
@@ -190,33 +194,30 @@ KERNEL __launch_bounds__(SPAN *LINES, 2)
 #endif
 
 #ifdef K_squeeze_back_apply
-KERNEL __launch_bounds__(SPAN *LINES, 2)
+KERNEL BOUNDS
     squeeze_back_apply(const T *x, const T *dp, const float *coefs, const float *gates,
                        const float *dsqueezed, const float *back, T *dx, int chunks) {
     place p = find_place(chunks);
-    some mean = vector_at(coefs, &p);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
-    some gate = vector_at(gates + (u64)p.n * C, &p);
-    some each = vector_at(dsqueezed + (u64)p.n * C, &p);
+    some mean = vector_at(coefs, &p), each = vector_at(dsqueezed + (u64)p.n * C, &p);
     some a = vector_at(back, &p), b = vector_at(back + C, &p), d = vector_at(back + 2 * C, &p);
-    UNROLL for (int i = 0; i < WIDE; i++) {
-        each.v[i] *= 1.0f / PIXELS;
+    some gate = vector_at(gates + (u64)p.n * C, &p);
+    UNROLL for (int i = 0; i < WIDE; i++) { /* dx = (a * gate * g + a * each) * slope + b * x + d */
+        gate.v[i] *= a.v[i];
+        each.v[i] *= a.v[i] * (1.0f / PIXELS);
+        d.v[i] = fmaf(-b.v[i], mean.v[i], d.v[i]);
     }
-    for (int at = p.first; at < p.end; at += 2 * LINES) {
-        some_packed found[2], given[2];
-        UNROLL for (int u = 0; u < 2; u++) {
-            if (at + u * LINES < p.end) {
-                found[u] = some_fetch(x + p.sample + (at + u * LINES) * C);
-                given[u] = some_fetch(dp + p.sample + (at + u * LINES) * C);
-            }
-        }
-        UNROLL for (int u = 0; u < 2; u++) {
+    for (int at = p.first; at < p.end; at += FLIGHT * LINES) {
+        some_packed found[FLIGHT], given[FLIGHT];
+        take(found, x, &p, at);
+        take(given, dp, &p, at);
+        UNROLL for (int u = 0; u < FLIGHT; u++) {
             if (at + u * LINES < p.end) {
                 some v = some_unpack(found[u]), g = some_unpack(given[u]);
                 UNROLL for (int i = 0; i < WIDE; i++) {
                     float z = fmaf(scale.v[i], v.v[i], shift.v[i]);
-                    float dn = fmaf(g.v[i], gate.v[i], each.v[i]) * slope(ACT, z);
-                    v.v[i] = fmaf(a.v[i], dn, fmaf(b.v[i], v.v[i] - mean.v[i], d.v[i]));
+                    float dn = fmaf(g.v[i], gate.v[i], each.v[i]);
+                    v.v[i] = fmaf(dn, slope(ACT, z), fmaf(b.v[i], v.v[i], d.v[i]));
                 }
                 some_store(dx + p.sample + (at + u * LINES) * C, v);
             }
