@@ -174,16 +174,21 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t free_bytes = 0;
     size_t total = 0;
-    if (d->memory_take(&exec->memory, exec->sizes.bytes) == CUDA_GOOD) {
+    int result = d->memory_take(&exec->memory, exec->sizes.bytes);
+    if (result == CUDA_GOOD) {
         return STK_OK;
     }
     exec->memory = 0;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY_) {
+        return stk_cuda_check(d, result, "taking memory on the GPU", err);
+    }
     (void)d->memory_info(&free_bytes, &total);
     return STK_FAIL(err, STK_ERR_DEVICE,
-                    "batch %zu at %d px needs %.2f GB of the GPU's memory, and %.2f GB are free%s",
+                    "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
+                    "now: something else has taken the rest; end it, or use a smaller %s",
                     exec->config.batch, exec->state->graph->img_size,
-                    (double)exec->sizes.bytes * 1e-9, (double)free_bytes * 1e-9,
-                    exec->config.train ? "; use a smaller --batch or --img-size" : "");
+                    (double)exec->sizes.bytes / 1048576, (double)free_bytes / 1048576,
+                    exec->config.train ? "--batch or --img-size" : "--img-size");
 }
 
 static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
@@ -440,6 +445,7 @@ const stk_backend stk_cuda_backend = {
     .device_close = stk_cuda_device_close,
     .describe = stk_cuda_device_describe,
     .memory = stk_cuda_device_memory,
+    .counts = stk_cuda_device_counts,
     .precision = stk_cuda_device_precision,
     .host_take = stk_cuda_device_host_take,
     .host_free = stk_cuda_device_host_free,
