@@ -177,7 +177,7 @@ typedef struct stk_backend {
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
                               const float *values, stk_error *err);
     /* What else training remembers, such as a loss scale: numbers that mean something to the
-     * backend alone. NULL: nothing. */
+     * backend alone; extras_write without any: as in a new state. NULL: nothing. */
     stk_status (*extras_read)(stk_state *state, float extras[STK_STATE_EXTRAS], stk_error *err);
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);

@@ -156,7 +156,8 @@ stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_
 /* Updates during the epochs in which only the head learns. */
 int64_t stk_recipe_frozen_updates(const stk_train_options *options, int64_t steps_per_epoch);
 
-/* Sets the optimiser's memory to zero and the averages, where the state has them, to the values. */
+/* Sets the optimiser's memory to zero, the averages, where the state has them, to the values, and
+ * all else that a training remembers to its start. */
 STK_CHECKED stk_status stk_recipe_start(const stk_backend *backend, stk_state *state,
                                         const stk_graph *graph, stk_error *err);
 

@@ -16,6 +16,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+/* Many kernels have a row of blocks for each sample, and a grid has no more rows. */
+#define MOST_SAMPLES ((size_t)65535)
+
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
     case STK_PRECISION_FP16:
@@ -335,9 +338,16 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-static stk_status check_kinds(stk_exec *exec, stk_error *err) {
+/* What a plan can be made for and still not be computed. */
+static stk_status check_config(stk_exec *exec, stk_error *err) {
     const stk_state *state = exec->state;
     bool train = exec->config.train;
+    if (exec->config.batch > MOST_SAMPLES) {
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "a GPU computes up to %zu samples at a time, not %zu: use a smaller --batch",
+            MOST_SAMPLES, exec->config.batch);
+    }
     if ((train && state->blocks[STK_TENSOR_GRADIENT] == 0) ||
         (!train && exec->config.ema && state->blocks[STK_TENSOR_EMA] == 0)) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors for this executable");
@@ -358,8 +368,8 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
     stk_status (*const steps[])(stk_exec *, stk_error *) = {
-        check_kinds, take_memory, take_host_memory, make_events,
-        aim,         set_scaler,  choose,           make_plans};
+        check_config, take_memory, take_host_memory, make_events,
+        aim,          set_scaler,  choose,           make_plans};
     if (status == STK_OK) {
         status =
             plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);

@@ -177,8 +177,9 @@ stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_E
 
 stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                        stk_error *err) {
-    bool moving = extras[1] > 0;
-    if (!(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
+    bool moving = extras != NULL && extras[1] > 0;
+    if (extras != NULL &&
+        !(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
         return STK_FAIL(err, STK_ERR_DATA, "%g is no loss scale", (double)extras[0]);
     }
     stk_status status = stk_cuda_enter(state->device, err);
