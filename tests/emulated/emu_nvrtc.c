@@ -285,14 +285,16 @@ static bool preprocess(const paths *p, int option_count, const char *const *opti
 
 /*
  * What C++ refuses is refused here too. What is undefined and would go unnoticed on a host, such as
- * a vector on a wrong boundary, is a trap.
+ * a vector on a wrong boundary, is a trap. Most kernels run for less time than it takes to compile
+ * them: of the ways to optimise this one costs least in all.
  */
 static const char *const flags[] = {
     "-std=gnu11",
-    "-O1",
+    "-Og",
     "-pipe",
     "-fPIC",
     "-shared",
+    "-fno-asynchronous-unwind-tables",
     "-fno-strict-aliasing",
     "-ffp-contract=off",
     "-fno-math-errno",
