@@ -11,6 +11,25 @@
 #include "probe/step_probe.h"
 #include "probe/torch_probe.h"
 
+static void put_profile(stk_json_writer *writer, const stk_step_figures *f) {
+    stk_json_key(writer, "profile");
+    stk_json_begin_array(writer);
+    for (size_t i = 0; i < f->profile_count; i++) {
+        const stk_profile_line *line = &f->profile[i];
+        stk_json_begin_object(writer);
+        stk_json_key(writer, "what");
+        stk_json_put_string(writer, line->what);
+        stk_json_key(writer, "calls");
+        stk_json_put_int(writer, line->calls);
+        stk_json_key(writer, "ms");
+        stk_json_put_double(writer, stk_as_shown(line->ms));
+        stk_json_key(writer, "bytes");
+        stk_json_put_int(writer, (int64_t)line->bytes);
+        stk_json_end_object(writer);
+    }
+    stk_json_end_array(writer);
+}
+
 /* The keys of --json, in order. The first nine are a contract with other tools. */
 static void put_figures(stk_json_writer *writer, const void *figures) {
     const stk_step_figures *f = figures;
@@ -52,6 +71,9 @@ static void put_figures(stk_json_writer *writer, const void *figures) {
             stk_json_put_double(writer, keys[i].number); /* null where it is not known */
         }
     }
+    if (f->profile != NULL) {
+        put_profile(writer, f);
+    }
     stk_json_end_object(writer);
 }
 
@@ -65,6 +87,23 @@ typedef struct listener {
     char missing[160];
     stk_error error; /* the first thing that went wrong */
 } listener;
+
+/* Lines of a profile that people want to see; JSON has all of them. */
+#define SHOWN_LINES 40
+
+static void print_profile(const stk_step_figures *f) {
+    double all = 0;
+    for (size_t i = 0; i < f->profile_count; i++) {
+        all += f->profile[i].ms;
+    }
+    printf("        one operation at a time: %.2f ms\n", all);
+    printf("              ms  share  calls    GB/s  what\n");
+    for (size_t i = 0; i < f->profile_count && i < SHOWN_LINES; i++) {
+        const stk_profile_line *line = &f->profile[i];
+        printf("        %8.3f %5.1f%% %6d %7.0f  %s\n", line->ms, 100 * line->ms / all, line->calls,
+               line->bytes / line->ms * 1e-6, line->what);
+    }
+}
 
 static void print_text(const listener *l, const stk_step_figures *f) {
     char bytes[32];
@@ -85,6 +124,9 @@ static void print_text(const listener *l, const stk_step_figures *f) {
         printf("        %.0f %% of the %.2f TB/s that its memory copies with: %s a step\n",
                100 * f->traffic_fraction, f->bandwidth * 1e-12,
                stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->traffic_bytes));
+    }
+    if (f->profile != NULL) {
+        print_profile(f);
     }
 }
 

@@ -37,6 +37,7 @@ typedef struct stk_step_probe_options {
     bool inference;
     const char *compare; /* NULL, or "torch" */
     bool compile;        /* the fused path */
+    bool profile;        /* where the time of a step goes */
 } stk_step_probe_options;
 
 extern const stk_option_table stk_step_probe_option_table;

@@ -33,6 +33,9 @@
 #define WINDOWS 10 /* that the seconds of a measurement are divided into */
 #define MOST_BATCH 16777216
 
+/* Lines of a profile; networks have fewer different operations. */
+#define MOST_LINES 1024
+
 typedef struct step_probe {
     const stk_step_probe_options *options;
     const stk_stop *stop;
@@ -50,6 +53,7 @@ typedef struct step_probe {
     int warm_count;
     int64_t begin_ns;             /* before the device was opened */
     double times_s[MOST_WINDOWS]; /* of one step, by windows */
+    stk_profile_line profile[MOST_LINES];
 } step_probe;
 
 static bool halted(void *user, double next_s) {
@@ -320,6 +324,15 @@ static stk_status note_traffic(step_probe *p, stk_step_figures *f, stk_error *er
     return status;
 }
 
+static stk_status note_profile(step_probe *p, stk_step_figures *f, stk_error *err) {
+    const stk_opened_device *o = &p->opened;
+    if (!p->options->profile || o->backend->profile == NULL) {
+        return STK_OK;
+    }
+    f->profile = p->profile;
+    return o->backend->profile(p->exec, p->profile, MOST_LINES, &f->profile_count, err);
+}
+
 static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_error *err) {
     p->begin_ns = stk_clock_ns();
     p->batch = batch;
@@ -347,6 +360,9 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
     }
     if (status == STK_OK) {
         status = note_traffic(p, f, err);
+    }
+    if (status == STK_OK) {
+        status = note_profile(p, f, err);
     }
     f->rss_bytes = stk_gauge_peak_resident();
     close_all(p);

@@ -13,6 +13,8 @@
 #include <stoker/options.h>
 #include <stoker/stop.h>
 
+#include "engine/backend.h"
+
 typedef struct stk_step_figures {
     const char *model;     /* static */
     char device[16];       /* "cuda:0" */
@@ -37,6 +39,10 @@ typedef struct stk_step_figures {
     int64_t classes;
     int64_t threads;
     bool inference;
+    /* Where the time of a step goes, the longest first; only while it is told. NULL: not asked for,
+     * or not known. */
+    const stk_profile_line *profile;
+    size_t profile_count;
 } stk_step_figures;
 
 /* Room for the batches of one call. */

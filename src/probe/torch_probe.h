@@ -6,7 +6,7 @@
 
 #include "probe/step_probe.h"
 
-#define STK_TORCH_MODES 2
+#define STK_TORCH_MODES 3
 
 typedef struct stk_torch_figures {
     char mode[16]; /* "eager", "compile", "reduce-overhead" */

@@ -20,14 +20,18 @@
 #define DNN_MOST_ATTRIBUTES 16
 #define DNN_MOST_TENSORS 24
 #define DNN_MOST_OPS 8
-#define DNN_ENGINES 4
+#define DNN_ENGINES 6
+#define DNN_MOST_OFFERS (DNN_ENGINES + 1)
 
-/* What an engine of the look-alike is like; the order is that of the heuristic's answer. */
+/* What an engine of the look-alike is like. The heuristic answers in this order, but puts the wrong
+ * one first. */
 enum {
     DNN_ENGINE_HUGE,     /* wants 1 GiB of workspace: to be passed over */
     DNN_ENGINE_TENSOR,   /* tensor cores: float32 numbers are rounded to TF32 first */
     DNN_ENGINE_CARELESS, /* adds up in another order every time */
-    DNN_ENGINE_PLAIN     /* 1 KiB of workspace, always the same float32 sums */
+    DNN_ENGINE_PLAIN,    /* 1 KiB of workspace, always the same float32 sums */
+    DNN_ENGINE_STEADY,   /* the same sums without workspace, and it needs no compiling */
+    DNN_ENGINE_WRONG     /* only with STK_EMU_WRONG: fast, and gradients of filters are nonsense */
 };
 
 typedef struct dnn_tensor {
@@ -139,6 +143,8 @@ int dnn_make_engine(dnn_descriptor *d);
 int dnn_make_config(dnn_descriptor *d);
 int dnn_make_plan(dnn_descriptor *d);
 size_t dnn_workspace_bytes(int engine);
+/* Whether there is the engine that is wrong. */
+bool dnn_has_wrong(void);
 
 /* dnn_run.c: computes one dnn_run; `run` is what was put on the stream. */
 void dnn_compute(void *run);

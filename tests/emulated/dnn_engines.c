@@ -2,7 +2,8 @@
  * dnn_engines.c - engines of the look-alike of cuDNN, what they tell of themselves, and plans.
  *
  * Every graph has the same few engines, each with something that a caller must heed: one wants far
- * too much workspace, one rounds float32 to TF32, one gives other bits every time.
+ * too much workspace, one rounds float32 to TF32, one gives other bits every time, and one that is
+ * there on demand gives nonsense, as engines of the library have been seen to do.
  */
 #include "dnn_emulated.h"
 
@@ -19,6 +20,11 @@ static const struct {
 
 size_t dnn_workspace_bytes(int engine) {
     return engine == DNN_ENGINE_HUGE ? (size_t)1 << 30 : engine == DNN_ENGINE_PLAIN ? 1024 : 0;
+}
+
+bool dnn_has_wrong(void) {
+    const char *wanted = getenv("STK_EMU_WRONG");
+    return wanted != NULL && strcmp(wanted, "1") == 0;
 }
 
 /* Puts descriptors that this function owns no longer, whatever happens. */
@@ -77,7 +83,7 @@ int dnn_make_engine(dnn_descriptor *d) {
         return status;
     }
     int64_t number = dnn_integer(d, DNN_ENGINE_NUMBER, -1);
-    if (number < 0 || number >= DNN_ENGINES) {
+    if (number < 0 || number >= DNN_ENGINES || (number == DNN_ENGINE_WRONG && !dnn_has_wrong())) {
         return dnn_fail(DNN_NOT_SUPPORTED, "there is no engine %lld", (long long)number);
     }
     int32_t notes[2];
@@ -106,7 +112,8 @@ int dnn_make_engine(dnn_descriptor *d) {
     return DNN_GOOD;
 }
 
-static int make_choices(dnn_descriptor *d) {
+/* The usual settings, with the first one `more` higher. */
+static int make_choices(dnn_descriptor *d, int more) {
     dnn_descriptor *choices[KNOBS] = {NULL};
     int status = DNN_GOOD;
     for (int i = 0; i < KNOBS && status == DNN_GOOD; i++) {
@@ -118,13 +125,16 @@ static int make_choices(dnn_descriptor *d) {
         choices[i]->final = true;
         int32_t type = knobs[i].type;
         status = dnn_put(choices[i], DNN_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &type);
-        status = status ? status : put_integer(choices[i], DNN_KNOB_VALUE, knobs[i].usual);
+        status =
+            status ? status
+                   : put_integer(choices[i], DNN_KNOB_VALUE, knobs[i].usual + (i == 0 ? more : 0));
     }
     return put_children(d, DNN_CONFIG_KNOBS, choices, KNOBS, status);
 }
 
-/* A final configuration of one engine with its usual settings. */
-static int make_offer(const dnn_descriptor *heuristic, int number, dnn_descriptor **offer) {
+/* A final configuration of one engine; for `more` see make_choices(). */
+static int make_offer(const dnn_descriptor *heuristic, int number, int more,
+                      dnn_descriptor **offer) {
     dnn_descriptor *engine = dnn_descriptor_new(DNN_ENGINE);
     *offer = dnn_descriptor_new(DNN_CONFIG);
     if (engine == NULL || *offer == NULL) {
@@ -141,10 +151,24 @@ static int make_offer(const dnn_descriptor *heuristic, int number, dnn_descripto
     status = status ? status : dnn_make_engine(engine);
     engine->final = true;
     status = put_children(*offer, DNN_CONFIG_ENGINE, &engine, 1, status);
-    status = status ? status : make_choices(*offer);
+    status = status ? status : make_choices(*offer, more);
     status = status ? status : dnn_make_config(*offer);
     (*offer)->final = true;
     return status;
+}
+
+/* Statistics behind a convolution: for 16-bit floats only, and channels by the eight. */
+static bool has_engines(const dnn_program *p) {
+    for (int i = 0; i < p->op_count; i++) {
+        for (int k = 0; k < p->op_count && p->ops[i].kind == DNN_OP_STATS; k++) {
+            const dnn_tensor *y = &p->tensors[p->ops[i].in[0]];
+            if (p->ops[k].kind == DNN_OP_FORWARD && p->ops[k].out[0] == p->ops[i].in[0] &&
+                (y->type != DNN_HALF || y->dims[1] % 8 != 0)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 int dnn_make_heuristic(dnn_descriptor *d) {
@@ -155,12 +179,21 @@ int dnn_make_heuristic(dnn_descriptor *d) {
         status = dnn_fail(DNN_BAD_PARAM, "there is no heuristic %lld", (long long)mode);
     }
     /* The fallback knows only the engine that can do everything. */
-    int first = mode == DNN_HEURISTIC_FALLBACK ? DNN_ENGINE_PLAIN : 0;
-    dnn_descriptor *offers[DNN_ENGINES] = {NULL};
-    for (int i = first; i < DNN_ENGINES && status == DNN_GOOD; i++) {
-        status = make_offer(d, i, &offers[i]);
+    bool fallback = mode == DNN_HEURISTIC_FALLBACK;
+    dnn_descriptor *offers[DNN_MOST_OFFERS] = {NULL};
+    int count = 0;
+    if (status == DNN_GOOD && !has_engines(dnn_child(d, DNN_HEURISTIC_GRAPH)->program)) {
+        return put_children(d, DNN_HEURISTIC_RESULTS, offers, 0, status);
     }
-    return put_children(d, DNN_HEURISTIC_RESULTS, offers + first, DNN_ENGINES - first, status);
+    for (int more = 0; more < 2 && dnn_has_wrong() && !fallback && status == DNN_GOOD; more++) {
+        status = make_offer(d, DNN_ENGINE_WRONG, more, &offers[count++]);
+    }
+    int first = fallback ? DNN_ENGINE_PLAIN : 0;
+    int last = fallback ? DNN_ENGINE_PLAIN : DNN_ENGINE_STEADY;
+    for (int i = first; i <= last && status == DNN_GOOD; i++) {
+        status = make_offer(d, i, 0, &offers[count++]);
+    }
+    return put_children(d, DNN_HEURISTIC_RESULTS, offers, count, status);
 }
 
 int dnn_make_config(dnn_descriptor *d) {

@@ -385,7 +385,7 @@ int dnn_make_graph(dnn_descriptor *d) {
         status = sort_ops(p, given, (int)ops->count);
     }
     if (status == DNN_GOOD) {
-        int64_t engines = DNN_ENGINES;
+        int64_t engines = dnn_has_wrong() ? DNN_ENGINES : DNN_ENGINES - 1;
         status = dnn_put(d, DNN_GRAPH_ENGINES, DNN_TYPE_INT64, 1, &engines);
     }
     if (status != DNN_GOOD) {

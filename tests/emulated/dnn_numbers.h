@@ -25,11 +25,10 @@ enum { /* cudnnStatus_t */
        DNN_EXECUTION_FAILED = 5000
 };
 
-enum { /* cudnnBackendDescriptorType_t */ DNN_KNOB_INFO = 8, DNN_OP_STATS = 14 };
+enum { /* cudnnBackendDescriptorType_t */ DNN_KNOB_INFO = 8 };
 
 enum { /* cudnnBackendAttributeType_t */
        DNN_TYPE_NAN_PROPAGATION = 10,
-       DNN_TYPE_STATS_MODE = 16,
        DNN_TYPE_REORDERING_MODE = 20,
        DNN_TYPE_INT32 = 23
 };
@@ -44,11 +43,6 @@ enum { /* cudnnBackendAttributeName_t */
        DNN_OP_POINTWISE_ALPHA2 = 755,
        DNN_OP_POINTWISE_DX = 756,
        DNN_OP_POINTWISE_DY = 757,
-       DNN_STATS_MODE = 770,
-       DNN_STATS_PRECISION = 771,
-       DNN_STATS_X = 772,
-       DNN_STATS_SUM = 773,
-       DNN_STATS_SQUARES = 774,
        DNN_GRAPH_ENGINES = 802,
        DNN_TENSOR_BY_VALUE = 908,
        DNN_TENSOR_REORDERING = 909,

@@ -373,6 +373,83 @@ static void runs_in_a_captured_graph(void) {
     bench_close(&b);
 }
 
+/* ---- statistics ---- */
+
+/* The sums of what was written, and of its squares, as far as float32 goes. */
+static void check_sums(bench *b, trial *t) {
+    size_t filters = (size_t)t->shape.filters;
+    double *wanted = stk_mem_new(2 * filters, sizeof *wanted);
+    float *as_floats = stk_mem_new(2 * filters, sizeof *as_floats);
+    float *got = stk_mem_new(2 * filters, sizeof *got);
+    field sums = {.count = 2 * filters, .type = CUDA_TYPE_F32, .place = t->call.stats};
+    for (size_t i = 0; i < t->y.count; i++) {
+        wanted[i % filters] += (double)t->wanted[i];
+        wanted[filters + i % filters] += (double)t->wanted[i] * (double)t->wanted[i];
+    }
+    for (size_t i = 0; i < 2 * filters; i++) {
+        as_floats[i] = (float)wanted[i];
+    }
+    fetch_into(b, &sums, got);
+    play_check_norm("sums", got, as_floats, filters, 2e-3);
+    play_check_norm("squares", got + filters, as_floats + filters, filters, 2e-3);
+    stk_mem_free(wanted);
+    stk_mem_free(as_floats);
+    stk_mem_free(got);
+}
+
+static void statistics_of_what_is_written(void) {
+    static const int which[] = {0, 1, 2, 4};
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        cuda_conv_shape shape = shape_of(which[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+        size_t bytes = 2 * (size_t)shape.filters * sizeof(float);
+        stk_error err = {0};
+        trial t;
+        shape.stats = true;
+        trial_new(&b, &t, &shape);
+        CHECK(PLAY_GOOD(&b.play, memory_take(&t.call.stats, bytes)));
+        CHECK(!stk_cuda_convs_has(b.convs, &shape));
+        CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+        CHECK(stk_cuda_convs_has(b.convs, &shape));
+        spoil(&b, &t);
+        CHECK(PLAY_GOOD(&b.play, fill(t.call.stats, 0xFF, bytes, b.play.stream)));
+        CHECK(good(stk_cuda_convs_run(b.convs, &t.call, &err), &err));
+        compare(&b, &t);
+        check_sums(&b, &t);
+        (void)b.play.driver->memory_free(t.call.stats);
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
+/* Other types, and channels that are not in eights: no error, but no plan either. */
+static void where_no_library_takes_statistics(void) {
+    static const cuda_type types[] = {CUDA_TYPE_F32, CUDA_TYPE_BF16, CUDA_TYPE_F16};
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        cuda_conv_shape shape = shape_of(i == 2 ? 5 : 0, CUDA_CONV_FORWARD, types[i]);
+        stk_error err = {0};
+        trial t;
+        shape.stats = true;
+        trial_new(&b, &t, &shape);
+        t.call.stats = b.workspace;
+        for (int again = 0; again < 2; again++) {
+            CHECK(good(stk_cuda_convs_make(b.convs, &t.call, 1, &err), &err));
+            CHECK(!stk_cuda_convs_has(b.convs, &shape));
+        }
+        CHECK_INT(stk_cuda_convs_run(b.convs, &t.call, &err), STK_ERR_DEVICE);
+        CHECK_CONTAINS(err.message, "no plan was made");
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
 /* ---- our own kernels ---- */
 
 static void own_kernels_need_no_library(void) {
@@ -523,6 +600,25 @@ static void deterministic_gives_the_same_bits(void) {
     bench_close(&b);
 }
 
+/* An engine that is fastest, that the library offers first, and twice, and that is wrong. */
+static void a_wrong_plan_is_not_taken(void) {
+    bench b;
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        (void)setenv("STK_EMU_WRONG", "1", 1);
+        if (!bench_open(&b, NULL, deterministic, NULL)) {
+            break;
+        }
+        for (int i = 0; i < SIZES * 3; i++) {
+            cuda_conv_shape shape = shape_of(i / 3, CUDA_CONV_WEIGHT, (cuda_type)(i % 3));
+            check_one(&b, &shape);
+            shape.strict = false;
+            check_one(&b, &shape);
+        }
+        bench_close(&b);
+    }
+    (void)unsetenv("STK_EMU_WRONG");
+}
+
 static void mistakes_are_told(void) {
     bool halt = true;
     bench b;
@@ -582,10 +678,17 @@ static void without_memory_it_says_so(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),          TEST(what_follows_a_convolution),
-    TEST(runs_in_a_captured_graph),          TEST(own_kernels_need_no_library),
-    TEST(the_next_start_times_nothing),      TEST(what_is_damaged_is_made_anew),
-    TEST(deterministic_gives_the_same_bits), TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),
+    TEST(what_follows_a_convolution),
+    TEST(statistics_of_what_is_written),
+    TEST(where_no_library_takes_statistics),
+    TEST(runs_in_a_captured_graph),
+    TEST(own_kernels_need_no_library),
+    TEST(the_next_start_times_nothing),
+    TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits),
+    TEST(a_wrong_plan_is_not_taken),
+    TEST(mistakes_are_told),
     TEST(without_memory_it_says_so),
 };
 

@@ -340,9 +340,9 @@ static bool run_case(play_device *play, played *k) {
     cuda_knobs knobs = {.seed = SEED, .step = STEP};
     play_data data[40];
     int used = case_data(data, k, &at, &knobs);
-    stk_cuda_norm_stats(&p, c->plane, at.x, &at.norm);
+    stk_cuda_norm_stats(&p, c->plane, at.x, &at.norm, cuda_nothing());
     if (c->added == 2) {
-        stk_cuda_norm_stats(&p, c->plane, at.added.x, &at.other);
+        stk_cuda_norm_stats(&p, c->plane, at.added.x, &at.other, cuda_nothing());
     }
     stk_cuda_norm_apply(&p, c->plane, at.x, &at.norm, &tail, &at.added, at.y, at.mask);
     if (c->forget) {
@@ -607,7 +607,7 @@ static void in_place(void) {
         data[used++] = play_in(rest, PLAY_T, k.count, k.other.x);
         data[used++] =
             play_in(cuda_fixed_at(CUDA_FIXED_KNOBS, 0), PLAY_BYTES, sizeof knobs, &knobs);
-        stk_cuda_norm_stats(&p, c.plane, x, &norm);
+        stk_cuda_norm_stats(&p, c.plane, x, &norm, cuda_nothing());
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, y, mask);
         stk_cuda_norm_apply(&p, c.plane, x, &norm, &tail, &added, x, cuda_nothing());
         if (play_run(&play, &p, data, used)) {

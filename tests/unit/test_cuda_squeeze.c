@@ -19,8 +19,8 @@ static const sq_case cases[] = {
     {5, 35, 13, 5, STK_OP_SILU, STK_OP_SILU, 132},   /* channels one by one */
     {2, 900, 16, 3, STK_OP_RELU6, STK_OP_RELU, 132}, /* chunks of pixels */
     {18, 4, 552, 37, STK_OP_SILU, STK_OP_SILU, 132}, /* no span divides the channels */
-    {70, 1, 24, 6, STK_OP_RELU, STK_OP_SILU, 1},     /* one pixel; more samples than a part */
-    {2, 9, 1600, 20, STK_OP_SILU, STK_OP_SILU, 132}, /* more channels than a round */
+    {140, 1, 24, 6, STK_OP_RELU, STK_OP_SILU, 1},    /* one pixel; more samples than a part */
+    {2, 2, 3100, 72, STK_OP_SILU, STK_OP_SILU, 132}, /* more channels than a round */
     {2, 3, 70, 300, STK_OP_SILU, STK_OP_RELU, 132},  /* more hidden channels than channels */
 };
 

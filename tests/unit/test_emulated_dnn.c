@@ -6,7 +6,7 @@
 #include "emulated_libs.h"
 
 /* Engines, in the order of the heuristic's answer; see emulated/dnn_emulated.h. */
-enum { HUGE_ENGINE, TENSOR_ENGINE, CARELESS_ENGINE, PLAIN_ENGINE, ENGINES };
+enum { HUGE_ENGINE, TENSOR_ENGINE, CARELESS_ENGINE, PLAIN_ENGINE, STEADY_ENGINE, ENGINES };
 
 /* What numbers of a tensor are in memory. */
 static cuda_type stored(int type) {
@@ -456,7 +456,7 @@ static void engines_tell_what_they_are(void) {
     CHECK_INT(api.get(heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR, 0, &found, NULL),
               DNN_GOOD);
     CHECK_INT(found, ENGINES);
-    cuda_dnn_descriptor configs[ENGINES], engine = make(DNN_ENGINE), knobs[4];
+    cuda_dnn_descriptor configs[ENGINES], engine = make(DNN_ENGINE), knobs[ENGINES];
     for (int i = 0; i < ENGINES; i++) {
         configs[i] = make(DNN_CONFIG);
         knobs[i] = make(DNN_KNOB_INFO);
@@ -465,7 +465,7 @@ static void engines_tell_what_they_are(void) {
         api.get(heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR, ENGINES, &found, configs),
         DNN_GOOD);
     for (int i = 0; i < ENGINES; i++) {
-        static const int64_t workspaces[ENGINES] = {1 << 30, 0, 0, 1024};
+        static const int64_t workspaces[ENGINES] = {1 << 30, 0, 0, 1024, 0};
         int notes[4] = {-1};
         CHECK_INT(api.get(configs[i], DNN_CONFIG_ENGINE, DNN_TYPE_DESCRIPTOR, 1, &count, &engine),
                   DNN_GOOD);

@@ -43,6 +43,7 @@ enum { /* CUdevice_attribute */
 
 enum {
     CUDA_FUNCTION_SHARED_BYTES = 8, /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    CUDA_EVENT_BLOCKING = 1,        /* who waits for it sleeps */
     CUDA_EVENT_NO_TIMING = 2,
     CUDA_STREAM_NON_BLOCKING = 1,
     CUDA_CAPTURE_THREAD_LOCAL = 1

@@ -3,7 +3,8 @@
  *
  * A shape that is new is looked up on disk. What is not there is made anew: candidates are built by
  * several threads, since some are compiled for most of a second, and then timed one by one on the
- * stream, with the memory that they will work on.
+ * stream, with the memory that they will work on. The fastest one is taken that computes what
+ * another one does too: see cuda_conv_check.h.
  */
 #include "backend/cuda/cuda_conv.h"
 
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/cuda_conv_ways.h"
+#include "backend/cuda/cuda_conv_check.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -26,9 +27,9 @@ typedef struct conv_entry {
     cuda_conv_shape shape;
     cuda_own own;
     cuda_way way;
-    cuda_ways candidates; /* while it is being made */
-    bool gathered;        /* the candidates are there, perhaps none; else see `trouble` */
-    bool ready;
+    cuda_ways candidates;       /* while it is being made */
+    bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
+    bool ready;                 /* there is a way; always, unless statistics are wanted */
     const cuda_conv_call *call; /* that it is made with */
     stk_error trouble;
 } conv_entry;
@@ -55,17 +56,19 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
     clean.bias = shape->bias && forward;
     clean.added = shape->added && forward;
     clean.act = forward ? shape->act : STK_OP_COUNT;
+    clean.stats = shape->stats && forward;
     return clean;
 }
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
-             "convolution 1 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
-             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d",
+             "convolution 2 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
+             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
              shape->filters, shape->kernel, shape->stride, shape->pad, shape->accumulate,
-             shape->bias, shape->added, stk_cuda_act_code(shape->act));
+             shape->bias, shape->added, stk_cuda_act_code(shape->act),
+             shape->stats ? " statistics" : "");
 }
 
 /* For errors. */
@@ -271,42 +274,80 @@ static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_wa
     return good ? ms / (float)runs : -1;
 }
 
-/* The fastest candidate becomes the entry's way; false: none runs. */
-static bool choose(cuda_convs *convs, conv_entry *entry) {
-    cuda_ways *candidates = &entry->candidates;
+/* Puts the candidates that run in order of their times. */
+static void rank(cuda_convs *convs, const conv_entry *entry, cuda_contest *contest) {
+    float times[CUDA_MOST_WAYS];
     float best = INFINITY;
-    int chosen = -1;
-    for (int i = 0; i < candidates->count; i++) {
-        cuda_way *way = &candidates->ways[i];
-        if (way->dnn != NULL) {
-            stk_cuda_dnn_bind(convs->makers.dnn, &way->dnn);
-        }
-        if (convs->config.deterministic) {
-            if (does_run(convs, entry, way)) {
-                chosen = i;
-                break;
-            }
-            continue;
-        }
+    for (int i = 0; i < entry->candidates.count; i++) {
+        const cuda_way *way = &entry->candidates.ways[i];
         float ms = time_runs(convs, entry, way, 1);
         if (ms >= 0 && ms < best * TOO_SLOW) {
             ms = fminf(ms, time_runs(convs, entry, way, TIMED_RUNS));
         }
-        if (ms >= 0 && ms < best) {
-            best = ms;
-            chosen = i;
-        }
         convs->timed++;
+        if (ms < 0) {
+            continue;
+        }
+        best = fminf(best, ms);
+        int at = contest->count++;
+        for (; at > 0 && times[at - 1] > ms; at--) {
+            times[at] = times[at - 1];
+            contest->order[at] = contest->order[at - 1];
+        }
+        times[at] = ms;
+        contest->order[at] = i;
     }
+}
+
+/* The candidate to take; *chosen < 0: none. */
+static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_contest *contest, int *chosen,
+                         stk_error *err) {
+    *chosen = contest->count > 0 ? stk_cuda_contest_agreed(contest) : -1;
+    if (*chosen >= 0 || contest->count == 0) {
+        return STK_OK;
+    }
+    if (!stk_cuda_contest_can_judge(&entry->shape)) {
+        *chosen = stk_cuda_contest_unjudged(contest);
+        return STK_OK;
+    }
+    stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
+    stk_status status = compile(convs, &entry, 1, err);
+    if (status == STK_OK) {
+        *chosen = stk_cuda_contest_judged(contest);
+    }
+    return status;
+}
+
+/* The fastest candidate that can be believed becomes the entry's way; *found: there is one. */
+static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_error *err) {
+    cuda_ways *candidates = &entry->candidates;
+    cuda_conv_call call = *entry->call;
+    cuda_contest contest = {
+        .makers = &convs->makers, .ways = candidates, .own = &entry->own, .call = &call};
+    int chosen = -1;
+    call.shape = &entry->shape;
+    for (int i = 0; i < candidates->count; i++) {
+        if (candidates->ways[i].dnn != NULL) {
+            stk_cuda_dnn_bind(convs->makers.dnn, &candidates->ways[i].dnn);
+        }
+        contest.order[i] = i;
+    }
+    if (convs->config.deterministic) {
+        contest.count = candidates->count;
+    } else {
+        rank(convs, entry, &contest);
+    }
+    stk_status status = decide(convs, entry, &contest, &chosen, err);
     if (chosen >= 0) {
         entry->way = candidates->ways[chosen];
         candidates->ways[chosen] = (cuda_way){.kind = entry->way.kind};
     }
     stk_cuda_ways_free(&convs->makers, candidates);
-    return chosen >= 0;
+    *found = chosen >= 0;
+    return status;
 }
 
-/* No library will have it. */
+/* No library will have it, or has it right. */
 static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     entry->way = (cuda_way){.kind = CUDA_WAY_OWN};
     stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
@@ -347,13 +388,15 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were timed");
     }
-    stk_status status = STK_OK;
-    if (choose(convs, entry)) {
+    bool found = false;
+    stk_status status = choose(convs, entry, &found, err);
+    if (status == STK_OK && found) {
         keep(convs, entry);
-    } else {
+        entry->ready = true;
+    } else if (status == STK_OK && !entry->shape.stats) {
         status = do_it_ourselves(convs, entry, err);
+        entry->ready = status == STK_OK;
     }
-    entry->ready = status == STK_OK;
     return status;
 }
 
@@ -367,12 +410,19 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
     for (int i = first; i < convs->count; i++) {
-        load(convs, convs->entries[i]);
-        if (!convs->entries[i]->ready) {
-            g.pending[pending++] = convs->entries[i];
+        conv_entry *entry = convs->entries[i];
+        load(convs, entry);
+        if (!entry->ready) {
+            stk_cuda_own_want(&entry->own, CUDA_OWN_SUMS, &entry->shape);
+            g.pending[pending++] = entry;
         }
     }
-    stk_pool_run(convs->pool, pending, gather, &g);
+    if (pending > 0) {
+        status = compile(convs, g.pending, (int)pending, err);
+    }
+    if (status == STK_OK) {
+        stk_pool_run(convs->pool, pending, gather, &g);
+    }
     for (size_t i = 0; i < pending && status == STK_OK; i++) {
         status = settle(convs, g.pending[i], err);
     }
@@ -399,6 +449,14 @@ stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, i
     return status;
 }
 
+bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape) {
+    char key[sizeof((conv_entry *)NULL)->key];
+    cuda_conv_shape clean = tidy(shape);
+    name_of(&clean, convs->config.deterministic, key, sizeof key);
+    const conv_entry *entry = find(convs, key);
+    return entry != NULL && entry->ready;
+}
+
 stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk_error *err) {
     char key[sizeof((conv_entry *)NULL)->key];
     cuda_conv_shape shape = tidy(call->shape);
@@ -406,7 +464,7 @@ stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk
     clean.shape = &shape;
     name_of(&shape, convs->config.deterministic, key, sizeof key);
     const conv_entry *entry = find(convs, key);
-    if (entry == NULL) {
+    if (entry == NULL || !entry->ready) {
         char words[200];
         in_words(&shape, words, sizeof words);
         return STK_FAIL(err, STK_ERR_DEVICE, "no plan was made for %s", words);

@@ -2,9 +2,10 @@
  * cuda_conv.h - inside the CUDA backend: convolutions through cuDNN's graph API and cuBLASLt.
  *
  * A convolution is known by its shape. The first time a shape is met, every plan that the libraries
- * offer and that fits the workspace is timed on the device and the fastest is kept, in memory and
- * in the store; the next start builds it at once. Where no library has a plan, a kernel of our own
- * (kernels/conv_plain.cu) does the work. One thread at a time.
+ * offer and that fits the workspace is timed on the device and the fastest whose result another one
+ * confirms is kept, in memory and in the store; the next start builds it at once. Where no library
+ * has a plan, or none is right, a kernel of our own (kernels/conv_plain.cu) does the work. One
+ * thread at a time.
  */
 #ifndef STK_BACKEND_CUDA_CONV_H
 #define STK_BACKEND_CUDA_CONV_H
@@ -39,16 +40,22 @@ void stk_cuda_convs_close(cuda_convs *convs);
 /* Pointers on the device for one convolution; see cuda_conv_op. */
 typedef struct cuda_conv_call {
     const cuda_conv_shape *shape;
-    cuda_pointer x, w, y, bias, added; /* 0: not there */
-    cuda_pointer workspace;            /* CUDA_WORKSPACE_BYTES */
+    cuda_pointer x, w, y, bias, added, stats; /* 0: not there */
+    cuda_pointer workspace;                   /* CUDA_WORKSPACE_BYTES */
 } cuda_conv_call;
 
 /*
  * Makes the plans of all these calls and runs each once, so that everything a library loads late is
- * there before a capture. Runs use these pointers, and overwrite what a call writes.
+ * there before a capture. Runs use these pointers, and overwrite what a call writes. What a call
+ * reads should be numbers of common size, like noise: results are compared, and of zeros or NaNs
+ * nothing can be learned. That a shape with statistics has no plan is no error: see
+ * stk_cuda_convs_has().
  */
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);
+
+/* Whether make() had this shape and found a plan for it. */
+bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);
 
 /* Runs one on the stream, after make() had its shape. */
 STK_CHECKED stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call,

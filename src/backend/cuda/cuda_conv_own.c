@@ -1,4 +1,4 @@
-/* cuda_conv_own.c - launches of kernels/conv_tail.cu and kernels/conv_plain.cu. */
+/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu and conv_check.cu. */
 #include "backend/cuda/cuda_conv_own.h"
 
 #include "backend/cuda/cuda_cudnn.h"
@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /* What buffer numbers of these programs mean. */
-enum { PLACE_X, PLACE_W, PLACE_Y, PLACE_BIAS, PLACE_ADDED, PLACE_DOWN, PLACES };
+enum { PLACE_X, PLACE_W, PLACE_Y, PLACE_BIAS, PLACE_ADDED, PLACE_DOWN, PLACE_SUMS, PLACES };
 
-enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8 };
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, SUMS_PER_PROCESSOR = 4 };
 
 bool stk_cuda_own_has_tail(const cuda_conv_shape *shape) {
     return shape->kind == CUDA_CONV_FORWARD &&
@@ -106,9 +106,50 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
     add_sizes(launch, shape);
 }
 
+static cuda_pointer find_place(const void *context, cuda_ref ref) {
+    const cuda_conv_call *call = context;
+    const cuda_pointer places[PLACES] = {
+        call->x, call->w, call->y, call->bias, call->added, cuda_dnn_bias(call), call->workspace};
+    return places[ref.buffer];
+}
+
+static int place_written(const cuda_conv_shape *shape) {
+    return shape->kind == CUDA_CONV_FORWARD ? PLACE_Y
+           : shape->kind == CUDA_CONV_DATA  ? PLACE_X
+                                            : PLACE_W;
+}
+
+size_t stk_cuda_own_written(const cuda_conv_call *call, cuda_pointer *place) {
+    const cuda_conv_shape *s = call->shape;
+    size_t pixels = (size_t)s->batch * (size_t)s->height * (size_t)s->width;
+    size_t outs = (size_t)s->batch * (size_t)s->out_height * (size_t)s->out_width;
+    size_t taps = (size_t)s->kernel * (size_t)s->kernel * (size_t)s->filters;
+    *place = find_place(call, (cuda_ref){place_written(s), 0});
+    return s->kind == CUDA_CONV_FORWARD ? outs * (size_t)s->filters
+           : s->kind == CUDA_CONV_DATA  ? pixels * (size_t)s->channels
+                                        : taps * (size_t)s->channels;
+}
+
+static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
+    const cuda_conv_call call = {.shape = shape};
+    cuda_pointer place;
+    size_t count = stk_cuda_own_written(&call, &place);
+    unsigned blocks = cuda_blocks(p, count / 8, 2 * (size_t)THREADS, SUMS_PER_PROCESSOR);
+    blocks = blocks < CUDA_OWN_MOST_SUMS ? blocks : CUDA_OWN_MOST_SUMS;
+    cuda_launch *launch = stk_cuda_launch(p, "conv_check", "check_sums", blocks, 1, THREADS,
+                                          THREADS * CUDA_OWN_SUM_COUNT * sizeof(float));
+    stk_cuda_define(launch, "WIDE", CUDA_OWN_SUM_COUNT);
+    add_place(launch, place_written(shape));
+    add_place(launch, PLACE_SUMS);
+    stk_cuda_arg_long(launch, (int64_t)count);
+}
+
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {
     static void (*const add[CUDA_OWN_PARTS])(cuda_program *, const cuda_conv_shape *) = {
-        [CUDA_OWN_TAIL] = add_tail, [CUDA_OWN_DOWN] = add_down, [CUDA_OWN_WHOLE] = add_whole};
+        [CUDA_OWN_TAIL] = add_tail,
+        [CUDA_OWN_DOWN] = add_down,
+        [CUDA_OWN_WHOLE] = add_whole,
+        [CUDA_OWN_SUMS] = add_sums};
     if (own->ops[part] < 0) {
         own->ops[part] = own->program.op_count;
         add[part](&own->program, shape);
@@ -118,34 +159,6 @@ void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape 
 stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
                             const cuda_convs_config *config, const cuda_conv_call *call,
                             stk_error *err) {
-    const cuda_launch *launch = &own->program.ops[own->ops[part]].launch;
-    cuda_function function = stk_cuda_kernels_find(config->kernels, launch, own->program.type);
-    cuda_pointer places[PLACES] = {call->x,    call->w,     call->y,
-                                   call->bias, call->added, cuda_dnn_bias(call)};
-    cuda_arg args[CUDA_MOST_ARGS];
-    void *values[CUDA_MOST_ARGS];
-    if (function == NULL) {
-        return STK_FAIL(err, STK_ERR_DEVICE, "the kernel %s was not compiled", launch->name);
-    }
-    for (int i = 0; i < launch->arg_count; i++) {
-        args[i] = launch->args[i];
-        switch (args[i].kind) {
-        case CUDA_ARG_REF:
-            values[i] = &places[args[i].ref.buffer];
-            break;
-        case CUDA_ARG_INT:
-            values[i] = &args[i].number;
-            break;
-        case CUDA_ARG_LONG:
-            values[i] = &args[i].big;
-            break;
-        case CUDA_ARG_FLOAT:
-            values[i] = &args[i].real;
-            break;
-        }
-    }
-    int result =
-        config->driver->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads, 1, 1,
-                               launch->shared_bytes, config->stream, values, NULL);
-    return stk_cuda_check(config->driver, result, "launch a kernel beside a convolution", err);
+    return stk_cuda_kernels_launch(config->kernels, &own->program.ops[own->ops[part]].launch,
+                                   own->program.type, config->stream, find_place, call, err);
 }

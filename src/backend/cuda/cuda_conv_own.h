@@ -11,8 +11,13 @@ typedef enum cuda_own_part {
     CUDA_OWN_TAIL,  /* y = act(y + bias + added) */
     CUDA_OWN_DOWN,  /* the bias in the type of activations, for cuDNN */
     CUDA_OWN_WHOLE, /* the convolution with all that follows */
+    CUDA_OWN_SUMS,  /* sums over what was written, at the workspace's start */
     CUDA_OWN_PARTS
 } cuda_own_part;
+
+/* What CUDA_OWN_SUMS leaves: as many rows of float32 as it has blocks, see kernels/conv_check.cu */
+#define CUDA_OWN_SUM_COUNT 8
+#define CUDA_OWN_MOST_SUMS 512
 
 /* Launches, whose buffers are the pointers of a cuda_conv_call. */
 typedef struct cuda_own {
@@ -25,6 +30,9 @@ bool stk_cuda_own_has_tail(const cuda_conv_shape *shape);
 
 void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors);
 void stk_cuda_own_free(cuda_own *own);
+
+/* What a convolution writes: how many numbers, and where. */
+size_t stk_cuda_own_written(const cuda_conv_call *call, cuda_pointer *place);
 
 /* Adds the launch of a part; stk_cuda_kernels_make() of the program must follow. */
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape);

@@ -21,9 +21,11 @@ enum {
 _Static_assert(MOST_DNN + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
 _Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
 
-static void add_way(cuda_ways *ways, cuda_way_kind kind, cuda_dnn_plan *dnn,
-                    cuda_lt_plan *product) {
-    ways->ways[ways->count++] = (cuda_way){.kind = kind, .dnn = dnn, .product = product};
+/* cuDNN stores and sums channels by the eight, and from 16-byte boundaries. */
+#define STATS_FILTERS 8
+
+static void add_way(cuda_ways *ways, cuda_way way) {
+    ways->ways[ways->count++] = way;
 }
 
 /* Each kind of offers is only built where the kinds before it gave nothing. */
@@ -58,7 +60,7 @@ static stk_status build_some(const cuda_way_makers *makers, const cuda_conv_shap
         status =
             stk_cuda_dnn_build(makers->dnn, shape, way == CUDA_WAY_DNN, &offers[i], &plan, err);
         if (plan != NULL) {
-            add_way(ways, way, plan, NULL);
+            add_way(ways, (cuda_way){.kind = way, .engine = engine, .dnn = plan});
         }
         /* An engine that compiles may take very long to find out that it cannot: it counts too. */
         if (plan != NULL || kind == COMPILED) {
@@ -79,8 +81,9 @@ static stk_status gather_dnn(const cuda_way_makers *makers, const cuda_conv_shap
     stk_status status = stk_cuda_dnn_offers(makers->dnn, shape, way == CUDA_WAY_DNN,
                                             makers->config->deterministic, offers, &count, err);
     for (int kind = 0; kind < OFFER_KINDS && ways->count == before && status == STK_OK; kind++) {
-        status = build_some(makers, shape, way, offers, count, (offer_kind)kind,
-                            kind == COMPILED ? 1 : most, ways, err);
+        /* Statistics are not worth waiting for a compiler: there is a kernel for them. */
+        int wanted = kind != COMPILED ? most : shape->stats ? 0 : 1;
+        status = build_some(makers, shape, way, offers, count, (offer_kind)kind, wanted, ways, err);
     }
     stk_mem_free(offers);
     return status;
@@ -95,7 +98,7 @@ static stk_status gather_products(const cuda_way_makers *makers, const cuda_conv
         cuda_lt_plan *plan = NULL;
         status = stk_cuda_lt_build(makers->lt, shape, &algos[i], &plan, err);
         if (plan != NULL) {
-            add_way(ways, CUDA_WAY_PRODUCT, NULL, plan);
+            add_way(ways, (cuda_way){.kind = CUDA_WAY_PRODUCT, .product = plan});
         }
     }
     return status;
@@ -108,6 +111,11 @@ stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_s
     int plain = tail ? MOST_DNN_BESIDE : MOST_DNN;
     stk_status status = STK_OK;
     ways->count = 0;
+    if (shape->stats) {
+        return shape->filters % STATS_FILTERS == 0
+                   ? gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_DNN, ways, err)
+                   : STK_OK;
+    }
     if (fusible) {
         status = gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_FUSED, ways, err);
     }

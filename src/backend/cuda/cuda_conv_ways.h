@@ -2,7 +2,7 @@
  * cuda_conv_ways.h - inside cuda_conv*.c: ways to compute one convolution.
  *
  * A way is a plan of a library, perhaps followed by a kernel of our own, or such a kernel alone. A
- * candidate that can be built and runs is a way; the fastest one is taken.
+ * candidate that can be built is a way; the fastest one that can be believed is taken.
  */
 #ifndef STK_BACKEND_CUDA_CONV_WAYS_H
 #define STK_BACKEND_CUDA_CONV_WAYS_H
@@ -22,6 +22,7 @@ typedef enum cuda_way_kind {
 
 typedef struct cuda_way {
     cuda_way_kind kind;
+    int64_t engine; /* of cuDNN, whose settings this is one of; not known of what was kept */
     cuda_dnn_plan *dnn;
     cuda_lt_plan *product;
 } cuda_way;

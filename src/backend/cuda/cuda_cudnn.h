@@ -52,6 +52,7 @@ enum { /* cudnnBackendDescriptorType_t */
        DNN_OP_FILTER = 11,
        DNN_OP_DATA = 12,
        DNN_OP_POINTWISE = 13,
+       DNN_OP_STATS = 14,
        DNN_GRAPH = 15,
        DNN_PACK = 16,
        DNN_TENSOR = 17,
@@ -72,6 +73,7 @@ enum { /* cudnnBackendAttributeType_t */
        DNN_TYPE_NUMERICAL_NOTE = 11,
        DNN_TYPE_POINTWISE_MODE = 14,
        DNN_TYPE_DESCRIPTOR = 15,
+       DNN_TYPE_STATS_MODE = 16,
        DNN_TYPE_BEHAVIOR_NOTE = 19,
        DNN_TYPE_CHAR = 24
 };
@@ -123,6 +125,11 @@ enum { /* cudnnBackendAttributeName_t */
        DNN_OP_POINTWISE_X = 751,
        DNN_OP_POINTWISE_B = 752,
        DNN_OP_POINTWISE_Y = 753,
+       DNN_STATS_MODE = 770,
+       DNN_STATS_PRECISION = 771,
+       DNN_STATS_X = 772,
+       DNN_STATS_SUM = 773,
+       DNN_STATS_SQUARES = 774,
        DNN_GRAPH_HANDLE = 800,
        DNN_GRAPH_OPS = 801,
        DNN_TENSOR_ALIGNMENT = 900,
@@ -163,13 +170,23 @@ enum { /* cudnnBackendNumericalNote_t */
 enum {
     DNN_BEHAVIOR_COMPILED = 0, /* CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION */
     DNN_CROSS_CORRELATION = 1, /* cudnnConvolutionMode_t */
+    DNN_SUM_AND_SQUARES = 0,   /* cudnnGenStatsMode_t */
     DNN_HEURISTIC_B = 1,       /* cudnnBackendHeurMode_t */
     DNN_HEURISTIC_FALLBACK = 2,
     DNN_HEURISTIC_A = 3
 };
 
 /* How tensors are told apart in a graph. */
-enum { DNN_ID_X = 1, DNN_ID_W, DNN_ID_Y, DNN_ID_BIAS, DNN_ID_ADDED, DNN_ID_VIRTUAL };
+enum {
+    DNN_ID_X = 1,
+    DNN_ID_W,
+    DNN_ID_Y,
+    DNN_ID_BIAS,
+    DNN_ID_ADDED,
+    DNN_ID_SUM,
+    DNN_ID_SQUARES,
+    DNN_ID_VIRTUAL
+};
 
 #define CUDA_DNN_MOST_KNOBS 24
 
@@ -208,9 +225,9 @@ bool stk_cuda_dnn_threaded(const cuda_dnn *dnn);
 
 /*
  * What the heuristics offer for a shape, best first, without repetition; *count is `most` before
- * the call. `plain`: without what follows the convolution (bias, addition, activation). None is no
- * error. Engines that are less exact than the shape allows are left out, and with `deterministic`
- * those whose sums depend on the order in which blocks finish.
+ * the call. `plain`: without what follows the convolution (bias, addition, activation, statistics).
+ * None is no error. Engines that are less exact than the shape allows are left out, and with
+ * `deterministic` those whose sums depend on the order in which blocks finish.
  */
 STK_CHECKED stk_status stk_cuda_dnn_offers(cuda_dnn *dnn, const cuda_conv_shape *shape, bool plain,
                                            bool deterministic, cuda_dnn_offer *offers, int *count,

@@ -169,7 +169,25 @@ static void add_pointwise(cuda_dnn_graph *graph, stk_op act, cuda_dnn_descriptor
     graph->ops[graph->op_count++] = op;
 }
 
-/* conv (+ added) (+ bias) (act): what is between two of them is float32 and never stored. */
+/* The sums of y and of its squares, per channel and in float32; y itself is stored as well. */
+static void add_stats(cuda_dnn_graph *graph, const cuda_conv_shape *shape, cuda_dnn_descriptor y) {
+    box sums = box_of(1, 1, 1, shape->filters);
+    int mode = DNN_SUM_AND_SQUARES;
+    int precision = DNN_FLOAT;
+    cuda_dnn_descriptor sum = tensor(graph, DNN_ID_SUM, DNN_FLOAT, &sums);
+    cuda_dnn_descriptor squares = tensor(graph, DNN_ID_SQUARES, DNN_FLOAT, &sums);
+    cuda_dnn_descriptor op = stk_cuda_dnn_new(graph, DNN_OP_STATS);
+    stk_cuda_dnn_set(graph, op, DNN_STATS_MODE, DNN_TYPE_STATS_MODE, 1, &mode);
+    stk_cuda_dnn_set(graph, op, DNN_STATS_PRECISION, DNN_TYPE_DATA_TYPE, 1, &precision);
+    stk_cuda_dnn_set_one(graph, op, DNN_STATS_X, y);
+    stk_cuda_dnn_set_one(graph, op, DNN_STATS_SUM, sum);
+    stk_cuda_dnn_set_one(graph, op, DNN_STATS_SQUARES, squares);
+    stk_cuda_dnn_finish(graph, op);
+    graph->ops[graph->op_count++] = op;
+}
+
+/* conv (+ added) (+ bias) (act) (statistics): what is between two of the first is float32 and
+ * never stored. */
 static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool plain) {
     int type = data_type(shape->type);
     box y_box = box_of(shape->batch, shape->out_height, shape->out_width, shape->filters);
@@ -195,6 +213,9 @@ static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool 
             tensor(graph, left > 0 ? id++ : DNN_ID_Y, left > 0 ? DNN_FLOAT : type, &y_box);
         add_pointwise(graph, shape->act, y, b, next);
         y = next;
+    }
+    if (!plain && shape->stats) {
+        add_stats(graph, shape, y);
     }
 }
 

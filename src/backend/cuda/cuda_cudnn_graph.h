@@ -22,7 +22,7 @@ typedef struct cuda_dnn_graph {
     const cuda_dnn *dnn;
     cuda_dnn_descriptor owned[CUDA_DNN_MOST_DESCRIPTORS];
     int owned_count;
-    cuda_dnn_descriptor ops[4];
+    cuda_dnn_descriptor ops[5];
     int op_count;
     cuda_dnn_descriptor whole; /* the operation graph */
     int status;                /* the first that was not success */

@@ -197,7 +197,12 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                                .deterministic = d->config.deterministic,
                                .halted = d->config.halted,
                                .user = d->config.user};
-    return status == STK_OK ? stk_cuda_convs_open(&d->convs, &convs, err) : status;
+    if (status == STK_OK) {
+        status = stk_cuda_convs_open(&d->convs, &convs, err);
+    }
+    return status == STK_OK && !d->config.deterministic
+               ? stk_cuda_choices_open(&d->choices, d->store, err)
+               : status;
 }
 
 stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
@@ -247,6 +252,7 @@ void stk_cuda_device_close(stk_device *device) {
         (void)device->driver->context_use(NULL);
         (void)device->driver->context_release(device->ordinal);
     }
+    stk_cuda_choices_close(device->choices);
     stk_cuda_store_close(device->store);
     stk_cuda_libraries_close(&device->libraries);
     stk_mem_free(device);

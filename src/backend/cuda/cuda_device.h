@@ -2,6 +2,7 @@
 #ifndef STK_BACKEND_CUDA_DEVICE_H
 #define STK_BACKEND_CUDA_DEVICE_H
 
+#include "backend/cuda/cuda_choice.h"
 #include "backend/cuda/cuda_conv.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_layout.h"
@@ -32,6 +33,7 @@ struct stk_device {
     cuda_store *store;
     cuda_kernels *kernels;
     cuda_convs *convs;
+    cuda_choices *choices; /* NULL: nothing is left to a clock */
     char description[256]; /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 

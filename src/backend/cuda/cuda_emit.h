@@ -43,8 +43,23 @@ typedef struct cuda_norm {
     cuda_ref back;
 } cuda_norm;
 
-/* The batch's statistics: fills coefs, moves the running statistics as cpu_norm.c does. */
-void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm);
+/* Bytes for what statistics are computed in: partial sums, or float32 (2, C). */
+size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane);
+
+/*
+ * The batch's statistics: fills coefs, moves the running statistics as cpu_norm.c does. `scratch`
+ * has stk_cuda_norm_scratch() bytes; nothing: a buffer of its own.
+ */
+void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
+                         cuda_ref scratch);
+
+/*
+ * The same from sums, float32 (2, C), that are there already: of x, then of its squares. They are
+ * not taken about a pivot: the variance is off by some 1e-7 of the mean's square, which is little
+ * unless the mean is hundreds of deviations. Uses up as many counters as stk_cuda_norm_stats(), so
+ * that a program is as large with one as with the other.
+ */
+void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums);
 
 /* coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
@@ -119,7 +134,7 @@ void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda
 void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
                              bool accumulate);
 
-/* ---- squeeze and excite: kernels/squeeze.cu ---- */
+/* ---- squeeze and excite: kernels/squeeze.cu, kernels/squeeze_layers.cu ---- */
 
 /*
  * The block behind a depthwise chain: s = act(scale * x + shift) is never stored; squeezed (N, C) =

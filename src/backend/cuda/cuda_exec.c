@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_lower.h"
+#include "backend/cuda/cuda_stats.h"
 #include "backend/cuda/cuda_step.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -67,10 +68,13 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->arena = part(s, arena);
 }
 
-/* The programs and their sizes; nothing of it on the device. */
+/*
+ * The programs and their sizes; nothing of it on the device. What they come to does not depend on
+ * the choices.
+ */
 static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph *graph,
                        const stk_compile_config *config, const stk_state_config *state,
-                       stk_error *err) {
+                       cuda_choices *choices, stk_error *err) {
     stk_precision precision = stk_cuda_device_precision(device, config->precision);
     cuda_type type = type_of(precision);
     bool strict = precision == STK_PRECISION_FP32_STRICT;
@@ -92,7 +96,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     if (status == STK_OK) {
         status = stk_cuda_lower(&exec->main, &exec->pieces, &exec->layout, (int)config->batch,
-                                &exec->logits, err);
+                                choices, &exec->logits, err);
     }
     if (status == STK_OK) {
         stk_cuda_lower_weights(&exec->weights, &exec->pieces, &exec->layout);
@@ -128,7 +132,7 @@ static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
                                   stk_error *err) {
     stk_exec exec = {.state = NULL};
     stk_state_config state = {.train = config->train};
-    stk_status status = plan(&exec, device, graph, config, &state, err);
+    stk_status status = plan(&exec, device, graph, config, &state, NULL, err);
     *bytes = exec.sizes.bytes;
     free_plan(&exec);
     return status;
@@ -196,15 +200,17 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
     return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
 }
 
+/* Threads that decode want the core on which a waiting host would spin. */
 static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
+    const unsigned sleeping = CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING;
     int result = CUDA_GOOD;
     for (int i = 0; i < CUDA_SLOTS; i++) {
-        result |= d->event_new(&exec->copied[i], CUDA_EVENT_NO_TIMING);
+        result |= d->event_new(&exec->copied[i], sleeping);
         result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-        result |= d->event_new(&exec->done[i], CUDA_EVENT_NO_TIMING);
+        result |= d->event_new(&exec->done[i], sleeping);
     }
     return stk_cuda_check(d, result, "making events", err);
 }
@@ -271,16 +277,57 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     return status;
 }
 
+/* The main program once more, after something was chosen. */
+static stk_status lower_again(stk_exec *exec, stk_error *err) {
+    cuda_program *p = &exec->main;
+    size_t arena_bytes = p->arena_bytes;
+    int counters = p->counters;
+    stk_device *device = exec->state->device;
+    cuda_type type = p->type;
+    bool strict = p->strict;
+    stk_cuda_program_free(p);
+    stk_cuda_program_begin(p, type, strict, device->multiprocessors);
+    stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
+                                       device->choices, &exec->logits, err);
+    if (status == STK_OK) {
+        status = stk_cuda_program_lay_out(p, err);
+    }
+    if (status == STK_OK && (p->arena_bytes > arena_bytes || p->counters > counters)) {
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
+    }
+    return status;
+}
+
+static stk_status choose(stk_exec *exec, stk_error *err) {
+    bool fused = false;
+    stk_status status =
+        exec->config.train ? stk_cuda_stats_choose(&exec->players[1], &fused, err) : STK_OK;
+    return status == STK_OK && fused ? lower_again(exec, err) : status;
+}
+
 static stk_status make_kernels(stk_exec *exec, stk_error *err) {
     const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
-    stk_status status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+    return stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+}
+
+/* Kernels and plans of everything. */
+static stk_status make_plans(stk_exec *exec, stk_error *err) {
+    stk_status status = make_kernels(exec, err);
     if (status == STK_OK) {
         status = make_noise(exec, err);
     }
     if (status == STK_OK) {
         status = stk_cuda_player_run(&exec->players[0], err);
     }
-    return status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
+    if (status == STK_OK) {
+        status = stk_cuda_player_prepare(&exec->players[1], err);
+    }
+    if (status == STK_OK && stk_cuda_stats_missing(&exec->players[1])) {
+        status = lower_again(exec, err);
+        status = status == STK_OK ? make_kernels(exec, err) : status;
+        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
+    }
+    return status;
 }
 
 static stk_status check_kinds(stk_exec *exec, stk_error *err) {
@@ -296,7 +343,7 @@ static stk_status check_kinds(stk_exec *exec, stk_error *err) {
 /* What follows the plan, in this order. */
 typedef stk_status compile_step(stk_exec *exec, stk_error *err);
 static compile_step *const compile_steps[] = {
-    check_kinds, take_memory, take_host_memory, make_events, aim, set_scaler, make_kernels};
+    check_kinds, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
 
 static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compile_config *config,
                                stk_error *err) {
@@ -311,7 +358,8 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
     if (status == STK_OK) {
-        status = plan(exec, state->device, state->graph, config, &kinds, err);
+        status =
+            plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
     }
     for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
         status = compile_steps[i](exec, err);
@@ -404,4 +452,5 @@ const stk_backend stk_cuda_backend = {
     .infer = cuda_infer,
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
+    .bandwidth = stk_cuda_bandwidth,
 };

@@ -43,13 +43,39 @@ STK_CHECKED stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *e
 /* Once by launches, which loads everything that is loaded late; from then on as a graph. */
 STK_CHECKED stk_status stk_cuda_player_run(cuda_player *player, stk_error *err);
 void stk_cuda_player_close(cuda_player *player);
+/* Some operations of a program, one behind another. */
+typedef struct cuda_range {
+    int first, count;
+} cuda_range;
+
+/* These operations by launches. */
+STK_CHECKED stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops,
+                                             stk_error *err);
+/* These operations, `times` over, as a graph; they have run before. */
+STK_CHECKED stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
+                                               cuda_graph_exec *graph, stk_error *err);
 /* One operation of the program, by launches. */
 STK_CHECKED stk_status stk_cuda_player_launch(const cuda_player *player, int op, stk_error *err);
+
+/* ---- cuda_race.c ---- */
+
+#define CUDA_MOST_RACERS 4
+
+/*
+ * Which of up to CUDA_MOST_RACERS parts of a prepared program is the fastest: another than the
+ * first only when it gains more than one per cent. For cuda_choices.
+ */
+STK_CHECKED stk_status stk_cuda_race(const cuda_player *player, const cuda_range *ways, int count,
+                                     int *winner, stk_error *err);
 
 /* ---- cuda_profile.c ---- */
 
 stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
                             stk_error *err);
+
+/* ---- cuda_bandwidth.c ---- */
+
+double stk_cuda_bandwidth(stk_device *device);
 
 /* ---- cuda_exec.c ---- */
 

@@ -443,6 +443,41 @@ cuda_function stk_cuda_kernels_find(const cuda_kernels *kernels, const cuda_laun
     return stk_map_find(&kernels->by_key, key, &at) ? kernels->kernels[at]->function : NULL;
 }
 
+stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launch *launch,
+                                   cuda_type type, cuda_stream stream, cuda_find_place find,
+                                   const void *context, stk_error *err) {
+    const cuda_driver *d = kernels->config.driver;
+    cuda_function function = stk_cuda_kernels_find(kernels, launch, type);
+    cuda_pointer places[CUDA_MOST_ARGS];
+    void *arguments[CUDA_MOST_ARGS];
+    if (function == NULL) {
+        return STK_FAIL(err, STK_ERR_DEVICE, "the kernel %s was not compiled", launch->name);
+    }
+    for (int i = 0; i < launch->arg_count; i++) {
+        /* The driver reads arguments only, but does not say so in its interface. */
+        cuda_arg *arg = (cuda_arg *)(uintptr_t)&launch->args[i];
+        switch (arg->kind) {
+        case CUDA_ARG_REF:
+            places[i] = find(context, arg->ref);
+            arguments[i] = &places[i];
+            break;
+        case CUDA_ARG_INT:
+            arguments[i] = &arg->number;
+            break;
+        case CUDA_ARG_LONG:
+            arguments[i] = &arg->big;
+            break;
+        case CUDA_ARG_FLOAT:
+            arguments[i] = &arg->real;
+            break;
+        }
+    }
+    return stk_cuda_check(d,
+                          d->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads,
+                                    1, 1, launch->shared_bytes, stream, arguments, NULL),
+                          launch->name, err);
+}
+
 void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded) {
     *compiled = kernels->compiled;
     *loaded = kernels->loaded;

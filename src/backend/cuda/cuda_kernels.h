@@ -37,6 +37,15 @@ STK_CHECKED stk_status stk_cuda_kernels_make(cuda_kernels *kernels,
 cuda_function stk_cuda_kernels_find(const cuda_kernels *kernels, const cuda_launch *launch,
                                     cuda_type type);
 
+/* Where a place of a program lies on the device; 0: it is nothing. */
+typedef cuda_pointer (*cuda_find_place)(const void *context, cuda_ref ref);
+
+/* Puts a launch on the stream, after make(); `find` is asked with `context` for its places. */
+STK_CHECKED stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels,
+                                               const cuda_launch *launch, cuda_type type,
+                                               cuda_stream stream, cuda_find_place find,
+                                               const void *context, stk_error *err);
+
 /* How many were compiled, and how many came from disk, since open. */
 void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded);
 

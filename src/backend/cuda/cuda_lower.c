@@ -77,13 +77,14 @@ static void begin(lowering *l) {
 }
 
 stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout,
-                          int batch, cuda_ref *logits, stk_error *err) {
+                          int batch, cuda_choices *choices, cuda_ref *logits, stk_error *err) {
     const stk_graph *graph = pieces->graph;
     lowering l = {.p = p,
                   .graph = graph,
                   .pieces = pieces,
                   .layout = layout,
                   .batch = batch,
+                  .choices = choices,
                   .train = pieces->config.train,
                   .values = stk_mem_new((size_t)graph->value_count, sizeof *l.values),
                   .items = stk_mem_new((size_t)pieces->count, sizeof *l.items)};

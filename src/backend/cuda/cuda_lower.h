@@ -9,10 +9,18 @@
  * - where that reader is a depthwise convolution, a maximum pool, a squeeze-and-excite block or an
  *   addition behind another norm, it is never stored at all: the reader computes it while it loads;
  * - a ReLU behind an addition is kept as one bit per number.
+ *
+ * Which of several kernels computes a thing may have been found out on the device (cuda_choice.h).
+ * A choice must not change what the memory plan says, which is made before anything is chosen: all
+ * ways have the same operations, and these name the same buffers, of the size that the greediest
+ * way needs. So it is with the statistics of a norm behind a convolution: the convolution takes the
+ * sums and a small kernel makes coefficients of them, or a kernel reads all of its output again;
+ * one buffer holds the sums or the partial sums, and both operations name it.
  */
 #ifndef STK_BACKEND_CUDA_LOWER_H
 #define STK_BACKEND_CUDA_LOWER_H
 
+#include "backend/cuda/cuda_choice.h"
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_layout.h"
 #include "engine/pieces.h"
@@ -20,11 +28,11 @@
 /*
  * Forward and backward of a training step up to the fresh gradients, or forward alone when the
  * pieces are for inference; then *logits, float32 (batch, classes), is the result. The program has
- * been begun; it is laid out by the caller.
+ * been begun; it is laid out by the caller. choices NULL: of several ways always the plain one.
  */
 STK_CHECKED stk_status stk_cuda_lower(cuda_program *p, const stk_pieces *pieces,
-                                      const cuda_layout *layout, int batch, cuda_ref *logits,
-                                      stk_error *err);
+                                      const cuda_layout *layout, int batch, cuda_choices *choices,
+                                      cuda_ref *logits, stk_error *err);
 
 /* What must be done once whenever the parameters have changed: copies, and norms folded. */
 void stk_cuda_lower_weights(cuda_program *p, const stk_pieces *pieces, const cuda_layout *layout);

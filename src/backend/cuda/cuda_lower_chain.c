@@ -95,7 +95,8 @@ static void folded_chain(lowering *l, const stk_piece *piece) {
                          .w = stk_cuda_lower_filter(l, piece->conv),
                          .y = lower_buffer(l, piece->output),
                          .bias = cuda_fresh(l->layout, norm->params[1]),
-                         .added = added.x};
+                         .added = added.x,
+                         .stats = cuda_nothing()};
     conv.shape.bias = true;
     conv.shape.added = cuda_is_something(added.x);
     conv.shape.act = act_of(l, piece);
@@ -106,6 +107,12 @@ static void folded_chain(lowering *l, const stk_piece *piece) {
 static void filter_forward(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
+    cuda_plane plane = lower_plane(l, piece->output);
+    bool summed = false;
+    cuda_ref stats = cuda_nothing();
+    if (piece->training && !is_depthwise(l, piece)) {
+        stats = stk_cuda_buffer(l->p, stk_cuda_norm_scratch(l->p, plane));
+    }
     if (piece->conv == STK_NO_NODE) {
         item->inner = stk_cuda_lower_pictures(l, piece->inputs[0]);
     } else {
@@ -115,12 +122,14 @@ static void filter_forward(lowering *l, int index) {
         cuda_depthwise conv = depthwise_of(l, piece);
         stk_cuda_depthwise(l->p, &conv, item->inner, piece->training ? &item->norm : NULL);
     } else if (piece->conv != STK_NO_NODE) {
-        stk_cuda_lower_conv(l, piece->conv, item->inner);
+        summed = stk_cuda_lower_conv(l, piece->conv, item->inner, stats);
     }
     if (!piece->training) {
-        stk_cuda_norm_running(l->p, lower_shape(l, piece->output).channels, &item->norm);
+        stk_cuda_norm_running(l->p, plane.channels, &item->norm);
+    } else if (summed) {
+        stk_cuda_norm_settle(l->p, plane, &item->norm, stats);
     } else if (!is_depthwise(l, piece)) {
-        stk_cuda_norm_stats(l->p, lower_plane(l, piece->output), item->inner, &item->norm);
+        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, stats);
     }
 }
 
@@ -163,15 +172,10 @@ static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner
     }
     cuda_depthwise conv = depthwise_of(l, piece);
     int maker = bare_maker(l, piece);
-    stk_cuda_depthwise_weight(l->p, &conv, dinner);
     if (maker >= 0) {
         l->items[maker].norm.back = back_of(l, piece_of(l, maker));
     }
-    if (l->pieces->needs_grad[piece->inputs[0]]) {
-        bool accumulate;
-        cuda_ref dx = stk_cuda_lower_grad(l, piece->inputs[0], &accumulate);
-        stk_cuda_depthwise_data(l->p, &conv, dinner, dx, accumulate);
-    }
+    stk_cuda_lower_depthwise_back(l, &conv, piece->inputs[0], dinner);
 }
 
 /*

@@ -1,5 +1,6 @@
 /* cuda_lower_conv.c - convolutions and linear layers: forward, and both gradients. */
 #include "backend/cuda/cuda_lowering.h"
+#include "backend/cuda/cuda_stats.h"
 
 static bool reads_pictures(const lowering *l, int node) {
     const stk_node *n = lower_node(l, node);
@@ -88,18 +89,21 @@ cuda_ref stk_cuda_lower_pictures(lowering *l, int value) {
     return v->plain;
 }
 
-void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y) {
+bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats) {
     const stk_node *n = lower_node(l, node);
     cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD),
                          .x = input_of(l, node),
                          .w = stk_cuda_lower_filter(l, node),
                          .y = y,
                          .bias = cuda_nothing(),
-                         .added = cuda_nothing()};
+                         .added = cuda_nothing(),
+                         .stats = stats};
+    conv.shape.stats = cuda_is_something(stats) && stk_cuda_stats_fused(l->choices, &conv.shape);
     stk_cuda_conv(l->p, &conv);
     if (n->param_count > 1) {
         stk_cuda_bias(l->p, lower_plane(l, n->output), y, cuda_value(l->layout, n->params[1]), y);
     }
+    return conv.shape.stats;
 }
 
 /* The gradient of the weights, from the layer's input. */
@@ -111,7 +115,8 @@ static void weight_back(const lowering *l, int node, cuda_ref x, cuda_ref dy) {
                          .w = pictures ? picture_filter(l, node) : fresh,
                          .y = dy,
                          .bias = cuda_nothing(),
-                         .added = cuda_nothing()};
+                         .added = cuda_nothing(),
+                         .stats = cuda_nothing()};
     stk_cuda_conv(l->p, &conv);
     if (pictures && l->stem.side > 0) {
         stk_cuda_unblock_filter(l->p, conv.shape.filters, &l->stem, conv.w, fresh);
@@ -148,7 +153,8 @@ void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {
                              .w = cuda_weight(l->layout, n->params[0]),
                              .y = dy,
                              .bias = cuda_nothing(),
-                             .added = cuda_nothing()};
+                             .added = cuda_nothing(),
+                             .stats = cuda_nothing()};
         conv.x = stk_cuda_lower_grad(l, n->inputs[0], &conv.shape.accumulate);
         stk_cuda_conv(l->p, &conv);
     }

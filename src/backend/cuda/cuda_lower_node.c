@@ -54,7 +54,7 @@ static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cu
     cuda_added nothing = {.x = cuda_nothing(), .dx = cuda_nothing()};
     item->norm = stk_cuda_lower_norm(l, l->pieces->items[index].node);
     if (l->pieces->items[index].training) {
-        stk_cuda_norm_stats(l->p, plane, x, &item->norm);
+        stk_cuda_norm_stats(l->p, plane, x, &item->norm, cuda_nothing());
     } else {
         stk_cuda_norm_running(l->p, plane.channels, &item->norm);
     }
@@ -128,7 +128,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
     switch (n->op) {
     case STK_OP_CONV:
     case STK_OP_LINEAR:
-        stk_cuda_lower_conv(l, piece->node, y);
+        (void)stk_cuda_lower_conv(l, piece->node, y, cuda_nothing());
         break;
     case STK_OP_DEPTHWISE: {
         cuda_depthwise conv = depthwise_of(l, n);
@@ -173,13 +173,14 @@ static void scale_back(lowering *l, const stk_node *n, cuda_ref dy) {
                         l->values[n->inputs[1]].data, dy, dx, add_x, dgate, add_gate);
 }
 
-static void depthwise_back(lowering *l, const stk_node *n, cuda_ref dy) {
-    cuda_depthwise conv = depthwise_of(l, n);
+void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input,
+                                   cuda_ref dy) {
     bool accumulate;
-    stk_cuda_depthwise_weight(l->p, &conv, dy);
-    if (l->pieces->needs_grad[n->inputs[0]]) {
-        cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);
-        stk_cuda_depthwise_data(l->p, &conv, dy, dx, accumulate);
+    if (l->pieces->needs_grad[input]) {
+        cuda_ref dx = stk_cuda_lower_grad(l, input, &accumulate);
+        stk_cuda_depthwise_back(l->p, conv, dy, dx, accumulate);
+    } else {
+        stk_cuda_depthwise_weight(l->p, conv, dy);
     }
 }
 
@@ -235,9 +236,11 @@ void stk_cuda_lower_node_back(lowering *l, int index) {
     case STK_OP_LINEAR:
         stk_cuda_lower_conv_back(l, piece->node, dy);
         break;
-    case STK_OP_DEPTHWISE:
-        depthwise_back(l, n, dy);
+    case STK_OP_DEPTHWISE: {
+        cuda_depthwise conv = depthwise_of(l, n);
+        stk_cuda_lower_depthwise_back(l, &conv, n->inputs[0], dy);
         break;
+    }
     case STK_OP_BATCH_NORM:
         batch_norm_back(l, index, n, dy);
         break;

@@ -53,6 +53,7 @@ typedef struct lowering {
     const stk_graph *graph;
     const stk_pieces *pieces;
     const cuda_layout *layout;
+    cuda_choices *choices;
     int batch;
     bool train;
     cuda_stem stem; /* how pictures are read as blocks; side 0: they are not */
@@ -90,7 +91,8 @@ void stk_cuda_lower_find(lowering *l);
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
 cuda_ref stk_cuda_lower_filter(lowering *l, int node);
 cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
-void stk_cuda_lower_conv(lowering *l, int node, cuda_ref y);
+/* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
+bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats);
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
 void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
 
@@ -104,6 +106,9 @@ cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
+/* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.
+ */
+void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);
 
 /*
  * The gradient of a value for a piece that is going to write it: *accumulate says whether another

@@ -136,11 +136,19 @@ static cuda_launch *launch_with(cuda_program *p, const char *name, cuda_plane pl
     return launch;
 }
 
-/* A launch that sums; the sums of its blocks lie in *partial. */
+/* Columns of a tile: its channels, `sums` times. */
+static size_t columns_of(shape s, int sums) {
+    return (size_t)sums * LANES * (size_t)s.tile;
+}
+
+/* What the blocks of a launch that sums leave to the last one. */
+static size_t partial_bytes(shape s, int sums) {
+    return columns_of(s, sums) * s.grid * (size_t)s.tiles * sizeof(float);
+}
+
 static cuda_launch *launch_sums(cuda_program *p, const char *name, cuda_plane plane, shape s,
-                                int sums, cuda_ref *partial) {
-    size_t columns = (size_t)sums * LANES * (size_t)s.tile;
-    *partial = stk_cuda_buffer(p, columns * s.grid * (size_t)s.tiles * sizeof(float));
+                                int sums) {
+    size_t columns = columns_of(s, sums);
     size_t shared =
         (size_t)s.threads * LANES * sizeof(float) + columns * sizeof(double) + sizeof(double);
     cuda_launch *launch = launch_with(p, name, plane, s, (unsigned)shared);
@@ -198,10 +206,22 @@ static cuda_ref when(bool so, cuda_ref ref) {
 
 /* ---- forward ---- */
 
-void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm) {
-    shape s = shape_of_sums(p, plane, effort_of(p, plane.channels, 1, false));
-    cuda_ref partial;
-    cuda_launch *launch = launch_sums(p, "norm_stats", plane, s, 2, &partial);
+static shape shape_of_stats(const cuda_program *p, cuda_plane plane) {
+    return shape_of_sums(p, plane, effort_of(p, plane.channels, 1, false));
+}
+
+size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
+    size_t partial = partial_bytes(shape_of_stats(p, plane), 2);
+    size_t sums = 2 * (size_t)plane.channels * sizeof(float);
+    return partial > sums ? partial : sums;
+}
+
+void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
+                         cuda_ref scratch) {
+    shape s = shape_of_stats(p, plane);
+    cuda_ref partial =
+        cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
+    cuda_launch *launch = launch_sums(p, "norm_stats", plane, s, 2);
     stk_cuda_arg(launch, x);
     stk_cuda_arg(launch, norm->weight);
     stk_cuda_arg(launch, norm->bias);
@@ -212,6 +232,23 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
+}
+
+void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums) {
+    unsigned threads = 128;
+    cuda_launch *launch =
+        stk_cuda_launch(p, FILE_NAME, "norm_settled",
+                        (unsigned)cuda_ceil((size_t)plane.channels, threads), 1, threads, 0);
+    stk_cuda_arg(launch, sums);
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->bias);
+    stk_cuda_arg(launch, norm->running_mean);
+    stk_cuda_arg(launch, norm->running_var);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, plane.channels);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_float(launch, norm->epsilon);
+    (void)stk_cuda_counters(p, shape_of_stats(p, plane).tiles);
 }
 
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
@@ -260,8 +297,8 @@ void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_re
     effort e = effort_of(p, plane.channels, c.read_added ? 3 : 2, heavy);
     shape s = shape_of_sums(p, plane, e);
     int sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
-    cuda_ref partial;
-    cuda_launch *launch = launch_sums(p, "norm_reduce", plane, s, sums, &partial);
+    cuda_ref partial = stk_cuda_buffer(p, partial_bytes(s, sums));
+    cuda_launch *launch = launch_sums(p, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
     stk_cuda_define(launch, "AGAIN", cuda_is_something(again));
     stk_cuda_arg(launch, g);

@@ -27,6 +27,7 @@ static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *con
                             .y = place_of(player, conv->y),
                             .bias = place_of(player, conv->bias),
                             .added = place_of(player, conv->added),
+                            .stats = place_of(player, conv->stats),
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 
@@ -48,44 +49,30 @@ stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err) {
     return status;
 }
 
-static stk_status launch(const cuda_player *player, const cuda_launch *l, stk_error *err) {
-    const cuda_driver *d = player->device->driver;
-    cuda_pointer places[CUDA_MOST_ARGS];
-    void *arguments[CUDA_MOST_ARGS];
-    for (int i = 0; i < l->arg_count; i++) {
-        cuda_arg *arg = (cuda_arg *)(uintptr_t)&l->args[i];
-        places[i] = place_of(player, arg->ref);
-        arguments[i] = arg->kind == CUDA_ARG_REF    ? (void *)&places[i]
-                       : arg->kind == CUDA_ARG_INT  ? (void *)&arg->number
-                       : arg->kind == CUDA_ARG_LONG ? (void *)&arg->big
-                                                    : (void *)&arg->real;
-    }
-    cuda_function function =
-        stk_cuda_kernels_find(player->device->kernels, l, player->program->type);
-    return stk_cuda_check(d,
-                          d->launch(function, l->grid[0], l->grid[1], 1, l->threads, 1, 1,
-                                    l->shared_bytes, player->device->compute, arguments, NULL),
-                          l->name, err);
+static cuda_pointer find_place(const void *context, cuda_ref ref) {
+    return place_of(context, ref);
 }
 
 stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
     if (op->kind == CUDA_OP_LAUNCH) {
-        return launch(player, &op->launch, err);
+        return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
+                                       player->device->compute, find_place, player, err);
     }
     cuda_conv_call call = call_of(player, &op->conv);
     return stk_cuda_convs_run(player->device->convs, &call, err);
 }
 
-static stk_status launch_all(const cuda_player *player, stk_error *err) {
+stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_error *err) {
     stk_status status = STK_OK;
-    for (int i = 0; i < player->program->op_count && status == STK_OK; i++) {
-        status = stk_cuda_player_launch(player, i, err);
+    for (int i = 0; i < ops.count && status == STK_OK; i++) {
+        status = stk_cuda_player_launch(player, ops.first + i, err);
     }
     return status;
 }
 
-static stk_status capture(cuda_player *player, stk_error *err) {
+stk_status stk_cuda_player_capture(const cuda_player *player, cuda_range ops, int times,
+                                   cuda_graph_exec *made, stk_error *err) {
     const cuda_driver *d = player->device->driver;
     cuda_graph graph = NULL;
     stk_status status =
@@ -94,13 +81,15 @@ static stk_status capture(cuda_player *player, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    status = launch_all(player, err);
+    for (int i = 0; i < times && status == STK_OK; i++) {
+        status = stk_cuda_player_range(player, ops, err);
+    }
     int ended = d->capture_end(player->device->compute, &graph); /* also after a failure */
     if (status == STK_OK) {
         status = stk_cuda_check(d, ended, "capturing a step", err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_check(d, d->graph_make(&player->graph, graph, 0), "making a graph", err);
+        status = stk_cuda_check(d, d->graph_make(made, graph, 0), "making a graph", err);
     }
     if (graph != NULL) {
         d->graph_free(graph);
@@ -110,13 +99,16 @@ static stk_status capture(cuda_player *player, stk_error *err) {
 
 stk_status stk_cuda_player_run(cuda_player *player, stk_error *err) {
     const cuda_driver *d = player->device->driver;
+    const cuda_range all = {0, player->program->op_count};
     if (player->program->op_count == 0) {
         return STK_OK;
     }
     if (player->runs++ == 0) {
-        return launch_all(player, err);
+        return stk_cuda_player_range(player, all, err);
     }
-    stk_status status = player->graph == NULL ? capture(player, err) : STK_OK;
+    stk_status status = player->graph == NULL
+                            ? stk_cuda_player_capture(player, all, 1, &player->graph, err)
+                            : STK_OK;
     return status == STK_OK
                ? stk_cuda_check(d, d->graph_launch(player->graph, player->device->compute),
                                 "launching a step", err)

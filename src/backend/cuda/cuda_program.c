@@ -139,6 +139,7 @@ static void find_lives(cuda_program *p) {
             touch(p, op->conv.y, i);
             touch(p, op->conv.bias, i);
             touch(p, op->conv.added, i);
+            touch(p, op->conv.stats, i);
         }
     }
 }

@@ -118,12 +118,16 @@ typedef struct cuda_conv_shape {
     bool bias;  /* float32 (filters) */
     bool added; /* of y's shape */
     stk_op act; /* STK_OP_RELU, ...; STK_OP_COUNT: none */
+    /* CUDA_CONV_FORWARD alone: also the sums of y and of its squares, float32 (2, filters). Not
+     * every shape has a plan for it: see stk_cuda_convs_has(). */
+    bool stats;
 } cuda_conv_shape;
 
 typedef struct cuda_conv_op {
     cuda_conv_shape shape;
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
+    cuda_ref stats; /* may be there without shape.stats: nothing is written then */
 } cuda_conv_op;
 
 typedef enum cuda_op_kind { CUDA_OP_LAUNCH, CUDA_OP_CONV } cuda_op_kind;

@@ -2,11 +2,17 @@
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_grid.h"
 
-#define THREADS 256u /* of a block of the small layers, about so many elsewhere */
+#define THREADS 256u /* of a block of the forward layers, about so many elsewhere */
 #define MOST_SPAN 64
-#define BACK_SUMS 5 /* as in the kernel */
-#define ROUND 1024  /* channels at a time, as in the kernel */
-#define WAYS 16     /* channels of a block of squeeze_back_weights */
+#define FORWARD_BLOCKS 4 /* of a pass on a multiprocessor, as registers allow */
+#define BACKWARD_BLOCKS 2
+#define BACK_SUMS 5 /* as in the kernels, like what follows */
+#define ROUND 3072  /* channels at a time */
+#define HIDDEN_THREADS 512
+#define WAYS 32                 /* threads of a channel of squeeze_back_weights */
+#define MOST_PART 128           /* samples that it has in shared memory at a time */
+#define STAGE_FLOATS 24576      /* that these should not exceed */
+#define MOST_PART_CHANNELS 8192 /* of a part of squeeze_back_hidden */
 
 /* How a pass over pixels is divided. */
 typedef struct spread {
@@ -14,6 +20,7 @@ typedef struct spread {
     int span, lines; /* threads across channels and across pixels */
     int tiles;       /* blocks across channels */
     int chunks;      /* and across pixels */
+    int resident;    /* blocks that a multiprocessor should hold */
 } spread;
 
 /* A divisor that leaves no thread idle, if one is large enough. */
@@ -29,16 +36,34 @@ static int span_of(int groups) {
     return MOST_SPAN;
 }
 
-static spread spread_of(const cuda_program *p, cuda_plane plane) {
-    spread s = {.wide = cuda_wide(plane.channels)};
+/*
+ * As few parts of the pixels as keep nearly all multiprocessors busy until the end, when each holds
+ * `resident` blocks at a time, and leave a thread 8 pixels.
+ */
+static int chunks_of(const cuda_program *p, cuda_plane plane, const spread *s, int resident) {
+    int slots = p->multiprocessors * resident;
+    int most = plane.pixels / (s->lines * 8);
+    int best = 1;
+    double filled = 0;
+    for (int chunks = 1; chunks <= most && filled < 0.9; chunks++) {
+        int blocks = plane.batch * s->tiles * chunks;
+        int waves = (blocks + slots - 1) / slots;
+        double share = (double)blocks / ((double)waves * slots);
+        if (share > filled) {
+            best = chunks;
+            filled = share;
+        }
+    }
+    return best;
+}
+
+static spread spread_of(const cuda_program *p, cuda_plane plane, int resident) {
+    spread s = {.wide = cuda_wide(plane.channels), .resident = resident};
     int groups = plane.channels / s.wide;
     s.span = span_of(groups);
     s.lines = (int)THREADS / s.span;
     s.tiles = (int)cuda_ceil((size_t)groups, (size_t)s.span);
-    int wanted = (int)cuda_ceil((size_t)p->multiprocessors * 8, (size_t)(plane.batch * s.tiles));
-    int most = plane.pixels / (s.lines * 8);
-    s.chunks = wanted < most ? wanted : most;
-    s.chunks = s.chunks < 1 ? 1 : s.chunks;
+    s.chunks = chunks_of(p, plane, &s, resident);
     return s;
 }
 
@@ -58,6 +83,7 @@ static cuda_launch *pass(cuda_program *p, const cuda_squeeze *block, const sprea
     stk_cuda_define(l, "WIDE", s->wide);
     stk_cuda_define(l, "SPAN", s->span);
     stk_cuda_define(l, "LINES", s->lines);
+    stk_cuda_define(l, "RESIDENT", s->resident);
     stk_cuda_define(l, "ACT", stk_cuda_act_code(block->act));
     return l;
 }
@@ -66,7 +92,7 @@ static cuda_launch *pass(cuda_program *p, const cuda_squeeze *block, const sprea
 static cuda_launch *layer(cuda_program *p, const cuda_squeeze *block, const char *name,
                           unsigned grid_x, unsigned grid_y, unsigned threads, size_t floats) {
     cuda_launch *l =
-        stk_cuda_launch(p, "squeeze", name, grid_x, grid_y, threads, (unsigned)floats * 4);
+        stk_cuda_launch(p, "squeeze_layers", name, grid_x, grid_y, threads, (unsigned)floats * 4);
     stk_cuda_define(l, "C", block->plane.channels);
     stk_cuda_define(l, "PIXELS", block->plane.pixels);
     stk_cuda_define(l, "REDUCED", block->reduced);
@@ -82,7 +108,7 @@ static cuda_ref partial_of(cuda_program *p, const cuda_squeeze *block, const spr
 
 void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) {
     int batch = block->plane.batch, channels = block->plane.channels, reduced = block->reduced;
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, FORWARD_BLOCKS);
     cuda_ref partial = partial_of(p, block, &s, 1);
 
     cuda_launch *l = pass(p, block, &s, "squeeze_sum", true);
@@ -91,8 +117,10 @@ void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) 
     stk_cuda_arg(l, partial);
     stk_cuda_arg_int(l, s.chunks);
 
-    l = layer(p, block, "squeeze_hidden", ceil_to(reduced, 8), ceil_to(batch, 4), THREADS,
+    int each = reduced > 64 ? 2 : 1; /* hidden channels of a warp */
+    l = layer(p, block, "squeeze_hidden", ceil_to(reduced, 8 * each), ceil_to(batch, 4), THREADS,
               (size_t)(channels < ROUND ? channels : ROUND) * 4);
+    stk_cuda_define(l, "EACH", each);
     stk_cuda_arg(l, partial);
     stk_cuda_arg(l, block->w1);
     stk_cuda_arg(l, block->b1);
@@ -117,22 +145,75 @@ void stk_cuda_squeeze(cuda_program *p, const cuda_squeeze *block, cuda_ref out) 
     stk_cuda_arg_int(l, s.chunks);
 }
 
-/* The gradients of both layers, dsqueezed, and what follows for the norm. */
-static void emit_weights(cuda_program *p, const cuda_squeeze *block, const spread *s,
-                         cuda_ref partial, cuda_ref dgate, cuda_ref dhidden, cuda_ref dsqueezed) {
-    size_t row = ceil_to(block->reduced, 4) * 4u;
-    size_t part = row <= 128 ? 64 : row <= 256 ? 32 : 16;
-    size_t floats = 2 * part * row + row * WAYS + 2 * part * WAYS;
-    size_t least = (size_t)2 * WAYS * WAYS * 2; /* of the norm's sums, float64 */
-    cuda_launch *l = layer(p, block, "squeeze_back_weights", ceil_to(block->plane.channels, WAYS),
-                           1, WAYS * WAYS, floats > least ? floats : least);
-    stk_cuda_define(l, "PART", (long)part);
+/* What backward hands on between its kernels. */
+typedef struct between {
+    int parts;        /* of the channels, that dhidden is added up in */
+    cuda_ref dgate;   /* (N, C) */
+    cuda_ref totals;  /* (N, BACK_SUMS - 1, C): sums of all chunks */
+    cuda_ref dhidden; /* (parts, N, R) */
+} between;
+
+static between between_of(cuda_program *p, const cuda_squeeze *block) {
+    size_t batch = (size_t)block->plane.batch, channels = (size_t)block->plane.channels;
+    unsigned parts = ceil_to(block->plane.channels, MOST_PART_CHANNELS);
+    parts = parts < 2 ? 2 : parts;
+    size_t hidden = parts * batch * (size_t)block->reduced;
+    return (between){.parts = (int)parts,
+                     .dgate = stk_cuda_buffer(p, batch * channels * sizeof(float)),
+                     .totals =
+                         stk_cuda_buffer(p, batch * (BACK_SUMS - 1) * channels * sizeof(float)),
+                     .dhidden = stk_cuda_buffer(p, hidden * sizeof(float))};
+}
+
+/* The sums of all chunks, and through the second layer. */
+static void emit_back_hidden(cuda_program *p, const cuda_squeeze *block, const spread *s,
+                             cuda_ref partial, const between *b) {
+    int wide = block->plane.channels % 4 == 0 ? 4 : 1;
+    int wide_inner = block->reduced % 4 == 0 ? 4 : 1;
+    size_t piece = ceil_to(block->plane.channels / wide, b->parts) * (size_t)wide;
+    int groups = block->reduced / wide_inner;
+    int across = groups < HIDDEN_THREADS ? groups : HIDDEN_THREADS;
+    size_t apart = (size_t)(HIDDEN_THREADS / across * 2 * across * wide_inner);
+    cuda_launch *l =
+        layer(p, block, "squeeze_back_hidden", (unsigned)b->parts, ceil_to(block->plane.batch, 2),
+              HIDDEN_THREADS, cuda_ceil(2 * piece, 4) * 4 + apart);
+    stk_cuda_define(l, "PARTS", b->parts);
     stk_cuda_arg(l, partial);
+    stk_cuda_arg(l, block->gate);
+    stk_cuda_arg(l, block->w2);
+    stk_cuda_arg(l, b->dgate);
+    stk_cuda_arg(l, b->totals);
+    stk_cuda_arg(l, b->dhidden);
+    stk_cuda_arg_int(l, block->plane.batch);
+    stk_cuda_arg_int(l, s->chunks);
+}
+
+/* The gradients of both layers, dsqueezed, and what follows for the norm. */
+static void emit_weights(cuda_program *p, const cuda_squeeze *block, const between *b,
+                         cuda_ref dsqueezed) {
+    int channels = block->plane.channels;
+    size_t row = ceil_to(block->reduced, 4) * 4u;
+    bool many = (int)ceil_to(channels, 16) * 3 >= p->multiprocessors * 2;
+    size_t ch = many ? 16 : 8, threads = WAYS * ch, part = MOST_PART;
+    while (part > 1 && 2 * part * (row + ch) + row * ch > STAGE_FLOATS) {
+        part /= 2;
+    }
+    size_t floats = 2 * part * (row + ch) + row * ch;
+    size_t fours = row / 4 < 2 * WAYS ? row / 4 : 2 * WAYS;
+    size_t products = 2 * (threads / (ch / 2 * fours)) * ch * row;
+    size_t least = 3 * threads * 2; /* of the norm's sums, float64 */
+    floats = floats > products ? floats : products;
+    cuda_launch *l = layer(p, block, "squeeze_back_weights", ceil_to(channels, (int)ch), 1,
+                           (unsigned)threads, floats > least ? floats : least);
+    stk_cuda_define(l, "CH", (long)ch);
+    stk_cuda_define(l, "PART", (long)part);
+    stk_cuda_define(l, "PARTS", b->parts);
+    stk_cuda_arg(l, b->totals);
     stk_cuda_arg(l, block->gate);
     stk_cuda_arg(l, block->squeezed);
     stk_cuda_arg(l, block->hidden);
-    stk_cuda_arg(l, dgate);
-    stk_cuda_arg(l, dhidden);
+    stk_cuda_arg(l, b->dgate);
+    stk_cuda_arg(l, b->dhidden);
     stk_cuda_arg(l, block->w1);
     stk_cuda_arg(l, block->dw1);
     stk_cuda_arg(l, block->db1);
@@ -140,7 +221,6 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const sprea
     stk_cuda_arg(l, block->db2);
     stk_cuda_arg(l, dsqueezed);
     stk_cuda_arg_int(l, block->plane.batch);
-    stk_cuda_arg_int(l, s->chunks);
     stk_cuda_arg(l, block->norm->coefs);
     stk_cuda_arg(l, block->norm->weight);
     stk_cuda_arg(l, block->norm->weight_grad);
@@ -150,11 +230,9 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const sprea
 
 void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
                              cuda_ref again, cuda_ref dsqueezed) {
-    int batch = block->plane.batch, channels = block->plane.channels, reduced = block->reduced;
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_ref partial = partial_of(p, block, &s, BACK_SUMS);
-    cuda_ref dgate = stk_cuda_buffer(p, (size_t)batch * (size_t)channels * sizeof(float));
-    cuda_ref dhidden = stk_cuda_buffer(p, (size_t)batch * (size_t)reduced * sizeof(float));
+    between b = between_of(p, block);
 
     cuda_launch *l = pass(p, block, &s, "squeeze_back_sum", true);
     stk_cuda_define(l, "AGAIN", cuda_is_something(again));
@@ -166,25 +244,13 @@ void stk_cuda_squeeze_reduce(cuda_program *p, const cuda_squeeze *block, cuda_re
     stk_cuda_arg(l, partial);
     stk_cuda_arg_int(l, s.chunks);
 
-    size_t round = (size_t)(channels < ROUND ? channels : ROUND) * 4;
-    size_t least = (size_t)THREADS * 2 * 4;
-    l = layer(p, block, "squeeze_back_hidden", ceil_to(reduced, 32), ceil_to(batch, 4), 2 * THREADS,
-              round > least ? round : least);
-    stk_cuda_arg(l, partial);
-    stk_cuda_arg(l, block->gate);
-    stk_cuda_arg(l, block->w2);
-    stk_cuda_arg(l, block->hidden);
-    stk_cuda_arg(l, dgate);
-    stk_cuda_arg(l, dhidden);
-    stk_cuda_arg_int(l, batch);
-    stk_cuda_arg_int(l, s.chunks);
-
-    emit_weights(p, block, &s, partial, dgate, dhidden, dsqueezed);
+    emit_back_hidden(p, block, &s, partial, &b);
+    emit_weights(p, block, &b, dsqueezed);
 }
 
 void stk_cuda_squeeze_backward(cuda_program *p, const cuda_squeeze *block, cuda_ref dp,
                                cuda_ref dsqueezed, cuda_ref dx) {
-    spread s = spread_of(p, block->plane);
+    spread s = spread_of(p, block->plane, BACKWARD_BLOCKS);
     cuda_launch *l = pass(p, block, &s, "squeeze_back_apply", false);
     stk_cuda_arg(l, block->x);
     stk_cuda_arg(l, dp);

@@ -183,17 +183,6 @@ DEVICE lanes window_vector(const float *vector, int c) {
 #endif
 }
 
-DEVICE packed nothing(void) {
-    packed x;
-#if TYPE == 0
-    x.a.x = x.a.y = x.a.z = x.a.w = 0;
-    x.b = x.a;
-#else
-    x.a.x = x.a.y = x.a.z = x.a.w = 0;
-#endif
-    return x;
-}
-
 DEVICE void put_packed(T *p, packed x) {
 #if TYPE == 0
     *(float4 *)p = x.a;
@@ -232,7 +221,7 @@ DEVICE void load_window(T *window, const T *from, const float *coefs, int batch,
             int x = x0 + pixel % WINDOW_W;
             inside[u] = pixel < WINDOW_PIXELS && n < batch && y >= 0 && y < FROM_H && x >= 0 &&
                         x < FROM_W && (EVEN || c < C);
-            found[u] = nothing();
+            found[u] = fetch_nothing();
             if (inside[u]) {
                 const T *sample = from + (u64)n * (FROM_H * FROM_W) * C;
                 found[u] = window_fetch(sample + (y * FROM_W + x) * C + c, c);
@@ -248,7 +237,7 @@ DEVICE void load_window(T *window, const T *from, const float *coefs, int batch,
                     float s = activate(ACT, fmaf(scale.v[i], z.v[i], shift.v[i]));
                     z.v[i] = inside[u] ? s : 0;
                 }
-                store(to, z);
+                put_packed(to, pack(z));
 #else
                 put_packed(to, found[u]);
 #endif

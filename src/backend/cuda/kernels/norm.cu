@@ -37,41 +37,14 @@ DEVICE lanes open_held(held x) {
     return unpack(x);
 }
 
-/*
- * What is at p, or `other` when not `wanted`. Nothing is read twice, so that the first cache need
- * not keep it; a volatile asm stays in front of what comes later in the text.
- */
+/* What is at p, or `other` when not `wanted`. */
 DEVICE held take(const T *p, int wanted, held other, int group) {
     (void)group;
-#ifdef __CUDACC_RTC__
-#if TYPE == 0
-    asm volatile("{\n\t.reg .pred q;\n\tsetp.ne.s32 q, %9, 0;\n\t"
-                 "@q ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%8];\n\t"
-                 "@q ld.global.L1::no_allocate.v4.f32 {%4, %5, %6, %7}, [%8+16];\n\t}"
-                 : "+f"(other.a.x), "+f"(other.a.y), "+f"(other.a.z), "+f"(other.a.w),
-                   "+f"(other.b.x), "+f"(other.b.y), "+f"(other.b.z), "+f"(other.b.w)
-                 : "l"(p), "r"(wanted));
-#else
-    asm volatile("{\n\t.reg .pred q;\n\tsetp.ne.s32 q, %5, 0;\n\t"
-                 "@q ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
-                 : "+r"(other.a.x), "+r"(other.a.y), "+r"(other.a.z), "+r"(other.a.w)
-                 : "l"(p), "r"(wanted));
-#endif
-    return other;
-#else
-    return wanted ? fetch(p) : other;
-#endif
+    return fetch_if(p, wanted, other);
 }
 
 DEVICE held nothing_held(void) {
-    held x;
-#if TYPE == 0
-    x.a.x = x.a.y = x.a.z = x.a.w = 0;
-    x.b.x = x.b.y = x.b.z = x.b.w = 0;
-#else
-    x.a.x = x.a.y = x.a.z = x.a.w = 0;
-#endif
-    return x;
+    return fetch_nothing();
 }
 
 DEVICE void put(T *p, lanes x, int group) {
@@ -415,6 +388,27 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
             norm_settle(c, C, up(x[c]) + apart, squares < 0 ? 0 : squares, rows, epsilon, weight,
                         bias, running_mean, running_var, coefs);
         }
+    }
+}
+#endif
+
+#ifdef K_norm_settled
+/*
+ * From sums that a convolution took of float32 numbers, in float32 and about zero. A variance that is
+ * less than their rounding is not known: it is taken for that much, since a smaller one would make
+ * large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
+ */
+KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
+                    float *running_mean, float *running_var, float *coefs /* (4, channels) */,
+                    int channels, u32 rows, float epsilon) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c < channels) {
+        double mean = (double)sums[c] / rows;
+        double all = sums[channels + c];
+        double squares = all - (double)sums[c] * mean;
+        double least = all * 0x1.0p-23;
+        norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight,
+                    bias, running_mean, running_var, coefs);
     }
 }
 #endif

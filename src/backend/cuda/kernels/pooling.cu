@@ -79,19 +79,6 @@ DEVICE places take_places(const u8 *p) {
     return w;
 }
 
-/* As some_store(), but names the instruction: here the compiler makes four of an assignment. */
-DEVICE void put(T *p, some x) {
-#if WIDE == LANES && TYPE == 0
-    __stcg((float4 *)p, make_float4(x.v[0], x.v[1], x.v[2], x.v[3]));
-    __stcg((float4 *)(p + 4), make_float4(x.v[4], x.v[5], x.v[6], x.v[7]));
-#elif WIDE == LANES
-    __stcg((uint4 *)p, make_uint4(down2(x.v[0], x.v[1]), down2(x.v[2], x.v[3]),
-                                  down2(x.v[4], x.v[5]), down2(x.v[6], x.v[7])));
-#else
-    some_store(p, x);
-#endif
-}
-
 /*
  * A thread has a cell of STRIDE by STRIDE pixels of dx, which the same REACH by REACH windows
  * cover: window (cell - a) has pixel r of the cell at its tap STRIDE * a + r. So each window is read
@@ -145,7 +132,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
                 }
             }
         }
-        put(to, sum);
+        some_store(to, sum);
     }
 }
 #endif

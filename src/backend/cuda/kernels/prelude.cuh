@@ -107,6 +107,42 @@ DEVICE packed fetch(const T *p) {
     return x;
 }
 
+/*
+ * What is at p, in global memory, or `other` when not `wanted`. Nothing is read twice, so that the
+ * first cache need not keep it; a volatile asm stays in front of what comes later in the text.
+ */
+DEVICE packed fetch_if(const T *p, int wanted, packed other) {
+#ifdef __CUDACC_RTC__
+#if TYPE == 0
+    asm volatile("{\n\t.reg .pred q;\n\tsetp.ne.s32 q, %9, 0;\n\t"
+                 "@q ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%8];\n\t"
+                 "@q ld.global.L1::no_allocate.v4.f32 {%4, %5, %6, %7}, [%8+16];\n\t}"
+                 : "+f"(other.a.x), "+f"(other.a.y), "+f"(other.a.z), "+f"(other.a.w),
+                   "+f"(other.b.x), "+f"(other.b.y), "+f"(other.b.z), "+f"(other.b.w)
+                 : "l"(p), "r"(wanted));
+#else
+    asm volatile("{\n\t.reg .pred q;\n\tsetp.ne.s32 q, %5, 0;\n\t"
+                 "@q ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+                 : "+r"(other.a.x), "+r"(other.a.y), "+r"(other.a.z), "+r"(other.a.w)
+                 : "l"(p), "r"(wanted));
+#endif
+    return other;
+#else
+    return wanted ? fetch(p) : other;
+#endif
+}
+
+DEVICE packed fetch_nothing(void) {
+    packed x;
+#if TYPE == 0
+    x.a.x = x.a.y = x.a.z = x.a.w = 0;
+    x.b = x.a;
+#else
+    x.a.x = x.a.y = x.a.z = x.a.w = 0;
+#endif
+    return x;
+}
+
 DEVICE lanes unpack(packed x) {
     lanes y;
 #if TYPE == 0
@@ -125,20 +161,26 @@ DEVICE lanes load(const T *p) {
     return unpack(fetch(p));
 }
 
-DEVICE void store(T *p, lanes x) {
+DEVICE packed pack(lanes x) {
+    packed y;
 #if TYPE == 0
-    float4 a, b;
-    a.x = x.v[0], a.y = x.v[1], a.z = x.v[2], a.w = x.v[3];
-    b.x = x.v[4], b.y = x.v[5], b.z = x.v[6], b.w = x.v[7];
-    *(float4 *)p = a;
-    *(float4 *)(p + 4) = b;
+    y.a.x = x.v[0], y.a.y = x.v[1], y.a.z = x.v[2], y.a.w = x.v[3];
+    y.b.x = x.v[4], y.b.y = x.v[5], y.b.z = x.v[6], y.b.w = x.v[7];
 #else
-    uint4 a;
-    a.x = down2(x.v[0], x.v[1]);
-    a.y = down2(x.v[2], x.v[3]);
-    a.z = down2(x.v[4], x.v[5]);
-    a.w = down2(x.v[6], x.v[7]);
-    *(uint4 *)p = a;
+    y.a.x = down2(x.v[0], x.v[1]), y.a.y = down2(x.v[2], x.v[3]);
+    y.a.z = down2(x.v[4], x.v[5]), y.a.w = down2(x.v[6], x.v[7]);
+#endif
+    return y;
+}
+
+/* To global memory. Names the instruction, since the compiler may make four of an assignment. */
+DEVICE void store(T *p, lanes x) {
+    packed y = pack(x);
+#if TYPE == 0
+    __stcg((float4 *)p, y.a);
+    __stcg((float4 *)(p + 4), y.b);
+#else
+    __stcg((uint4 *)p, y.a);
 #endif
 }
 
@@ -221,6 +263,12 @@ typedef packed some_packed;
 DEVICE some_packed some_fetch(const T *p) {
     return fetch(p);
 }
+DEVICE some_packed some_fetch_if(const T *p, int wanted, some_packed other) {
+    return fetch_if(p, wanted, other);
+}
+DEVICE some_packed some_nothing(void) {
+    return fetch_nothing();
+}
 DEVICE some some_unpack(some_packed x) {
     return unpack(x);
 }
@@ -237,6 +285,12 @@ typedef struct some {
 typedef T some_packed;
 DEVICE some_packed some_fetch(const T *p) {
     return *p;
+}
+DEVICE some_packed some_fetch_if(const T *p, int wanted, some_packed other) {
+    return wanted ? *p : other;
+}
+DEVICE some_packed some_nothing(void) {
+    return down(0);
 }
 DEVICE some some_unpack(some_packed x) {
     some y;

@@ -1,0 +1,432 @@
+/*
+ * test_cuda_stats.c - statistics of norms that the convolution before them takes: what they come
+ * to, that memory does not depend on who takes them, and that the choice is kept.
+ */
+#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_stats.h"
+#include "cuda_play.h"
+
+#define CLASSES 5
+#define SIZE 12
+#define BATCH 4
+
+static const stk_backend *const cuda = &stk_cuda_backend;
+
+/* ---- from sums to coefficients ---- */
+
+#define EPSILON 1e-3f
+enum { CHANNELS = 200, ROWS = 5000 };
+
+typedef struct settled {
+    float sums[2 * CHANNELS];
+    float weight[CHANNELS], bias[CHANNELS], mean[CHANNELS], var[CHANNELS];
+    float coefs[4 * CHANNELS];
+} settled;
+
+static bool settle(settled *s) {
+    play_device play;
+    if (!play_open(&play)) {
+        return false;
+    }
+    cuda_program p;
+    stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, play.multiprocessors);
+    cuda_ref sums = stk_cuda_buffer(&p, sizeof s->sums);
+    size_t step = CHANNELS * sizeof(float);
+    cuda_norm norm = {.weight = stk_cuda_buffer(&p, step),
+                      .bias = stk_cuda_buffer(&p, step),
+                      .running_mean = stk_cuda_buffer(&p, step),
+                      .running_var = stk_cuda_buffer(&p, step),
+                      .coefs = stk_cuda_buffer(&p, 4 * step),
+                      .epsilon = EPSILON};
+    stk_cuda_norm_settle(&p, (cuda_plane){5, ROWS / 5, CHANNELS}, &norm, sums);
+    play_data data[] = {play_in(sums, PLAY_FLOAT, 2 * CHANNELS, s->sums),
+                        play_in(norm.weight, PLAY_FLOAT, CHANNELS, s->weight),
+                        play_in(norm.bias, PLAY_FLOAT, CHANNELS, s->bias),
+                        play_both(norm.running_mean, PLAY_FLOAT, CHANNELS, s->mean),
+                        play_both(norm.running_var, PLAY_FLOAT, CHANNELS, s->var),
+                        play_out(norm.coefs, PLAY_FLOAT, 4 * CHANNELS, s->coefs)};
+    bool good = play_run(&play, &p, data, sizeof data / sizeof *data);
+    stk_cuda_program_free(&p);
+    play_close(&play);
+    return good;
+}
+
+/*
+ * Channel c has a deviation of 1 and a mean of up to 1000 of these. Rounding of the sums to float32
+ * moves the variance by up to (1 + mean^2) * 2^-22: a quarter at a mean of 1000.
+ */
+static void sums_become_coefficients(void) {
+    static settled s;
+    double mean[CHANNELS];
+    for (int c = 0; c < CHANNELS; c++) {
+        mean[c] = (c % 2 == 0 ? 1 : -1) * pow(1000, c / (CHANNELS - 1.0));
+        s.sums[c] = (float)(ROWS * mean[c]);
+        s.sums[CHANNELS + c] = (float)(ROWS * (1 + mean[c] * mean[c]));
+        s.weight[c] = 0.5f + 0.01f * (float)c;
+        s.bias[c] = 1 - 0.02f * (float)c;
+        s.mean[c] = 0.25f;
+        s.var[c] = 3;
+    }
+    if (!settle(&s)) {
+        return;
+    }
+    for (int c = 0; c < CHANNELS; c++) {
+        double room = 1e-6 + 0x1.0p-22 * (1 + mean[c] * mean[c]);
+        double invstd = 1 / sqrt(1 + (double)EPSILON);
+        double scale = s.coefs[2 * CHANNELS + c];
+        CHECK_NEAR(s.coefs[c], mean[c], 2e-7 * fabs(mean[c]));
+        CHECK_NEAR(s.coefs[CHANNELS + c], invstd, room);
+        CHECK_NEAR(scale, s.weight[c] * (double)s.coefs[CHANNELS + c], 1e-6);
+        CHECK_NEAR(s.coefs[3 * CHANNELS + c], s.bias[c] - (double)s.coefs[c] * scale,
+                   1e-6 + 1e-6 * fabs(mean[c]) * scale);
+        CHECK_NEAR(s.mean[c], 0.25 + 0.1 * (mean[c] - 0.25), 1e-6 + 1e-7 * fabs(mean[c]));
+        CHECK_NEAR(s.var[c], 3 + 0.1 * (ROWS / (ROWS - 1.0) - 3), 1e-6 + 0.1 * room);
+    }
+}
+
+/* Nothing but zeros, and squares that rounding has made less than the mean's. */
+static void no_variance_is_negative(void) {
+    static settled s;
+    for (int c = 0; c < CHANNELS; c++) {
+        s.sums[c] = c % 2 == 0 ? 0 : (float)ROWS * 3;
+        s.sums[CHANNELS + c] = c % 2 == 0 ? 0 : (float)ROWS * 9 * (1 - 1e-6f * (float)(c % 5));
+        s.weight[c] = 1;
+        s.var[c] = 1;
+    }
+    if (!settle(&s)) {
+        return;
+    }
+    for (int c = 0; c < CHANNELS; c++) {
+        double var = c % 2 == 0 ? 0 : 9 * 0x1.0p-23;
+        CHECK_NEAR(s.coefs[CHANNELS + c], 1 / sqrt(var + (double)EPSILON), 1e-3);
+        CHECK_NEAR(s.var[c], 0.9 + 0.1 * var, 1e-6);
+    }
+}
+
+/* ---- the table ---- */
+
+static void choices_are_kept(void) {
+    cuda_choices *choices = NULL;
+    cuda_store *store = NULL;
+    stk_error err = {0};
+    const char *folder = check_folder();
+    for (int life = 0; life < 3; life++) {
+        REQUIRE_OK(stk_cuda_store_open(&store, folder, "a machine", &err), &err);
+        REQUIRE_OK(stk_cuda_choices_open(&choices, life < 2 ? store : NULL, &err), &err);
+        CHECK_INT(stk_cuda_choice_of(choices, "one"), life == 1 ? 7 : CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_choice_of(choices, "two"), life == 1 ? 0 : CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_choice_of(choices, "damaged"), CUDA_UNDECIDED);
+        CHECK_INT(stk_cuda_choices_made(choices), 0);
+        stk_cuda_choice_set(choices, "one", 3);
+        stk_cuda_choice_set(choices, "two", 0);
+        stk_cuda_choice_set(choices, "one", 7);
+        CHECK_INT(stk_cuda_choice_of(choices, "one"), 7);
+        CHECK_INT(stk_cuda_choice_of(choices, "two"), 0);
+        CHECK_INT(stk_cuda_choices_made(choices), 3);
+        stk_cuda_store_put(store, "choice 1 damaged", "12", 2);
+        stk_cuda_choices_close(choices);
+        stk_cuda_store_close(store);
+    }
+    stk_cuda_choices_close(NULL);
+}
+
+/* ---- networks ---- */
+
+/*
+ * Chains of all kinds behind convolutions: plain, with an addition, of a norm that is added, and of
+ * one that a depthwise convolution computes.
+ */
+static int build(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
+    int a = stk_graph_conv(g, x, "conv1", 16, 3, 2, 1);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "conv2", 32, 1, 1, 0);
+    a = stk_graph_batch_norm(g, a, "bn2", STK_INIT_ONE);
+    int b = stk_graph_conv(g, x, "down", 32, 1, 2, 0);
+    b = stk_graph_batch_norm(g, b, "bn3", STK_INIT_ONE);
+    x = stk_graph_relu(g, stk_graph_add(g, a, b));
+    a = stk_graph_conv(g, x, "conv4", 32, 3, 1, 1);
+    a = stk_graph_batch_norm(g, a, "bn4", STK_INIT_ONE);
+    x = stk_graph_relu(g, stk_graph_add(g, a, x));
+    a = stk_graph_conv(g, x, "wide", 48, 1, 1, 0);
+    a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn6", STK_INIT_ONE));
+    a = stk_graph_depthwise(g, a, "deep", 3, 1, 1);
+    x = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn7", STK_INIT_ONE));
+    a = stk_graph_conv(g, x, "odd", 12, 1, 1, 0); /* which cuDNN takes no sums of */
+    a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn5", STK_INIT_ONE));
+    return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
+}
+
+enum { CHAINS = 7, FUSIBLE = 6 }; /* the stem counts among these in a library that can do it */
+
+typedef struct bench {
+    stk_graph *graph;
+    stk_device *device;
+    stk_state *state;
+    stk_error err;
+} bench;
+
+/* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
+static bool choose_gpu(const char *folder) {
+    static int known; /* 1: a real one, 2: an emulated one; asked once, since libraries stay */
+    play_device play;
+    if (known == 0) {
+        if (!play_open(&play)) {
+            return false;
+        }
+        known = play.emulated ? 2 : 1;
+        play_close(&play);
+    }
+    if (known == 2) {
+        setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
+    }
+    setenv("XDG_CACHE_HOME", folder, 1);
+    return true;
+}
+
+static void bench_close(bench *b) {
+    cuda->state_free(b->state);
+    cuda->device_close(b->device);
+    stk_graph_free(b->graph);
+}
+
+/* What is kept on disk is kept in the folder. */
+static bool bench_open(bench *b, const char *folder, bool deterministic) {
+    memset(b, 0, sizeof *b);
+    if (!choose_gpu(folder)) {
+        return false;
+    }
+    stk_device_config device = {.threads = 2, .deterministic = deterministic};
+    stk_state_config state = {.train = true};
+    bool good = stk_graph_new(&b->graph, SIZE, CLASSES, &b->err) == STK_OK;
+    for (int c = 0; c < 3 && good; c++) {
+        b->graph->mean[c] = 0.4f;
+        b->graph->std[c] = 0.2f;
+    }
+    good = good && stk_graph_finish(b->graph, build(b->graph), &b->err) == STK_OK &&
+           cuda->device_open(&b->device, &device, &b->err) == STK_OK &&
+           cuda->state_new(&b->state, b->device, b->graph, &state, &b->err) == STK_OK;
+    if (!good) {
+        CHECK_FAIL("%s", b->err.message);
+        bench_close(b);
+    }
+    return good;
+}
+
+static stk_exec *compile(bench *b, stk_precision precision, bool plain) {
+    stk_exec *exec = NULL;
+    stk_compile_config config = {
+        .batch = BATCH, .precision = precision, .train = true, .plain = plain};
+    uint64_t planned = 0;
+    if (cuda->plan_bytes(b->device, b->graph, &config, &planned, &b->err) != STK_OK ||
+        cuda->compile(&exec, b->state, &config, &b->err) != STK_OK) {
+        CHECK_FAIL("%s", b->err.message);
+        return NULL;
+    }
+    CHECK_INT(cuda->exec_bytes(exec), planned);
+    return exec;
+}
+
+/* How many convolutions of a program take statistics, and how many could. */
+static int count_fused(const stk_exec *exec, int *places) {
+    int fused = 0;
+    int settled_launches = 0;
+    *places = 0;
+    for (int i = 0; i < exec->main.op_count; i++) {
+        const cuda_op *op = &exec->main.ops[i];
+        if (op->kind == CUDA_OP_CONV) {
+            *places += cuda_is_something(op->conv.stats);
+            fused += op->conv.shape.stats;
+        } else {
+            settled_launches += strcmp(op->launch.name, "norm_settled") == 0;
+        }
+    }
+    CHECK_INT(settled_launches, fused);
+    return fused;
+}
+
+/* Decides for all convolutions of a program that can be decided about. */
+static void decide(const bench *b, const stk_exec *exec, int way) {
+    for (int i = 0; i < exec->main.op_count; i++) {
+        const cuda_op *op = &exec->main.ops[i];
+        if (op->kind == CUDA_OP_CONV && cuda_is_something(op->conv.stats)) {
+            char name[CUDA_CHOICE_NAME];
+            stk_cuda_stats_name(&op->conv.shape, name);
+            stk_cuda_choice_set(b->device->choices, name, way);
+        }
+    }
+}
+
+/* Everything one step leaves behind: gradients, then parameters with their running statistics. */
+static float *step_results(bench *b, stk_exec *exec) {
+    static uint8_t images[BATCH * SIZE * SIZE * 3];
+    static const int labels[BATCH] = {1, 0, 4, 2};
+    size_t count = b->graph->param_elements;
+    float *results = stk_mem_new(2 * count, sizeof *results);
+    stk_step_input in = {.images = images, .labels = labels, .count = BATCH};
+    stk_step_output out;
+    stk_rng rng = stk_rng_make(5, STK_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < sizeof images; i++) {
+        images[i] = (uint8_t)stk_rng_below(&rng, 256);
+    }
+    for (int p = 0; p < b->graph->param_count; p++) {
+        float *values = stk_mem_new(b->graph->params[p].count, sizeof *values);
+        stk_graph_init_param(b->graph, p, 3, values);
+        CHECK(cuda->state_write(b->state, STK_TENSOR_VALUE, p, values, &b->err) == STK_OK);
+        stk_mem_free(values);
+    }
+    CHECK(cuda->step(exec, &in, &out, &b->err) == STK_OK);
+    CHECK(isfinite(out.loss_sum) && out.loss_sum > 0);
+    for (int p = 0; p < b->graph->param_count; p++) {
+        size_t at = b->graph->params[p].offset;
+        CHECK(!cuda->state_read(b->state, STK_TENSOR_GRADIENT, p, results + at, &b->err));
+        CHECK(!cuda->state_read(b->state, STK_TENSOR_VALUE, p, results + count + at, &b->err));
+    }
+    return results;
+}
+
+/* Gradients and running statistics of each parameter, within the rounding of their type. */
+static void compare(const bench *b, const float *got, const float *wanted, double gradients,
+                    double running) {
+    size_t all = b->graph->param_elements;
+    for (int p = 0; p < b->graph->param_count; p++) {
+        const stk_param *param = &b->graph->params[p];
+        bool learns = param->trainable;
+        size_t at = param->offset + (learns ? 0 : all);
+        play_check_norm(param->name, got + at, wanted + at, param->count,
+                        learns ? gradients : running);
+    }
+}
+
+static void both_ways_give_the_same_in_the_same_memory(void) {
+    bench b;
+    float *results[2] = {NULL, NULL};
+    uint64_t bytes[2] = {0, 0};
+    size_t arena[2] = {0, 0};
+    int ops[2] = {0, 0}, counters[2] = {0, 0}, places = 0;
+    if (!bench_open(&b, check_folder(), false)) {
+        return;
+    }
+    stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
+    for (int way = 0; way < 2 && exec != NULL; way++) {
+        decide(&b, exec, way);
+        cuda->exec_free(exec);
+        exec = compile(&b, STK_PRECISION_FP16, false);
+        REQUIRE(exec != NULL);
+        int fused = count_fused(exec, &places);
+        CHECK_INT(places, CHAINS);
+        CHECK(way == CUDA_STATS_FUSED ? fused >= FUSIBLE - 1 && fused <= FUSIBLE : fused == 0);
+        bytes[way] = cuda->exec_bytes(exec);
+        arena[way] = exec->main.arena_bytes;
+        ops[way] = exec->main.op_count;
+        counters[way] = exec->main.counters;
+        results[way] = step_results(&b, exec);
+    }
+    CHECK_INT(bytes[0], bytes[1]);
+    CHECK_INT(arena[0], arena[1]);
+    CHECK_INT(ops[0], ops[1]);
+    CHECK_INT(counters[0], counters[1]);
+    compare(&b, results[1], results[0], 3e-2, 1e-3);
+    stk_mem_free(results[0]);
+    stk_mem_free(results[1]);
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
+static void the_next_start_measures_nothing(void) {
+    int fused[2] = {0, 0};
+    const char *folder = check_folder();
+    for (int life = 0; life < 2; life++) {
+        bench b;
+        int timed = 0, loaded = 0, places = 0;
+        if (!bench_open(&b, folder, false)) {
+            return;
+        }
+        stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
+        REQUIRE(exec != NULL);
+        fused[life] = count_fused(exec, &places);
+        CHECK_INT(places, CHAINS);
+        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS : 0);
+        stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
+        CHECK(life == 0 ? timed > 0 : timed == 0 && loaded > 0);
+        stk_exec *again = compile(&b, STK_PRECISION_FP16, false);
+        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS : 0);
+        cuda->exec_free(again);
+        cuda->exec_free(exec);
+        bench_close(&b);
+    }
+    CHECK_INT(fused[0], fused[1]);
+}
+
+/* A library that cannot is asked once; node by node, and strictly, it is not asked at all. */
+static void others_take_them_apart(void) {
+    static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
+                                               STK_PRECISION_FP32_STRICT, STK_PRECISION_FP16};
+    static const int decided[] = {CHAINS, 2 * CHAINS, 2 * CHAINS, 2 * CHAINS};
+    bench b;
+    if (!bench_open(&b, check_folder(), false)) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        int places = 0;
+        stk_exec *exec = compile(&b, precisions[i], i == 3);
+        REQUIRE(exec != NULL);
+        CHECK_INT(count_fused(exec, &places), 0);
+        CHECK_INT(places, i == 3 ? 0 : CHAINS);
+        CHECK_INT(stk_cuda_choices_made(b.device->choices), decided[i]);
+        cuda->exec_free(exec);
+    }
+    bench_close(&b);
+}
+
+/* What was decided on another day, where the plan is no more. */
+static void without_a_plan_it_is_decided_anew(void) {
+    bench b;
+    int places = 0;
+    if (!bench_open(&b, check_folder(), false)) {
+        return;
+    }
+    stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
+    REQUIRE(exec != NULL);
+    float *before = step_results(&b, exec);
+    decide(&b, exec, CUDA_STATS_FUSED);
+    cuda->exec_free(exec);
+    exec = compile(&b, STK_PRECISION_BF16, false);
+    REQUIRE(exec != NULL);
+    CHECK_INT(count_fused(exec, &places), 0);
+    float *after = step_results(&b, exec);
+    compare(&b, after, before, 0.2, 1e-2);
+    stk_mem_free(before);
+    stk_mem_free(after);
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
+static void deterministic_leaves_nothing_to_a_clock(void) {
+    bench b;
+    int places = 0;
+    if (!bench_open(&b, check_folder(), true)) {
+        return;
+    }
+    CHECK(b.device->choices == NULL);
+    stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
+    REQUIRE(exec != NULL);
+    CHECK_INT(count_fused(exec, &places), 0);
+    CHECK_INT(places, CHAINS);
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
+static const check_test tests[] = {
+    TEST(sums_become_coefficients),
+    TEST(no_variance_is_negative),
+    TEST(choices_are_kept),
+    TEST(both_ways_give_the_same_in_the_same_memory),
+    TEST(the_next_start_measures_nothing),
+    TEST(others_take_them_apart),
+    TEST(without_a_plan_it_is_decided_anew),
+    TEST(deterministic_leaves_nothing_to_a_clock),
+};
+
+CHECK_MAIN(tests)
