@@ -355,6 +355,11 @@ static stk_status check_config(stk_exec *exec, stk_error *err) {
     return STK_OK;
 }
 
+/* What follows the plan, in this order. */
+typedef stk_status compile_step(stk_exec *exec, stk_error *err);
+static compile_step *const compile_steps[] = {
+    check_config, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
+
 static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compile_config *config,
                                stk_error *err) {
     stk_exec *exec = stk_mem_new(1, sizeof *exec);
@@ -367,15 +372,12 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
-    stk_status (*const steps[])(stk_exec *, stk_error *) = {
-        check_config, take_memory, take_host_memory, make_events,
-        aim,          set_scaler,  choose,           make_plans};
     if (status == STK_OK) {
         status =
             plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
     }
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STK_OK; i++) {
-        status = steps[i](exec, err);
+    for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
+        status = compile_steps[i](exec, err);
     }
     if (status != STK_OK) {
         cuda_exec_free(exec);
