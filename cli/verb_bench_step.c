@@ -58,6 +58,10 @@ static void put_figures(stk_json_writer *writer, const void *figures) {
                 {"traffic_bytes", NULL, f->traffic_bytes, true},
                 {"bandwidth", NULL, stk_as_shown(f->bandwidth), false},
                 {"traffic_fraction", NULL, stk_as_shown(f->traffic_fraction), false},
+                {"kernels_compiled", NULL, (double)f->kernels_compiled, true},
+                {"kernels_loaded", NULL, (double)f->kernels_loaded, true},
+                {"plans_timed", NULL, (double)f->plans_timed, true},
+                {"plans_loaded", NULL, (double)f->plans_loaded, true},
                 {"classes", NULL, (double)f->classes, true},
                 {"threads", NULL, (double)f->threads, true}};
     stk_json_begin_object(writer);
@@ -85,6 +89,7 @@ typedef struct listener {
     size_t count;
     const char *torch_missing; /* why PyTorch is not measured any more */
     char missing[160];
+    bool unkept;     /* that nothing can be kept was told */
     stk_error error; /* the first thing that went wrong */
 } listener;
 
@@ -232,6 +237,11 @@ static void tell(void *user, const stk_step_figures *f) {
         print_text(l, f);
     }
     fflush(stdout);
+    if (f->unkept[0] != '\0' && !l->unkept && !l->session->quiet) {
+        fprintf(stderr, "stoker: the next start compiles and times all of it again: %s\n",
+                f->unkept);
+        l->unkept = true;
+    }
     compare(l, f);
     fflush(stdout);
     l->told[l->count++] = *f;

@@ -4,7 +4,8 @@
 #     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
 #
 # unit: every BUILD_DIR/tests/test_* program, two at a time. cli: every tests/cli/test_*.sh, one after
-# another where they measure time. all: both. soak: every tests/soak/test_*.sh and long fuzzing. A
+# another where they measure time. all: both. soak: every tests/soak/test_*.sh, the tests of CUDA in
+# full (STK_TEST_FULL=1: an ordinary run has no time for each shape in each type) and long fuzzing. A
 # filter, a regular expression, picks by name. Each program prints `N passed, N failed, N skipped` at
 # its end; one that crashes, prints no such line or takes over TEST_TIMEOUT seconds (300) is one
 # failure. The last line is the total; the exit code is 1 when anything failed.
@@ -23,7 +24,8 @@ cd "$(dirname "$0")/.." || exit 2
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-tests-XXXXXX") || exit 2
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
-export STOKER=$build/stoker LC_ALL=C.UTF-8
+# What the library keeps between runs is not the user's.
+export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
 # Cairo keeps fonts for the life of the process, and fontconfig refers to parts of them by offsets,
 # which a leak checker cannot follow.
 echo 'leak:libfontconfig' >"$scratch/leaks"
@@ -150,6 +152,8 @@ all)
 soak)
     limit=${TEST_TIMEOUT:-3600}
     run_scripts soak
+    filter=test_cuda_
+    STK_TEST_FULL=1 run_programs
     filter=test_fuzz_
     run_programs 1000000 2000000
     ;;

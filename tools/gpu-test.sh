@@ -46,7 +46,7 @@ if ! "$stoker" bench step --model resnet18 --img-size 32 --classes 10 --batch 2 
 fi
 
 if wants unit; then
-    STK_TEST_GPU=real tests/run.sh "$build" unit '^test_cuda_' || fail "unit tests"
+    STK_TEST_GPU=real STK_TEST_FULL=1 tests/run.sh "$build" unit '^test_cuda_' || fail "unit tests"
 fi
 
 if wants sanitizer; then

@@ -26,7 +26,7 @@ STK_CHECKED stk_status stk_opened_device_open(stk_opened_device *opened, const c
 /* Everything that was made from the device is gone before; closing twice is fine. */
 void stk_opened_device_close(stk_opened_device *opened);
 
-/* "NVIDIA H200, 139.8 GiB (auto: a GPU is there)" */
+/* What the device is, and in brackets why it is this one: "2 threads (given)". */
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room);
 
 /* The words of an option whose value is a stk_precision. */

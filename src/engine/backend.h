@@ -112,6 +112,16 @@ typedef struct stk_device_memory {
     uint64_t free_bytes; /* now; what is in use by this process is not */
 } stk_device_memory;
 
+/* What a device has made for itself since it was opened, and what it found on disk instead. */
+typedef struct stk_device_counts {
+    int kernels_compiled;
+    int kernels_loaded; /* from disk */
+    int plans_timed;    /* ways to compute convolutions that were tried */
+    int plans_loaded;   /* convolutions whose way came from disk */
+    const char *unkept; /* why nothing of it can be kept for the next start; NULL: it is. Lives as
+                           the device does */
+} stk_device_counts;
+
 /* Steps whose results have not been collected: never more. */
 #define STK_STEPS_AHEAD 8
 
@@ -146,6 +156,8 @@ typedef struct stk_backend {
     /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
      * something large: what is read counts and what is written. NULL, or NaN: not known. */
     double (*bandwidth)(stk_device *device);
+    /* NULL: nothing is made that could be kept. */
+    void (*counts)(const stk_device *device, stk_device_counts *counts);
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */
     stk_precision (*precision)(const stk_device *device, stk_precision asked);
     /* Memory of the host from which pictures reach the device fastest; NULL: there is none. Both
@@ -165,7 +177,7 @@ typedef struct stk_backend {
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
                               const float *values, stk_error *err);
     /* What else training remembers, such as a loss scale: numbers that mean something to the
-     * backend alone. NULL: nothing. */
+     * backend alone; extras_write without any: as in a new state. NULL: nothing. */
     stk_status (*extras_read)(stk_state *state, float extras[STK_STATE_EXTRAS], stk_error *err);
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);

@@ -14,6 +14,8 @@ typedef struct stk_clockwork {
     double budget_s;      /* NaN: none */
     stk_stop *stop;       /* borrowed, may be NULL */
     int64_t stop_seen_ns; /* when the request was first noticed; 0: not yet */
+    /* What the device does now is of no use after a request to stop, which then halts it. */
+    bool hasty;
 } stk_clockwork;
 
 double stk_clockwork_elapsed(const stk_clockwork *clock);

@@ -145,6 +145,12 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
                             .stop = stopping || job->weights_lost};
 }
 
+/* A request to stop need not wait for a network that nothing is computed with any more. */
+static void compiling(void *user, bool begins) {
+    fold_run *fold = user;
+    fold->job->clock.hasty = begins;
+}
+
 /* A validation ends when only the time for predicting with the best weights so far is left. */
 static bool validation_must_end(void *user) {
     fold_run *fold = user;
@@ -173,23 +179,28 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
 
 /*
  * Best weights that cannot be saved end the training, but they are still there to predict with: the
- * run delivers and then tells the error. Last weights that cannot are told in the same way.
+ * run delivers and then tells the error. Last weights that cannot are told in the same way. When
+ * the device is the reason, nothing is there any more.
  */
 static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best, stk_error *err) {
     fold_run *fold = user;
     stk_job *job = fold->job;
     stk_error why = {0};
-    (void)err;
     if (best) {
         stk_job_keep_best(job, fold->best_path);
     }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
         stk_events_checkpoint(&job->events, fold->best_path, true);
+    } else if (why.status == STK_ERR_DEVICE) {
+        return STK_FAIL(err, why.status, "%s", why.message);
     } else if (best) {
         job->weights_lost = true;
         stk_events_warning(&job->events, "training ends: %s", why.message);
     }
     if (!job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+        if (why.status == STK_ERR_DEVICE) {
+            return STK_FAIL(err, why.status, "%s", why.message);
+        }
         stk_events_warning(&job->events, "the last weights are not saved: %s", why.message);
     }
     if (why.status != STK_OK) {
@@ -275,6 +286,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
+                                         .compiling = compiling,
                                          .validation_halt = {validation_must_end, fold},
                                          .save_state = save_state,
                                          .load_state = load_state,
@@ -416,6 +428,21 @@ static void add_to_summary(fold_run *fold, bool failed) {
     }
 }
 
+/* The next start has to make everything again: that is worth a word, and no more. */
+static void tell_unkept(stk_job *job) {
+    const stk_opened_device *opened = &job->choice.opened;
+    stk_device_counts counts = {0};
+    if (job->told_unkept || opened->backend->counts == NULL) {
+        return;
+    }
+    opened->backend->counts(opened->device, &counts);
+    if (counts.unkept != NULL) {
+        stk_events_warning(&job->events, "the next start compiles and times all of it again: %s",
+                           counts.unkept);
+        job->told_unkept = true;
+    }
+}
+
 /* Paths of this fold's weights; weights/best.safetensors, with folds weights/fold0/... */
 static stk_status make_paths(fold_run *fold, stk_error *err) {
     const stk_job *job = fold->job;
@@ -530,6 +557,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK) {
         status = train(&fold, err);
+        tell_unkept(job);
         add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {

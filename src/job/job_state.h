@@ -51,17 +51,20 @@ typedef struct stk_job {
     bool planned_by_measure; /* the held plan rests on measured steps */
     int told_epochs;         /* of the last plan that was told; 0: none */
     bool told_stop;
+    bool told_unkept;      /* that a device can keep nothing for the next start */
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
     stk_resume resume;
-    stk_run_state run_state; /* what was saved last; see state_save.c */
-    char *state_path;        /* owned: where it lies */
-    char *epoch_path;        /* owned: where its last one between epochs is kept */
-    bool between_epochs;     /* what lies at state_path is of such a moment */
-    char *kept_best;         /* owned: where the best weights are kept that it speaks of */
-    double state_write_s;    /* how long saving took; 0: not known */
-    bool state_lost;         /* it could not be saved, and that was told */
+    stk_run_state run_state;  /* what was to be saved last; see state_save.c */
+    bool state_saved;         /* there is something to go on from: ... */
+    stk_train_position saved; /* ... this */
+    char *state_path;         /* owned: where it lies */
+    char *epoch_path;         /* owned: where its last one between epochs is kept */
+    bool between_epochs;      /* what lies at state_path is of such a moment */
+    char *kept_best;          /* owned: where the best weights are kept that it speaks of */
+    double state_write_s;     /* how long saving took; 0: not known */
+    bool state_lost;          /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
     int workers, slots;             /* that the last loader ended with; 0: none ran */
@@ -95,6 +98,9 @@ STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 
 /* Keeps the best weights that the saved state speaks of, before others take their place. */
 void stk_job_keep_best(stk_job *job, const char *best_path);
+
+/* Adds to the sentence of an error of the device what is left and how to go on from it. */
+void stk_job_tell_kept(const stk_job *job, stk_error *err);
 
 /* Once the network is there, and before anything is written: whether the state is of such a run. */
 STK_CHECKED stk_status stk_job_check_resume(const stk_job *job, stk_error *err);

@@ -82,6 +82,8 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     if (stk_run_state_write(job->state_path, run, job->choice.opened.backend, job->state,
                             job->graph, &why) == STK_OK) {
         job->state_write_s = stk_clock_since_s(start);
+        job->state_saved = true;
+        job->saved = *position;
         unlink(job->kept_best); /* the state speaks of the best weights that are in place */
         if (between) {
             unlink(job->epoch_path);
@@ -216,4 +218,26 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     }
     stk_run_state_free(&run);
     return status;
+}
+
+void stk_job_tell_kept(const stk_job *job, stk_error *err) {
+    const stk_train_position *at = &job->saved;
+    size_t end = strlen(err->message);
+    char where[96];
+    if (err->status != STK_ERR_DEVICE || !job->state_saved) {
+        return;
+    }
+    if (at->step > 0) {
+        snprintf(where, sizeof where, "what was learnt up to step %lld of epoch %d is kept",
+                 (long long)at->step, at->epoch + 1);
+    } else if (at->epoch > 0) {
+        snprintf(where, sizeof where, "what was learnt up to epoch %d is kept", at->epoch);
+    } else {
+        snprintf(where, sizeof where, "%s",
+                 job->folds_done > 0 ? "the folds that are done are kept"
+                                     : "no epoch was done yet");
+    }
+    bool begun = at->step > 0 || at->epoch > 0 || job->folds_done > 0;
+    snprintf(err->message + end, sizeof err->message - end, "; %s: `stoker train --resume %s` %s",
+             where, job->folder.path, begun ? "goes on from there" : "begins again");
 }

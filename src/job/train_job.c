@@ -293,6 +293,8 @@ static stk_status open_state(stk_job *job, stk_error *err) {
     job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
     job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
     stk_run_state_describe(&job->run_state, job->dataset);
+    job->state_saved = job->resume.on;
+    job->saved = job->resume.state.position;
     return job->run_state.given != NULL && job->state_path != NULL && job->epoch_path != NULL &&
                    job->kept_best != NULL
                ? STK_OK
@@ -565,7 +567,9 @@ static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
     }
-    return status == STK_OK ? judge(job, err) : status;
+    status = status == STK_OK ? judge(job, err) : status;
+    stk_job_tell_kept(job, err);
+    return status;
 }
 
 /* A run that is to be resumed and has nothing left to do. */

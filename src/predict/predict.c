@@ -1,6 +1,8 @@
 /* predict.c - inference over samples. */
 #include "predict/predict.h"
 
+#include "base/error.h"
+
 typedef struct collector {
     const stk_prediction *prediction;
     double *probs;
@@ -30,9 +32,15 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
     stk_compile_config config = {
         .batch = STK_PREDICT_BATCH, .precision = p->precision, .train = false, .ema = p->ema};
     stk_exec *exec = NULL;
+    stk_error why = {0};
     *done = false;
-    stk_status status = p->backend->compile(&exec, p->state, &config, err);
-    if (status == STK_OK) {
+    stk_status status = p->backend->compile(&exec, p->state, &config, &why);
+    if (status == STK_ERR_STOPPED) {
+        return STK_OK; /* as if by p->halt */
+    }
+    if (status != STK_OK) {
+        status = STK_FAIL(err, status, "%s", why.message);
+    } else {
         stk_evaluation evaluation = {.backend = p->backend,
                                      .exec = exec,
                                      .classes = p->graph->classes,

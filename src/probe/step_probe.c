@@ -324,6 +324,18 @@ static stk_status note_traffic(step_probe *p, stk_step_figures *f, stk_error *er
     return status;
 }
 
+static void note_counts(const step_probe *p, stk_step_figures *f) {
+    stk_device_counts counts = {0};
+    if (p->opened.backend->counts != NULL) {
+        p->opened.backend->counts(p->opened.device, &counts);
+    }
+    f->kernels_compiled = counts.kernels_compiled;
+    f->kernels_loaded = counts.kernels_loaded;
+    f->plans_timed = counts.plans_timed;
+    f->plans_loaded = counts.plans_loaded;
+    snprintf(f->unkept, sizeof f->unkept, "%s", counts.unkept != NULL ? counts.unkept : "");
+}
+
 static stk_status note_profile(step_probe *p, stk_step_figures *f, stk_error *err) {
     const stk_opened_device *o = &p->opened;
     if (!p->options->profile || o->backend->profile == NULL) {
@@ -362,6 +374,7 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
         status = note_traffic(p, f, err);
     }
     if (status == STK_OK) {
+        note_counts(p, f);
         status = note_profile(p, f, err);
     }
     f->rss_bytes = stk_gauge_peak_resident();

@@ -36,6 +36,9 @@ typedef struct stk_step_figures {
     double traffic_bytes;    /* that a step moves: see engine/traffic.h */
     double bandwidth;        /* bytes per second that the device's memory reaches; NaN: not known */
     double traffic_fraction; /* of that bandwidth, by the count; NaN: not known */
+    int64_t kernels_compiled, kernels_loaded; /* see stk_device_counts; 0 on a CPU */
+    int64_t plans_timed, plans_loaded;
+    char unkept[256]; /* why a next start has it no easier; "" when it has */
     int64_t classes;
     int64_t threads;
     bool inference;

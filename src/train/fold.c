@@ -262,6 +262,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     epoch.best =
         is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
     t->since_best = epoch.best ? 0 : t->since_best + 1;
+    stk_train_result before = *t->result;
     if (epoch.best) {
         t->result->has_best = true;
         t->result->best = epoch;
@@ -269,12 +270,33 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     }
     t->result->epochs_done++;
     stk_events_epoch(c->events, &epoch);
-    return c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
+    status = c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
+    if (status != STK_OK) { /* its weights are gone: it does not count */
+        *t->result = before;
+    }
+    return status;
 }
 
 static bool is_finished(const stk_trainer *t) {
     return t->pace.stop || t->result->halted || t->result->diverged ||
            t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
+}
+
+/* Without an error *exec stays NULL only where the device was halted, which the result tells. */
+static stk_status compile(stk_trainer *t, const stk_compile_config *how, stk_exec **exec,
+                          stk_error *err) {
+    const stk_train_config *c = t->config;
+    stk_error why = {0};
+    if (c->hooks.compiling != NULL) {
+        c->hooks.compiling(c->hooks.user, true);
+    }
+    stk_status status = c->backend->compile(exec, c->state, how, &why);
+    if (c->hooks.compiling != NULL) {
+        c->hooks.compiling(c->hooks.user, false);
+    }
+    t->result->halted = status == STK_ERR_STOPPED;
+    return status == STK_OK || t->result->halted ? STK_OK
+                                                 : STK_FAIL(err, status, "%s", why.message);
 }
 
 /* The network as this epoch trains it: the head alone, or all. */
@@ -292,7 +314,7 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
     c->backend->exec_free(t->train_exec); /* first: there may be no memory for both */
     t->train_exec = NULL;
     t->frozen = frozen;
-    return c->backend->compile(&t->train_exec, c->state, &how, err);
+    return compile(t, &how, &t->train_exec, err);
 }
 
 static stk_status run_steps(stk_trainer *t, stk_error *err) {
@@ -321,7 +343,7 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_progress *p = &t->progress;
     begin_epoch(t);
     stk_status status = choose_exec(t, err);
-    if (status != STK_OK) {
+    if (status != STK_OK || t->result->halted) {
         return status;
     }
     ask_pace(t);
@@ -363,6 +385,7 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     return status;
 }
 
+/* All that training needs. What a resume would begin with is saved before the long part of it. */
 static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_compile_config infer = {.batch = c->val.batch,
@@ -372,10 +395,21 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
                                 .plain = c->plain};
     stk_status status = stk_metrics_open(&t->val, c->graph->classes, c->val.count,
                                          (stk_metric)c->options->metric, err);
-    if (status == STK_OK && c->val.count > 0) {
-        status = c->backend->compile(&t->infer_exec, c->state, &infer, err);
+    if (status == STK_OK) {
+        status = open_loader(t, err);
     }
-    return status == STK_OK ? open_loader(t, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_loader_info info;
+    stk_loader_describe(t->loader, &info);
+    t->progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
+    t->progress.step_s = NAN;
+    t->progress.val_s = NAN;
+    if (c->resume == NULL) {
+        stk_trainer_save(t, false);
+    }
+    return c->val.count > 0 ? compile(t, &infer, &t->infer_exec, err) : STK_OK;
 }
 
 /*
@@ -428,15 +462,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         result->ran_out_of_patience = patience > 0 && t.since_best >= patience;
     }
     stk_status status = open_trainer(&t, err);
-    if (status == STK_OK) {
-        stk_loader_info info;
-        stk_loader_describe(t.loader, &info);
-        t.progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
-        t.progress.step_s = NAN;
-        t.progress.val_s = NAN;
-        if (config->resume == NULL) {
-            stk_trainer_save(&t, false);
-        }
+    if (status == STK_OK && !result->halted) {
         do {
             status = run_epoch(&t, err);
             if (status == STK_OK && result->diverged) {

@@ -230,8 +230,14 @@ static stk_status run_steps(finder *f, stk_error *err) {
 stk_status stk_lr_find(const stk_lr_find_config *config, stk_lr_curve *curve, stk_error *err) {
     *curve = (stk_lr_curve){.suggestion = NAN};
     finder f = {.config = config, .curve = curve, .start_ns = stk_clock_ns()};
-    stk_status status = open_finder(&f, err);
-    if (status == STK_OK) {
+    stk_error why = {0};
+    stk_status status = open_finder(&f, &why);
+    curve->halted = status == STK_ERR_STOPPED; /* while compiling: the weights are as they were */
+    if (curve->halted) {
+        status = STK_OK;
+    } else if (status != STK_OK) {
+        status = STK_FAIL(err, status, "%s", why.message);
+    } else {
         status = run_steps(&f, err);
         stk_loader_take_bad(f.loader, tell_bad, &f);
         stk_error again = {0};

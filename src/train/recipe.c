@@ -61,5 +61,8 @@ stk_status stk_recipe_start(const stk_backend *backend, stk_state *state, const 
         }
         stk_mem_free(values);
     }
-    return status;
+    /* A loss scale that another training ended with may be far too small for this one. */
+    return status == STK_OK && backend->extras_write != NULL
+               ? backend->extras_write(state, NULL, err)
+               : status;
 }

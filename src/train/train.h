@@ -76,6 +76,9 @@ typedef struct stk_train_hooks {
     stk_train_pace (*pace)(void *user, const stk_train_progress *progress);
     /* After an epoch was validated; best: it is the best so far. */
     stk_status (*checkpoint)(void *user, const stk_event_epoch *epoch, bool best, stk_error *err);
+    /* Before and after a network is compiled, which may take long: a device that is halted
+     * meanwhile ends the training as it stands. NULL: nobody wants to know. */
+    void (*compiling)(void *user, bool begins);
     stk_halt validation_halt; /* ends a validation that is no longer wanted */
     /*
      * Keeps the tensors of the state and the position for later: before the first step, after every
@@ -110,7 +113,7 @@ typedef struct stk_train_config {
 typedef struct stk_train_result {
     int epochs_done; /* whole ones and a last part; those before a resume count */
     bool ran_out_of_patience;
-    bool halted;      /* in the middle of a step, or while no pictures came */
+    bool halted;      /* in the middle of a step, while compiling, or while no pictures came */
     bool diverged;    /* going back did not help; nothing after the best is kept */
     char trouble[96]; /* what went wrong last; "" when nothing did */
     double lr_scale;  /* of the learning rate in the end: 1 unless something did */
@@ -153,7 +156,8 @@ stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_
 /* Updates during the epochs in which only the head learns. */
 int64_t stk_recipe_frozen_updates(const stk_train_options *options, int64_t steps_per_epoch);
 
-/* Sets the optimiser's memory to zero and the averages, where the state has them, to the values. */
+/* Sets the optimiser's memory to zero, the averages, where the state has them, to the values, and
+ * all else that a training remembers to its start. */
 STK_CHECKED stk_status stk_recipe_start(const stk_backend *backend, stk_state *state,
                                         const stk_graph *graph, stk_error *err);
 

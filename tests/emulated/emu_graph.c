@@ -5,27 +5,28 @@
 
 #include "emu_inside.h"
 
-/* The launch with the number that STK_EMU_FAIL=launch:N tells loses the device; 0 is none. */
-static bool fails_now(void) {
+bool emu_fails_now(const char *kind) {
     static char last[64];
-    static long launches;
+    static long calls;
     const char *text = getenv("STK_EMU_FAIL");
-    if (text == NULL || strncmp(text, "launch:", 7) != 0) {
+    size_t length = strlen(kind);
+    if (text == NULL) {
         last[0] = '\0';
         return false;
     }
     if (strcmp(text, last) != 0) { /* counted from when it was set */
         snprintf(last, sizeof last, "%s", text);
-        launches = 0;
+        calls = 0;
     }
-    return ++launches == strtol(text + 7, NULL, 10);
+    return strncmp(text, kind, length) == 0 && text[length] == ':' &&
+           ++calls == strtol(text + length + 1, NULL, 10);
 }
 
 static int run_launch(const emu_node *node) {
     const emu_kernel *kernel = node->function->kernel;
     void *arguments[64];
     size_t at = 0;
-    if (fails_now()) {
+    if (emu_fails_now("launch")) {
         emu_lose();
         return EMU_LAUNCH_FAILED;
     }

@@ -52,6 +52,9 @@ int emu_enter(void);         /* that the driver is started and the device not lo
 int emu_enter_context(void); /* and that the thread has a context */
 int emu_leave(int result);
 
+/* Whether STK_EMU_FAIL=KIND:N means this call; calls of a kind are counted by asking. */
+bool emu_fails_now(const char *kind);
+
 /* The device is lost: every later call fails so. */
 void emu_lose(void);
 

@@ -190,7 +190,7 @@ int cuMemAlloc_v2(uint64_t *pointer, size_t bytes) {
         size_t limit = limit_bytes();
         if (pointer == NULL || bytes == 0) {
             result = EMU_INVALID_VALUE;
-        } else if (bytes > limit ||
+        } else if (emu_fails_now("memory") || bytes > limit ||
                    round_up(bytes, ALIGN_BYTES) > limit - (used < limit ? used : limit)) {
             result = EMU_OUT_OF_MEMORY;
         } else {

@@ -8,6 +8,7 @@
  * kept/. Threads may compile at the same time.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "emu_image.h"
@@ -285,14 +287,18 @@ static bool preprocess(const paths *p, int option_count, const char *const *opti
 
 /*
  * What C++ refuses is refused here too. What is undefined and would go unnoticed on a host, such as
- * a vector on a wrong boundary, is a trap.
+ * a vector on a wrong boundary, is a trap. Most kernels run for less time than it takes to compile
+ * them: of the ways to optimise this one costs least in all.
  */
 static const char *const flags[] = {
     "-std=gnu11",
-    "-O1",
+    "-Og",
     "-pipe",
     "-fPIC",
     "-shared",
+    "-nostartfiles",
+    "-nodefaultlibs",
+    "-fno-asynchronous-unwind-tables",
     "-fno-strict-aliasing",
     "-ffp-contract=off",
     "-fno-math-errno",
@@ -305,8 +311,8 @@ static const char *const flags[] = {
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static bool compile(const paths *p) {
-    const char *const files[] = {"-x",   "cpp-output", p->whole,   "-x",
-                                 "none", "-o",         p->library, "-lm"};
+    const char *const files[] = {"-x", "cpp-output", p->whole, "-x",  "none",
+                                 "-o", p->library,   "-lm",    "-lc", "-lgcc"};
     const char *words[FLAGS + sizeof files / sizeof *files];
     memcpy(words, flags, sizeof flags);
     memcpy(words + FLAGS, files, sizeof files);
@@ -394,9 +400,45 @@ static void keep(const emu_program *program, const char *path) {
     }
 }
 
+/* Used now: what is removed first was not used for the longest time. */
 static bool recall(emu_program *program, const char *path) {
     program->image = read_file(path, 0, &program->image_bytes);
+    (void)utimensat(AT_FDCWD, path, NULL, 0);
     return program->image != NULL;
+}
+
+/* Above this many, those are removed that nothing has used for an hour. */
+enum { MOST_KEPT = 4000, KEPT_SECONDS = 3600 };
+
+static void trim(const char *own) {
+    char path[900];
+    int count = 0;
+    snprintf(path, sizeof path, "%s/kept", own);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return;
+    }
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    rewinddir(folder);
+    const struct dirent *entry;
+    while (count > MOST_KEPT && (entry = readdir(folder)) != NULL) {
+        struct stat about;
+        snprintf(path, sizeof path, "%s/kept/%s", own, entry->d_name);
+        if (stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
+            about.st_mtime < time(NULL) - KEPT_SECONDS && unlink(path) == 0) {
+            count--;
+        }
+    }
+    (void)closedir(folder);
+}
+
+static void trim_on_load(void) __attribute__((constructor));
+static void trim_on_load(void) {
+    char own[512];
+    own_folder(own, sizeof own);
+    trim(own);
 }
 
 /* ---- what the library exports ---- */

@@ -74,20 +74,47 @@ static inline stk_graph *pair_graph(builder *build, int img_size) {
     return graph;
 }
 
+/* Which GPU there is; the same answer for the whole program. */
+typedef enum pair_gpu {
+    PAIR_GPU_UNKNOWN,
+    PAIR_GPU_NONE,
+    PAIR_GPU_EMULATED,
+    PAIR_GPU_REAL
+} pair_gpu;
+
+static inline pair_gpu pair_find_gpu(void) {
+    static pair_gpu found;
+    static const char *reason;
+    play_device play;
+    if (found == PAIR_GPU_UNKNOWN) {
+        found = PAIR_GPU_NONE;
+        if (play_open(&play)) {
+            found = play.emulated ? PAIR_GPU_EMULATED : PAIR_GPU_REAL;
+            play_close(&play);
+        }
+        reason = check_skip_reason;
+    }
+    check_skip_reason = reason;
+    return found;
+}
+
+/* As play_full(): whether all networks are to be compared. */
+static inline bool pair_full(void) {
+    return pair_find_gpu() == PAIR_GPU_REAL || getenv("STK_TEST_FULL") != NULL;
+}
+
 /* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
 static inline bool pair_choose_gpu(void) {
     static char folder[256];
-    play_device play;
-    if (!play_open(&play)) {
+    pair_gpu gpu = pair_find_gpu();
+    if (gpu == PAIR_GPU_NONE) {
         return false;
     }
-    bool emulated = play.emulated;
-    play_close(&play);
     if (folder[0] == '\0') { /* one for all tests of the program: kernels are compiled once */
         snprintf(folder, sizeof folder, "%s", check_folder());
     }
     setenv("XDG_CACHE_HOME", folder, 1);
-    if (emulated) {
+    if (gpu == PAIR_GPU_EMULATED) {
         setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
     } else {
         unsetenv("STOKER_CUDA_LIBS");

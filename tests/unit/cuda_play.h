@@ -27,6 +27,9 @@
  * second time with blocks and threads in the opposite order: the results must be the same bits, or
  * else the kernel has a race. The kinds of the arguments are compared with the kernel's parameters.
  * Convolutions in a program are not run: that is a failure.
+ *
+ * On the emulated GPU most of the time goes into compiling kernels, one for each type and shape. So
+ * an ordinary run plays each case in one type; STK_TEST_FULL=1, or a real GPU, plays all.
  */
 #ifndef STK_TESTS_UNIT_CUDA_PLAY_H
 #define STK_TESTS_UNIT_CUDA_PLAY_H
@@ -288,6 +291,16 @@ static inline bool play_find(play_device *play) {
     snprintf(reason, sizeof reason, "there is no GPU: %s", err.message);
     check_skip_reason = reason;
     return false;
+}
+
+/* Whether everything is to be played, or what an ordinary run has time for. */
+static inline bool play_full(const play_device *play) {
+    return !play->emulated || getenv("STK_TEST_FULL") != NULL;
+}
+
+/* Whether case `number` is played in this type: in an ordinary run types take turns. */
+static inline bool play_takes(const play_device *play, size_t number, cuda_type type) {
+    return play_full(play) || number % 3 == (size_t)type;
 }
 
 /* Closes what is open; the functions of the program are gone with it. */

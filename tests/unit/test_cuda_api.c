@@ -90,12 +90,35 @@ static void names_and_numbers_are_nvidias(void) {
     CALL(cuda_nvrtc, destroy, nvrtcDestroyProgram);
     CHECK_INT(compared, listed);
 }
+
+/* Faults of the device, and answers that leave it as it was. */
+static void lost_devices_are_told_apart(void) {
+    static const int lost[] = {CUDA_ERROR_ECC_UNCORRECTABLE,     CUDA_ERROR_NVLINK_UNCORRECTABLE,
+                               CUDA_ERROR_ILLEGAL_ADDRESS,       CUDA_ERROR_LAUNCH_TIMEOUT,
+                               CUDA_ERROR_CONTEXT_IS_DESTROYED,  CUDA_ERROR_ASSERT,
+                               CUDA_ERROR_HARDWARE_STACK_ERROR,  CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                               CUDA_ERROR_MISALIGNED_ADDRESS,    CUDA_ERROR_INVALID_PC,
+                               CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_LAUNCH_FAILED};
+    static const int there[] = {CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
+                                CUDA_ERROR_NOT_READY, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        CHECK(stk_cuda_is_lost(lost[i]));
+    }
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) {
+        CHECK(!stk_cuda_is_lost(there[i]));
+    }
+}
 #else
+static void lost_devices_are_told_apart(void) {
+    CHECK_SKIP("cuda.h is not installed");
+}
+
 static void names_and_numbers_are_nvidias(void) {
     CHECK_SKIP("cuda.h is not installed");
 }
 #endif
 
-static const check_test tests[] = {TEST(names_and_numbers_are_nvidias)};
+static const check_test tests[] = {TEST(names_and_numbers_are_nvidias),
+                                   TEST(lost_devices_are_told_apart)};
 
 CHECK_MAIN(tests)

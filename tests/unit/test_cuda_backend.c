@@ -3,6 +3,7 @@
  * CPU's; its memory, and that its bits are always the same.
  */
 #include "cuda_pair.h"
+#include "train/train.h"
 
 static int build_both(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 8, 3, 1, 1);
@@ -198,6 +199,20 @@ static void loss_scale_of_fp16(void) {
     }
     CHECK(gpu->backend->step(gpu->exec, &in, &out, &p.err) == STK_OK);
     CHECK(out.loss_scale == first / 2);
+    /* Gradients that fit again move the weights again. */
+    CHECK(gpu->backend->state_write(gpu->state, STK_TENSOR_VALUE, graph->param_count - 2,
+                                    before + last->offset, &p.err) == STK_OK);
+    CHECK(gpu->backend->step(gpu->exec, &in, &out, &p.err) == STK_OK);
+    CHECK(!out.skipped && isfinite(out.loss_sum));
+    CHECK(out.loss_scale == first / 4);
+    stk_mem_free(after);
+    after = pair_read(&p, PAIR_GPU, STK_TENSOR_VALUE);
+    CHECK(memcmp(before + last->offset, after + last->offset, last->count * sizeof *before) != 0);
+    /* Another training begins with the first scale again. */
+    float extras[STK_STATE_EXTRAS] = {0};
+    CHECK(stk_recipe_start(gpu->backend, gpu->state, graph, &p.err) == STK_OK);
+    CHECK(gpu->backend->extras_read(gpu->state, extras, &p.err) == STK_OK);
+    CHECK(extras[0] == 65536 && extras[1] == 1 && extras[2] == 0);
     stk_mem_free(huge);
     stk_mem_free(before);
     stk_mem_free(after);
@@ -246,6 +261,64 @@ static void steps_run_ahead(void) {
     close_both(&p, graph);
 }
 
+/* A step that is waited for tells its own result, and those before it are collected as ever. */
+static void one_step_of_many_is_waited_for(void) {
+    enum { STEPS = 4, WAITED = 2 };
+    pair p;
+    stk_graph *graph;
+    if (!open_both(&p, &graph, strict)) {
+        return;
+    }
+    const pair_side *gpu = &p.sides[PAIR_GPU];
+    stk_step_output expected[STEPS], got[STEPS], waited;
+    size_t count = 0;
+    for (int i = 0; i < STEPS; i++) {
+        stk_step_input in = pair_input(&p);
+        in.count -= (size_t)i; /* so that no two losses are the same */
+        in.count = i == WAITED ? p.config.batch : in.count;
+        in.label_smoothing = 0.1f * (float)i;
+        CHECK(p.sides[PAIR_CPU].backend->step(p.sides[PAIR_CPU].exec, &in, &expected[i], &p.err) ==
+              STK_OK);
+        CHECK(gpu->backend->step(gpu->exec, &in, i == WAITED ? &waited : NULL, &p.err) == STK_OK);
+    }
+    CHECK(gpu->backend->collect(gpu->exec, true, got, STEPS, &count, &p.err) == STK_OK);
+    CHECK_INT(count, STEPS - 1);
+    pair_compare_output(&p, &expected[WAITED], &waited, "the one that is waited for");
+    for (int i = 0; i < STEPS - 1; i++) {
+        pair_compare_output(&p, &expected[i < WAITED ? i : i + 1], &got[i], "the others");
+    }
+    close_both(&p, graph);
+}
+
+/* An inference with norms folded into weights sees what any step has changed. */
+static void inferences_between_steps(void) {
+    pair p;
+    stk_graph *graph;
+    if (!open_both(&p, &graph, strict)) {
+        return;
+    }
+    stk_compile_config infer = {.batch = 6, .precision = strict.precision};
+    stk_exec *train[2];
+    for (int i = 0; i < 2; i++) {
+        train[i] = p.sides[i].exec;
+        CHECK(p.sides[i].backend->compile(&p.sides[i].exec, p.sides[i].state, &infer, &p.err) ==
+              STK_OK);
+    }
+    for (int round = 0; round < 4; round++) {
+        stk_step_input in = pair_input(&p);
+        in.update = round == 3 ? &sgd : NULL; /* running statistics move without one */
+        for (int i = 0; i < 2 && round > 0; i++) {
+            stk_step_output out;
+            CHECK(p.sides[i].backend->step(train[i], &in, &out, &p.err) == STK_OK);
+        }
+        pair_infer(&p, 6, round == 3 ? "after an update" : "after a step");
+    }
+    for (int i = 0; i < 2; i++) {
+        p.sides[i].backend->exec_free(train[i]);
+    }
+    close_both(&p, graph);
+}
+
 /* ---- memory, and the same bits ---- */
 
 static void plans_are_what_is_allocated(void) {
@@ -274,6 +347,13 @@ static void plans_are_what_is_allocated(void) {
         }
         gpu->backend->exec_free(exec);
     }
+    /* What no launch can be made for has a plan all the same. */
+    stk_compile_config large = {.batch = 65536};
+    stk_exec *none = NULL;
+    uint64_t need = 0;
+    CHECK(gpu->backend->plan_bytes(gpu->device, graph, &large, &need, &p.err) == STK_OK);
+    CHECK(need > (uint64_t)65536 * 9 * 9 * 3);
+    CHECK(gpu->backend->compile(&none, gpu->state, &large, &p.err) == STK_ERR_USAGE);
     close_both(&p, graph);
 }
 
@@ -316,6 +396,8 @@ static const check_test tests[] = {
     TEST(fewer_samples_than_the_batch),
     TEST(loss_scale_of_fp16),
     TEST(steps_run_ahead),
+    TEST(one_step_of_many_is_waited_for),
+    TEST(inferences_between_steps),
     TEST(plans_are_what_is_allocated),
     TEST(the_same_bits_in_every_run),
 };

@@ -378,14 +378,17 @@ static void check_added(play_device *device, const dw_data *d) {
     stk_mem_free(wanted);
 }
 
-/* Every `step`-th case from `first` on: each shape is a kernel to be compiled. */
-static void run_cases(cuda_type type, size_t first, size_t step) {
+/* Each shape is kernels to be compiled: in an ordinary run it is in one type. */
+static void run_cases(cuda_type type) {
     play_device device;
     if (!play_open(&device)) {
         return;
     }
-    for (size_t i = first; i < sizeof cases / sizeof *cases; i += step) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int before = check_failures;
+        if (!play_takes(&device, i + 1, type)) {
+            continue;
+        }
         dw_data d = data_of(&cases[i], type);
         check_forward(&device, &d, 4);
         check_backward(&device, &d, 4);
@@ -401,15 +404,15 @@ static void run_cases(cuda_type type, size_t first, size_t step) {
 }
 
 static void depthwise_in_float32(void) {
-    run_cases(CUDA_TYPE_F32, 1, 4);
+    run_cases(CUDA_TYPE_F32);
 }
 
 static void depthwise_in_float16(void) {
-    run_cases(CUDA_TYPE_F16, 0, 1);
+    run_cases(CUDA_TYPE_F16);
 }
 
 static void depthwise_in_bfloat16(void) {
-    run_cases(CUDA_TYPE_BF16, 0, 5);
+    run_cases(CUDA_TYPE_BF16);
 }
 
 /* With many blocks sums go through teams of workers; with one multiprocessor, through few. */

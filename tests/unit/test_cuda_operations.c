@@ -30,10 +30,18 @@ static const network networks[] = {
     {"drops", build_drops, 5, 6},
 };
 
-/* One plain step or inference of every network. */
-static void check_networks(pair_wish wish) {
+/* Of the networks, in an ordinary run, those whose number leaves `rest` when divided by `of`. */
+typedef struct turn {
+    size_t of, rest;
+} turn;
+
+/* One plain step or inference of every network, as far as it is its turn. */
+static void check_networks(pair_wish wish, turn ordinary) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         pair p;
+        if (i % ordinary.of != ordinary.rest && !pair_full()) {
+            continue;
+        }
         stk_graph *graph = pair_graph(networks[i].build, networks[i].img_size);
         wish.batch = networks[i].batch;
         if (pair_open(&p, graph, &wish)) {
@@ -51,26 +59,29 @@ static void check_networks(pair_wish wish) {
 }
 
 static void operations_node_by_node(void) {
-    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT, .plain = true});
+    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT, .plain = true},
+                   (turn){5, 0});
 }
 
 static void operations_fused(void) {
-    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT});
+    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT}, (turn){2, 0});
 }
 
 static void operations_in_fp16(void) {
-    check_networks((pair_wish){.precision = STK_PRECISION_FP16, .share = 2e-2});
+    check_networks((pair_wish){.precision = STK_PRECISION_FP16, .share = 2e-2}, (turn){2, 1});
 }
 
 static void operations_in_bf16(void) {
-    check_networks((pair_wish){.precision = STK_PRECISION_BF16, .share = 0.15});
+    check_networks((pair_wish){.precision = STK_PRECISION_BF16, .share = 0.15}, (turn){8, 5});
 }
 
 static void operations_in_inference(void) {
-    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT, .infer = true});
+    check_networks((pair_wish){.precision = STK_PRECISION_FP32_STRICT, .infer = true},
+                   (turn){5, 2});
     check_networks(
-        (pair_wish){.precision = STK_PRECISION_FP32_STRICT, .infer = true, .plain = true});
-    check_networks((pair_wish){.precision = STK_PRECISION_FP16, .infer = true});
+        (pair_wish){.precision = STK_PRECISION_FP32_STRICT, .infer = true, .plain = true},
+        (turn){8, 3});
+    check_networks((pair_wish){.precision = STK_PRECISION_FP16, .infer = true}, (turn){5, 4});
 }
 
 static uint64_t chains_seed;
@@ -79,12 +90,13 @@ static int build_chains(stk_graph *g) {
     return random_network(g, chains_seed);
 }
 
-static void check_chains(pair_wish wish, uint64_t first, uint64_t end, int img_size) {
+/* The first networks of chains: so many of them in an ordinary run, and so many in a full one. */
+static void check_chains(pair_wish wish, uint64_t ordinary, uint64_t full) {
     wish.batch = 5;
-    for (chains_seed = first; chains_seed < end; chains_seed++) {
+    for (chains_seed = 0; chains_seed < (pair_full() ? full : ordinary); chains_seed++) {
         pair p;
         char what[32];
-        stk_graph *graph = pair_graph(build_chains, img_size);
+        stk_graph *graph = pair_graph(build_chains, 13);
         snprintf(what, sizeof what, "chains %d", (int)chains_seed);
         if (pair_open(&p, graph, &wish)) {
             if (wish.infer) {
@@ -102,15 +114,15 @@ static void check_chains(pair_wish wish, uint64_t first, uint64_t end, int img_s
 /* Ten chains amplify rounding: the CPU's two ways are as far apart. */
 static void chains(void) {
     pair_wish wish = {.precision = STK_PRECISION_FP32_STRICT, .share = 1e-4};
-    check_chains(wish, 0, 8, 13);
+    check_chains(wish, 3, 8);
     wish.plain = true;
-    check_chains(wish, 0, 2, 13);
+    check_chains(wish, 1, 2);
     wish.plain = false;
     wish.frozen = true;
-    check_chains(wish, 0, 3, 13);
+    check_chains(wish, 1, 3);
     wish.frozen = false;
     wish.infer = true;
-    check_chains(wish, 0, 4, 13);
+    check_chains(wish, 1, 4);
 }
 
 static const check_test tests[] = {

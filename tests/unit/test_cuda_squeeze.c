@@ -358,14 +358,17 @@ static void check_case(play_device *device, const sq_case *k, cuda_type type, bo
     data_free(&d);
 }
 
-/* Every `step`-th case from `first` on: each shape is kernels to be compiled. */
-static void run_cases(cuda_type type, size_t first, size_t step) {
+/* Each shape is kernels to be compiled: in an ordinary run it is in one type. */
+static void run_cases(cuda_type type) {
     play_device device;
     if (!play_open(&device)) {
         return;
     }
-    for (size_t i = first; i < sizeof cases / sizeof *cases; i += step) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int before = check_failures;
+        if (!play_takes(&device, i + 1, type)) {
+            continue;
+        }
         check_case(&device, &cases[i], type, i % 2 == 1);
         if (check_failures > before) {
             printf("  that was case %zu\n", i);
@@ -375,15 +378,15 @@ static void run_cases(cuda_type type, size_t first, size_t step) {
 }
 
 static void squeeze_in_float32(void) {
-    run_cases(CUDA_TYPE_F32, 1, 3);
+    run_cases(CUDA_TYPE_F32);
 }
 
 static void squeeze_in_float16(void) {
-    run_cases(CUDA_TYPE_F16, 0, 1);
+    run_cases(CUDA_TYPE_F16);
 }
 
 static void squeeze_in_bfloat16(void) {
-    run_cases(CUDA_TYPE_BF16, 0, 4);
+    run_cases(CUDA_TYPE_BF16);
 }
 
 static const check_test tests[] = {

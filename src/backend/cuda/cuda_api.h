@@ -167,6 +167,9 @@ STK_CHECKED stk_status stk_cuda_driver_open(cuda_libraries *libraries, stk_error
 STK_CHECKED stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major,
                                              bool only_look, stk_error *err);
 
+/* Whether a result means that the device, or what it held, is gone: nothing works any more. */
+bool stk_cuda_is_lost(int result);
+
 /* Turns a result of the driver into an error: `what` is what was done ("copying pictures to the
  * GPU"). */
 STK_CHECKED stk_status stk_cuda_check(const cuda_driver *driver, int result, const char *what,

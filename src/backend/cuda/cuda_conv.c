@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_conv.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -220,6 +221,15 @@ static stk_status run_way(cuda_convs *convs, const conv_entry *entry, const cuda
     return stk_cuda_way_run(&convs->makers, way, &entry->own, &call, err);
 }
 
+/* Libraries say in their own words that nothing works any more; the driver knows why. */
+static stk_status check_lost(const cuda_convs *convs, stk_error *err) {
+    const cuda_driver *driver = convs->config.driver;
+    size_t free_bytes;
+    size_t total_bytes;
+    int result = driver->memory_info(&free_bytes, &total_bytes);
+    return stk_cuda_is_lost(result) ? stk_cuda_check(driver, result, "a convolution", err) : STK_OK;
+}
+
 /* Whether a way runs to its end, which also makes the library load what it needs. */
 static bool does_run(cuda_convs *convs, const conv_entry *entry, const cuda_way *way) {
     return run_way(convs, entry, way, NULL) == STK_OK &&
@@ -354,6 +364,10 @@ static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_erro
     stk_status status = compile(convs, &entry, 1, err);
     if (status == STK_OK && !does_run(convs, entry, &entry->way)) {
         char words[200];
+        status = check_lost(convs, err);
+        if (status != STK_OK) {
+            return status;
+        }
         in_words(&entry->shape, words, sizeof words);
         status = STK_FAIL(err, STK_ERR_DEVICE, "nothing on this GPU can compute %s", words);
     }
@@ -364,13 +378,24 @@ static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_erro
 typedef struct gathering {
     cuda_convs *convs;
     conv_entry **pending;
+    atomic_bool stopped;
 } gathering;
 
+static bool must_stop(const cuda_convs *convs) {
+    const cuda_convs_config *config = &convs->config;
+    return config->halted != NULL && config->halted(config->user, 0);
+}
+
 static void gather(void *context, size_t task, int thread) {
-    const gathering *g = context;
+    gathering *g = context;
     conv_entry *entry = g->pending[task];
     const cuda_convs_config *config = &g->convs->config;
-    (void)thread;
+    if (thread == 0 && must_stop(g->convs)) { /* the caller's thread is the one that may ask */
+        atomic_store(&g->stopped, true);
+    }
+    if (atomic_load(&g->stopped)) {
+        return;
+    }
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
     if (status == STK_OK) {
@@ -381,15 +406,17 @@ static void gather(void *context, size_t task, int thread) {
 }
 
 static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
-    const cuda_convs_config *config = &convs->config;
     if (!entry->gathered) {
         return STK_FAIL(err, entry->trouble.status, "%s", entry->trouble.message);
     }
-    if (config->halted != NULL && config->halted(config->user, 0)) {
+    if (must_stop(convs)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were timed");
     }
     bool found = false;
     stk_status status = choose(convs, entry, &found, err);
+    if (status == STK_OK) { /* what was found on a device that is gone is not to be kept */
+        status = check_lost(convs, err);
+    }
     if (status == STK_OK && found) {
         keep(convs, entry);
         entry->ready = true;
@@ -422,6 +449,9 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
     }
     if (status == STK_OK) {
         stk_pool_run(convs->pool, pending, gather, &g);
+    }
+    if (status == STK_OK && atomic_load(&g.stopped)) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
     }
     for (size_t i = 0; i < pending && status == STK_OK; i++) {
         status = settle(convs, g.pending[i], err);
@@ -469,7 +499,13 @@ stk_status stk_cuda_convs_run(cuda_convs *convs, const cuda_conv_call *call, stk
         in_words(&shape, words, sizeof words);
         return STK_FAIL(err, STK_ERR_DEVICE, "no plan was made for %s", words);
     }
-    return stk_cuda_way_run(&convs->makers, &entry->way, &entry->own, &clean, err);
+    stk_error why = {0};
+    stk_status status = stk_cuda_way_run(&convs->makers, &entry->way, &entry->own, &clean, &why);
+    if (status == STK_OK) {
+        return STK_OK;
+    }
+    stk_status lost = check_lost(convs, err);
+    return lost != STK_OK ? lost : STK_FAIL(err, status, "%s", why.message);
 }
 
 void stk_cuda_convs_counts(const cuda_convs *convs, int *timed, int *loaded) {

@@ -17,6 +17,10 @@
 /* CUDA 13 has no compilers and no convolutions for what is older. */
 enum { OLDEST_FOR_CUDA_13 = 75 };
 
+/* Of a GPU's memory: what is left to its driver. */
+#define RESERVE_PART 256
+#define MOST_RESERVE_BYTES ((size_t)512 << 20)
+
 /* CU_MEMHOSTALLOC_PORTABLE: whichever thread the memory is used by. */
 enum { HOST_PORTABLE = 1 };
 
@@ -184,7 +188,9 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                                    .store = d->store,
                                    .major = d->major,
                                    .minor = d->minor,
-                                   .threads = d->config.threads};
+                                   .threads = d->config.threads,
+                                   .halted = d->config.halted,
+                                   .user = d->config.user};
     stk_status status = stk_cuda_kernels_open(&d->kernels, &kernels, err);
     cuda_convs_config convs = {.driver = d->driver,
                                .libraries = &d->libraries,
@@ -262,6 +268,12 @@ const char *stk_cuda_device_describe(const stk_device *device) {
     return device->description;
 }
 
+/* The driver itself takes memory later, for code, graphs and stacks: that much is not free. */
+static size_t reserve_of(size_t total_bytes) {
+    size_t part = total_bytes / RESERVE_PART;
+    return part < MOST_RESERVE_BYTES ? part : MOST_RESERVE_BYTES;
+}
+
 stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory, stk_error *err) {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -271,8 +283,16 @@ stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
             stk_cuda_check(device->driver, device->driver->memory_info(&free_bytes, &total_bytes),
                            "asking the GPU for its free memory", err);
     }
-    *memory = (stk_device_memory){.total_bytes = total_bytes, .free_bytes = free_bytes};
+    size_t reserve = reserve_of(total_bytes);
+    *memory = (stk_device_memory){.total_bytes = total_bytes,
+                                  .free_bytes = free_bytes > reserve ? free_bytes - reserve : 0};
     return status;
+}
+
+void stk_cuda_device_counts(const stk_device *device, stk_device_counts *counts) {
+    stk_cuda_kernels_counts(device->kernels, &counts->kernels_compiled, &counts->kernels_loaded);
+    stk_cuda_convs_counts(device->convs, &counts->plans_timed, &counts->plans_loaded);
+    counts->unkept = stk_cuda_store_trouble(device->store);
 }
 
 stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision asked) {

@@ -44,6 +44,7 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
 void stk_cuda_device_close(stk_device *device);
 const char *stk_cuda_device_describe(const stk_device *device);
 stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory, stk_error *err);
+void stk_cuda_device_counts(const stk_device *device, stk_device_counts *counts);
 stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision asked);
 void *stk_cuda_device_host_take(stk_device *device, size_t bytes);
 void stk_cuda_device_host_free(stk_device *device, void *memory);

@@ -16,6 +16,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+/* Many kernels have a row of blocks for each sample, and a grid has no more rows. */
+#define MOST_SAMPLES ((size_t)65535)
+
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
     case STK_PRECISION_FP16:
@@ -171,16 +174,21 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t free_bytes = 0;
     size_t total = 0;
-    if (d->memory_take(&exec->memory, exec->sizes.bytes) == CUDA_GOOD) {
+    int result = d->memory_take(&exec->memory, exec->sizes.bytes);
+    if (result == CUDA_GOOD) {
         return STK_OK;
     }
     exec->memory = 0;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY_) {
+        return stk_cuda_check(d, result, "taking memory on the GPU", err);
+    }
     (void)d->memory_info(&free_bytes, &total);
     return STK_FAIL(err, STK_ERR_DEVICE,
-                    "batch %zu at %d px needs %.2f GB of the GPU's memory, and %.2f GB are free%s",
+                    "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
+                    "now: something else has taken the rest; end it, or use a smaller %s",
                     exec->config.batch, exec->state->graph->img_size,
-                    (double)exec->sizes.bytes * 1e-9, (double)free_bytes * 1e-9,
-                    exec->config.train ? "; use a smaller --batch or --img-size" : "");
+                    (double)exec->sizes.bytes / 1048576, (double)free_bytes / 1048576,
+                    exec->config.train ? "--batch or --img-size" : "--img-size");
 }
 
 static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
@@ -330,15 +338,27 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-static stk_status check_kinds(stk_exec *exec, stk_error *err) {
+/* What a plan can be made for and still not be computed. */
+static stk_status check_config(stk_exec *exec, stk_error *err) {
     const stk_state *state = exec->state;
     bool train = exec->config.train;
+    if (exec->config.batch > MOST_SAMPLES) {
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "a GPU computes up to %zu samples at a time, not %zu: use a smaller --batch",
+            MOST_SAMPLES, exec->config.batch);
+    }
     if ((train && state->blocks[STK_TENSOR_GRADIENT] == 0) ||
         (!train && exec->config.ema && state->blocks[STK_TENSOR_EMA] == 0)) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors for this executable");
     }
     return STK_OK;
 }
+
+/* What follows the plan, in this order. */
+typedef stk_status compile_step(stk_exec *exec, stk_error *err);
+static compile_step *const compile_steps[] = {
+    check_config, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
 
 static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compile_config *config,
                                stk_error *err) {
@@ -352,15 +372,12 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
                               .ema = state->blocks[STK_TENSOR_EMA] != 0};
     stk_status status = stk_cuda_enter(state->device, err);
-    stk_status (*const steps[])(stk_exec *, stk_error *) = {
-        check_kinds, take_memory, take_host_memory, make_events,
-        aim,         set_scaler,  choose,           make_plans};
     if (status == STK_OK) {
         status =
             plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
     }
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STK_OK; i++) {
-        status = steps[i](exec, err);
+    for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
+        status = compile_steps[i](exec, err);
     }
     if (status != STK_OK) {
         cuda_exec_free(exec);
@@ -430,6 +447,7 @@ const stk_backend stk_cuda_backend = {
     .device_close = stk_cuda_device_close,
     .describe = stk_cuda_device_describe,
     .memory = stk_cuda_device_memory,
+    .counts = stk_cuda_device_counts,
     .precision = stk_cuda_device_precision,
     .host_take = stk_cuda_device_host_take,
     .host_free = stk_cuda_device_host_free,

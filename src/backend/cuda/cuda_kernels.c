@@ -7,6 +7,7 @@
  */
 #include "backend/cuda/cuda_kernels.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -282,12 +283,19 @@ typedef struct batch {
     const cuda_kernels *kernels;
     kernel **missing; /* owned */
     size_t count;
+    atomic_bool stopped;
 } batch;
 
 static void get_code_task(void *context, size_t task, int thread) {
     batch *b = context;
-    (void)thread;
-    get_code(b->kernels, b->missing[task], false);
+    const cuda_kernels_config *config = &b->kernels->config;
+    /* The caller's thread is the one that may ask. */
+    if (thread == 0 && config->halted != NULL && config->halted(config->user, 0)) {
+        atomic_store(&b->stopped, true);
+    }
+    if (!atomic_load(&b->stopped)) {
+        get_code(b->kernels, b->missing[task], false);
+    }
 }
 
 static void drop_code(kernel *one) {
@@ -394,6 +402,9 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
         stk_pool_run(pool, b.count, get_code_task, &b);
     }
     stk_pool_free(pool);
+    if (status == STK_OK && atomic_load(&b.stopped)) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were compiled");
+    }
     for (size_t i = 0; i < b.count && status == STK_OK; i++) {
         status = b.missing[i]->error.status;
         if (status == STK_OK) {
@@ -472,10 +483,14 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
             break;
         }
     }
-    return stk_cuda_check(d,
-                          d->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads,
-                                    1, 1, launch->shared_bytes, stream, arguments, NULL),
-                          launch->name, err);
+    int result = d->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads, 1, 1,
+                           launch->shared_bytes, stream, arguments, NULL);
+    if (result == CUDA_GOOD) {
+        return STK_OK;
+    }
+    char what[128];
+    snprintf(what, sizeof what, "launching the kernel %s", launch->name);
+    return stk_cuda_check(d, result, what, err);
 }
 
 void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded) {

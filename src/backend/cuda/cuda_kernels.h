@@ -22,6 +22,9 @@ typedef struct cuda_kernels_config {
     int major, minor;          /* compute capability */
     int threads;               /* that compile */
     const cuda_text *texts;    /* borrowed; NULL: the files of kernels that are in the program */
+    /* As in stk_device_config, asked between two kernels; NULL: never. */
+    bool (*halted)(void *user, double next_s);
+    void *user;
 } cuda_kernels_config;
 
 STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,

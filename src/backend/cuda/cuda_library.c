@@ -296,6 +296,28 @@ void stk_cuda_libraries_close(cuda_libraries *libraries) {
     *libraries = (cuda_libraries){0};
 }
 
+bool stk_cuda_is_lost(int result) {
+    static const int lost[] = {
+        214, /* ECC_UNCORRECTABLE */
+        220, /* NVLINK_UNCORRECTABLE */
+        700, /* ILLEGAL_ADDRESS */
+        702, /* LAUNCH_TIMEOUT */
+        709, /* CONTEXT_IS_DESTROYED */
+        710, /* ASSERT */
+        714, /* HARDWARE_STACK_ERROR */
+        715, /* ILLEGAL_INSTRUCTION */
+        716, /* MISALIGNED_ADDRESS */
+        717, /* INVALID_ADDRESS_SPACE */
+        718, /* INVALID_PC */
+        719, /* LAUNCH_FAILED */
+    };
+    bool found = false;
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        found = found || lost[i] == result;
+    }
+    return found;
+}
+
 stk_status stk_cuda_check(const cuda_driver *driver, int result, const char *what, stk_error *err) {
     const char *name = NULL;
     const char *text = NULL;
@@ -310,7 +332,13 @@ stk_status stk_cuda_check(const cuda_driver *driver, int result, const char *wha
     }
     (void)driver->error_name(result, &name);
     (void)driver->error_string(result, &text);
-    return STK_FAIL(err, STK_ERR_DEVICE, "%s failed: %s (%s)", what,
-                    text != NULL ? text : "the driver does not say why",
-                    name != NULL ? name : "no name");
+    text = text != NULL ? text : "the driver does not say why";
+    name = name != NULL ? name : "no name";
+    if (stk_cuda_is_lost(result)) {
+        return STK_FAIL(err, STK_ERR_DEVICE,
+                        "the GPU was lost with all that it held: %s failed: %s (%s); nvidia-smi "
+                        "tells whether it is back",
+                        what, text, name);
+    }
+    return STK_FAIL(err, STK_ERR_DEVICE, "%s failed: %s (%s)", what, text, name);
 }

@@ -7,6 +7,7 @@
  * are.
  */
 #include "backend/cuda/cuda_exec.h"
+
 #include "base/error.h"
 #include "base/mem.h"
 

@@ -128,6 +128,9 @@ static stk_status profile_one(const cuda_player *player, stk_profile_line *lines
 stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room, size_t *count,
                             stk_error *err) {
     *count = 0;
+    if (exec->started == 0) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "there was no step that could be profiled");
+    }
     stk_status status = stk_cuda_enter(exec->state->device, err);
     for (int i = 1; i < 3 && status == STK_OK; i++) { /* the step, then the update */
         status = profile_one(&exec->players[i], lines, room, count, err);

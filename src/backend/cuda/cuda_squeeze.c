@@ -41,14 +41,13 @@ static int span_of(int groups) {
  * `resident` blocks at a time, and leave a thread 8 pixels.
  */
 static int chunks_of(const cuda_program *p, cuda_plane plane, const spread *s, int resident) {
-    int slots = p->multiprocessors * resident;
+    size_t slots = (size_t)p->multiprocessors * (size_t)resident;
     int most = plane.pixels / (s->lines * 8);
     int best = 1;
     double filled = 0;
     for (int chunks = 1; chunks <= most && filled < 0.9; chunks++) {
-        int blocks = plane.batch * s->tiles * chunks;
-        int waves = (blocks + slots - 1) / slots;
-        double share = (double)blocks / ((double)waves * slots);
+        size_t blocks = (size_t)plane.batch * (size_t)s->tiles * (size_t)chunks;
+        double share = (double)blocks / (double)(cuda_ceil(blocks, slots) * slots);
         if (share > filled) {
             best = chunks;
             filled = share;

@@ -1,5 +1,8 @@
 /* cuda_state.c - the parameters of a model on the device. */
 #include "backend/cuda/cuda_exec.h"
+
+#include <stdio.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -90,10 +93,12 @@ stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_gra
     if (status == STK_OK) {
         status = stk_cuda_layout_make(&state->layout, graph, CUDA_TYPE_F32, config->train, err);
     }
-    if (status == STK_OK && device->driver->memory_take(&memory, bytes) != CUDA_GOOD) {
-        status = STK_FAIL(err, STK_ERR_DEVICE,
-                          "%.1f MB of the GPU's memory cannot be had for the parameters",
-                          (double)bytes * 1e-6);
+    if (status == STK_OK) {
+        char what[96];
+        snprintf(what, sizeof what, "taking %.1f MiB of the GPU's memory for the parameters",
+                 (double)bytes / 1048576);
+        status =
+            stk_cuda_check(device->driver, device->driver->memory_take(&memory, bytes), what, err);
     }
     for (int k = 0; k < STK_TENSOR_KINDS && status == STK_OK; k++) {
         if (wants(config, k)) {
@@ -172,8 +177,9 @@ stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_E
 
 stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                        stk_error *err) {
-    bool moving = extras[1] > 0;
-    if (!(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
+    bool moving = extras != NULL && extras[1] > 0;
+    if (extras != NULL &&
+        !(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
         return STK_FAIL(err, STK_ERR_DATA, "%g is no loss scale", (double)extras[0]);
     }
     stk_status status = stk_cuda_enter(state->device, err);

@@ -122,7 +122,7 @@ static stk_status run_step(stk_exec *exec, const stk_step_input *input, stk_erro
         int last = input->update != NULL ? PLAY_UPDATE : PLAY_GATHER;
         status = stk_cuda_player_run(&exec->players[last], err);
     }
-    if (status == STK_OK && input->update != NULL) {
+    if (status == STK_OK) { /* without an update too: running statistics have moved */
         exec->version = ++exec->state->version;
     }
     return status;
@@ -151,18 +151,27 @@ static stk_step_output output_of(const cuda_result *r) {
                              .loss_scale = r->scale};
 }
 
+/* The last step's result goes before those that wait to be collected; all of them are there. */
+static void hand_out_last(stk_exec *exec) {
+    cuda_result *results = exec->ring->results;
+    for (uint64_t i = exec->started - 1; i > exec->collected; i--) {
+        results[i % STK_STEPS_AHEAD] = results[(i - 1) % STK_STEPS_AHEAD];
+    }
+    exec->collected++;
+}
+
 stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
                          stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
     size_t slot = exec->started % CUDA_SLOTS;
     size_t place = exec->started % STK_STEPS_AHEAD;
-    if (config->halted != NULL && config->halted(config->user, 0)) {
+    stk_status status = wait_sent(exec, err); /* whatever becomes of this step */
+    if (status == STK_OK && config->halted != NULL && config->halted(config->user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
     }
     if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
     }
-    stk_status status = wait_sent(exec, err);
     if (status == STK_OK) {
         status = send(exec, input->images, input->count, slot, err);
     }
@@ -192,13 +201,16 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     }
     status = check(exec, device->driver->event_wait(exec->done[place]), "a training step", err);
     *output = output_of(&exec->ring->results[place]);
-    exec->collected++;
+    hand_out_last(exec);
     return status;
 }
 
 stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk_error *err) {
     const stk_device *device = exec->state->device;
     size_t place = exec->started % STK_STEPS_AHEAD;
+    if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
     exec->ring->results[place] = (cuda_result){.loss_sum = output->loss_sum,
                                                .correct = (int)output->correct,
                                                .grad_norm = output->grad_norm,

@@ -43,7 +43,8 @@ struct cuda_store {
     char *machine; /* owned */
     char *place;   /* owned: the machine's folder in it */
     atomic_bool written;
-    atomic_bool off; /* nothing can be written */
+    atomic_bool off;   /* nothing can be written ... */
+    stk_error trouble; /* ... for this reason: written by the thread that found it */
 };
 
 /* A name for a text. */
@@ -155,7 +156,7 @@ void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, si
     char *whole;
     char *path;
     stk_str file = {0};
-    stk_error ignored = {0};
+    stk_error why = {0};
     if (atomic_load(&store->off) || bytes > MOST_FILE_BYTES / 2) {
         return;
     }
@@ -169,13 +170,21 @@ void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, si
     if (path != NULL && stk_str_ok(&file)) {
         uint64_t sum = stk_checksum(file.text + sizeof(file_head), file.length - sizeof(file_head));
         memcpy(file.text + offsetof(file_head, checksum), &sum, sizeof sum);
-        bool done = stk_dir_make(store->place, &ignored) == STK_OK &&
-                    stk_file_write(path, file.text, file.length, &ignored) == STK_OK;
-        atomic_store(done ? &store->written : &store->off, true);
+        bool done = stk_dir_make(store->place, &why) == STK_OK &&
+                    stk_file_write(path, file.text, file.length, &why) == STK_OK;
+        if (done) {
+            atomic_store(&store->written, true);
+        } else if (!atomic_exchange(&store->off, true)) {
+            store->trouble = why;
+        }
     }
     stk_str_free(&file);
     stk_mem_free(whole);
     stk_mem_free(path);
+}
+
+const char *stk_cuda_store_trouble(const cuda_store *store) {
+    return atomic_load(&store->off) ? store->trouble.message : NULL;
 }
 
 typedef struct kept_file {

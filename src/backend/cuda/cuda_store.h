@@ -28,6 +28,9 @@ void stk_cuda_store_close(cuda_store *store);
 void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t *bytes);
 void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, size_t bytes);
 
+/* Why nothing can be kept any more, in one sentence; NULL: it can. Not while others put. */
+const char *stk_cuda_store_trouble(const cuda_store *store);
+
 /*
  * Removes the blobs of all machines below a folder, those first that were used longest ago, until
  * the rest has at most so many bytes. A store that was written to does this when it is closed.

@@ -1,0 +1,262 @@
+# test_cuda.sh - whole runs on an emulated GPU that go wrong: a device that is lost, memory that is
+# not there, gradients that overflow, Ctrl-C; the same bits twice; what is kept for the next start.
+# Measures no time.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317,SC2016  # functions for wait_for; patterns
+. "$(dirname "$0")/lib.sh"
+
+build=$(dirname "$STOKER")
+it "trains on the GPU from pictures to a submission"
+if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
+    skip "the emulated GPU was not built"
+    finish
+elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+    skip "the emulated GPU changes stacks, which a sanitizer does not understand"
+    finish
+fi
+export STOKER_CUDA_LIBS=$build/tests/emulated
+"$STOKER" sample k --layout kaggle --classes 2 --per-class 16 --quiet || exit 1
+labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+small=(--data k --device cuda:0 --img-size 16 --batch 8 --epochs 3 --workers 1)
+
+run train "${small[@]}" --out r
+expect_exit 0
+expect_empty "$ERR"
+expect_out '^cuda:0: Emulated GPU, .* \(given\)'
+for key in device:cuda:0 precision:fp16 status:complete epochs_done:3 submission:submission.csv; do
+    expect_summary r/summary.json "${key%%:*}" "${key#*:}"
+done
+expect_file r/events.jsonl '"event": "start".*"device": "cuda:0".*"precision": "fp16"'
+expect_jsonl r/events.jsonl
+expect_sound r k/sample_submission.csv "$labels"
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+expect_weights r/weights/best.safetensors
+expect_tidy r
+
+it "predicts and looks for a learning rate there"
+cp r/submission.csv kept.csv
+run predict --run r --device cuda:0
+expect_exit 0
+expect_same r/submission.csv kept.csv
+run lr "${small[@]}" --out lr --steps 50
+expect "it ends with a rate, or says that there is none: $CODE" grep -q '^[03]$' <<<"$CODE"
+expect_file lr/lr.csv
+
+it "computes in float32 where that is asked for"
+run train "${small[@]}" --out r32 --precision fp32 --epochs 1
+expect_exit 0
+expect_summary r32/summary.json precision fp32
+
+it "takes what is there, and says why"
+run train "${small[@]}" --out a --device auto --epochs 1
+expect_exit 0
+expect_out '^cuda:0: Emulated GPU, .* \(auto: '
+STOKER_CUDA_LIBS=$PWD/nowhere run train "${small[@]}" --out b --device auto --epochs 1
+expect_exit 0
+expect_out '^cpu: .* \(auto: .*libcuda\.so\.1'
+expect_summary b/summary.json device cpu
+run train "${small[@]}" --out c --device cuda:7
+expect_exit 4
+expect_err 'no GPU number 7: there is one, number 0'
+expect_no_file c
+
+# The launch that fails is one of the second epoch.
+it "a GPU that is lost ends the run, and --resume goes on"
+STK_EMU_FAIL=launch:200 run train "${small[@]}" --out lost
+expect_exit 4
+expect_err 'the GPU was lost with all that it held: .* failed: .*CUDA_ERROR_LAUNCH_FAILED'
+expect_err 'what was learnt up to epoch 1 is kept: `stoker train --resume lost` goes on from there'
+expect "one sentence: $(cat "$ERR")" [ "$(wc -l <"$ERR")" = 1 ]
+for key in status:failed stop_reason:error epochs_done:1 submission:submission.csv; do
+    expect_summary lost/summary.json "${key%%:*}" "${key#*:}"
+done
+expect_sound lost k/sample_submission.csv "$labels"
+expect_submission lost/submission.csv k/sample_submission.csv "$labels"
+expect "one epoch is told" [ "$(wc -l <lost/results.csv)" = 2 ]
+expect_weights lost/weights/best.safetensors
+expect_weights lost/weights/last.safetensors
+expect_tidy lost
+cp lost/weights/best.safetensors first
+run predict --run lost --out predicted.csv
+expect_exit 0
+run train --resume lost
+expect_exit 0
+expect_out '^goes on at epoch 2, step 1: resumed'
+expect_summary lost/summary.json status complete
+expect_summary lost/summary.json epochs_done 3
+
+it "a GPU that is lost at any moment costs no more than what came after the last epoch"
+for launch in 1 40 160 330 400; do
+    rm -rf any
+    STK_EMU_FAIL=launch:$launch run train "${small[@]}" --out any
+    expect_exit 4
+    expect_err 'the GPU was lost with all that it held'
+    expect_err '--resume any'
+    expect_summary any/summary.json status failed
+    expect_sound any k/sample_submission.csv "$labels"
+    expect_tidy any
+done
+run train --resume any # predicting was all that was left
+expect_exit 0
+expect_summary any/summary.json status complete
+expect_submission any/submission.csv k/sample_submission.csv "$labels"
+
+it "the verbs without a run folder say it too"
+STK_EMU_FAIL=launch:50 run bench step --model convnet_s --img-size 16 --batch 4 --seconds 0 --device cuda:0
+expect_exit 4
+expect_err 'the GPU was lost'
+STK_EMU_FAIL=launch:20 run predict --run r --device cuda:0 --out predicted.csv
+expect_exit 4
+expect_err 'the GPU was lost'
+STK_EMU_FAIL=launch:50 run lr "${small[@]}" --out lr
+expect_exit 4
+expect_err 'the GPU was lost'
+
+it "a batch that does not fit is refused with the largest that does"
+wide=(--data k --device cuda:0 --img-size 32 --epochs 1 --workers 1 --deterministic)
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch 26
+expect_exit 4
+expect_err "batch 26 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory and 14[0-9] MiB are free"
+expect_no_file wide
+fits=$(sed -n -E 's/.*the largest that fits is ([0-9]+).*/\1/p' "$ERR")
+expect "a number that is smaller: $fits" [ "${fits:-99}" -lt 26 ]
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch "${fits:-1}"
+expect_exit 0
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wider --batch $((${fits:-1} + 1))
+expect_exit 4
+STK_EMU_MEMORY=32M run train "${wide[@]}" --out wider --batch 1
+expect_exit 4
+expect_err 'not even one picture fits'
+
+# Parameters, validation, training and prediction take memory in this order.
+it "memory that somebody else took meanwhile is told, and nothing is lost"
+for taken in 1 2 3 4; do
+    rm -rf taken
+    STK_EMU_FAIL=memory:$taken run train "${small[@]}" --out taken
+    expect_exit 4
+    expect_err "the GPU has no memory left|of the GPU's memory, and [0-9.]+ MiB are free now"
+done
+expect_err 'what was learnt up to epoch 3 is kept'
+expect_sound taken k/sample_submission.csv "$labels"
+run train --resume taken
+expect_exit 0
+expect_summary taken/summary.json status complete
+
+# scale RUN BYTE: sets the loss scale that a resume begins with; BYTE is the highest of a float32.
+scale() {
+    local file=$1/state/train.safetensors length at
+    length=$(od -An -t u8 -N 8 "$file" | tr -d ' ')
+    at=$(tail -c +9 "$file" | head -c "$length" |
+        sed -E 's/.*"extras"[^}]*"data_offsets": *\[([0-9]+).*/\1/')
+    printf '\000\000\000%b' "\\0$2" |
+        dd of="$file" bs=1 seek=$((8 + length + at)) conv=notrunc 2>/dev/null
+}
+
+it "--deterministic gives the same bits twice, whole or in parts"
+exact=("${small[@]}" --deterministic --save-every 0)
+run train "${exact[@]}" --out d1
+expect_exit 0
+run train "${exact[@]}" --out d2
+expect_exit 0
+expect_same d1/weights/last.safetensors d2/weights/last.safetensors
+STK_EMU_FAIL=launch:220 run train "${exact[@]}" --out d3
+expect_exit 4
+expect_err 'what was learnt up to step [12] of epoch 2 is kept'
+cp -r d3 d4
+run train --resume d3
+expect_exit 0
+expect_same d1/weights/last.safetensors d3/weights/last.safetensors
+expect_same d1/weights/best.safetensors d3/weights/best.safetensors
+
+it "gradients that overflow are left out until the loss scale fits, across a resume too"
+scale d4 113 # 2^25, from where it falls to below 2^18
+cp -r d4 d5
+run train --resume d4 --epochs 5
+expect_exit 0
+expect_out '^loss scale [0-9.e+]+: [0-9]+ updates? (was|were) left out: gradients left the range of fp16'
+expect_summary d4/summary.json status complete
+expect "the losses are numbers" awk -F , 'NR > 1 && !($3 > 0 && $3 < 10) { exit 1 }' d4/results.csv
+STK_EMU_FAIL=launch:190 run train --resume d5 --epochs 5
+expect_exit 4
+expect_err 'of epoch [345] is kept'
+run train --resume d5
+expect_exit 0
+expect_same d4/weights/last.safetensors d5/weights/last.safetensors
+
+# counts: what the last `bench step --json` made and found.
+counts() {
+    grep -Eo '"(kernels|plans)_[a-z]+": [0-9]+' "$OUT" | sed 's/.*: //' | tr '\n' ' '
+}
+
+it "the second start compiles and times nothing"
+step=(bench step --model convnet_s --img-size 16 --batch 4 --seconds 0 --device cuda:0 --json)
+XDG_CACHE_HOME=$PWD/anew run "${step[@]}"
+expect_exit 0
+first=$(counts)
+expect "kernels were compiled and plans timed: $first" \
+    grep -Eq '^[1-9][0-9]* 0 [1-9][0-9]* 0 $' <<<"$first"
+XDG_CACHE_HOME=$PWD/anew run "${step[@]}"
+expect_exit 0
+expect "nothing was made: $(counts)" grep -Eq '^0 [1-9][0-9]* 0 [1-9][0-9]* $' <<<"$(counts)"
+expect_empty "$ERR"
+
+it "a folder that cannot be written to is said once and does no harm"
+touch plain
+XDG_CACHE_HOME=$PWD/plain run "${step[@]}" --batch 4,5
+expect_exit 0
+expect "once: $(cat "$ERR")" [ "$(grep -c 'the next start compiles and times all of it again: ' "$ERR")" = 1 ]
+XDG_CACHE_HOME=$PWD/plain run train "${small[@]}" --out ro --epochs 1
+expect_exit 0
+expect "once" [ "$(grep -c 'the next start compiles and times all of it again: ' "$OUT")" = 1 ]
+
+# A network whose plans take a while to be timed.
+slow=(train --data k --device cuda:0 --model resnet18 --img-size 32 --batch 8 --epochs 3 --workers 1)
+is_saved() { [ -e "$1/state/train.safetensors" ]; }
+has_plans() { [ "$(find "$1" -type f | wc -l)" -gt 20 ]; }
+
+it "Ctrl-C while kernels are compiled and plans are timed ends at once"
+for moment in is_saved has_plans; do
+    rm -rf i ci
+    XDG_CACHE_HOME=$PWD/ci start "${slow[@]}" --out i
+    wait_for 60 is_saved i || fail "it has not begun"
+    [ "$moment" = is_saved ] || wait_for 60 has_plans ci || fail "no plan was made"
+    kill -INT "$PID"
+    ended 60
+    expect_exit 0
+    expect_summary i/summary.json stop_reason signal
+    expect_summary i/summary.json status prior
+    expect_submission i/submission.csv k/sample_submission.csv "$labels"
+    expect_tidy i
+done
+
+it "Ctrl-C while it trains keeps the best and predicts"
+start train "${small[@]}" --epochs 1000 --out i2
+wait_for 60 grep -q '"event": "epoch"' i2/events.jsonl || fail "no epoch was done"
+kill -INT "$PID"
+ended 60
+expect_exit 0
+expect_summary i2/summary.json stop_reason signal
+expect_summary i2/summary.json status partial
+expect_weights i2/weights/best.safetensors
+expect_submission i2/submission.csv k/sample_submission.csv "$labels"
+
+it "Ctrl-C ends the measurement of a step and the search for a rate"
+rm -rf ci
+XDG_CACHE_HOME=$PWD/ci start bench step --model resnet18 --img-size 32 --batch 8 --device cuda:0 --seconds 1000
+wait_for 60 has_plans ci || fail "no plan was made"
+kill -INT "$PID"
+ended 60
+expect_exit 130
+rm -rf ci
+XDG_CACHE_HOME=$PWD/ci start lr "${slow[@]:1}" --out lri
+wait_for 60 has_plans ci || fail "no plan was made"
+kill -INT "$PID"
+ended 60
+expect_exit 130
+
+it "a budget that is over while plans are timed still delivers"
+XDG_CACHE_HOME=$PWD/cb run "${slow[@]}" --out late --budget 2s
+expect_exit 0
+expect_summary late/summary.json stop_reason budget
+expect_submission late/submission.csv k/sample_submission.csv "$labels"
+
+finish
