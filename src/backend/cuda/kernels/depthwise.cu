@@ -645,9 +645,6 @@ DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
 #endif
 }
 
-/* A tile is under way together with its window, unless taps leave no registers for that. */
-#define TILE_FIRST (KS <= 3)
-
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight, T *dx,
                    float *weight_grad, int batch, const float *norm_weight,
@@ -684,14 +681,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         if (FITS) {
             rows = TR, columns = TC;
         }
-        if (TILE_FIRST) {
-            load_tile(x + at, c, found, busy ? rows : 0, columns);
-        }
         __syncthreads();
         load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
-        if (!TILE_FIRST) {
-            load_tile(x + at, c, found, busy ? rows : 0, columns);
-        }
+        load_tile(x + at, c, found, busy ? rows : 0, columns);
         __syncthreads();
         if (busy) {
             pair input[TR][TC];
