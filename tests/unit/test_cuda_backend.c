@@ -199,7 +199,6 @@ static void loss_scale_of_fp16(void) {
     }
     CHECK(gpu->backend->step(gpu->exec, &in, &out, &p.err) == STK_OK);
     CHECK(out.loss_scale == first / 2);
-<<<<<<< HEAD
     /* Gradients that fit again move the weights again. */
     CHECK(gpu->backend->state_write(gpu->state, STK_TENSOR_VALUE, graph->param_count - 2,
                                     before + last->offset, &p.err) == STK_OK);
@@ -209,13 +208,11 @@ static void loss_scale_of_fp16(void) {
     stk_mem_free(after);
     after = pair_read(&p, PAIR_GPU, STK_TENSOR_VALUE);
     CHECK(memcmp(before + last->offset, after + last->offset, last->count * sizeof *before) != 0);
-=======
     /* Another training begins with the first scale again. */
     float extras[STK_STATE_EXTRAS] = {0};
     CHECK(stk_recipe_start(gpu->backend, gpu->state, graph, &p.err) == STK_OK);
     CHECK(gpu->backend->extras_read(gpu->state, extras, &p.err) == STK_OK);
     CHECK(extras[0] == 65536 && extras[1] == 1 && extras[2] == 0);
->>>>>>> review
     stk_mem_free(huge);
     stk_mem_free(before);
     stk_mem_free(after);

@@ -322,72 +322,58 @@ static void check_forward(play_device *device, const dw_data *d, int processors)
     stk_mem_free(running);
 }
 
-/* The gradients one by one, and both in one pass. */
+/* The gradient of the filters by itself, and both in one pass. */
 static void check_backward(play_device *device, const dw_data *d, int processors) {
     size_t channels = (size_t)d->k->channels, weights = d->taps * channels;
     bool normed = d->k->act != STK_OP_COUNT;
     dw_play play = {.count = 0};
     stk_cuda_program_begin(&play.p, d->type, false, processors);
-    float *dx = floats(d->in_count), *dx_both = floats(d->in_count);
-    float *dw = floats(weights), *dw_both = floats(weights);
+    float *dx = floats(d->in_count), *dw = floats(weights), *dw_both = floats(weights);
     cuda_depthwise conv = conv_of(&play, d);
     cuda_ref coefs = give(&play, PLAY_FLOAT, 4 * channels, d->coefs);
     cuda_ref dy = give(&play, PLAY_T, d->out_count, d->dy);
-    dw_norm one = norm_in_front(&play, d, coefs), both = norm_in_front(&play, d, coefs);
+    dw_norm norm = norm_in_front(&play, d, coefs);
 
-    conv.in_norm = normed ? &one.norm : NULL;
-    stk_cuda_depthwise_data(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx, false), false);
+    conv.in_norm = normed ? &norm.norm : NULL;
     conv.weight_grad = want(&play, PLAY_FLOAT, weights, dw, false);
     stk_cuda_depthwise_weight(&play.p, &conv, dy);
-    conv.in_norm = normed ? &both.norm : NULL;
     conv.weight_grad = want(&play, PLAY_FLOAT, weights, dw_both, false);
-    stk_cuda_depthwise_back(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx_both, false),
-                            false);
+    stk_cuda_depthwise_back(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx, false), false);
     if (play_run(device, &play.p, play.data, play.count)) {
         play_check_norm("dx", dx, d->dx, d->in_count, share_of(d->type));
-        play_check_norm("dx of both", dx_both, d->dx, d->in_count, share_of(d->type));
         play_check_norm("dw", dw, d->dw, weights, 5e-6);
         play_check_norm("dw of both", dw_both, d->dw, weights, 5e-6);
         if (normed) {
-            check_norm_grads(d, &one);
-            check_norm_grads(d, &both);
+            check_norm_grads(d, &norm);
         }
     }
     stk_cuda_program_free(&play.p);
-    norm_free(&one);
-    norm_free(&both);
+    norm_free(&norm);
     stk_mem_free(dx);
-    stk_mem_free(dx_both);
     stk_mem_free(dw);
     stk_mem_free(dw_both);
 }
 
-/* dx is added to what is there, by itself and together with dw. */
+/* dx is added to what is there. */
 static void check_added(play_device *device, const dw_data *d) {
     size_t weights = d->taps * (size_t)d->k->channels;
     dw_play play = {.count = 0};
     stk_cuda_program_begin(&play.p, d->type, false, 4);
-    float *dx = floats(d->in_count), *dx_both = floats(d->in_count), *dw = floats(weights);
-    float *wanted = floats(d->in_count);
+    float *dx = floats(d->in_count), *dw = floats(weights), *wanted = floats(d->in_count);
     memcpy(dx, d->before, d->in_count * sizeof *dx);
-    memcpy(dx_both, d->before, d->in_count * sizeof *dx);
     for (size_t i = 0; i < d->in_count; i++) {
         wanted[i] = d->before[i] + d->dx[i];
     }
     cuda_depthwise conv = conv_of(&play, d);
     cuda_ref dy = give(&play, PLAY_T, d->out_count, d->dy);
-    stk_cuda_depthwise_data(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx, true), true);
     conv.weight_grad = want(&play, PLAY_FLOAT, weights, dw, false);
-    stk_cuda_depthwise_back(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx_both, true),
-                            true);
+    stk_cuda_depthwise_back(&play.p, &conv, dy, want(&play, PLAY_T, d->in_count, dx, true), true);
     if (play_run(device, &play.p, play.data, play.count)) {
         play_check_norm("dx", dx, wanted, d->in_count, share_of(d->type));
-        play_check_norm("dx of both", dx_both, wanted, d->in_count, share_of(d->type));
         play_check_norm("dw", dw, d->dw, weights, 5e-6);
     }
     stk_cuda_program_free(&play.p);
     stk_mem_free(dx);
-    stk_mem_free(dx_both);
     stk_mem_free(dw);
     stk_mem_free(wanted);
 }

@@ -20,7 +20,7 @@
 typedef struct task {
     const cuda_depthwise *conv;
     bool back;
-    bool dx, dw;       /* of a backward task */
+    bool dx;           /* of a backward task, besides the gradient of the filters */
     bool add;          /* to dx */
     bool activated;    /* the window is activated on its way */
     int height, width; /* of what tiles are of */
@@ -85,7 +85,7 @@ static int registers_of(const task *t, const cut *k) {
         return 20 + row + 3 * tile / 2 + 5 * taps / 4;
     }
     int held = t->conv->in_norm != NULL ? scale * tile : 0;
-    return 44 + row + 2 * tile + (t->dx ? held : 0) + (t->dw ? 2 * taps : 0);
+    return 44 + row + 2 * tile + (t->dx ? held : 0) + 2 * taps;
 }
 
 /*
@@ -164,10 +164,10 @@ static double cost_of(const task *t, const cut *k) {
     double taps = (double)(conv->kernel * conv->kernel);
     double window = (double)k->samples * reach(t, k->rows * k->down) *
                     reach(t, k->columns * k->across) * (k->slab / 8.0);
-    double passes = t->back ? (double)((int)t->dx + (int)t->dw) / (conv->stride * conv->stride) : 1;
+    double passes = t->back ? (t->dx ? 2.0 : 1.0) / (conv->stride * conv->stride) : 1;
     double pixel = t->back ? (conv->in_norm != NULL ? 40 : 10) : 12;
     double seen = (double)reach(t, k->rows) * reach(t, k->columns);
-    double sweeps = t->dx && t->dw ? 2 : 1;
+    double sweeps = t->dx ? 2 : 1;
     double per_tile = 2 * tile * taps * passes + 3 * seen * sweeps + pixel * tile;
     double box =
         window * (t->activated ? 190 : 115) + k->threads * per_tile + (k->threads + 64) * 200;
@@ -323,7 +323,7 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
 }
 
 static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
-                      bool dw, bool add) {
+                      bool add) {
     const cuda_norm *norm = conv->in_norm;
     bool wanted = cuda_is_something(dx);
     bool sums = norm != NULL && wanted;
@@ -331,11 +331,10 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     task t = {.conv = conv,
               .back = true,
               .dx = wanted,
-              .dw = dw,
               .add = add,
               .height = conv->height,
               .width = conv->width,
-              .entries = (dw ? taps : 0) + (sums ? 2 : 0),
+              .entries = taps + (sums ? 2 : 0),
               .element = cuda_type_bytes(p->type)};
     cut k = choose(&t);
     unsigned workers = workers_of(p, &t, &k);
@@ -345,14 +344,13 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
                                      workers, (unsigned)k.threads, (unsigned)k.shared_bytes);
     define_cut(l, &t, &k);
     stk_cuda_define(l, "DX", t.dx);
-    stk_cuda_define(l, "DW", t.dw);
     stk_cuda_define(l, "ADD", t.add);
     stk_cuda_arg(l, dy);
-    stk_cuda_arg(l, dw || norm != NULL ? conv->x : cuda_nothing());
+    stk_cuda_arg(l, conv->x);
     stk_cuda_arg(l, norm != NULL ? norm->coefs : cuda_nothing());
     stk_cuda_arg(l, wanted ? conv->weight : cuda_nothing());
     stk_cuda_arg(l, dx);
-    stk_cuda_arg(l, dw ? conv->weight_grad : cuda_nothing());
+    stk_cuda_arg(l, conv->weight_grad);
     stk_cuda_arg_int(l, conv->batch);
     stk_cuda_arg(l, sums ? norm->weight : cuda_nothing());
     stk_cuda_arg(l, sums ? norm->weight_grad : cuda_nothing());
@@ -362,16 +360,11 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     stk_cuda_arg(l, counters);
 }
 
-void stk_cuda_depthwise_data(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
-                             bool accumulate) {
-    emit_back(p, conv, dy, dx, false, accumulate);
-}
-
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy) {
-    emit_back(p, conv, dy, cuda_nothing(), true, false);
+    emit_back(p, conv, dy, cuda_nothing(), false);
 }
 
 void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
                              bool accumulate) {
-    emit_back(p, conv, dy, dx, true, accumulate);
+    emit_back(p, conv, dy, dx, accumulate);
 }

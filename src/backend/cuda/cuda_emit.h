@@ -119,18 +119,14 @@ typedef struct cuda_depthwise {
 void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
                         const cuda_norm *norm);
 
-/*
- * dx = conv'(dy), added to what is there when `accumulate`. With in_norm, never together with
- * accumulate: dx is multiplied by the slope of in_act, and weight_grad, bias_grad and back of
- * in_norm are computed, as stk_cuda_norm_reduce() would.
- */
-void stk_cuda_depthwise_data(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
-                             bool accumulate);
-
 /* weight_grad from dy and the input. */
 void stk_cuda_depthwise_weight(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy);
 
-/* Both at once, which reads dy and x once less: what a step should use. */
+/*
+ * The same, and dx = conv'(dy), added to what is there when `accumulate`. With in_norm, never
+ * together with accumulate: dx is multiplied by the slope of in_act, and weight_grad, bias_grad and
+ * back of in_norm are computed, as stk_cuda_norm_reduce() would.
+ */
 void stk_cuda_depthwise_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, cuda_ref dx,
                              bool accumulate);
 

@@ -1,6 +1,6 @@
 /*
  * depthwise.cu - one filter per channel: forward with the statistics of what it writes, and
- * backward, which gives the gradient of the input, of the filters, or both in one pass.
+ * backward, which gives the gradient of the filters and, in the same pass, that of the input.
  *
  * A block has a slab of SL channels and walks over boxes of NN samples times NY by NX tiles. The
  * window that a box needs lies in shared memory, brought there once, activated on the way, zeros
@@ -20,7 +20,7 @@
  *   GAP           numbers between rows of the window, which keep lanes off each other's banks
  *   DOWN          1: tiles are numbered from top to bottom first, for the same reason
  *   STATS         forward: 1: statistics are wanted
- *   DX, DW, ADD   backward: what is wanted; whether dx is added to what is there
+ *   DX, ADD       backward: dx is wanted, too; it is added to what is there
  *
  * The grid is (slabs, workers). Sums over all boxes go from threads to a slot per worker, from
  * these to one per team of TEAM workers, from these to the result, each by whoever came last, in
@@ -283,8 +283,7 @@ DEVICE tile find_tile(void) {
 #define ENTRIES 3 /* number of pixels, their mean, their squares about it */
 #else
 #define SUMS (DX && NORMED) /* of the gradient behind the norm: two per channel */
-#define TAKES (DW ? KK : 0)
-#define ENTRIES (TAKES + 2 * SUMS)
+#define ENTRIES (KK + 2 * SUMS)
 #endif
 #define SLOT (ENTRIES * SL) /* floats that a worker tells */
 
@@ -520,10 +519,18 @@ DEVICE void input_of(two found[TR][TC], pair scale, pair shift, int rows, int co
     }
 }
 
-/* Each dy of the window times the filter goes to the pixels that it came from. */
-DEVICE void spread_back(const T *window, const float *filters, pair grad[TR][TC]) {
+/*
+ * Each dy of the window times the filter goes to the pixels that it came from. `zero` is 0. With
+ * slabs that are no multiple of a warp's lanes the assembler reads far ahead and spills what it has
+ * read, unless a row waits for what the row before came to.
+ */
+#define ROWS_WAIT (KS > 3 && SL % 32 != 0)
+DEVICE void spread_back(const T *window, const float *filters, u32 zero, pair grad[TR][TC]) {
     UNROLL for (int r = 0; r < REACH(TR); r++) {
         FORGET;
+        if (ROWS_WAIT) {
+            window += __float_as_uint(grad[r * TR / REACH(TR)][TC - 1].b) & zero;
+        }
         pair v[REACH(TC)];
         UNROLL for (int q = 0; q < REACH(TC); q++) {
             v[q] = pair_up(*(const two *)(window + r * ROW + q * SL));
@@ -602,12 +609,12 @@ DEVICE void tell_take(const tile *t, const take *sums, float *room, float *slot)
     __syncthreads();
     if (t->busy) {
         float *at = room + t->number * SLOT + t->c;
-        UNROLL for (int k = 0; k < TAKES; k++) {
+        UNROLL for (int k = 0; k < KK; k++) {
             at[k * SL] = sums->taps[k].a, at[k * SL + 1] = sums->taps[k].b;
         }
         if (SUMS) {
-            at[TAKES * SL] = sums->sum.a, at[TAKES * SL + 1] = sums->sum.b;
-            at[(TAKES + 1) * SL] = sums->product.a, at[(TAKES + 1) * SL + 1] = sums->product.b;
+            at[KK * SL] = sums->sum.a, at[KK * SL + 1] = sums->sum.b;
+            at[(KK + 1) * SL] = sums->product.a, at[(KK + 1) * SL + 1] = sums->product.b;
         }
     }
     __syncthreads();
@@ -624,21 +631,22 @@ DEVICE void tell_take(const tile *t, const take *sums, float *room, float *slot)
 DEVICE void settle(const float *room, int c0, int batch, const float *coefs,
                    const float *norm_weight, float *weight_grad, float *norm_weight_grad,
                    float *norm_bias_grad, float *back) {
-#if DW
     for (int i = threadIdx.x; i < KK * SL; i += THREADS) {
         if (EVEN || c0 + i / KK < C) {
             weight_grad[c0 * KK + i] = room[i % KK * SL + i / KK];
         }
     }
-#endif
 #if SUMS
     for (int c = threadIdx.x; c < SL && c0 + c < C; c += THREADS) {
-        norm_settle_back(c0 + c, C, room[TAKES * SL + c], room[(TAKES + 1) * SL + c],
+        norm_settle_back(c0 + c, C, room[KK * SL + c], room[(KK + 1) * SL + c],
                          (double)batch * IH * IW, norm_weight, coefs, norm_weight_grad,
                          norm_bias_grad, back);
     }
 #endif
 }
+
+/* A tile is under way together with its window, unless taps leave no registers for that. */
+#define TILE_FIRST (KS <= 3)
 
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     depthwise_back(const T *dy, const T *x, const float *coefs, const float *weight, T *dx,
@@ -659,6 +667,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     sums.sum.a = sums.sum.b = sums.product.a = sums.product.b = 0;
     int boxes = BOXES_Y * BOXES_X * ((batch + NN - 1) / NN);
 #if DX
+    u32 zero = (u32)(batch >> 31);
     load_filters(filters, weight, c0);
 #endif
     for (int turn = blockIdx.y; turn < boxes; turn += gridDim.y) {
@@ -675,14 +684,16 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         if (FITS) {
             rows = TR, columns = TC;
         }
+        if (TILE_FIRST) {
+            load_tile(x + at, c, found, busy ? rows : 0, columns);
+        }
         __syncthreads();
         load_window(window, dy, coefs, batch, n0, ORIGIN(y0), ORIGIN(x0), c0);
-#if DW || NORMED
-        load_tile(x + at, c, found, busy ? rows : 0, columns);
-#endif
+        if (!TILE_FIRST) {
+            load_tile(x + at, c, found, busy ? rows : 0, columns);
+        }
         __syncthreads();
         if (busy) {
-#if DW
             pair input[TR][TC];
             pair scale = {1, 1}, shift = {0, 0};
             if (NORMED) {
@@ -691,7 +702,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
             input_of(found, scale, shift, rows, columns, input);
             add_taps(window + t.corner, input, sums.taps);
             FORGET;
-#endif
 #if DX
             pair grad[TR][TC];
             UNROLL for (int o = 0; o < TR; o++) {
@@ -699,18 +709,16 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                     grad[o][j].a = grad[o][j].b = 0;
                 }
             }
-            spread_back(window + t.corner, filters + t.c, grad);
-            put_grad(dx + at, coefs, c, found, grad, rows, columns, (u32)(batch >> 31), &sums);
+            spread_back(window + t.corner, filters + t.c, zero, grad);
+            put_grad(dx + at, coefs, c, found, grad, rows, columns, zero, &sums);
 #endif
         }
     }
-#if ENTRIES
     slots += (u64)blockIdx.x * (gridDim.y + (gridDim.y + TEAM - 1) / TEAM) * SLOT;
     tell_take(&t, &sums, room, slots + blockIdx.y * SLOT);
     if (gather(slots, counters, room)) {
         settle(room, c0, batch, coefs, norm_weight, weight_grad, norm_weight_grad, norm_bias_grad,
                back);
     }
-#endif
 }
 #endif
