@@ -57,6 +57,7 @@ typedef void *cuda_lt_object; /* a description of a product, a matrix or prefere
        cuda_stream stream))
 
 typedef struct cuda_lt_functions {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_LT_FUNCTIONS(X)
 #undef X

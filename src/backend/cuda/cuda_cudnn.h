@@ -32,6 +32,7 @@ typedef void *cuda_dnn_descriptor;
       (cuda_dnn_handle handle, cuda_dnn_descriptor plan, cuda_dnn_descriptor pack))
 
 typedef struct cuda_dnn_functions {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_DNN_FUNCTIONS(X)
 #undef X

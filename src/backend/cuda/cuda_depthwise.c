@@ -65,8 +65,8 @@ static int step_of(const task *t, int n) {
 }
 
 static int boxes_of(const task *t, const cut *k) {
-    size_t high = cuda_ceil((size_t)t->height, (size_t)(k->rows * k->down));
-    size_t wide = cuda_ceil((size_t)t->width, (size_t)(k->columns * k->across));
+    size_t high = cuda_ceil((size_t)t->height, (size_t)k->rows * (size_t)k->down);
+    size_t wide = cuda_ceil((size_t)t->width, (size_t)k->columns * (size_t)k->across);
     size_t deep = cuda_ceil((size_t)t->conv->batch, (size_t)k->samples);
     return (int)(high * wide * deep);
 }
@@ -104,13 +104,13 @@ static int warps_with(int registers) {
 
 static size_t shared_of(const task *t, const cut *k) {
     size_t slab = (size_t)k->slab;
-    size_t taps = (size_t)(t->conv->kernel * t->conv->kernel);
+    size_t taps = (size_t)t->conv->kernel * (size_t)t->conv->kernel;
     size_t row = (size_t)reach(t, k->columns * k->across) * slab + (size_t)k->gap;
     size_t window = (size_t)(k->samples * reach(t, k->rows * k->down)) * row * t->element;
     if (!t->back || t->dx) {
         window += taps * slab * sizeof(float);
     }
-    size_t tiles = (size_t)(k->samples * k->down * k->across);
+    size_t tiles = (size_t)k->samples * (size_t)k->down * (size_t)k->across;
     size_t sums = tiles * (size_t)t->entries * slab * sizeof(float);
     return HEAD_BYTES + (window > sums ? window : sums);
 }

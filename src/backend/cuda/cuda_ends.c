@@ -41,7 +41,7 @@ void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, b
 /* One filter per row of blocks, one thread per number of the filter over blocks. */
 static void stem_filter(cuda_program *p, const char *name, int filters, const cuda_stem *stem,
                         cuda_ref from, cuda_ref to) {
-    size_t numbers = (size_t)(stem->taps * stem->taps * CUDA_BLOCK_CHANNELS);
+    size_t numbers = (size_t)stem->taps * (size_t)stem->taps * CUDA_BLOCK_CHANNELS;
     cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(numbers, THREADS),
                                      (unsigned)filters, THREADS, 0);
     stk_cuda_define(l, "TAPS", stem->taps);

@@ -81,7 +81,7 @@ static int sums_tile(int groups) {
 
 /* Whole rows if few threads of a block are left over then, otherwise what leaves fewest. */
 static int rows_tile(int groups) {
-    int best = 0;
+    int best = 1;
     int best_used = 0;
     int from = ceil_div(groups, BLOCK);
     for (int tiles = from; tiles < from + 8; tiles++) {

@@ -46,9 +46,9 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
 void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                             cuda_ref dx, bool accumulate) {
     /* A thread has a cell of stride by stride pixels; the first cell begins in the padding. */
-    size_t down = (size_t)((pool->in.height - 1 + pool->pad) / pool->stride + 1);
-    size_t across = (size_t)((pool->in.width - 1 + pool->pad) / pool->stride + 1);
-    cuda_launch *l = windows(p, "max_pool_back", pool, down * across);
+    int down = (pool->in.height - 1 + pool->pad) / pool->stride + 1;
+    int across = (pool->in.width - 1 + pool->pad) / pool->stride + 1;
+    cuda_launch *l = windows(p, "max_pool_back", pool, (size_t)down * (size_t)across);
     stk_cuda_define(l, "ACCUMULATE", accumulate);
     stk_cuda_arg(l, where);
     stk_cuda_arg(l, dy);
