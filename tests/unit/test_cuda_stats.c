@@ -2,6 +2,7 @@
  * test_cuda_stats.c - statistics of norms that the convolution before them takes: what they come
  * to, that memory does not depend on who takes them, and that the choice is kept.
  */
+#include "backend/cpu/cpu_device.h"
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_stats.h"
 #include "cuda_play.h"
@@ -259,7 +260,7 @@ static void decide(const bench *b, const stk_exec *exec, int way) {
 }
 
 /* Everything one step leaves behind: gradients, then parameters with their running statistics. */
-static float *step_results(bench *b, stk_exec *exec) {
+static float *step_results(bench *b, const stk_backend *backend, stk_state *state, stk_exec *exec) {
     static uint8_t images[BATCH * SIZE * SIZE * 3];
     static const int labels[BATCH] = {1, 0, 4, 2};
     size_t count = b->graph->param_elements;
@@ -273,29 +274,67 @@ static float *step_results(bench *b, stk_exec *exec) {
     for (int p = 0; p < b->graph->param_count; p++) {
         float *values = stk_mem_new(b->graph->params[p].count, sizeof *values);
         stk_graph_init_param(b->graph, p, 3, values);
-        CHECK(cuda->state_write(b->state, STK_TENSOR_VALUE, p, values, &b->err) == STK_OK);
+        CHECK(backend->state_write(state, STK_TENSOR_VALUE, p, values, &b->err) == STK_OK);
         stk_mem_free(values);
     }
-    CHECK(cuda->step(exec, &in, &out, &b->err) == STK_OK);
+    CHECK(backend->step(exec, &in, &out, &b->err) == STK_OK);
     CHECK(isfinite(out.loss_sum) && out.loss_sum > 0);
     for (int p = 0; p < b->graph->param_count; p++) {
         size_t at = b->graph->params[p].offset;
-        CHECK(!cuda->state_read(b->state, STK_TENSOR_GRADIENT, p, results + at, &b->err));
-        CHECK(!cuda->state_read(b->state, STK_TENSOR_VALUE, p, results + count + at, &b->err));
+        CHECK(!backend->state_read(state, STK_TENSOR_GRADIENT, p, results + at, &b->err));
+        CHECK(!backend->state_read(state, STK_TENSOR_VALUE, p, results + count + at, &b->err));
     }
     return results;
 }
 
-/* Gradients and running statistics of each parameter, within the rounding of their type. */
-static void compare(const bench *b, const float *got, const float *wanted, double gradients,
-                    double running) {
+/* The same step in float32 by the reference. */
+static float *reference_results(bench *b) {
+    const stk_backend *cpu = &stk_cpu_backend;
+    stk_device *device = NULL;
+    stk_state *state = NULL;
+    stk_exec *exec = NULL;
+    float *results = NULL;
+    stk_compile_config config = {.batch = BATCH, .train = true};
+    if (cpu->device_open(&device, &(stk_device_config){.threads = 1}, &b->err) == STK_OK &&
+        cpu->state_new(&state, device, b->graph, &(stk_state_config){.train = true}, &b->err) ==
+            STK_OK &&
+        cpu->compile(&exec, state, &config, &b->err) == STK_OK) {
+        results = step_results(b, cpu, state, exec);
+    }
+    CHECK(results != NULL);
+    cpu->exec_free(exec);
+    cpu->state_free(state);
+    cpu->device_close(device);
+    return results;
+}
+
+/* ||a - b|| / ||b|| */
+static double apart_by(const float *a, const float *b, size_t count) {
+    double off = 0;
+    double size = 0;
+    for (size_t i = 0; i < count; i++) {
+        off += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        size += (double)b[i] * b[i];
+    }
+    return sqrt(off / size);
+}
+
+/*
+ * Convolutions of two plans differ in their last bits, which a small network in fp16 turns into
+ * some per cent of a gradient; so both ways are held against the reference, and the fused one may
+ * be no farther from it than the other one is, but for a little. Running statistics are direct.
+ */
+static void compare(const bench *b, float *const results[2], const float *reference) {
     size_t all = b->graph->param_elements;
     for (int p = 0; p < b->graph->param_count; p++) {
         const stk_param *param = &b->graph->params[p];
-        bool learns = param->trainable;
-        size_t at = param->offset + (learns ? 0 : all);
-        play_check_norm(param->name, got + at, wanted + at, param->count,
-                        learns ? gradients : running);
+        size_t at = param->offset + (param->trainable ? 0 : all);
+        double plain = apart_by(results[0] + at, reference + at, param->count);
+        double fused = apart_by(results[1] + at, reference + at, param->count);
+        double allowed = param->trainable ? 1.5 * plain + 1e-2 : plain + 1e-3;
+        if (!(fused <= allowed)) {
+            CHECK_FAIL("%s: fused %g from the reference, apart %g", param->name, fused, plain);
+        }
     }
 }
 
@@ -321,13 +360,16 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
         arena[way] = exec->main.arena_bytes;
         ops[way] = exec->main.op_count;
         counters[way] = exec->main.counters;
-        results[way] = step_results(&b, exec);
+        results[way] = step_results(&b, cuda, b.state, exec);
     }
     CHECK_INT(bytes[0], bytes[1]);
     CHECK_INT(arena[0], arena[1]);
     CHECK_INT(ops[0], ops[1]);
     CHECK_INT(counters[0], counters[1]);
-    compare(&b, results[1], results[0], 3e-2, 1e-3);
+    float *reference = reference_results(&b);
+    REQUIRE(results[0] != NULL && results[1] != NULL && reference != NULL);
+    compare(&b, results, reference);
+    stk_mem_free(reference);
     stk_mem_free(results[0]);
     stk_mem_free(results[1]);
     cuda->exec_free(exec);
@@ -389,14 +431,18 @@ static void without_a_plan_it_is_decided_anew(void) {
     }
     stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
-    float *before = step_results(&b, exec);
+    float *before = step_results(&b, cuda, b.state, exec);
     decide(&b, exec, CUDA_STATS_FUSED);
     cuda->exec_free(exec);
     exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
     CHECK_INT(count_fused(exec, &places), 0);
-    float *after = step_results(&b, exec);
-    compare(&b, after, before, 0.2, 1e-2);
+    float *after = step_results(&b, cuda, b.state, exec);
+    for (int p = 0; p < b.graph->param_count; p++) { /* what is apart is apart: the same plans */
+        const stk_param *param = &b.graph->params[p];
+        size_t at = param->offset + (param->trainable ? 0 : b.graph->param_elements);
+        play_check_norm(param->name, after + at, before + at, param->count, 1e-2);
+    }
     stk_mem_free(before);
     stk_mem_free(after);
     cuda->exec_free(exec);
