@@ -135,6 +135,20 @@ typedef enum stk_tensor_kind {
     STK_TENSOR_KINDS
 } stk_tensor_kind;
 
+/* Whether a state of this kind holds such tensors. */
+static inline bool stk_state_keeps(const stk_state_config *config, stk_tensor_kind kind) {
+    switch (kind) {
+    case STK_TENSOR_VALUE:
+        return true;
+    case STK_TENSOR_SECOND:
+        return config->train && config->optimizer == STK_ADAMW;
+    case STK_TENSOR_EMA:
+        return config->ema;
+    default:
+        return config->train;
+    }
+}
+
 #define STK_STATE_EXTRAS 4
 
 /* Where the time of one step or inference goes. */

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "probe/probe_texts.h"
 
 #define POLL_MS 200
@@ -57,38 +57,13 @@ static void write_settings(const stk_step_figures *step, double seconds, stk_str
     stk_json_end_object(&writer);
 }
 
-/* Starts Python with its standard output going to the pipe's end. Returns an errno. */
+/* Starts Python on the script. Returns an errno. */
 static int start(const char *settings, int out, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t broken_pipe;
     char python[] = "python3";
     char as_text[] = "-c";
     char *list[] = {python, as_text, (char *)(uintptr_t)stk_probe_texts[0].text,
                     (char *)(uintptr_t)settings, NULL};
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error != 0) {
-        return error;
-    }
-    error = posix_spawnattr_init(&attributes);
-    if (error != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return error;
-    }
-    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    error = error != 0 ? error : posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    error = error != 0 ? error
-                       : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
-                                                          O_WRONLY, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigdefault(&attributes, &broken_pipe);
-    error = error != 0 ? error : posix_spawnp(pid, list[0], &actions, &attributes, list, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
+    return stk_process_start(list, out, pid);
 }
 
 /* Reads until the other end is closed; false when somebody asked to stop. */

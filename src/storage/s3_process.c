@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/process.h"
 #include "base/str.h"
 
 #define WORDS_MAX 64
@@ -74,40 +74,6 @@ static bool cut(const char *command, words *out) {
     }
     out->list[out->count] = NULL;
     return out->count > 0;
-}
-
-/* Starts the command with its standard output going to the pipe's end. Returns an errno. */
-static int start(char *const *list, int out, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigset_t broken_pipe;
-    sigemptyset(&none);
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error != 0) {
-        return error;
-    }
-    error = posix_spawnattr_init(&attributes);
-    if (error != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return error;
-    }
-    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    error = error != 0 ? error : posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    error = error != 0 ? error
-                       : posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
-                                                          O_WRONLY, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &broken_pipe);
-    error = error != 0 ? error : posix_spawnp(pid, list[0], &actions, &attributes, list, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
 }
 
 /* How the command ended. */
@@ -195,7 +161,7 @@ static stk_status run(const words *command, int limit_s, const char *source, cha
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot run %s: %s", source, strerror(errno));
     }
-    int error = start(command->list, ends[1], &pid);
+    int error = stk_process_start(command->list, ends[1], &pid);
     close(ends[1]);
     if (error != 0) {
         close(ends[0]);

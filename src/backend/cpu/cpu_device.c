@@ -129,26 +129,13 @@ static void cpu_state_free(stk_state *state) {
     }
 }
 
-static bool wants(const stk_state_config *config, int kind) {
-    switch (kind) {
-    case STK_TENSOR_VALUE:
-        return true;
-    case STK_TENSOR_SECOND:
-        return config->train && config->optimizer == STK_ADAMW;
-    case STK_TENSOR_EMA:
-        return config->ema;
-    default:
-        return config->train;
-    }
-}
-
 static stk_status cpu_state_new(stk_state **out, stk_device *device, const stk_graph *graph,
                                 const stk_state_config *config, stk_error *err) {
     stk_state *state = stk_mem_new(1, sizeof *state);
     bool good = state != NULL;
     size_t bytes = graph->param_elements * sizeof(float);
     for (int k = 0; k < STK_TENSOR_KINDS && good; k++) {
-        if (wants(config, k)) {
+        if (stk_state_keeps(config, (stk_tensor_kind)k)) {
             state->blocks[k] = stk_mem_aligned(bytes);
             good = state->blocks[k] != NULL;
             if (good) {
@@ -174,7 +161,7 @@ static stk_status cpu_state_new(stk_state **out, stk_device *device, const stk_g
 static uint64_t cpu_state_bytes(const stk_graph *graph, const stk_state_config *config) {
     uint64_t kinds = 0;
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {
-        kinds += wants(config, k);
+        kinds += stk_state_keeps(config, (stk_tensor_kind)k);
     }
     return kinds * graph->param_elements * sizeof(float);
 }

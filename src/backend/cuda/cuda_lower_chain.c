@@ -49,26 +49,17 @@ static int bare_maker(const lowering *l, const stk_piece *piece) {
                                                                                            : -1;
 }
 
+/* The depthwise convolution of a chain, which may do the norm and activation of the one before. */
 static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
-    const stk_node *n = lower_node(l, piece->conv);
-    stk_shape in = lower_shape(l, n->inputs[0]);
-    stk_shape out = lower_shape(l, n->output);
     int maker = bare_maker(l, piece);
-    return (cuda_depthwise){.batch = l->batch,
-                            .height = in.height,
-                            .width = in.width,
-                            .channels = in.channels,
-                            .out_height = out.height,
-                            .out_width = out.width,
-                            .kernel = n->kernel,
-                            .stride = n->stride,
-                            .pad = n->pad,
-                            .weight = cuda_value(l->layout, n->params[0]),
-                            .weight_grad = cuda_fresh(l->layout, n->params[0]),
-                            .x = maker >= 0 ? l->items[maker].inner
-                                            : stk_cuda_lower_pictures(l, n->inputs[0]),
-                            .in_norm = maker >= 0 ? &l->items[maker].norm : NULL,
-                            .in_act = maker >= 0 ? act_of(l, piece_of(l, maker)) : STK_OP_COUNT};
+    if (maker < 0) {
+        return stk_cuda_lower_depthwise(l, piece->conv,
+                                        stk_cuda_lower_pictures(l, piece->inputs[0]));
+    }
+    cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->conv, l->items[maker].inner);
+    conv.in_norm = &l->items[maker].norm;
+    conv.in_act = act_of(l, piece_of(l, maker));
+    return conv;
 }
 
 /* What is added: a value, or one that its chain has left unfinished. */

@@ -10,20 +10,22 @@ static cuda_pool pool_of(const lowering *l, const stk_node *n) {
                        .pad = n->pad};
 }
 
-static cuda_depthwise depthwise_of(lowering *l, const stk_node *n) {
-    cuda_pool as_pool = pool_of(l, n);
+cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x) {
+    const stk_node *n = lower_node(l, node);
+    stk_shape in = lower_shape(l, n->inputs[0]);
+    stk_shape out = lower_shape(l, n->output);
     return (cuda_depthwise){.batch = l->batch,
-                            .height = as_pool.in.height,
-                            .width = as_pool.in.width,
-                            .channels = as_pool.in.channels,
-                            .out_height = as_pool.out.height,
-                            .out_width = as_pool.out.width,
+                            .height = in.height,
+                            .width = in.width,
+                            .channels = in.channels,
+                            .out_height = out.height,
+                            .out_width = out.width,
                             .kernel = n->kernel,
                             .stride = n->stride,
                             .pad = n->pad,
                             .weight = cuda_value(l->layout, n->params[0]),
                             .weight_grad = cuda_fresh(l->layout, n->params[0]),
-                            .x = stk_cuda_lower_pictures(l, n->inputs[0]),
+                            .x = x,
                             .in_act = STK_OP_COUNT};
 }
 
@@ -131,7 +133,7 @@ void stk_cuda_lower_node(lowering *l, int index) {
         (void)stk_cuda_lower_conv(l, piece->node, y, cuda_nothing());
         break;
     case STK_OP_DEPTHWISE: {
-        cuda_depthwise conv = depthwise_of(l, n);
+        cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->node, data_of(l, n->inputs[0]));
         stk_cuda_depthwise(l->p, &conv, y, NULL);
         break;
     }
@@ -237,7 +239,7 @@ void stk_cuda_lower_node_back(lowering *l, int index) {
         stk_cuda_lower_conv_back(l, piece->node, dy);
         break;
     case STK_OP_DEPTHWISE: {
-        cuda_depthwise conv = depthwise_of(l, n);
+        cuda_depthwise conv = stk_cuda_lower_depthwise(l, piece->node, data_of(l, n->inputs[0]));
         stk_cuda_lower_depthwise_back(l, &conv, n->inputs[0], dy);
         break;
     }

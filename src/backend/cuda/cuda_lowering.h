@@ -106,6 +106,8 @@ cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
+/* A depthwise convolution that reads x as it is. */
+cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
 /* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.
  */
 void stk_cuda_lower_depthwise_back(lowering *l, const cuda_depthwise *conv, int input, cuda_ref dy);

@@ -6,19 +6,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static bool wants(const stk_state_config *config, int kind) {
-    switch (kind) {
-    case STK_TENSOR_VALUE:
-        return true;
-    case STK_TENSOR_SECOND:
-        return config->train && config->optimizer == STK_ADAMW;
-    case STK_TENSOR_EMA:
-        return config->ema;
-    default:
-        return config->train;
-    }
-}
-
 /* Where the scale of fp16's losses begins, as in PyTorch. */
 #define FIRST_SCALE 65536.0f
 
@@ -33,7 +20,7 @@ static size_t block_bytes(const stk_graph *graph) {
 uint64_t stk_cuda_state_bytes(const stk_graph *graph, const stk_state_config *config) {
     uint64_t kinds = 0;
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {
-        kinds += wants(config, k);
+        kinds += stk_state_keeps(config, (stk_tensor_kind)k);
     }
     return kinds * block_bytes(graph) + CUDA_ALIGN;
 }
@@ -101,7 +88,7 @@ stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_gra
             stk_cuda_check(device->driver, device->driver->memory_take(&memory, bytes), what, err);
     }
     for (int k = 0; k < STK_TENSOR_KINDS && status == STK_OK; k++) {
-        if (wants(config, k)) {
+        if (stk_state_keeps(config, (stk_tensor_kind)k)) {
             state->blocks[k] = memory;
             memory += block_bytes(graph);
         }

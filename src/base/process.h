@@ -1,0 +1,17 @@
+/*
+ * process.h - starting another program. Threads: safe.
+ */
+#ifndef STK_BASE_PROCESS_H
+#define STK_BASE_PROCESS_H
+
+#include <sys/types.h>
+
+/*
+ * Starts a program, found as a shell finds it, with its standard output going to `out` and nothing
+ * to read; `list` are its name and arguments, NULL behind the last. It leads a process group of its
+ * own, so that all it starts can be ended with it, and signals are as for a new program. Returns an
+ * errno; 0: it runs as *pid.
+ */
+int stk_process_start(char *const *list, int out, pid_t *pid);
+
+#endif
