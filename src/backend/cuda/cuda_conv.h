@@ -40,8 +40,8 @@ void stk_cuda_convs_close(cuda_convs *convs);
 /* Pointers on the device for one convolution; see cuda_conv_op. */
 typedef struct cuda_conv_call {
     const cuda_conv_shape *shape;
-    cuda_pointer x, w, y, bias, added, stats; /* 0: not there */
-    cuda_pointer workspace;                   /* CUDA_WORKSPACE_BYTES */
+    cuda_pointer x, w, y, bias, added, stats, in_norm; /* 0: not there */
+    cuda_pointer workspace;                            /* CUDA_WORKSPACE_BYTES */
 } cuda_conv_call;
 
 /*

@@ -121,13 +121,17 @@ typedef struct cuda_conv_shape {
     /* CUDA_CONV_FORWARD alone: also the sums of y and of its squares, float32 (2, filters). Not
      * every shape has a plan for it: see stk_cuda_convs_has(). */
     bool stats;
+    /* CUDA_CONV_FORWARD with `stats`, and CUDA_CONV_WEIGHT: x is relu(scale * x + shift) of what is
+     * stored as x, never stored itself. Not every shape has a plan for it either. */
+    bool in_norm;
 } cuda_conv_shape;
 
 typedef struct cuda_conv_op {
     cuda_conv_shape shape;
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
-    cuda_ref stats; /* may be there without shape.stats: nothing is written then */
+    cuda_ref stats;   /* may be there without shape.stats: nothing is written then */
+    cuda_ref in_norm; /* scale and shift of shape.in_norm, of its type (2, channels) */
 } cuda_conv_op;
 
 typedef enum cuda_op_kind { CUDA_OP_LAUNCH, CUDA_OP_CONV } cuda_op_kind;
