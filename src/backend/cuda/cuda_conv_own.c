@@ -6,7 +6,17 @@
 #include "base/error.h"
 
 /* What buffer numbers of these programs mean. */
-enum { PLACE_X, PLACE_W, PLACE_Y, PLACE_BIAS, PLACE_ADDED, PLACE_DOWN, PLACE_SUMS, PLACES };
+enum {
+    PLACE_X,
+    PLACE_W,
+    PLACE_Y,
+    PLACE_BIAS,
+    PLACE_ADDED,
+    PLACE_DOWN,
+    PLACE_SUMS,
+    PLACE_IN_NORM,
+    PLACES
+};
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, SUMS_PER_PROCESSOR = 4 };
 
@@ -60,6 +70,12 @@ static void add_down(cuda_program *p, const cuda_conv_shape *shape) {
     stk_cuda_arg_int(launch, shape->filters);
 }
 
+/* What the input is made with, where it is the norm of something. */
+static void add_in_norm(cuda_launch *launch, const cuda_conv_shape *shape) {
+    stk_cuda_define(launch, "IN_NORM", shape->in_norm);
+    add_place(launch, PLACE_IN_NORM);
+}
+
 static void add_sizes(cuda_launch *launch, const cuda_conv_shape *shape) {
     const int sizes[] = {shape->batch,      shape->height,    shape->width,   shape->channels,
                          shape->out_height, shape->out_width, shape->filters, shape->kernel,
@@ -77,6 +93,7 @@ static void add_weight(cuda_program *p, const cuda_conv_shape *shape) {
     add_place(launch, PLACE_X);
     add_place(launch, PLACE_W);
     add_place(launch, PLACE_Y);
+    add_in_norm(launch, shape);
     add_sizes(launch, shape);
 }
 
@@ -100,6 +117,7 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
         define_tail(launch, shape);
         add_place(launch, PLACE_BIAS);
         add_place(launch, PLACE_ADDED);
+        add_in_norm(launch, shape);
     } else {
         stk_cuda_define(launch, "ACCUMULATE", shape->accumulate);
     }
@@ -108,8 +126,9 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
 
 static cuda_pointer find_place(const void *context, cuda_ref ref) {
     const cuda_conv_call *call = context;
-    const cuda_pointer places[PLACES] = {
-        call->x, call->w, call->y, call->bias, call->added, cuda_dnn_bias(call), call->workspace};
+    const cuda_pointer places[PLACES] = {call->x,         call->w,      call->y,
+                                         call->bias,      call->added,  cuda_dnn_bias(call),
+                                         call->workspace, call->in_norm};
     return places[ref.buffer];
 }
 

@@ -404,7 +404,8 @@ stk_status stk_cuda_dnn_run(cuda_dnn *dnn, const cuda_dnn_plan *plan, const cuda
         ids[count] = DNN_ID_SCALE;
         pointers[count++] = call->in_norm;
         ids[count] = DNN_ID_SHIFT;
-        pointers[count++] = call->in_norm + (size_t)call->shape->channels * 2;
+        pointers[count++] =
+            call->in_norm + (size_t)call->shape->channels * cuda_type_bytes(call->shape->type);
     }
     cuda_dnn_graph pack = {.dnn = dnn};
     cuda_dnn_descriptor made = stk_cuda_dnn_new(&pack, DNN_PACK);

@@ -23,12 +23,13 @@ static cuda_pointer place_of(const cuda_player *player, cuda_ref ref) {
 
 static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *conv) {
     return (cuda_conv_call){.shape = &conv->shape,
-                            .x = place_of(player, conv->x),
+                            .x = place_of(player, conv->shape.in_norm ? conv->raw : conv->x),
                             .w = place_of(player, conv->w),
                             .y = place_of(player, conv->y),
                             .bias = place_of(player, conv->bias),
                             .added = place_of(player, conv->added),
                             .stats = place_of(player, conv->stats),
+                            .in_norm = place_of(player, conv->in_norm),
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 
@@ -56,6 +57,9 @@ static cuda_pointer find_place(const void *context, cuda_ref ref) {
 
 stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
+    if (op->kind == CUDA_OP_HOLD) {
+        return STK_OK;
+    }
     if (op->kind == CUDA_OP_LAUNCH) {
         return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
                                        player->device->compute, find_place, player, err);

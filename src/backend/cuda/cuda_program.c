@@ -21,6 +21,7 @@ void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int mu
 void stk_cuda_program_free(cuda_program *p) {
     stk_mem_free(p->buffers);
     stk_mem_free(p->ops);
+    stk_mem_free(p->questions);
     memset(p, 0, sizeof *p);
 }
 
@@ -117,6 +118,10 @@ void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv) {
     add_op(p, CUDA_OP_CONV)->conv = *conv;
 }
 
+cuda_launch *stk_cuda_hold(cuda_program *p) {
+    return &add_op(p, CUDA_OP_HOLD)->launch;
+}
+
 static void touch(cuda_program *p, cuda_ref ref, int time) {
     if (cuda_is_something(ref)) {
         cuda_buffer *b = &p->buffers[ref.buffer];
@@ -140,6 +145,8 @@ static void find_lives(cuda_program *p) {
             touch(p, op->conv.bias, i);
             touch(p, op->conv.added, i);
             touch(p, op->conv.stats, i);
+            touch(p, op->conv.raw, i);
+            touch(p, op->conv.in_norm, i);
         }
     }
 }

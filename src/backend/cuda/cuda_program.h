@@ -121,8 +121,8 @@ typedef struct cuda_conv_shape {
     /* CUDA_CONV_FORWARD alone: also the sums of y and of its squares, float32 (2, filters). Not
      * every shape has a plan for it: see stk_cuda_convs_has(). */
     bool stats;
-    /* CUDA_CONV_FORWARD with `stats`, and CUDA_CONV_WEIGHT: x is relu(scale * x + shift) of what is
-     * stored as x, never stored itself. Not every shape has a plan for it either. */
+    /* CUDA_CONV_FORWARD with `stats`, and CUDA_CONV_WEIGHT: x is relu(scale * raw + shift) and
+     * never stored. Not every shape has a plan for it either. */
     bool in_norm;
 } cuda_conv_shape;
 
@@ -130,17 +130,57 @@ typedef struct cuda_conv_op {
     cuda_conv_shape shape;
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
-    cuda_ref stats;   /* may be there without shape.stats: nothing is written then */
-    cuda_ref in_norm; /* scale and shift of shape.in_norm, of its type (2, channels) */
+    cuda_ref stats; /* may be there without shape.stats: nothing is written then */
+    /* What shape.in_norm makes x of, and its scale and shift, of type `type` (2, channels). They
+     * may be there without it; with it x itself is neither written nor read. */
+    cuda_ref raw, in_norm;
+    int asked; /* a question of the program by whose answer the shape is what it is; 0: none */
 } cuda_conv_op;
 
-typedef enum cuda_op_kind { CUDA_OP_LAUNCH, CUDA_OP_CONV } cuda_op_kind;
+/* A convolution with nothing that is optional. */
+static inline cuda_conv_op cuda_conv_of(const cuda_conv_shape *shape, cuda_ref x, cuda_ref w,
+                                        cuda_ref y) {
+    return (cuda_conv_op){.shape = *shape,
+                          .x = x,
+                          .w = w,
+                          .y = y,
+                          .bias = cuda_nothing(),
+                          .added = cuda_nothing(),
+                          .stats = cuda_nothing(),
+                          .raw = cuda_nothing(),
+                          .in_norm = cuda_nothing()};
+}
+
+typedef enum cuda_op_kind {
+    CUDA_OP_LAUNCH,
+    CUDA_OP_CONV,
+    CUDA_OP_HOLD /* nothing: the arguments of `launch` live until here */
+} cuda_op_kind;
 
 typedef struct cuda_op {
     cuda_op_kind kind;
     cuda_launch launch;
     cuda_conv_op conv;
 } cuda_op;
+
+/*
+ * What can be computed in several ways, of which only a race can tell the fastest: see
+ * cuda_contest.h.
+ */
+typedef enum cuda_question_kind {
+    CUDA_ASK_STATS, /* who takes the statistics of a norm behind a convolution: cuda_stats.c */
+    /* Who computes norm and ReLU in front of a convolution, and of a gradient of its filters:
+     * cuda_normed.c. */
+    CUDA_ASK_NORMED,
+    CUDA_ASK_NORMED_BACK,
+    CUDA_ASK_KINDS
+} cuda_question_kind;
+
+typedef struct cuda_question {
+    cuda_question_kind kind;
+    cuda_conv_shape shape; /* of the convolution in question, in the plain way */
+    int variant;           /* what else its speed depends on, by kind */
+} cuda_question;
 
 typedef struct cuda_buffer {
     size_t bytes;     /* 0: fixed memory, which is not laid out here */
@@ -158,6 +198,9 @@ typedef struct cuda_program {
     cuda_op *ops; /* owned */
     int op_count;
     size_t op_capacity;
+    cuda_question *questions; /* owned; that were asked when it was lowered */
+    int question_count;
+    size_t question_capacity;
     int counters;       /* of CUDA_FIXED_COUNTERS that are used, 4 bytes each */
     size_t arena_bytes; /* once laid out */
     stk_error error;
@@ -194,6 +237,12 @@ void stk_cuda_arg_float(cuda_launch *launch, float value);
 int stk_cuda_act_code(stk_op act);
 
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
+
+/*
+ * An operation that does nothing but name buffers (stk_cuda_arg()): what another way to compute the
+ * same would use then, so that the memory plan does not depend on which way is taken.
+ */
+cuda_launch *stk_cuda_hold(cuda_program *p);
 
 /* Lives and places of all buffers; tells the first mistake. */
 STK_CHECKED stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err);
