@@ -40,10 +40,10 @@ int stk_cuda_ask(cuda_program *p, cuda_choices *choices, const cuda_question *qu
 
 /*
  * Answers all open questions of the player's program by races in the memory of the player, whose
- * contents are lost. *changed: to one of them with another way than 0, so that the program has to
- * be lowered again.
+ * contents are lost. *answered: there were some, so that the program has to be lowered again, which
+ * may lead to further questions.
  */
-STK_CHECKED stk_status stk_cuda_contests(const cuda_player *player, bool *changed, stk_error *err);
+STK_CHECKED stk_status stk_cuda_contests(const cuda_player *player, bool *answered, stk_error *err);
 
 /*
  * After the program's convolutions were prepared: where one is what it is by an answer and no plan

@@ -114,6 +114,9 @@ static stk_status profile_one(const cuda_player *player, stk_profile_line *lines
         status = time_ops(player, events, ms, err);
     }
     for (size_t i = 0; i < ops && status == STK_OK; i++) {
+        if (player->program->ops[i].kind == CUDA_OP_HOLD) {
+            continue;
+        }
         add_line(lines, room, count, player->program, &player->program->ops[i], ms[i]);
     }
     for (size_t i = 0; i <= ops && events != NULL; i++) {
