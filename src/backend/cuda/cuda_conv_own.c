@@ -1,4 +1,5 @@
-/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_check.cu. */
+/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_check.cu.
+ */
 #include "backend/cuda/cuda_conv_own.h"
 
 #include "backend/cuda/cuda_cudnn.h"
@@ -125,10 +126,11 @@ enum { BLOCK_THREADS = 128, BLOCK_SIDE = 16, BLOCK_MOST_FILTERS = 64, BLOCK_MOST
 #define BLOCK_LEAST_MAJOR 8
 
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
-    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA && !stk_cuda_own_has_tail(s) &&
-           s->channels == 16 && s->stride == 1 && s->pad == 0 && s->kernel <= BLOCK_MOST_TAPS &&
-           s->height == s->out_height + s->kernel - 1 && s->width == s->out_width + s->kernel - 1 &&
-           s->filters % 16 == 0 && s->filters <= BLOCK_MOST_FILTERS;
+    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA &&
+           !stk_cuda_own_has_tail(s) && s->channels == 16 && s->stride == 1 && s->pad == 0 &&
+           s->kernel <= BLOCK_MOST_TAPS && s->height == s->out_height + s->kernel - 1 &&
+           s->width == s->out_width + s->kernel - 1 && s->filters % 16 == 0 &&
+           s->filters <= BLOCK_MOST_FILTERS;
 }
 
 bool stk_cuda_own_sums_blocks(const cuda_conv_shape *s) {
@@ -177,9 +179,9 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     bool weight = s->kind == CUDA_CONV_WEIGHT;
     int count = s->filters * (weight ? s->kernel * s->kernel * 16 : 2);
     enum { SUM_THREADS = 64 }; /* few, so that many multiprocessors take part */
-    cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
-                                          (unsigned)cuda_ceil((size_t)count, SUM_THREADS), 1,
-                                          SUM_THREADS, 0);
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_blocks", "blocks_sum",
+                        (unsigned)cuda_ceil((size_t)count, SUM_THREADS), 1, SUM_THREADS, 0);
     stk_cuda_define(launch, "WEIGHT", weight);
     add_place(launch, PLACE_SUMS);
     add_place(launch, weight ? PLACE_W : PLACE_STATS);
@@ -189,9 +191,9 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
 
 static cuda_pointer find_place(const void *context, cuda_ref ref) {
     const cuda_conv_call *call = context;
-    const cuda_pointer places[PLACES] = {
-        call->x,     call->w,   call->y, call->bias, call->added, cuda_dnn_bias(call), call->workspace,
-        call->stats};
+    const cuda_pointer places[PLACES] = {call->x,         call->w,     call->y,
+                                         call->bias,      call->added, cuda_dnn_bias(call),
+                                         call->workspace, call->stats};
     return places[ref.buffer];
 }
 
@@ -228,12 +230,9 @@ static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
 
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {
     static void (*const add[CUDA_OWN_PARTS])(cuda_program *, const cuda_conv_shape *) = {
-        [CUDA_OWN_TAIL] = add_tail,
-        [CUDA_OWN_DOWN] = add_down,
-        [CUDA_OWN_WHOLE] = add_whole,
-        [CUDA_OWN_SUMS] = add_sums,
-        [CUDA_OWN_BLOCKS] = add_blocks,
-        [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
+        [CUDA_OWN_TAIL] = add_tail,     [CUDA_OWN_DOWN] = add_down,
+        [CUDA_OWN_WHOLE] = add_whole,   [CUDA_OWN_SUMS] = add_sums,
+        [CUDA_OWN_BLOCKS] = add_blocks, [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
     if (own->ops[part] < 0) {
         own->ops[part] = own->program.op_count;
         add[part](&own->program, shape);

@@ -8,10 +8,10 @@
 #include "backend/cuda/cuda_conv.h"
 
 typedef enum cuda_own_part {
-    CUDA_OWN_TAIL,  /* y = act(y + bias + added) */
-    CUDA_OWN_DOWN,  /* the bias in the type of activations, for cuDNN */
-    CUDA_OWN_WHOLE, /* the convolution with all that follows */
-    CUDA_OWN_SUMS,  /* sums over what was written, at the workspace's start */
+    CUDA_OWN_TAIL,       /* y = act(y + bias + added) */
+    CUDA_OWN_DOWN,       /* the bias in the type of activations, for cuDNN */
+    CUDA_OWN_WHOLE,      /* the convolution with all that follows */
+    CUDA_OWN_SUMS,       /* sums over what was written, at the workspace's start */
     CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu, and */
     CUDA_OWN_BLOCKS_SUM, /* what it leaves per block, added up: statistics, or a gradient */
     CUDA_OWN_PARTS
