@@ -137,19 +137,21 @@ static void choices_are_kept(void) {
  * Chains of all kinds behind convolutions: plain, with an addition, of a norm that is added, and of
  * one that a depthwise convolution computes.
  */
+/* No ReLU: gradients on both sides of its kink are as far apart as may be, whatever the rounding.
+ */
 static int build(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
-    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
+    x = stk_graph_silu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
     int a = stk_graph_conv(g, x, "conv1", 16, 3, 2, 1);
-    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
+    a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
     a = stk_graph_conv(g, a, "conv2", 32, 1, 1, 0);
     a = stk_graph_batch_norm(g, a, "bn2", STK_INIT_ONE);
     int b = stk_graph_conv(g, x, "down", 32, 1, 2, 0);
     b = stk_graph_batch_norm(g, b, "bn3", STK_INIT_ONE);
-    x = stk_graph_relu(g, stk_graph_add(g, a, b));
+    x = stk_graph_silu(g, stk_graph_add(g, a, b));
     a = stk_graph_conv(g, x, "conv4", 32, 3, 1, 1);
     a = stk_graph_batch_norm(g, a, "bn4", STK_INIT_ONE);
-    x = stk_graph_relu(g, stk_graph_add(g, a, x));
+    x = stk_graph_silu(g, stk_graph_add(g, a, x));
     a = stk_graph_conv(g, x, "wide", 48, 1, 1, 0);
     a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn6", STK_INIT_ONE));
     a = stk_graph_depthwise(g, a, "deep", 3, 1, 1);
@@ -247,13 +249,12 @@ static int count_fused(const stk_exec *exec, int *places) {
     return fused;
 }
 
-/* Decides for all convolutions of a program that can be decided about. */
+/* Answers all questions of a program that can be asked about statistics. */
 static void decide(const bench *b, const stk_exec *exec, int way) {
-    for (int i = 0; i < exec->main.op_count; i++) {
-        const cuda_op *op = &exec->main.ops[i];
-        if (op->kind == CUDA_OP_CONV && cuda_is_something(op->conv.stats)) {
+    for (int i = 0; i < exec->main.question_count; i++) {
+        if (exec->main.questions[i].kind == CUDA_ASK_STATS) {
             char name[CUDA_CHOICE_NAME];
-            stk_cuda_stats_name(&op->conv.shape, name);
+            stk_cuda_question_name(&exec->main.questions[i], name);
             stk_cuda_choice_set(b->device->choices, name, way);
         }
     }
@@ -320,9 +321,9 @@ static double apart_by(const float *a, const float *b, size_t count) {
 }
 
 /*
- * Convolutions of two plans differ in their last bits, which a small network in fp16 turns into
- * some per cent of a gradient; so both ways are held against the reference, and the fused one may
- * be no farther from it than the other one is, but for a little. Running statistics are direct.
+ * Convolutions of two plans differ in their last bits, which a small network in fp16 makes larger:
+ * both ways are held against the reference, and the fused one may be no farther from it than the
+ * other one is, but for a little. Running statistics are direct.
  */
 static void compare(const bench *b, float *const results[2], const float *reference) {
     size_t all = b->graph->param_elements;

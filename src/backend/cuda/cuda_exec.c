@@ -10,14 +10,17 @@
 #include <limits.h>
 #include <string.h>
 
+#include "backend/cuda/cuda_contest.h"
 #include "backend/cuda/cuda_lower.h"
-#include "backend/cuda/cuda_stats.h"
 #include "backend/cuda/cuda_step.h"
 #include "base/error.h"
 #include "base/mem.h"
 
 /* Many kernels have a row of blocks for each sample, and a grid has no more rows. */
 #define MOST_SAMPLES ((size_t)65535)
+
+/* Of races before a program is taken as it is: a question may depend on the answer to another. */
+#define MOST_ROUNDS 3
 
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
@@ -306,11 +309,15 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
     return status;
 }
 
+/* Answers lead to further questions, but never more than a few times. */
 static stk_status choose(stk_exec *exec, stk_error *err) {
-    bool fused = false;
-    stk_status status =
-        exec->config.train ? stk_cuda_stats_choose(&exec->players[1], &fused, err) : STK_OK;
-    return status == STK_OK && fused ? lower_again(exec, err) : status;
+    bool changed = true;
+    stk_status status = STK_OK;
+    for (int round = 0; round < MOST_ROUNDS && changed && status == STK_OK; round++) {
+        status = stk_cuda_contests(&exec->players[1], &changed, err);
+        status = status == STK_OK && changed ? lower_again(exec, err) : status;
+    }
+    return status;
 }
 
 static stk_status make_kernels(stk_exec *exec, stk_error *err) {
@@ -330,7 +337,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     if (status == STK_OK) {
         status = stk_cuda_player_prepare(&exec->players[1], err);
     }
-    if (status == STK_OK && stk_cuda_stats_missing(&exec->players[1])) {
+    if (status == STK_OK && stk_cuda_contests_void(&exec->players[1])) {
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
         status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;

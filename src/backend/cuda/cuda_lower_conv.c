@@ -98,7 +98,11 @@ bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats) {
                          .bias = cuda_nothing(),
                          .added = cuda_nothing(),
                          .stats = stats};
-    conv.shape.stats = cuda_is_something(stats) && stk_cuda_stats_fused(l->choices, &conv.shape);
+    if (cuda_is_something(stats)) {
+        cuda_question question = {.kind = CUDA_ASK_STATS, .shape = conv.shape};
+        conv.shape.stats =
+            stk_cuda_ask(l->p, l->choices, &question, &conv.asked) == CUDA_STATS_FUSED;
+    }
     stk_cuda_conv(l->p, &conv);
     if (n->param_count > 1) {
         stk_cuda_bias(l->p, lower_plane(l, n->output), y, cuda_value(l->layout, n->params[1]), y);

@@ -56,6 +56,9 @@ static cuda_pointer find_place(const void *context, cuda_ref ref) {
 
 static stk_status launch(const cuda_player *player, int index, bool early, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
+    if (op->kind == CUDA_OP_HOLD) {
+        return STK_OK;
+    }
     if (op->kind == CUDA_OP_LAUNCH) {
         return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
                                        player->device->compute, early, find_place, player, err);

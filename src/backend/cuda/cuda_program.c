@@ -21,6 +21,7 @@ void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int mu
 void stk_cuda_program_free(cuda_program *p) {
     stk_mem_free(p->buffers);
     stk_mem_free(p->ops);
+    stk_mem_free(p->questions);
     memset(p, 0, sizeof *p);
 }
 
@@ -115,6 +116,10 @@ int stk_cuda_act_code(stk_op act) {
 
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv) {
     add_op(p, CUDA_OP_CONV)->conv = *conv;
+}
+
+cuda_launch *stk_cuda_hold(cuda_program *p) {
+    return &add_op(p, CUDA_OP_HOLD)->launch;
 }
 
 static void touch(cuda_program *p, cuda_ref ref, int time) {

@@ -128,15 +128,35 @@ typedef struct cuda_conv_op {
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
     cuda_ref stats; /* may be there without shape.stats: nothing is written then */
+    int asked;      /* a question of the program by whose answer the shape is what it is; 0: none */
 } cuda_conv_op;
 
-typedef enum cuda_op_kind { CUDA_OP_LAUNCH, CUDA_OP_CONV } cuda_op_kind;
+typedef enum cuda_op_kind {
+    CUDA_OP_LAUNCH,
+    CUDA_OP_CONV,
+    CUDA_OP_HOLD /* nothing: the arguments of `launch` live until here */
+} cuda_op_kind;
 
 typedef struct cuda_op {
     cuda_op_kind kind;
     cuda_launch launch;
     cuda_conv_op conv;
 } cuda_op;
+
+/*
+ * What can be computed in several ways, of which only a race can tell the fastest: see
+ * cuda_contest.h.
+ */
+typedef enum cuda_question_kind {
+    CUDA_ASK_STATS, /* who takes the statistics of a norm behind a convolution: cuda_stats.c */
+    CUDA_ASK_KINDS
+} cuda_question_kind;
+
+typedef struct cuda_question {
+    cuda_question_kind kind;
+    cuda_conv_shape shape; /* of the convolution in question, in the plain way */
+    int variant;           /* what else its speed depends on, by kind */
+} cuda_question;
 
 typedef struct cuda_buffer {
     size_t bytes;     /* 0: fixed memory, which is not laid out here */
@@ -154,6 +174,9 @@ typedef struct cuda_program {
     cuda_op *ops; /* owned */
     int op_count;
     size_t op_capacity;
+    cuda_question *questions; /* owned; that were asked when it was lowered */
+    int question_count;
+    size_t question_capacity;
     int counters;       /* of CUDA_FIXED_COUNTERS that are used, 4 bytes each */
     size_t arena_bytes; /* once laid out */
     stk_error error;
@@ -190,6 +213,12 @@ void stk_cuda_arg_float(cuda_launch *launch, float value);
 int stk_cuda_act_code(stk_op act);
 
 void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
+
+/*
+ * An operation that does nothing but name buffers (stk_cuda_arg()): what another way to compute the
+ * same would use then, so that the memory plan does not depend on which way is taken.
+ */
+cuda_launch *stk_cuda_hold(cuda_program *p);
 
 /* Lives and places of all buffers; tells the first mistake. */
 STK_CHECKED stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err);
