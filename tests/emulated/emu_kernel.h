@@ -18,6 +18,7 @@ emu_link_table emu_link;
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL
 #define TAKE_TURN() (emu_link.turn = 1)
+#define UNROLL_FOUR
 #define __launch_bounds__(...)
 
 #define threadIdx (*emu_link.thread)
@@ -250,6 +251,122 @@ DEVICE unsigned emu_ballot(unsigned mask, int vote, int line) {
 #define __ballot_sync(mask, vote) emu_ballot(mask, (vote) != 0, __LINE__)
 #define __any_sync(mask, vote) (emu_ballot(mask, (vote) != 0, __LINE__) != 0)
 #define __all_sync(mask, vote) (emu_ballot(mask, (vote) == 0, __LINE__) == 0)
+
+/* ---- copies that go on while threads compute ---- */
+
+/*
+ * They happen as late as they may, when a thread waits for them, and until then nothing is there
+ * that could be taken for data.
+ */
+#define EMU_MOST_COPIES 64 /* that a thread has under way */
+typedef struct emu_copies {
+    struct {
+        void *to;
+        const void *from;
+        int bytes, group;
+    } all[EMU_MOST_COPIES];
+    int count, group;
+} emu_copies;
+static emu_copies emu_under_way[1024] __attribute__((unused));
+
+DEVICE emu_copies *emu_own_copies(void) {
+    return &emu_under_way[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
+}
+
+DEVICE void copy_begin(void *to, const void *from, int bytes) {
+    emu_copies *own = emu_own_copies();
+    if (own->count == EMU_MOST_COPIES || ((size_t)to | (size_t)from) % 16 != 0) {
+        __builtin_trap();
+    }
+    own->all[own->count].to = to;
+    own->all[own->count].from = from;
+    own->all[own->count].bytes = bytes;
+    own->all[own->count].group = own->group;
+    own->count++;
+    __builtin_memset(to, 0xFF, 16);
+}
+
+DEVICE void copy_group(void) {
+    emu_own_copies()->group++;
+}
+
+DEVICE void copy_wait(int groups) {
+    emu_copies *own = emu_own_copies();
+    int left = 0;
+    for (int i = 0; i < own->count; i++) {
+        if (own->all[i].group >= own->group - groups) {
+            own->all[left++] = own->all[i];
+            continue;
+        }
+        __builtin_memset(own->all[i].to, 0, 16);
+        __builtin_memcpy(own->all[i].to, own->all[i].from, (size_t)own->all[i].bytes);
+    }
+    own->count = left;
+}
+
+/* ---- matrices of a warp ---- */
+
+/* Waits a second time, so that no lane goes on and writes before all have read. */
+#define matrices(to, row) emu_matrices(to, row, 0, __LINE__)
+#define matrices_turned(to, row) emu_matrices(to, row, 1, __LINE__)
+DEVICE void emu_matrices(unsigned *to, const void *row, int turned, int line) {
+    const unsigned long long *all;
+    int lane = emu_link.meet(EMU_MEET_MATRIX, 0xFFFFFFFFu, (unsigned long long)row, &all, line);
+    for (int i = 0; i < 4; i++) {
+        const unsigned short *rows[8];
+        for (int k = 0; k < 8; k++) {
+            rows[k] = (const unsigned short *)all[8 * i + k];
+            if ((size_t)rows[k] % 16 != 0) {
+                __builtin_trap();
+            }
+        }
+        int a = lane / 4;
+        int b = 2 * (lane % 4);
+        to[i] = turned ? rows[b][a] | (unsigned)rows[b + 1][a] << 16
+                       : rows[a][b] | (unsigned)rows[a][b + 1] << 16;
+    }
+    emu_link.meet(EMU_MEET_MATRIX, 0xFFFFFFFFu, 0, &all, line);
+}
+
+DEVICE float emu_half_of(unsigned pair, int high) {
+    unsigned short x = (unsigned short)(high ? pair >> 16 : pair);
+#if TYPE == 2
+    return bfloat_up(x);
+#else
+    return half_up(x);
+#endif
+}
+
+#define add_product(c, a, b) emu_add_product(c, a, b, __LINE__)
+DEVICE void emu_add_product(float *c, const unsigned *a, const unsigned *b, int line) {
+    const unsigned long long *all;
+    unsigned long long rows[2]
+                           [4]; /* of a: the two rows of this lane, from the four that have them */
+    unsigned long long columns[2][4];
+    double sums[4] = {c[0], c[1], c[2], c[3]};
+    int lane = 0;
+    for (int k = 0; k < 2; k++) { /* k: the first 8 columns of a, then the others */
+        lane = emu_link.meet(EMU_MEET_MATRIX, 0xFFFFFFFFu,
+                             a[2 * k] | (unsigned long long)a[2 * k + 1] << 32, &all, line);
+        for (int t = 0; t < 4; t++) {
+            rows[k][t] = all[lane / 4 * 4 + t];
+        }
+    }
+    lane = emu_link.meet(EMU_MEET_MATRIX, 0xFFFFFFFFu, b[0] | (unsigned long long)b[1] << 32, &all,
+                         line);
+    for (int t = 0; t < 4; t++) {
+        columns[0][t] = all[2 * (lane % 4) * 4 + t];
+        columns[1][t] = all[(2 * (lane % 4) + 1) * 4 + t];
+    }
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 16; k++) {
+            unsigned x = (unsigned)(rows[k / 8][k % 8 / 2] >> (i / 2 * 32));
+            unsigned y = (unsigned)(columns[i % 2][k % 8 / 2] >> (k / 8 * 32));
+            sums[i] += (double)emu_half_of(x, k % 2) * (double)emu_half_of(y, k % 2);
+        }
+        c[i] = (float)sums[i];
+    }
+}
 
 #define atomicAdd(place, value)                          \
     ({                                                   \

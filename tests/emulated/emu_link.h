@@ -19,7 +19,8 @@ typedef enum emu_meeting {
     EMU_MEET_XOR,
     EMU_MEET_DOWN,
     EMU_MEET_UP,
-    EMU_MEET_VOTE
+    EMU_MEET_VOTE,
+    EMU_MEET_MATRIX
 } emu_meeting;
 
 #define EMU_WARP 32

@@ -100,6 +100,40 @@ void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_
                             const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
                             cuda_ref mask, cuda_ref dx);
 
+/* ---- convolution and norm: kernels/layer_back.cu ---- */
+
+/*
+ * A convolution of 1 by 1, stride 1, and the norm behind it, in backward: what
+ * stk_cuda_norm_backward(), CUDA_CONV_DATA and CUDA_CONV_WEIGHT do, in one pass over all rows.
+ */
+typedef struct cuda_layer_back {
+    cuda_plane plane;      /* of the convolution's output */
+    int channels;          /* of its input */
+    cuda_ref g;            /* T (rows, plane.channels): of the chain's output */
+    cuda_ref x;            /* T, the same: what the norm read */
+    const cuda_norm *norm; /* with `back` */
+    const cuda_tail *tail;
+    cuda_ref mask;            /* as in stk_cuda_norm_backward() */
+    cuda_ref added_dx;        /* slope * g is written to it; may lie on g; nothing: not wanted */
+    cuda_ref input;           /* T (rows, channels): what the convolution read, or: */
+    const cuda_norm *in_norm; /* that is in_act(scale * input + shift); NULL: it is the input */
+    stk_op in_act;
+    cuda_ref weight;      /* T (plane.channels, channels) */
+    cuda_ref weight_grad; /* T, the same, written */
+    cuda_ref dx;          /* T (rows, channels), written, or added to what is there: */
+    bool accumulate;
+    cuda_ref partial; /* stk_cuda_layer_back_scratch() bytes */
+} cuda_layer_back;
+
+/*
+ * Bytes for partial sums of the weights' gradient; 0: this cannot be done in one pass, for the sake
+ * of its type, its channels (multiples of 8, and not too many) or what stands behind the norm.
+ */
+size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back *layer);
+
+/* Where that is not 0. Two launches. */
+void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
+
 /* ---- depthwise: kernels/depthwise.cu ---- */
 
 typedef struct cuda_depthwise {

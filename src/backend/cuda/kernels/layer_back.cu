@@ -1,0 +1,480 @@
+/*
+ * layer_back.cu - the whole backward of a convolution of 1 by 1 and the norm behind it, in one pass.
+ *
+ * Values are rows: N channels behind the convolution, K in front of it. With few channels nothing
+ * but memory counts, and three kernels one after another read and write the gradient of the
+ * convolution's output, dy, three times. Here it stays in shared memory:
+ *
+ *     dy = a * dn + b * (x - mean) + d     (rows, N), rounded to T
+ *     dx = or += dy W                      (rows, K)
+ *     dW = dy' input                       (N, K)
+ *
+ * Blocks take tiles of ROWS rows by turns. What a tile needs is copied to shared memory while the
+ * tiles before it are computed: there are STAGES places for tiles. dy takes the place of g. Both
+ * products are the tensor cores'; a block's share of dW stays in its registers until the end, when
+ * it goes to `partial`, and layer_back_sum adds up those of all blocks in their order: the same bits
+ * every time.
+ *
+ * A row in shared memory is pieces of 16 bytes. Eight of them at the same column of eight rows are
+ * read at once, so they must lie in different banks: where the number of pieces of a row is a
+ * multiple of 8 they are exchanged by the row's last three bits, otherwise rows are an odd number of
+ * pieces apart. Channels are filled up with zeros to a multiple of 16.
+ *
+ * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
+ * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; ACT; DROP,
+ * MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
+ */
+#ifdef N
+
+#define WARPS (THREADS / 32)
+#define CEIL(a, b) (((a) + (b)-1) / (b))
+#define N_FULL (CEIL(N, 16) * 16)
+#define K_FULL (CEIL(K, 16) * 16)
+#define N_PIECES (N_FULL / 8)
+#define K_PIECES (K_FULL / 8)
+
+/* Pieces from one row to the next, and where a piece of a row is. */
+#define APART(pieces) ((pieces) % 8 == 0 ? (pieces) : (pieces) | 1)
+#define AT(row, piece, pieces) \
+    ((row) * APART(pieces) + ((pieces) % 8 == 0 ? (piece) ^ ((row)&7) : (piece)))
+
+#define OLD (ACCUMULATE || K_FULL > N_FULL) /* dx has a place of its own, otherwise that of x */
+
+/* Places of a tile, in pieces. */
+#define N_TILE (ROWS * APART(N_PIECES))
+#define K_TILE (ROWS * APART(K_PIECES))
+#define X_AT N_TILE
+#define IN_AT (2 * N_TILE)
+#define OLD_AT (2 * N_TILE + K_TILE)
+#define OUT_AT (OLD ? OLD_AT : X_AT)
+#define MASK_AT (2 * N_TILE + (OLD ? 2 : 1) * K_TILE)
+#define STAGE (MASK_AT + (MASK ? CEIL(ROWS * N, 128) : 0))
+#define W_SIZE (N_FULL * APART(K_PIECES)) /* the weights, in front of all tiles */
+
+#define FROM_X (ACT != ACT_NONE && !MASK)
+
+/* dW by warps: each has M_UNITS of 16 rows and PAIRS of 16 columns of it. */
+#define ACROSS (WARPS / HIGH)
+#define M_UNITS CEIL(N_FULL / 16, HIGH)
+#define PAIRS CEIL(K_FULL / 16, ACROSS)
+
+/* dx by warps: each has 16 rows of a tile and DX_PAIRS of 16 columns. */
+#define DX_HIGH (ROWS / 16)
+#define DX_PAIRS CEIL(K_FULL / 16, WARPS / DX_HIGH)
+#define DX_AT_ONCE (DX_PAIRS % 2 == 0 && K_FULL % 32 == 0 ? 2 : 1)
+
+/* ---- tiles ---- */
+
+/* Begins to copy `count` pieces of each of a tile's rows. */
+#define COPY_ROWS(to, from, channels, pieces)                                       \
+    UNROLL                                                                          \
+    for (int k = 0; k < CEIL(ROWS * (channels) / 8, THREADS); k++) {                \
+        int i = k * THREADS + (int)threadIdx.x;                                     \
+        int r = i / ((channels) / 8);                                               \
+        int c = i % ((channels) / 8);                                               \
+        u32 row = first + (u32)r;                                                   \
+        int wanted = row < rows;                                                    \
+        if (ROWS * (channels) / 8 % THREADS == 0 || r < ROWS) {                     \
+            copy_begin((to) + AT(r, c, pieces),                                     \
+                       (from) + (u64)(wanted ? row : 0) * (channels) + (u32)c * LANES, \
+                       wanted ? 16 : 0);                                            \
+        }                                                                           \
+    }
+
+#ifdef K_layer_back
+
+typedef struct places {
+    const T *g, *x, *input, *dx;
+    const u8 *mask;
+} places;
+
+DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
+    COPY_ROWS(stage, p.g, N, N_PIECES)
+    COPY_ROWS(stage + X_AT, p.x, N, N_PIECES)
+    COPY_ROWS(stage + IN_AT, p.input, K, K_PIECES)
+#if ACCUMULATE
+    COPY_ROWS(stage + OLD_AT, p.dx, K, K_PIECES)
+#endif
+#if MASK
+    u64 from = (u64)first * (N / 8);
+    u64 end = (u64)rows * (N / 8);
+    for (int i = threadIdx.x; i < CEIL(ROWS * N, 128); i += THREADS) {
+        u64 at = from + (u32)i * 16;
+        int bytes = at + 16 <= end ? 16 : at < end ? (int)(end - at) : 0;
+        copy_begin(stage + MASK_AT + i, p.mask + (bytes > 0 ? at : 0), bytes);
+    }
+#endif
+}
+
+/* ---- dy ---- */
+
+#define N_HIGH (THREADS / (N / 8)) /* rows that the block's threads handle at a time */
+#define K_HIGH (THREADS / (K / 8))
+
+/* What a thread knows of its 8 channels: dy = a * dn + b * x + e. */
+typedef struct slopes {
+    lanes a, b, e;
+#if FROM_X
+    lanes shift;
+#endif
+} slopes;
+
+DEVICE slopes slopes_of(const float *coefs, const float *back) {
+    slopes s;
+    int n = (int)threadIdx.x % (N / 8) * LANES;
+    lanes mean = load_floats(coefs + n);
+    s.a = load_floats(back + n);
+    s.b = load_floats(back + N + n);
+    s.e = load_floats(back + 2 * N + n);
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        s.e.v[i] = fmaf(-s.b.v[i], mean.v[i], s.e.v[i]);
+    }
+#if FROM_X
+    s.shift = load_floats(coefs + 3 * N + n);
+#endif
+    return s;
+}
+
+/* The gradient in front of the activation. */
+DEVICE lanes through_act(const slopes *s, lanes g, lanes x, u32 bits) {
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+#if MASK
+        g.v[i] = bits >> i & 1 ? g.v[i] : 0;
+#elif FROM_X
+        g.v[i] *= slope(ACT, fmaf(s->a.v[i], x.v[i], s->shift.v[i]));
+#endif
+    }
+    (void)s;
+    (void)x;
+    (void)bits;
+    return g;
+}
+
+DEVICE packed piece_at(const uint4 *p) {
+    packed x;
+    x.a = *p;
+    return x;
+}
+
+/* What a launch knows of stochastic depth. */
+typedef struct dropping {
+    u64 seed, step;
+    u32 pixels; /* of a sample */
+    float rate;
+    int node;
+} dropping;
+
+/* From g to dy, in place; rows that are not there have none. The other gradient goes out. */
+DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u32 first,
+                    u32 rows) {
+    int c = (int)threadIdx.x % (N / 8);
+    int top = (int)threadIdx.x / (N / 8);
+    UNROLL
+    for (int k = 0; k < CEIL(ROWS, N_HIGH); k++) {
+        int r = top + k * N_HIGH;
+        u32 row = first + (u32)r;
+        if (top >= N_HIGH || (ROWS % N_HIGH != 0 && r >= ROWS)) {
+            continue;
+        }
+        uint4 *place = stage + AT(r, c, N_PIECES);
+        lanes x = unpack(piece_at(place + X_AT));
+        lanes dn = unpack(piece_at(place));
+        u32 bits = 0;
+#if MASK
+        bits = ((const u8 *)(stage + MASK_AT))[r * (N / 8) + c];
+#endif
+        dn = through_act(s, dn, x, bits);
+#if ADDED_DX
+        if (row < rows) {
+            store(added_dx + (u64)row * N + (u32)c * LANES, dn);
+        }
+#else
+        (void)added_dx;
+#endif
+#if DROP
+        float factor = drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels);
+        UNROLL
+        for (int i = 0; i < LANES; i++) {
+            dn.v[i] *= factor;
+        }
+#else
+        (void)drop;
+#endif
+        UNROLL
+        for (int i = 0; i < LANES; i++) {
+            dn.v[i] = fmaf(s->a.v[i], dn.v[i], fmaf(s->b.v[i], x.v[i], s->e.v[i]));
+            dn.v[i] = row < rows ? dn.v[i] : 0;
+        }
+        *place = pack(dn).a;
+    }
+}
+
+/*
+ * The convolution's input, where what is stored is what the norm before it read. There are too few
+ * registers to keep its coefficients in.
+ */
+DEVICE void make_input(uint4 *stage, const float *in_coefs) {
+#if IN_NORM
+    int c = (int)threadIdx.x % (K / 8);
+    int top = (int)threadIdx.x / (K / 8);
+    lanes scale = load_floats(in_coefs + 2 * K + c * LANES);
+    lanes shift = load_floats(in_coefs + 3 * K + c * LANES);
+    UNROLL
+    for (int k = 0; k < CEIL(ROWS, K_HIGH); k++) {
+        int r = top + k * K_HIGH;
+        if (top >= K_HIGH || (ROWS % K_HIGH != 0 && r >= ROWS)) {
+            continue;
+        }
+        uint4 *place = stage + IN_AT + AT(r, c, K_PIECES);
+        lanes x = unpack(piece_at(place));
+        UNROLL
+        for (int i = 0; i < LANES; i++) {
+            x.v[i] = activate(IN_ACT, fmaf(scale.v[i], x.v[i], shift.v[i]));
+        }
+        *place = pack(x).a;
+    }
+#else
+    (void)stage;
+    (void)in_coefs;
+#endif
+}
+
+/* ---- products ---- */
+
+/* Two neighbours of dx to where they leave from, added to what is there. */
+DEVICE void put_two(u32 *place, float low, float high) {
+#if ACCUMULATE
+    low += up((T)(*place & 0xFFFF));
+    high += up((T)(*place >> 16));
+#endif
+    *place = down2(low, high);
+}
+
+/* dx of a tile: 16 rows and some columns of each warp, DX_AT_ONCE pairs at a time. */
+DEVICE void make_dx(uint4 *stage, const uint4 *w) {
+    int lane = (int)threadIdx.x % 32;
+    int top = (int)threadIdx.x / 32 % DX_HIGH * 16;
+    int pair = (int)threadIdx.x / 32 / DX_HIGH * DX_PAIRS;
+    int end = pair + DX_PAIRS < K_FULL / 16 ? pair + DX_PAIRS : K_FULL / 16;
+    uint4 *out = stage + OUT_AT;
+    for (; pair < end; pair += DX_AT_ONCE) {
+        float c[DX_AT_ONCE][2][4];
+        UNROLL
+        for (int i = 0; i < DX_AT_ONCE * 8; i++) {
+            c[i / 8][i / 4 % 2][i % 4] = 0;
+        }
+        UNROLL_FOUR
+        for (int n = 0; n < N_FULL / 16; n++) {
+            u32 a[4];
+            matrices(a, stage + AT(top + lane % 16, 2 * n + lane / 16, N_PIECES));
+            UNROLL
+            for (int p = 0; p < DX_AT_ONCE; p++) {
+                u32 b[4];
+                int piece = 2 * (pair + p) + lane / 16;
+                matrices_turned(b, w + AT(16 * n + lane % 16, piece, K_PIECES));
+                add_product(c[p][0], a, b);
+                add_product(c[p][1], a, b + 2);
+            }
+        }
+        UNROLL
+        for (int p = 0; p < 2 * DX_AT_ONCE; p++) {
+            int piece = 2 * pair + p;
+            float *two = c[p / 2][p % 2];
+            put_two((u32 *)(out + AT(top + lane / 4, piece, K_PIECES)) + lane % 4, two[0], two[1]);
+            put_two((u32 *)(out + AT(top + lane / 4 + 8, piece, K_PIECES)) + lane % 4, two[2],
+                    two[3]);
+        }
+    }
+}
+
+/* Where a warp's part of dW begins, in units of 16. */
+DEVICE int unit_of_warp(void) {
+    return (int)threadIdx.x / 32 % HIGH * M_UNITS;
+}
+
+DEVICE int pair_of_warp(void) {
+    return (int)threadIdx.x / 32 / HIGH * PAIRS;
+}
+
+/* A tile's share of dW. Units that are not there are the last one once more, and not written. */
+DEVICE void add_dw(float c[M_UNITS][PAIRS][2][4], const uint4 *stage) {
+    int lane = (int)threadIdx.x % 32;
+    const uint4 *input = stage + IN_AT;
+    UNROLL
+    for (int r = 0; r < ROWS; r += 16) {
+        u32 a[M_UNITS][4];
+        UNROLL
+        for (int m = 0; m < M_UNITS; m++) {
+            int unit = unit_of_warp() + m;
+            unit = unit < N_FULL / 16 ? unit : N_FULL / 16 - 1;
+            matrices_turned(a[m], stage + AT(r + lane % 8 + lane / 16 * 8,
+                                             2 * unit + lane / 8 % 2, N_PIECES));
+        }
+        UNROLL
+        for (int p = 0; p < PAIRS; p++) {
+            u32 b[4];
+            int pair = pair_of_warp() + p;
+            pair = pair < K_FULL / 16 ? pair : K_FULL / 16 - 1;
+            matrices_turned(b, input + AT(r + lane % 16, 2 * pair + lane / 16, K_PIECES));
+            UNROLL
+            for (int m = 0; m < M_UNITS; m++) {
+                add_product(c[m][p][0], a[m], b);
+                add_product(c[m][p][1], a[m], b + 2);
+            }
+        }
+    }
+}
+
+DEVICE void put_dw(float c[M_UNITS][PAIRS][2][4], float *partial) {
+    int lane = (int)threadIdx.x % 32;
+    UNROLL
+    for (int m = 0; m < M_UNITS; m++) {
+        UNROLL
+        for (int i = 0; i < 4 * PAIRS; i++) {
+            int n = (unit_of_warp() + m) * 16 + i % 2 * 8 + lane / 4;
+            int k = (pair_of_warp() + i / 4) * 16 + i / 2 % 2 * 8 + lane % 4 * 2;
+            if (n < N && k < K) {
+                float2 two;
+                two.x = c[m][i / 4][i / 2 % 2][i % 2 * 2];
+                two.y = c[m][i / 4][i / 2 % 2][i % 2 * 2 + 1];
+                *(float2 *)(partial + n * K + k) = two;
+            }
+        }
+    }
+}
+
+/* dx of a tile from shared memory. */
+DEVICE void put_dx(const uint4 *stage, T *dx, u32 first, u32 rows) {
+    UNROLL
+    for (int k = 0; k < CEIL(ROWS * K / 8, THREADS); k++) {
+        int i = k * THREADS + (int)threadIdx.x;
+        int r = i / (K / 8);
+        int c = i % (K / 8);
+        u32 row = first + (u32)r;
+        if (r < ROWS && row < rows) {
+            __stcg((uint4 *)(dx + (u64)row * K + (u32)c * LANES),
+                   stage[OUT_AT + AT(r, c, K_PIECES)]);
+        }
+    }
+}
+
+/* Zeros everywhere, where channels are filled up with them; then the weights begin to come. */
+DEVICE void begin_weights(uint4 *room, const T *w) {
+    if (N % 16 != 0 || K % 16 != 0) {
+        for (int i = threadIdx.x; i < W_SIZE + STAGES * STAGE; i += THREADS) {
+            room[i] = fetch_nothing().a;
+        }
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < N * K / 8; i += THREADS) {
+        copy_begin(room + AT(i / (K / 8), i % (K / 8), K_PIECES), w + i * LANES, 16);
+    }
+}
+
+/* dx is read too with ACCUMULATE; added_dx may lie on g. */
+KERNEL __launch_bounds__(THREADS, BLOCKS)
+    layer_back(const T *g /* (rows, N) */, const T *x, const float *coefs /* (4, N) */,
+               const float *back /* (3, N) */, const u8 *mask, T *added_dx,
+               const T *input /* (rows, K) */, const float *in_coefs /* (4, K) */,
+               const T *w /* (N, K) */, T *dx /* (rows, K) */,
+               float *partial /* (blocks, N, K) */, const cuda_knobs *knobs, u32 rows, u32 pixels,
+               float rate, int node) {
+    TAKE_TURN();
+    SHARED(uint4, room);
+    uint4 *stages = room + W_SIZE;
+    places p = {g, x, input, dx, mask};
+    slopes s = slopes_of(coefs, back);
+    dropping drop = {0, 0, pixels, rate, node};
+#if DROP
+    drop.seed = knobs->seed;
+    drop.step = knobs->step;
+#else
+    (void)knobs;
+#endif
+    float dw[M_UNITS][PAIRS][2][4];
+    UNROLL
+    for (int i = 0; i < M_UNITS * PAIRS * 8; i++) {
+        dw[i / 8 / PAIRS][i / 8 % PAIRS][i / 4 % 2][i % 4] = 0;
+    }
+    u32 step = gridDim.x * ROWS;
+    begin_weights(room, w);
+    UNROLL
+    for (u32 k = 0; k < STAGES - 1; k++) {
+        u32 first = blockIdx.x * ROWS + k * step;
+        if (first < rows) {
+            begin_tile(stages + k * STAGE, p, first, rows);
+        }
+        copy_group();
+    }
+    u32 at = 0;
+    for (u32 first = blockIdx.x * ROWS; first < rows; first += step) {
+        uint4 *stage = stages + at * STAGE;
+        u32 far = first + (STAGES - 1) * step;
+        copy_wait(STAGES - 2);
+        __syncthreads();
+        if (far < rows) {
+            begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p, far, rows);
+        }
+        copy_group();
+        make_dy(stage, &s, drop, added_dx, first, rows);
+        make_input(stage, in_coefs);
+        __syncthreads();
+        make_dx(stage, room);
+        add_dw(dw, stage);
+        __syncthreads();
+        put_dx(stage, dx, first, rows);
+        at = at == STAGES - 1 ? 0 : at + 1;
+    }
+    put_dw(dw, partial + (u64)blockIdx.x * (N * K));
+}
+#endif
+
+#endif
+
+#ifdef K_layer_back_sum
+/* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
+#define AHEAD 4
+KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
+    TAKE_TURN();
+    SHARED(float4, room);
+    int quad = (int)threadIdx.x % QUADS;
+    int hand = (int)threadIdx.x / QUADS;
+    int at = (int)blockIdx.x * QUADS + quad;
+    float4 sum;
+    sum.x = sum.y = sum.z = sum.w = 0;
+    for (int k = hand; at < COUNT / 4 && k < blocks; k += AHEAD * HANDS) {
+        float4 some_sums[AHEAD];
+        UNROLL
+        for (int i = 0; i < AHEAD; i++) {
+            int block = k + i * HANDS < blocks ? k + i * HANDS : k;
+            some_sums[i] = ((const float4 *)partial)[(u64)block * (COUNT / 4) + at];
+        }
+        UNROLL
+        for (int i = 0; i < AHEAD; i++) {
+            if (k + i * HANDS < blocks) {
+                sum.x += some_sums[i].x;
+                sum.y += some_sums[i].y;
+                sum.z += some_sums[i].z;
+                sum.w += some_sums[i].w;
+            }
+        }
+    }
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (hand == 0 && at < COUNT / 4) {
+        for (int k = 1; k < HANDS; k++) {
+            float4 more = room[k * QUADS + quad];
+            sum.x += more.x;
+            sum.y += more.y;
+            sum.z += more.z;
+            sum.w += more.w;
+        }
+        uint2 packed_sum;
+        packed_sum.x = down2(sum.x, sum.y);
+        packed_sum.y = down2(sum.z, sum.w);
+        *(uint2 *)(dw + 4 * at) = packed_sum;
+    }
+}
+#endif
