@@ -31,7 +31,7 @@ struct stk_device {
     const cuda_driver *driver; /* of the libraries */
     int ordinal;
     cuda_context context;
-    cuda_early early; /* not NEVER only if the driver has launch_with, from compute 9.0 */
+    cuda_early early;
     char name[128];
     int multiprocessors;
     int major, minor;
