@@ -79,9 +79,6 @@ static stk_status ask_device(stk_device *d, stk_error *err) {
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && result == CUDA_GOOD; i++) {
         result = driver->device_attribute(wanted[i].value, wanted[i].attribute, d->ordinal);
     }
-    bool early = driver->launch_with != NULL && d->major >= 9 &&
-                 d->libraries.driver_version >= CUDA_LAUNCH_EARLY_DRIVER;
-    d->early = early ? CUDA_EARLY_OWN : CUDA_EARLY_NEVER;
     d->name[sizeof d->name - 1] = '\0';
     return stk_cuda_check(driver, result, "asking the GPU what it is", err);
 }
