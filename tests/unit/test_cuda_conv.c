@@ -77,6 +77,7 @@ static bool bench_open(bench *b, const char *folder, bool deterministic, bool *h
                                     .context = b->play.context,
                                     .threads = 2,
                                     .multiprocessors = b->play.multiprocessors,
+                                    .major = b->play.major,
                                     .deterministic = deterministic,
                                     .halted = halt != NULL ? never : NULL,
                                     .user = halt};
@@ -390,8 +391,9 @@ static void check_sums(bench *b, trial *t) {
         as_floats[i] = (float)wanted[i];
     }
     fetch_into(b, &sums, got);
-    play_check_norm("sums", got, as_floats, filters, 2e-3);
-    play_check_norm("squares", got + filters, as_floats + filters, filters, 2e-3);
+    double room = 2 * room_of(&t->shape); /* they may be of what was rounded */
+    play_check_norm("sums", got, as_floats, filters, room);
+    play_check_norm("squares", got + filters, as_floats + filters, filters, room);
     stk_mem_free(wanted);
     stk_mem_free(as_floats);
     stk_mem_free(got);
@@ -483,6 +485,101 @@ static void own_kernels_need_no_library(void) {
         trial_free(&b, &t);
     }
     bench_close(&b);
+}
+
+/*
+ * A first layer over blocks of pixels: tiles that are whole, and parts of one; with statistics when
+ * it is forward.
+ */
+static void check_blocks(bench *b, const cuda_conv_shape *shape) {
+    const cuda_way way = {.kind = CUDA_WAY_BLOCKS};
+    const cuda_way_makers makers = {.config = &b->config};
+    size_t stats_bytes = 2 * (size_t)shape->filters * sizeof(float);
+    stk_error err = {0};
+    cuda_own own;
+    trial t;
+    CHECK(stk_cuda_own_has_blocks(shape, 8));
+    CHECK(!stk_cuda_own_has_blocks(shape, 7));
+    trial_new(b, &t, shape);
+    CHECK(PLAY_GOOD(&b->play, memory_take(&t.call.stats, stats_bytes)));
+    stk_cuda_own_begin(&own, shape, b->play.multiprocessors);
+    stk_cuda_own_want(&own, CUDA_OWN_BLOCKS, shape);
+    stk_cuda_own_want(&own, CUDA_OWN_BLOCKS_SUM, shape);
+    const cuda_program *program = &own.program;
+    CHECK(good(stk_cuda_kernels_make(b->kernels, &program, 1, &err), &err));
+    for (int again = 0; again < 2; again++) {
+        spoil(b, &t);
+        CHECK(PLAY_GOOD(&b->play, fill(b->workspace, 0xFF, CUDA_WORKSPACE_BYTES, b->play.stream)));
+        CHECK(PLAY_GOOD(&b->play, fill(t.call.stats, 0xFF, stats_bytes, b->play.stream)));
+        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        compare(b, &t);
+        if (shape->stats) {
+            check_sums(b, &t);
+        }
+    }
+    (void)b->play.driver->memory_free(t.call.stats);
+    stk_cuda_own_free(&own);
+    trial_free(b, &t);
+}
+
+static void blocks_of_pixels(void) {
+    /* batch, out_height, out_width, filters, taps */
+    static const int layers[][5] = {
+        {1, 16, 16, 64, 4}, {2, 17, 20, 16, 4}, {1, 5, 3, 48, 2},
+        {3, 33, 16, 32, 3}, {2, 1, 1, 64, 1},
+    };
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 20; i++) {
+        const int *v = layers[i / 4];
+        cuda_conv_shape shape = {.kind = i % 2 == 0 ? CUDA_CONV_FORWARD : CUDA_CONV_WEIGHT,
+                                 .type = i / 2 % 2 == 0 ? CUDA_TYPE_F16 : CUDA_TYPE_BF16,
+                                 .batch = v[0],
+                                 .height = v[1] + v[4] - 1,
+                                 .width = v[2] + v[4] - 1,
+                                 .channels = 16,
+                                 .out_height = v[1],
+                                 .out_width = v[2],
+                                 .filters = v[3],
+                                 .kernel = v[4],
+                                 .stride = 1,
+                                 .act = STK_OP_COUNT};
+        check_blocks(&b, &shape);
+        shape.stats = shape.kind == CUDA_CONV_FORWARD;
+        if (shape.stats) {
+            check_blocks(&b, &shape);
+        }
+    }
+    bench_close(&b);
+}
+
+static void blocks_are_for_few_shapes(void) {
+    const cuda_conv_shape can = {.kind = CUDA_CONV_FORWARD,
+                                 .type = CUDA_TYPE_F16,
+                                 .batch = 1,
+                                 .height = 8,
+                                 .width = 8,
+                                 .channels = 16,
+                                 .out_height = 5,
+                                 .out_width = 5,
+                                 .filters = 32,
+                                 .kernel = 4,
+                                 .stride = 1,
+                                 .act = STK_OP_COUNT};
+    cuda_conv_shape others[] = {can, can, can, can, can, can, can};
+    others[0].type = CUDA_TYPE_F32;
+    others[1].kind = CUDA_CONV_DATA;
+    others[2].channels = 32;
+    others[3].filters = 40;
+    others[4].filters = 128;
+    others[5].pad = 1;
+    others[6].act = STK_OP_RELU;
+    CHECK(stk_cuda_own_has_blocks(&can, 9));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK(!stk_cuda_own_has_blocks(&others[i], 9));
+    }
 }
 
 /* ---- what is kept, and when nothing is timed ---- */
@@ -684,6 +781,8 @@ static const check_test tests[] = {
     TEST(where_no_library_takes_statistics),
     TEST(runs_in_a_captured_graph),
     TEST(own_kernels_need_no_library),
+    TEST(blocks_of_pixels),
+    TEST(blocks_are_for_few_shapes),
     TEST(the_next_start_times_nothing),
     TEST(what_is_damaged_is_made_anew),
     TEST(deterministic_gives_the_same_bits),

@@ -26,6 +26,7 @@ typedef struct cuda_convs_config {
     cuda_context context;            /* made current in threads that build plans */
     int threads;                     /* that build plans, at least 1 */
     int multiprocessors;             /* of the device */
+    int major;                       /* of its compute capability */
     bool deterministic; /* only plans that give the same bits always, and no timing: the library's
                            own first choice, so that every run takes the same */
     /* As in stk_device_config, asked between two shapes; NULL: never. */

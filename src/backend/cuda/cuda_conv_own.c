@@ -1,4 +1,5 @@
-/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu and conv_check.cu. */
+/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_check.cu.
+ */
 #include "backend/cuda/cuda_conv_own.h"
 
 #include "backend/cuda/cuda_cudnn.h"
@@ -6,7 +7,17 @@
 #include "base/error.h"
 
 /* What buffer numbers of these programs mean. */
-enum { PLACE_X, PLACE_W, PLACE_Y, PLACE_BIAS, PLACE_ADDED, PLACE_DOWN, PLACE_SUMS, PLACES };
+enum {
+    PLACE_X,
+    PLACE_W,
+    PLACE_Y,
+    PLACE_BIAS,
+    PLACE_ADDED,
+    PLACE_DOWN,
+    PLACE_SUMS,
+    PLACE_STATS,
+    PLACES
+};
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, SUMS_PER_PROCESSOR = 4 };
 
@@ -106,10 +117,83 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
     add_sizes(launch, shape);
 }
 
+/* ---- kernels/conv_blocks.cu ---- */
+
+/* As in the kernels. */
+enum { BLOCK_THREADS = 128, BLOCK_SIDE = 16, BLOCK_MOST_FILTERS = 64, BLOCK_MOST_TAPS = 4 };
+
+/* Of the compute capability: whose warps multiply matrices of 16 by 16. */
+#define BLOCK_LEAST_MAJOR 8
+
+bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
+    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA &&
+           !stk_cuda_own_has_tail(s) && s->channels == 16 && s->stride == 1 && s->pad == 0 &&
+           s->kernel <= BLOCK_MOST_TAPS && s->height == s->out_height + s->kernel - 1 &&
+           s->width == s->out_width + s->kernel - 1 && s->filters % 16 == 0 &&
+           s->filters <= BLOCK_MOST_FILTERS;
+}
+
+bool stk_cuda_own_sums_blocks(const cuda_conv_shape *s) {
+    return s->kind == CUDA_CONV_WEIGHT || s->stats;
+}
+
+/* Two blocks a multiprocessor, as many tiles for each as possible. */
+static unsigned blocks_grid(const cuda_program *p, const cuda_conv_shape *s) {
+    size_t tiles = (size_t)s->batch * cuda_ceil((size_t)s->out_height, BLOCK_SIDE) *
+                   cuda_ceil((size_t)s->out_width, BLOCK_SIDE);
+    size_t most = 2 * (size_t)p->multiprocessors;
+    return (unsigned)(tiles < most ? tiles : most);
+}
+
+/* Bytes of shared memory: what the kernels say they keep there. */
+static unsigned blocks_shared(const cuda_conv_shape *s) {
+    int reach = BLOCK_SIDE + s->kernel - 1;
+    int tile = reach * reach * 32;
+    int line = s->filters * 2 + 16;
+    int filters = s->filters * (s->kernel * s->kernel * 32 + 16);
+    return (unsigned)(s->kind == CUDA_CONV_WEIGHT ? 2 * (tile + BLOCK_SIDE * BLOCK_SIDE * line)
+                                                  : 2 * tile + filters + 4 * 16 * line);
+}
+
+static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
+    bool forward = s->kind == CUDA_CONV_FORWARD;
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_blocks", forward ? "blocks_forward" : "blocks_weight",
+                        blocks_grid(p, s), 1, BLOCK_THREADS, blocks_shared(s));
+    stk_cuda_define(launch, "FILTERS", s->filters);
+    stk_cuda_define(launch, "TAPS", s->kernel);
+    stk_cuda_define(launch, "STATS", s->stats);
+    add_place(launch, PLACE_X);
+    if (forward) {
+        add_place(launch, PLACE_W);
+    }
+    add_place(launch, PLACE_Y);
+    add_place(launch, PLACE_SUMS);
+    const int sizes[] = {s->batch, s->height, s->width, s->out_height, s->out_width};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        stk_cuda_arg_int(launch, sizes[i]);
+    }
+}
+
+static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
+    bool weight = s->kind == CUDA_CONV_WEIGHT;
+    int count = s->filters * (weight ? s->kernel * s->kernel * 16 : 2);
+    enum { SUM_THREADS = 64 }; /* few, so that many multiprocessors take part */
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_blocks", "blocks_sum",
+                        (unsigned)cuda_ceil((size_t)count, SUM_THREADS), 1, SUM_THREADS, 0);
+    stk_cuda_define(launch, "WEIGHT", weight);
+    add_place(launch, PLACE_SUMS);
+    add_place(launch, weight ? PLACE_W : PLACE_STATS);
+    stk_cuda_arg_int(launch, (int32_t)blocks_grid(p, s));
+    stk_cuda_arg_int(launch, count);
+}
+
 static cuda_pointer find_place(const void *context, cuda_ref ref) {
     const cuda_conv_call *call = context;
-    const cuda_pointer places[PLACES] = {
-        call->x, call->w, call->y, call->bias, call->added, cuda_dnn_bias(call), call->workspace};
+    const cuda_pointer places[PLACES] = {call->x,         call->w,     call->y,
+                                         call->bias,      call->added, cuda_dnn_bias(call),
+                                         call->workspace, call->stats};
     return places[ref.buffer];
 }
 
@@ -146,10 +230,9 @@ static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
 
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {
     static void (*const add[CUDA_OWN_PARTS])(cuda_program *, const cuda_conv_shape *) = {
-        [CUDA_OWN_TAIL] = add_tail,
-        [CUDA_OWN_DOWN] = add_down,
-        [CUDA_OWN_WHOLE] = add_whole,
-        [CUDA_OWN_SUMS] = add_sums};
+        [CUDA_OWN_TAIL] = add_tail,     [CUDA_OWN_DOWN] = add_down,
+        [CUDA_OWN_WHOLE] = add_whole,   [CUDA_OWN_SUMS] = add_sums,
+        [CUDA_OWN_BLOCKS] = add_blocks, [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
     if (own->ops[part] < 0) {
         own->ops[part] = own->program.op_count;
         add[part](&own->program, shape);
@@ -160,5 +243,5 @@ stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
                             const cuda_convs_config *config, const cuda_conv_call *call,
                             stk_error *err) {
     return stk_cuda_kernels_launch(config->kernels, &own->program.ops[own->ops[part]].launch,
-                                   own->program.type, config->stream, find_place, call, err);
+                                   own->program.type, config->stream, false, find_place, call, err);
 }

@@ -8,10 +8,12 @@
 #include "backend/cuda/cuda_conv.h"
 
 typedef enum cuda_own_part {
-    CUDA_OWN_TAIL,  /* y = act(y + bias + added) */
-    CUDA_OWN_DOWN,  /* the bias in the type of activations, for cuDNN */
-    CUDA_OWN_WHOLE, /* the convolution with all that follows */
-    CUDA_OWN_SUMS,  /* sums over what was written, at the workspace's start */
+    CUDA_OWN_TAIL,       /* y = act(y + bias + added) */
+    CUDA_OWN_DOWN,       /* the bias in the type of activations, for cuDNN */
+    CUDA_OWN_WHOLE,      /* the convolution with all that follows */
+    CUDA_OWN_SUMS,       /* sums over what was written, at the workspace's start */
+    CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu, and */
+    CUDA_OWN_BLOCKS_SUM, /* what it leaves per block, added up: statistics, or a gradient */
     CUDA_OWN_PARTS
 } cuda_own_part;
 
@@ -27,6 +29,13 @@ typedef struct cuda_own {
 
 /* Whether something follows the convolution. */
 bool stk_cuda_own_has_tail(const cuda_conv_shape *shape);
+
+/*
+ * Whether CUDA_OWN_BLOCKS is for this shape, on a GPU of this compute capability, and whether
+ * CUDA_OWN_BLOCKS_SUM must follow it.
+ */
+bool stk_cuda_own_has_blocks(const cuda_conv_shape *shape, int major);
+bool stk_cuda_own_sums_blocks(const cuda_conv_shape *shape);
 
 void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors);
 void stk_cuda_own_free(cuda_own *own);

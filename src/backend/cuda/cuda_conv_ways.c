@@ -18,8 +18,8 @@ enum {
     MOST_PRODUCTS = 6,
     MOST_OF_ENGINE = 8
 };
-_Static_assert(MOST_DNN + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
-_Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS <= CUDA_MOST_WAYS, "ways");
+_Static_assert(MOST_DNN + MOST_PRODUCTS < CUDA_MOST_WAYS, "ways");
+_Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS < CUDA_MOST_WAYS, "ways");
 
 /* cuDNN stores and sums channels by the eight, and from 16-byte boundaries. */
 #define STATS_FILTERS 8
@@ -104,13 +104,13 @@ static stk_status gather_products(const cuda_way_makers *makers, const cuda_conv
     return status;
 }
 
-stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_shape *shape,
-                                cuda_ways *ways, stk_error *err) {
+/* Those of the libraries. */
+static stk_status gather_all(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                             cuda_ways *ways, stk_error *err) {
     bool tail = stk_cuda_own_has_tail(shape);
     bool fusible = tail && shape->filters <= CUDA_DNN_MOST_FILTERS;
     int plain = tail ? MOST_DNN_BESIDE : MOST_DNN;
     stk_status status = STK_OK;
-    ways->count = 0;
     if (shape->stats) {
         return shape->filters % STATS_FILTERS == 0
                    ? gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_DNN, ways, err)
@@ -124,6 +124,16 @@ stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_s
     }
     if (status == STK_OK && stk_cuda_lt_can(shape)) {
         status = gather_products(makers, shape, ways, err);
+    }
+    return status;
+}
+
+stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_shape *shape,
+                                cuda_ways *ways, stk_error *err) {
+    ways->count = 0;
+    stk_status status = gather_all(makers, shape, ways, err);
+    if (status == STK_OK && stk_cuda_own_has_blocks(shape, makers->config->major)) {
+        add_way(ways, (cuda_way){.kind = CUDA_WAY_BLOCKS});
     }
     return status;
 }
@@ -148,6 +158,11 @@ stk_status stk_cuda_way_run(const cuda_way_makers *makers, const cuda_way *way, 
     switch (way->kind) {
     case CUDA_WAY_OWN:
         return stk_cuda_own_run(own, CUDA_OWN_WHOLE, config, call, err);
+    case CUDA_WAY_BLOCKS:
+        status = stk_cuda_own_run(own, CUDA_OWN_BLOCKS, config, call, err);
+        return status == STK_OK && stk_cuda_own_sums_blocks(call->shape)
+                   ? stk_cuda_own_run(own, CUDA_OWN_BLOCKS_SUM, config, call, err)
+                   : status;
     case CUDA_WAY_FUSED:
         if (call->shape->bias && call->shape->type != CUDA_TYPE_F32) {
             status = stk_cuda_own_run(own, CUDA_OWN_DOWN, config, call, err);
@@ -202,6 +217,9 @@ bool stk_cuda_way_read(const cuda_way_makers *makers, const cuda_conv_shape *sha
         return false;
     }
     switch (bytes[0]) {
+    case CUDA_WAY_BLOCKS:
+        way->kind = CUDA_WAY_BLOCKS;
+        return stk_cuda_own_has_blocks(shape, makers->config->major);
     case CUDA_WAY_PRODUCT:
         if (count == 1 + sizeof(cuda_lt_algo) && stk_cuda_lt_can(shape)) {
             cuda_lt_algo algo;

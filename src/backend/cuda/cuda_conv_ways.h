@@ -17,6 +17,7 @@ typedef enum cuda_way_kind {
     CUDA_WAY_FUSED = 'f',   /* cuDNN, with what follows the convolution */
     CUDA_WAY_DNN = 'd',     /* cuDNN, then our kernel where something follows */
     CUDA_WAY_PRODUCT = 'p', /* cuBLASLt, then our kernel where something follows */
+    CUDA_WAY_BLOCKS = 'b',  /* our kernel for 16 channels */
     CUDA_WAY_OWN = 'o'      /* our kernel alone */
 } cuda_way_kind;
 
@@ -34,14 +35,14 @@ typedef struct cuda_way_makers {
     cuda_lt *lt;
 } cuda_way_makers;
 
-#define CUDA_MOST_WAYS 20
+#define CUDA_MOST_WAYS 21
 
 typedef struct cuda_ways {
     cuda_way ways[CUDA_MOST_WAYS];
     int count;
 } cuda_ways;
 
-/* All ways of the libraries that are worth timing, in the libraries' order; may be none. */
+/* All ways that are worth timing, those of the libraries first, in their order; may be none. */
 STK_CHECKED stk_status stk_cuda_ways_gather(const cuda_way_makers *makers,
                                             const cuda_conv_shape *shape, cuda_ways *ways,
                                             stk_error *err);

@@ -200,6 +200,7 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                                .context = d->context,
                                .threads = d->config.threads,
                                .multiprocessors = d->multiprocessors,
+                               .major = d->major,
                                .deterministic = d->config.deterministic,
                                .halted = d->config.halted,
                                .user = d->config.user};

@@ -1,0 +1,316 @@
+/*
+ * conv_blocks.cu - convolutions of 16 channels, stride 1, without padding: a network's first layer
+ * over blocks of pixels (cuda_stem of cuda_emit.h), for which libraries have nothing fast.
+ *
+ * x is (batch, height, width, 16), w (FILTERS, TAPS, TAPS, 16), y (batch, out_height, out_width,
+ * FILTERS), all of them numbers of 2 bytes; one tap is one step of a product of matrices. A block
+ * of four warps takes tiles of SIDE by SIDE outputs, one after the other, and copies the next one
+ * while it computes. Sums over all outputs are left per block, and added up by a second kernel in
+ * the order of blocks.
+ *
+ * Defines: FILTERS, a multiple of 16, up to 64; TAPS, 1 to 4; STATS: 0 or 1. Of the second kernel:
+ * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics.
+ */
+#ifdef TAPS
+
+#define WARPS 4
+#define THREADS (32 * WARPS)
+#define SIDE 16                 /* of a tile */
+#define ROWS (SIDE / WARPS)     /* of outputs that a warp has, forward */
+#define REACH (SIDE + TAPS - 1) /* side of what a tile reads */
+#define PIXEL 32                /* bytes of x */
+#define TILE_BYTES (REACH * REACH * PIXEL)
+#define GROUPS (FILTERS / 8)
+#define LINE (FILTERS * 2 + 16) /* bytes of an output in shared memory: no two of 8 share a bank */
+
+/* Where a tile is. */
+typedef struct tile {
+    int sample, row, column;
+} tile;
+
+/* The numbers of a launch. */
+typedef struct extent {
+    int batch, height, width, out_height, out_width;
+} extent;
+
+DEVICE int tiles_of(extent e) {
+    return e.batch * ((e.out_height + SIDE - 1) / SIDE) * ((e.out_width + SIDE - 1) / SIDE);
+}
+
+DEVICE tile tile_at(extent e, int index) {
+    int across = (e.out_width + SIDE - 1) / SIDE;
+    int down_ = (e.out_height + SIDE - 1) / SIDE;
+    tile t = {index / (across * down_), index / across % down_ * SIDE, index % across * SIDE};
+    return t;
+}
+
+/*
+ * Where half a pixel of x lies in its tile: 8 pixels in a row are read at once, the same half of
+ * each, and lie in different banks since every other four have their halves exchanged.
+ */
+DEVICE char *half_pixel(char *tile_bytes, int pixel, int half) {
+    return tile_bytes + pixel * PIXEL + ((half ^ (pixel >> 2 & 1)) << 4);
+}
+
+/* Begins to copy what a tile reads; zeros stand for what is outside. */
+DEVICE void copy_input(char *to, const T *x, extent e, tile t) {
+    for (int i = threadIdx.x; i < 2 * REACH * REACH; i += THREADS) {
+        int pixel = i / 2;
+        int row = t.row + pixel / REACH, column = t.column + pixel % REACH;
+        int inside = row < e.height && column < e.width;
+        u64 at = ((u64)t.sample * e.height + (inside ? row : 0)) * e.width + (inside ? column : 0);
+        copy_begin(half_pixel(to, pixel, i & 1), x + at * 16 + (i & 1) * 8, inside ? 16 : 0);
+    }
+}
+
+/* The matrices (16 pixels of a row, 16 channels) from a pixel of a tile on: lane by lane. */
+DEVICE void *input_rows(char *tile_bytes, int pixel) {
+    int lane = threadIdx.x % 32;
+    return half_pixel(tile_bytes, pixel + lane % 16, lane / 16);
+}
+
+#ifdef K_blocks_forward
+
+#define FILTER_LINE (TAPS * TAPS * PIXEL + 16) /* bytes of a filter in shared memory */
+
+/* 16 filters of one tap, as two matrices of (16 channels, 8 filters). */
+DEVICE void *filter_rows(char *filters, int group, int tap) {
+    int lane = threadIdx.x % 32;
+    int filter = group * 8 + lane % 8 + lane / 16 * 8;
+    return filters + filter * FILTER_LINE + tap * PIXEL + (lane / 8 & 1) * 16;
+}
+
+DEVICE void copy_filters(char *to, const T *w) {
+    for (int i = threadIdx.x; i < FILTERS * TAPS * TAPS * 2; i += THREADS) {
+        int filter = i / (TAPS * TAPS * 2), part = i % (TAPS * TAPS * 2);
+        copy_begin(to + filter * FILTER_LINE + part * 16, w + (u64)i * 8, 16);
+    }
+}
+
+/* The outputs of a warp: ROWS rows of 16, all filters. */
+DEVICE void multiply(float sums[ROWS][GROUPS][4], char *input, char *filters, int warp) {
+    UNROLL for (int kx = 0; kx < TAPS; kx++) {
+        u32 a[ROWS + TAPS - 1][4];
+        UNROLL for (int r = 0; r < ROWS + TAPS - 1; r++) {
+            matrices(a[r], input_rows(input, (warp * ROWS + r) * REACH + kx));
+        }
+        UNROLL for (int ky = 0; ky < TAPS; ky++) {
+            UNROLL for (int g = 0; g < GROUPS; g += 2) {
+                u32 b[4];
+                matrices(b, filter_rows(filters, g, ky * TAPS + kx));
+                UNROLL for (int r = 0; r < ROWS; r++) {
+                    add_product(sums[r][g], a[r + ky], b);
+                    add_product(sums[r][g + 1], a[r + ky], b + 2);
+                }
+            }
+        }
+    }
+}
+
+#define SHARES (32 / GROUPS) /* pixels that a warp stores at a time; lanes beyond them have none */
+
+/* One row of 16 outputs through shared memory, so that a lane stores 8 filters of a pixel. */
+DEVICE void put_row(float sums[GROUPS][4], char *room, T *y, int count, lanes *total,
+                    lanes *squares) {
+    int lane = threadIdx.x % 32;
+    __syncwarp();
+    UNROLL for (int g = 0; g < GROUPS; g++) {
+        char *to = room + lane / 4 * LINE + g * 16 + lane % 4 * 4;
+        *(u32 *)to = down2(sums[g][0], sums[g][1]);
+        *(u32 *)(to + 8 * LINE) = down2(sums[g][2], sums[g][3]);
+    }
+    __syncwarp();
+    int group = lane % GROUPS;
+    for (int pixel = lane / GROUPS; pixel < count && lane < SHARES * GROUPS; pixel += SHARES) {
+        packed taken;
+        taken.a = *(const uint4 *)(room + pixel * LINE + group * 16);
+        __stcg((uint4 *)(y + (u64)pixel * FILTERS + group * 8), taken.a);
+#if STATS
+        lanes v = unpack(taken);
+        UNROLL for (int i = 0; i < 8; i++) {
+            total->v[i] += v.v[i];
+            squares->v[i] = fmaf(v.v[i], v.v[i], squares->v[i]);
+        }
+#endif
+    }
+    (void)total;
+    (void)squares;
+}
+
+/* Shared memory: two tiles of x, the filters, and for each warp a row of 16 outputs. */
+KERNEL __launch_bounds__(THREADS, 2)
+    blocks_forward(const T *x, const T *w, T *y, float *partial /* (blocks, 2, FILTERS) */,
+                   int batch, int height, int width, int out_height, int out_width) {
+    SHARED(char, room);
+    extent e = {batch, height, width, out_height, out_width};
+    int warp = threadIdx.x / 32;
+    char *filters = room + 2 * TILE_BYTES;
+    char *outputs = filters + FILTERS * FILTER_LINE;
+    lanes total, squares;
+    UNROLL for (int i = 0; i < 8; i++) {
+        total.v[i] = squares.v[i] = 0;
+    }
+    int index = blockIdx.x, count = tiles_of(e), turn = 0;
+    copy_filters(filters, w);
+    copy_input(room, x, e, tile_at(e, index));
+    copy_group();
+    for (; index < count; index += gridDim.x, turn ^= 1) {
+        tile now = tile_at(e, index);
+        if (index + (int)gridDim.x < count) {
+            copy_input(room + (turn ^ 1) * TILE_BYTES, x, e, tile_at(e, index + gridDim.x));
+        }
+        copy_group();
+        copy_wait(1);
+        __syncthreads();
+        float sums[ROWS][GROUPS][4];
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            UNROLL for (int g = 0; g < GROUPS; g++) {
+                sums[r][g][0] = sums[r][g][1] = sums[r][g][2] = sums[r][g][3] = 0;
+            }
+        }
+        multiply(sums, room + turn * TILE_BYTES, filters, warp);
+        int wide = e.out_width - now.column < SIDE ? e.out_width - now.column : SIDE;
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            int row = now.row + warp * ROWS + r;
+            int some = row < e.out_height ? wide : 0;
+            u64 at = ((u64)now.sample * e.out_height + row) * e.out_width + now.column;
+            put_row(sums[r], outputs + warp * 16 * LINE, y + at * FILTERS, some, &total, &squares);
+        }
+        __syncthreads();
+    }
+#if STATS
+    /* Lanes of one group of filters, then warps, each in their order. */
+    float *mine = (float *)room;
+    UNROLL for (int i = 0; i < 8; i++) {
+        mine[(0 + i) * THREADS + threadIdx.x] = total.v[i];
+        mine[(8 + i) * THREADS + threadIdx.x] = squares.v[i];
+    }
+    __syncthreads();
+    for (int c = threadIdx.x; c < 2 * FILTERS; c += THREADS) {
+        int filter = c % FILTERS;
+        const float *from = mine + (c / FILTERS * 8 + filter % 8) * THREADS;
+        float sum = 0;
+        for (int k = 0; k < WARPS * SHARES; k++) {
+            sum += from[k / SHARES * 32 + k % SHARES * GROUPS + filter / 8];
+        }
+        partial[blockIdx.x * 2 * FILTERS + c] = sum;
+    }
+#else
+    (void)partial;
+#endif
+}
+#endif
+
+#ifdef K_blocks_weight
+
+#define GRADIENT_BYTES (SIDE * SIDE * LINE)
+#define BUFFER_BYTES (TILE_BYTES + GRADIENT_BYTES)
+
+/* Begins to copy the gradients of a tile's outputs; zeros stand for what is outside. */
+DEVICE void copy_gradients(char *to, const T *dy, extent e, tile t) {
+    for (int i = threadIdx.x; i < SIDE * SIDE * GROUPS; i += THREADS) {
+        int pixel = i / GROUPS, group = i % GROUPS;
+        int row = t.row + pixel / SIDE, column = t.column + pixel % SIDE;
+        int inside = row < e.out_height && column < e.out_width;
+        u64 at = ((u64)t.sample * e.out_height + (inside ? row : 0)) * e.out_width +
+                 (inside ? column : 0);
+        copy_begin(to + pixel * LINE + group * 16, dy + at * FILTERS + group * 8,
+                   inside ? 16 : 0);
+    }
+}
+
+/*
+ * A warp has one row of taps, all of its columns and all filters: sums (FILTERS, 16 TAPS). Shared
+ * memory: two tiles of x and of gradients.
+ */
+KERNEL __launch_bounds__(THREADS, 2)
+    blocks_weight(const T *x, const T *dy, float *partial /* (blocks, FILTERS, TAPS, TAPS, 16) */,
+                  int batch, int height, int width, int out_height, int out_width) {
+    SHARED(char, room);
+    extent e = {batch, height, width, out_height, out_width};
+    int lane = threadIdx.x % 32, ky = threadIdx.x / 32;
+    float sums[FILTERS / 16][TAPS][2][4];
+    UNROLL for (int f = 0; f < FILTERS / 16; f++) {
+        UNROLL for (int i = 0; i < TAPS * 8; i++) {
+            sums[f][i / 8][i / 4 % 2][i % 4] = 0;
+        }
+    }
+    int index = blockIdx.x, count = tiles_of(e), turn = 0;
+    copy_input(room, x, e, tile_at(e, index));
+    copy_gradients(room + TILE_BYTES, dy, e, tile_at(e, index));
+    copy_group();
+    for (; index < count; index += gridDim.x, turn ^= 1) {
+        if (index + (int)gridDim.x < count) {
+            tile next = tile_at(e, index + gridDim.x);
+            copy_input(room + (turn ^ 1) * BUFFER_BYTES, x, e, next);
+            copy_gradients(room + (turn ^ 1) * BUFFER_BYTES + TILE_BYTES, dy, e, next);
+        }
+        copy_group();
+        copy_wait(1);
+        __syncthreads();
+        char *input = room + turn * BUFFER_BYTES;
+        char *gradients = input + TILE_BYTES;
+        for (int r = 0; r < SIDE && ky < TAPS; r++) {
+            u32 a[FILTERS / 16][4];
+            /* Filters are rows here: matrices of (8 outputs, 8 filters), turned. */
+            char *from = gradients + (r * SIDE + lane % 8 + lane / 16 * 8) * LINE + (lane / 8 & 1) * 16;
+            UNROLL for (int f = 0; f < FILTERS / 16; f++) {
+                matrices_turned(a[f], from + f * 32);
+            }
+            UNROLL for (int kx = 0; kx < TAPS; kx++) {
+                u32 b[4];
+                matrices_turned(b, input_rows(input, (r + ky) * REACH + kx));
+                UNROLL for (int f = 0; f < FILTERS / 16; f++) {
+                    add_product(sums[f][kx][0], a[f], b);
+                    add_product(sums[f][kx][1], a[f], b + 2);
+                }
+            }
+        }
+        __syncthreads();
+    }
+    float *mine = partial + (u64)blockIdx.x * FILTERS * TAPS * TAPS * 16;
+    UNROLL for (int f = 0; f < FILTERS / 16 && ky < TAPS; f++) {
+        UNROLL for (int i = 0; i < TAPS * 2; i++) {
+            const float *c = sums[f][i / 2][i % 2];
+            u64 at = ((u64)(f * 16 + lane / 4) * TAPS * TAPS + ky * TAPS + i / 2) * 16 + i % 2 * 8 +
+                     lane % 4 * 2;
+            float2 upper, lower;
+            upper.x = c[0], upper.y = c[1], lower.x = c[2], lower.y = c[3];
+            *(float2 *)(mine + at) = upper;
+            *(float2 *)(mine + at + 8 * TAPS * TAPS * 16) = lower;
+        }
+    }
+}
+#endif
+
+#endif
+
+#ifdef K_blocks_sum
+#if WEIGHT
+typedef T summed;
+#else
+typedef float summed;
+#endif
+
+/* Adds up what blocks have left, (blocks, count): a thread has one column. */
+KERNEL blocks_sum(const float *partial, summed *to, int blocks, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        float sum = 0;
+        for (int k = 0; k < blocks; k += 8) {
+            float some_sums[8];
+            UNROLL for (int j = 0; j < 8; j++) {
+                some_sums[j] = k + j < blocks ? partial[(u64)(k + j) * count + i] : 0;
+            }
+            UNROLL for (int j = 0; j < 8; j++) {
+                sum += some_sums[j];
+            }
+        }
+#if WEIGHT
+        to[i] = down(sum);
+#else
+        to[i] = sum;
+#endif
+    }
+}
+#endif
