@@ -268,6 +268,10 @@ static cuda_ref norm_backward(lowering *l, int index) {
                                cuda_nothing(), g);
         return g;
     }
+    if (item->by == LOWER_BY_POOL) {
+        item->norm.back = back_of(l, piece);
+        return stk_cuda_lower_pool_back(l, index);
+    }
     bool stays = aim_added(l, piece, g, &added);
     cuda_ref again = cuda_nothing();
     if (l->values[piece->output].waits) {
