@@ -241,7 +241,7 @@ static int count_fused(const stk_exec *exec, int *places) {
         if (op->kind == CUDA_OP_CONV) {
             *places += cuda_is_something(op->conv.stats);
             fused += op->conv.shape.stats;
-        } else {
+        } else if (op->kind == CUDA_OP_LAUNCH) {
             settled_launches += strcmp(op->launch.name, "norm_settled") == 0;
         }
     }

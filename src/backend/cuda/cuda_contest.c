@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_layer.h"
 #include "backend/cuda/cuda_stats.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,6 +20,7 @@ static const struct {
     cuda_contest_ways *add;
 } kinds[CUDA_ASK_KINDS] = {
     [CUDA_ASK_STATS] = {"statistics 1", stk_cuda_stats_ways},
+    [CUDA_ASK_LAYER] = {"layer backward 1", stk_cuda_layer_ways},
 };
 
 void stk_cuda_question_name(const cuda_question *question, char name[CUDA_CHOICE_NAME]) {
@@ -176,6 +178,7 @@ stk_status stk_cuda_contests(const cuda_player *player, bool *changed, stk_error
         return status;
     }
     stk_cuda_program_begin(&c.program, p->type, p->strict, p->multiprocessors);
+    c.program.major = p->major;
     cuda_ref all = stk_cuda_buffer(&c.program, p->arena_bytes);
     stk_cuda_noise(&c.program, p->arena_bytes / cuda_type_bytes(p->type), all);
     add_ways(&c);
