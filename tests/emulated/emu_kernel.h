@@ -17,7 +17,6 @@ emu_link_table emu_link;
 #define DEVICE static inline __attribute__((unused))
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL
-#define TAKE_TURN() (emu_link.turn = 1)
 #define UNROLL_FOUR
 #define __launch_bounds__(...)
 

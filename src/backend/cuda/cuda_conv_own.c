@@ -243,5 +243,5 @@ stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
                             const cuda_convs_config *config, const cuda_conv_call *call,
                             stk_error *err) {
     return stk_cuda_kernels_launch(config->kernels, &own->program.ops[own->ops[part]].launch,
-                                   own->program.type, config->stream, false, find_place, call, err);
+                                   own->program.type, config->stream, find_place, call, err);
 }

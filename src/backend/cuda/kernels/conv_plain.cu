@@ -13,7 +13,6 @@
 /* y = act(conv + bias + added), one thread per element of y; BIAS and ADDED are 0 or 1. */
 KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *added,
                     CONV_PARAMETERS) {
-    TAKE_TURN();
     long long count = (long long)batch * out_height * out_width * filters;
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -49,7 +48,6 @@ KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *ad
 #ifdef K_conv_data
 /* x = or, with ACCUMULATE, += the gradient of x, from y, that of the output. */
 KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
-    TAKE_TURN();
     long long count = (long long)batch * height * width * channels;
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -87,7 +85,6 @@ KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
  */
 #define ROWS 8
 KERNEL conv_weight(const T *x, T *w, const T *y, CONV_PARAMETERS) {
-    TAKE_TURN();
     SHARED(float, sums);
     int lane = (int)threadIdx.x % 32;
     int share = (int)threadIdx.x / 32;

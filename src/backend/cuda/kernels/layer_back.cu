@@ -381,7 +381,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                const T *w /* (N, K) */, T *dx /* (rows, K) */,
                float *partial /* (blocks, N, K) */, const cuda_knobs *knobs, u32 rows, u32 pixels,
                float rate, int node) {
-    TAKE_TURN();
     SHARED(uint4, room);
     uint4 *stages = room + W_SIZE;
     places p = {g, x, input, dx, mask};
@@ -437,7 +436,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 /* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
 #define AHEAD 4
 KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
-    TAKE_TURN();
     SHARED(float4, room);
     int quad = (int)threadIdx.x % QUADS;
     int hand = (int)threadIdx.x / QUADS;

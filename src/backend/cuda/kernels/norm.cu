@@ -346,7 +346,6 @@ DEVICE int channel_of(int column) {
 KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const float *bias,
                          float *running_mean, float *running_var, float *coefs /* (4, C) */,
                          float *partial, u32 *counters, u32 rows, float epsilon) {
-    TAKE_TURN();
     SHARED(float, room);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
@@ -402,7 +401,6 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
 KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
                     int channels, u32 rows, float epsilon) {
-    TAKE_TURN();
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
         double mean = (double)sums[c] / rows;
@@ -419,7 +417,6 @@ KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, 
 KERNEL norm_running(const float *weight, const float *bias, const float *running_mean,
                     const float *running_var, float *coefs /* (4, channels) */, int channels,
                     float epsilon) {
-    TAKE_TURN();
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
         double mean = running_mean[c];
@@ -436,7 +433,6 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
                          const cuda_knobs *knobs, u32 rows, u32 pixels, float rate, int node) {
-    TAKE_TURN();
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
@@ -501,7 +497,6 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
                           float *added_weight_grad, float *added_bias_grad, float *added_back,
                           float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
                           u32 pixels, float rate, int node) {
-    TAKE_TURN();
     SHARED(float, room);
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
@@ -636,7 +631,6 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const T *added, const float *added_coefs, const float *added_back,
                             const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
                             u32 pixels, float rate, int node) {
-    TAKE_TURN();
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {

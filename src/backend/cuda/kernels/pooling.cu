@@ -11,7 +11,6 @@
  */
 KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int width,
                 int out_height, int out_width) {
-    TAKE_TURN();
     u32 vectors = out_height * out_width * (C / WIDE);
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= vectors) {
@@ -87,7 +86,6 @@ DEVICE places take_places(const u8 *p) {
  */
 KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width, int out_height,
                      int out_width) {
-    TAKE_TURN();
     u32 cells_down = (height - 1 + PAD) / STRIDE + 1;
     u32 cells_across = (width - 1 + PAD) / STRIDE + 1;
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -142,7 +140,6 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #ifdef K_avg_pool
 /* A block has one sample, blockIdx.y, and TILE vectors of channels. */
 KERNEL avg_pool(const T *x, T *y, int pixels) {
-    TAKE_TURN();
     SHARED(float, room);
     u32 vector = blockIdx.x * TILE + threadIdx.x % TILE;
     some sum;
@@ -172,7 +169,6 @@ KERNEL avg_pool(const T *x, T *y, int pixels) {
 #ifdef K_avg_pool_back
 /* dx = or += dy / pixels; blockIdx.y is the sample. */
 KERNEL avg_pool_back(const T *dy, T *dx, int pixels) {
-    TAKE_TURN();
     u32 vectors = pixels * (C / WIDE);
     u32 step = gridDim.x * blockDim.x;
     float share = 1.0f / (float)pixels;

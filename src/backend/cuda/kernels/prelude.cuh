@@ -20,22 +20,6 @@ typedef unsigned long long u64;
 #define UNROLL _Pragma("unroll")
 #define UNROLL_FOUR _Pragma("unroll 4")
 
-/*
- * The first statement of every kernel. A kernel may be brought to the multiprocessors while the one
- * in front of it still runs (see stk_cuda_kernels_launch()): here it waits until that one has ended
- * and all that it wrote can be seen, and allows the next one to come. Since that one waits too,
- * everything that was launched before a kernel has ended when it begins.
- */
-#if __CUDA_ARCH__ >= 900
-#define TAKE_TURN()                                                       \
-    do {                                                                  \
-        asm volatile("griddepcontrol.wait;" ::: "memory");                \
-        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");   \
-    } while (0)
-#else
-#define TAKE_TURN()
-#endif
-
 DEVICE float half_up(u16 x) {
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
