@@ -37,13 +37,7 @@ static cuda_ref floats_of(cuda_program *p, size_t count) {
 static void add_apart(cuda_program *p, const cuda_layer_back *layer, const cuda_conv_shape *shape,
                       cuda_ref dy) {
     cuda_added added = {.x = cuda_nothing(), .dx = layer->added_dx};
-    cuda_conv_op conv = {.shape = *shape,
-                         .x = layer->dx,
-                         .w = layer->weight,
-                         .y = dy,
-                         .bias = cuda_nothing(),
-                         .added = cuda_nothing(),
-                         .stats = cuda_nothing()};
+    cuda_conv_op conv = cuda_conv_of(shape, layer->dx, layer->weight, dy);
     stk_cuda_norm_backward(p, layer->plane, layer->g, layer->x, layer->norm, layer->tail, &added,
                            layer->mask, dy);
     stk_cuda_conv(p, &conv);

@@ -13,6 +13,11 @@ typedef struct lower_value {
     int maker;     /* piece */
     int reader;    /* the only piece that reads it; -1: none or several */
     bool again;    /* not kept for backward: computed again there */
+    /* What it is the norm and ReLU of, and scale and shift of these, of T (2, channels); nothing: a
+     * convolution cannot compute it as it loads. */
+    cuda_ref raw, in_norm;
+    int normed_by; /* the question by whose answer its only reader does in forward; 0: it is stored
+                    */
     /* The weight gradient that waits until the value has been computed again. */
     bool waits;
     int waiting; /* node */
@@ -109,10 +114,8 @@ void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
 bool stk_cuda_lower_learns(const lowering *l, int node);
 void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy);
 void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
-/* Before and after a value is computed again, for the weight gradient that waits: where to, nothing
- * when none does; and the gradient. */
-cuda_ref stk_cuda_lower_again(lowering *l, int value);
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
+/* normed_by as in lower_value, in backward: `data` is not written then. */
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by);
 
 /* cuda_lower_chain.c: chains and squeeze-and-excite blocks. */
 void stk_cuda_lower_chain(lowering *l, int piece);
