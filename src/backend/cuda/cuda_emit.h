@@ -144,6 +144,39 @@ size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back 
 /* Where that is not 0. Two launches. */
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 
+/* ---- where gradients join: kernels/join_back.cu ---- */
+
+/*
+ * A value that is made by a norm, an addition and a ReLU, and read by a convolution of 1 by 1,
+ * stride 1, and by others, in backward: what CUDA_CONV_DATA and stk_cuda_norm_reduce() do, in one
+ * pass over all rows. The mask is applied on the way: dz is the gradient in front of the ReLU, also
+ * that of what was added there, and stk_cuda_norm_backward() then reads it without an activation.
+ */
+typedef struct cuda_join_back {
+    cuda_plane plane; /* of the value */
+    int filters;      /* of the convolution */
+    cuda_ref dy;      /* T (rows, filters): gradient of the convolution's output */
+    cuda_ref weight;  /* T (filters, plane.channels) */
+    cuda_ref old;     /* T (rows, plane.channels): the gradients of all other readers */
+    cuda_ref mask;    /* of the ReLU, as in stk_cuda_norm_apply() */
+    cuda_ref x;       /* T (rows, plane.channels): what the norm read */
+    const cuda_norm *norm;
+    cuda_ref dz;      /* T (rows, plane.channels), written; may lie on old */
+    cuda_ref partial; /* stk_cuda_join_back_scratch() bytes */
+} cuda_join_back;
+
+/*
+ * Bytes for partial sums; 0: this cannot be done in one pass, for the sake of its type or channels
+ * (filters: a multiple of 16, and not too many; the value's: a multiple of 128).
+ */
+size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join);
+
+/* Where that is not 0: dz, and partial sums. */
+void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
+
+/* From partial sums to the gradients of the norm's weight and bias, and norm->back. */
+void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join);
+
 /* ---- depthwise: kernels/depthwise.cu ---- */
 
 typedef struct cuda_depthwise {

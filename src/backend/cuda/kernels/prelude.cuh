@@ -323,6 +323,42 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
+/* ---- rows in shared memory, for products of matrices ---- */
+
+#define CEIL(a, b) (((a) + (b)-1) / (b))
+
+/*
+ * A row is pieces of 16 bytes. Eight of them at the same column of eight rows are read at once, so
+ * they must lie in different banks: where the number of pieces of a row is a multiple of 8 they are
+ * exchanged by the row's last three bits, otherwise rows are an odd number of pieces APART. AT: where
+ * a piece of a row is.
+ */
+#define APART(pieces) ((pieces) % 8 == 0 ? (pieces) : (pieces) | 1)
+#define AT(row, piece, pieces) \
+    ((row) * APART(pieces) + ((pieces) % 8 == 0 ? (piece) ^ ((row)&7) : (piece)))
+
+/*
+ * Begins to copy `high` of `rows` rows, of `channels` each, from row `first` on; zeros where there
+ * are none. Called by all of a block's threads, with numbers in the text from `channels` to
+ * `threads`.
+ */
+DEVICE void copy_rows(uint4 *to, const T *from, int channels, int pieces, int high, int threads,
+                      u32 first, u32 rows) {
+    UNROLL
+    for (int k = 0; k < CEIL(high * channels / LANES, threads); k++) {
+        int i = k * threads + (int)threadIdx.x;
+        int r = i / (channels / LANES);
+        int c = i % (channels / LANES);
+        u32 row = first + (u32)r;
+        int wanted = row < rows;
+        if (high * channels / LANES % threads == 0 || r < high) {
+            copy_begin(to + AT(r, c, pieces),
+                       from + (u64)(wanted ? row : 0) * (u32)channels + (u32)c * LANES,
+                       wanted ? 16 : 0);
+        }
+    }
+}
+
 /* ---- channels by the eight, or one by one where their number is no multiple ---- */
 
 #ifdef WIDE /* 8 or 1: a kernel that is compiled for either uses these */
