@@ -291,7 +291,10 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
     cuda_ref dinner = item->dinner;
-    if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
+    if (item->by == LOWER_BY_POOL) {
+        item->norm.back = back_of(l, piece);
+        dinner = stk_cuda_lower_pool_back(l, index);
+    } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
         lower_pass pass = reduce_norm(l, index);
         if (stk_cuda_lower_layer_back(l, index, &pass)) {
             return;
