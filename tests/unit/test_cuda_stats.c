@@ -142,7 +142,7 @@ static void choices_are_kept(void) {
 static int build(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
     x = stk_graph_silu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
-    int a = stk_graph_conv(g, x, "conv1", 16, 3, 2, 1);
+    int a = stk_graph_conv(g, x, "conv1", 24, 3, 2, 1);
     a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
     a = stk_graph_conv(g, a, "conv2", 32, 1, 1, 0);
     a = stk_graph_batch_norm(g, a, "bn2", STK_INIT_ONE);
