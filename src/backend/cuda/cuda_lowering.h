@@ -13,6 +13,11 @@ typedef struct lower_value {
     int maker;     /* piece */
     int reader;    /* the only piece that reads it; -1: none or several */
     bool again;    /* not kept for backward: computed again there */
+    /* What it is the norm and ReLU of, and scale and shift of these, of T (2, channels); nothing: a
+     * convolution cannot compute it as it loads. */
+    cuda_ref raw, in_norm;
+    int normed_by; /* the question by whose answer its only reader does in forward; 0: it is stored
+                    */
     /* The weight gradient that waits until the value has been computed again. */
     bool waits;
     int waiting; /* node */
@@ -95,7 +100,8 @@ cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
 /* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
 bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats);
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
+/* normed_by as in lower_value, in backward: `data` is not written then. */
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by);
 
 /* cuda_lower_chain.c: chains and squeeze-and-excite blocks. */
 void stk_cuda_lower_chain(lowering *l, int piece);
