@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_layer.h"
 #include "backend/cuda/cuda_normed.h"
 #include "backend/cuda/cuda_stats.h"
 #include "base/error.h"
@@ -20,6 +21,7 @@ static const struct {
     cuda_contest_ways *add;
 } kinds[CUDA_ASK_KINDS] = {
     [CUDA_ASK_STATS] = {"statistics 1", stk_cuda_stats_ways},
+    [CUDA_ASK_LAYER] = {"layer backward 1", stk_cuda_layer_ways},
     [CUDA_ASK_NORMED] = {"norm in front 1", stk_cuda_normed_ways},
     [CUDA_ASK_NORMED_BACK] = {"norm in front of a gradient 1", stk_cuda_normed_back_ways},
 };
@@ -183,6 +185,7 @@ stk_status stk_cuda_contests(const cuda_player *player, bool *answered, stk_erro
         return status;
     }
     stk_cuda_program_begin(&c.program, p->type, p->strict, p->multiprocessors);
+    c.program.major = p->major;
     cuda_ref all = stk_cuda_buffer(&c.program, p->arena_bytes);
     stk_cuda_noise(&c.program, p->arena_bytes / cuda_type_bytes(p->type), all);
     add_ways(&c);

@@ -97,6 +97,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     for (int i = 0; i < 4; i++) {
         stk_cuda_program_begin(programs[i], type, strict, device->multiprocessors);
+        programs[i]->major = device->major;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     if (status == STK_OK) {
@@ -300,6 +301,7 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
     bool strict = p->strict;
     stk_cuda_program_free(p);
     stk_cuda_program_begin(p, type, strict, device->multiprocessors);
+    p->major = device->major;
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
                                        device->choices, &exec->logits, err);
     if (status == STK_OK) {

@@ -254,44 +254,55 @@ static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_adde
     return false;
 }
 
-/* The norm's own backward; returns the gradient of what it read. */
-static cuda_ref norm_backward(lowering *l, int index) {
+/*
+ * The first pass backward of the norm, where nobody has done it already; returns what the second
+ * one needs.
+ */
+static lower_pass reduce_norm(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
-    cuda_plane plane = lower_plane(l, piece->output);
-    cuda_ref g = l->values[piece->output].grad;
-    cuda_tail tail = tail_of(l, piece);
-    cuda_added added = added_of(l, piece);
+    lower_value *output = &l->values[piece->output];
+    lower_pass pass = {.g = output->grad,
+                       .tail = tail_of(l, piece),
+                       .added = added_of(l, piece),
+                       .mask = item->mask,
+                       .dx = output->grad};
     if (item->by == LOWER_BY_DEPTHWISE) {
-        tail = (cuda_tail){.act = STK_OP_COUNT};
-        stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added,
-                               cuda_nothing(), g);
-        return g;
+        pass.tail = (cuda_tail){.act = STK_OP_COUNT};
+        pass.mask = cuda_nothing();
+        return pass;
     }
-    if (item->by == LOWER_BY_POOL) {
-        item->norm.back = back_of(l, piece);
-        return stk_cuda_lower_pool_back(l, index);
-    }
-    bool stays = aim_added(l, piece, g, &added);
+    bool stays = aim_added(l, piece, pass.g, &pass.added);
     cuda_ref again = cuda_nothing();
-    if (l->values[piece->output].waits) {
+    if (output->waits || output->spared) {
         again = lower_buffer(l, piece->output);
     }
     item->norm.back = back_of(l, piece);
     int normed_by = ask_normed_back(l, piece->output);
-    stk_cuda_norm_reduce(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask, again,
-                         normed_by > 0);
+    stk_cuda_norm_reduce(l->p, lower_plane(l, piece->output), pass.g, item->inner, &item->norm,
+                         &pass.tail, &pass.added, pass.mask, again,
+                         normed_by > 0 || output->spared);
     stk_cuda_lower_waiting(l, piece->output, again, normed_by);
-    cuda_ref dx = stays ? lower_buffer(l, piece->output) : g;
-    stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask, dx);
-    return dx;
+    pass.dx = stays ? lower_buffer(l, piece->output) : pass.g;
+    return pass;
 }
 
 void stk_cuda_lower_chain_back(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
-    bool left = item->by == LOWER_BY_SUM || item->by == LOWER_BY_SQUEEZE;
-    cuda_ref dinner = left ? item->dinner : norm_backward(l, index);
+    cuda_ref dinner = item->dinner;
+    if (item->by == LOWER_BY_POOL) {
+        item->norm.back = back_of(l, piece);
+        dinner = stk_cuda_lower_pool_back(l, index);
+    } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
+        lower_pass pass = reduce_norm(l, index);
+        if (stk_cuda_lower_layer_back(l, index, &pass)) {
+            return;
+        }
+        stk_cuda_norm_backward(l->p, lower_plane(l, piece->output), pass.g, item->inner,
+                               &item->norm, &pass.tail, &pass.added, pass.mask, pass.dx);
+        dinner = pass.dx;
+    }
     if (piece->conv != STK_NO_NODE) {
         filter_backward(l, piece, dinner);
     } else if (l->pieces->needs_grad[piece->inputs[0]]) {

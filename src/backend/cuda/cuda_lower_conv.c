@@ -138,28 +138,49 @@ void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by
     if (v->waits) {
         weight_back(l, v->waiting, data, v->waiting_dy, normed_by);
         v->waits = false;
+    } else if (v->spared) {
+        cuda_launch *hold = stk_cuda_hold(l->p);
+        stk_cuda_arg(hold, data);
+        stk_cuda_arg(hold, v->waiting_dy);
     }
 }
 
-void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {
-    const stk_node *n = lower_node(l, node);
-    lower_value *v = &l->values[n->inputs[0]];
-    bool learns = l->graph->params[n->params[0]].head || !l->pieces->config.frozen;
-    if (n->param_count > 1 && learns) {
-        stk_cuda_bias_back(l->p, lower_plane(l, n->output), dy,
-                           cuda_fresh(l->layout, n->params[1]));
-    }
-    if (learns && !v->again) {
+bool stk_cuda_lower_learns(const lowering *l, int node) {
+    return l->graph->params[lower_node(l, node)->params[0]].head || !l->pieces->config.frozen;
+}
+
+void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
+    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+    if (!v->again) {
         weight_back(l, node, input_of(l, node), dy, 0);
-    } else if (learns) {
+    } else {
         v->waits = true;
         v->waiting = node;
         v->waiting_dy = dy;
     }
+}
+
+void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
+    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA);
+    shape.accumulate = accumulate;
+    cuda_conv_op conv =
+        cuda_conv_of(&shape, dx, cuda_weight(l->layout, lower_node(l, node)->params[0]), dy);
+    stk_cuda_conv(l->p, &conv);
+}
+
+void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {
+    const stk_node *n = lower_node(l, node);
+    bool learns = stk_cuda_lower_learns(l, node);
+    if (n->param_count > 1 && learns) {
+        stk_cuda_bias_back(l->p, lower_plane(l, n->output), dy,
+                           cuda_fresh(l->layout, n->params[1]));
+    }
+    if (learns) {
+        stk_cuda_lower_conv_weight(l, node, dy);
+    }
     if (l->pieces->needs_grad[n->inputs[0]]) {
-        cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA);
-        cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &shape.accumulate);
-        cuda_conv_op conv = cuda_conv_of(&shape, dx, cuda_weight(l->layout, n->params[0]), dy);
-        stk_cuda_conv(l->p, &conv);
+        bool accumulate;
+        cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);
+        stk_cuda_lower_conv_data(l, node, dy, dx, accumulate);
     }
 }

@@ -169,6 +169,7 @@ typedef struct cuda_op {
  */
 typedef enum cuda_question_kind {
     CUDA_ASK_STATS, /* who takes the statistics of a norm behind a convolution: cuda_stats.c */
+    CUDA_ASK_LAYER, /* backward of a norm and the convolution before it: cuda_layer.c */
     /* Who computes norm and ReLU in front of a convolution, and of a gradient of its filters:
      * cuda_normed.c. */
     CUDA_ASK_NORMED,
@@ -192,6 +193,7 @@ typedef struct cuda_program {
     cuda_type type;
     bool strict;
     int multiprocessors;  /* of the device: how many blocks are worth having */
+    int major;            /* its compute capability; 0, as it begins: nothing is known of it */
     cuda_buffer *buffers; /* owned; the first CUDA_FIXED_COUNT are the fixed ones */
     int buffer_count;
     size_t buffer_capacity;
