@@ -6,6 +6,9 @@
  * before it, in a pass that comes later: so the kernel computes it itself, and nothing waits for
  * that pass. For the sake of the memory plan all buffers of both ways live from the first operation
  * to the last in either, and what would have waited is held until then.
+ *
+ * Where two chains are added, each as it comes from its convolution, both go at once or neither: in
+ * the plain way one pass over all rows does both norms.
  */
 #include "backend/cuda/cuda_layer.h"
 #include "backend/cuda/cuda_lowering.h"
@@ -19,13 +22,6 @@ static bool is_pointwise(const lowering *l, const stk_piece *piece) {
     return n->kernel == 1 && n->stride == 1 && n->pad == 0 && n->param_count == 1 &&
            n->inputs[0] != l->graph->input && stk_cuda_lower_learns(l, piece->conv) &&
            l->pieces->needs_grad[n->inputs[0]];
-}
-
-/* What stands behind the norm: not what only three operations can do. */
-static bool is_simple(const lower_pass *pass) {
-    bool reads_added = cuda_is_something(pass->added.x) && pass->tail.act != STK_OP_COUNT &&
-                       !cuda_is_something(pass->mask);
-    return pass->added.norm == NULL && !pass->added.accumulate && !reads_added;
 }
 
 /* The convolution's input: a value, or what the norm before it reads. False: neither. */
@@ -59,53 +55,118 @@ static void hold(cuda_program *p, const cuda_layer_back *layer, cuda_ref dy) {
     stk_cuda_arg(held, dy);
 }
 
-static void emit(lowering *l, int node, const cuda_layer_back *layer, const lower_pass *pass,
-                 int way) {
-    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
-    if (way == CUDA_LAYER_TOGETHER) {
-        stk_cuda_layer_back(l->p, layer);
-        v->spared = v->again;
-        v->waiting_dy = pass->dx;
-        return;
-    }
-    stk_cuda_norm_backward(l->p, layer->plane, pass->g, layer->x, layer->norm, &pass->tail,
-                           &pass->added, pass->mask, pass->dx);
-    stk_cuda_lower_conv_weight(l, node, pass->dx);
-    stk_cuda_lower_conv_data(l, node, pass->dx, layer->dx, layer->accumulate);
-}
-
-bool stk_cuda_lower_layer_back(lowering *l, int index, const lower_pass *pass) {
+/* A layer about which there is something to choose; false: there is not. */
+static bool find_layer(const lowering *l, int index, const lower_pass *pass, const cuda_tail *tail,
+                       cuda_layer_back *layer) {
     const stk_piece *piece = &l->pieces->items[index];
-    if (!is_pointwise(l, piece) || !is_simple(pass)) {
+    if (!is_pointwise(l, piece)) {
         return false;
     }
     const stk_node *n = lower_node(l, piece->conv);
+    *layer = (cuda_layer_back){.plane = lower_plane(l, n->output),
+                               .channels = lower_shape(l, n->inputs[0]).channels,
+                               .g = pass->g,
+                               .x = l->items[index].inner,
+                               .norm = &l->items[index].norm,
+                               .tail = tail,
+                               .mask = pass->mask,
+                               .added_dx = cuda_nothing(),
+                               .weight = cuda_weight(l->layout, n->params[0]),
+                               .weight_grad = cuda_fresh(l->layout, n->params[0]),
+                               .dx = cuda_nothing(),
+                               .accumulate = cuda_is_something(l->values[n->inputs[0]].grad),
+                               .partial = cuda_nothing()};
+    return find_input(l, n->inputs[0], layer) && stk_cuda_layer_back_scratch(l->p, layer) > 0;
+}
+
+/* Buffers that it alone has. */
+static void begin_layer(lowering *l, int index, cuda_layer_back *layer) {
+    layer->partial = stk_cuda_buffer(l->p, stk_cuda_layer_back_scratch(l->p, layer));
+    layer->dx = stk_cuda_lower_grad(l, l->pieces->items[index].inputs[0], &layer->accumulate);
+}
+
+/* In one kernel. */
+static void emit_together(lowering *l, int index, const cuda_layer_back *layer, cuda_ref dy) {
+    lower_value *v = &l->values[l->pieces->items[index].inputs[0]];
+    stk_cuda_layer_back(l->p, layer);
+    v->spared = v->again;
+    v->waiting_dy = dy;
+}
+
+/* The convolution alone. */
+static void emit_conv(lowering *l, int index, const cuda_layer_back *layer, cuda_ref dy) {
+    int node = l->pieces->items[index].conv;
+    stk_cuda_lower_conv_weight(l, node, dy);
+    stk_cuda_lower_conv_data(l, node, dy, layer->dx, layer->accumulate);
+}
+
+static void emit_norm(lowering *l, int index, const lower_pass *pass) {
+    const lower_piece *item = &l->items[index];
+    stk_cuda_norm_backward(l->p, lower_plane(l, l->pieces->items[index].output), pass->g,
+                           item->inner, &item->norm, &pass->tail, &pass->added, pass->mask,
+                           pass->dx);
+}
+
+/* A chain, and the one that is added to it as it comes from its convolution. */
+static bool sum_back(lowering *l, int index, const lower_pass *pass) {
+    const stk_piece *piece = &l->pieces->items[index];
+    int other = l->values[piece->inputs[1]].maker;
+    cuda_tail tail = {.act = pass->tail.act};
+    cuda_layer_back layers[2];
     int asked;
-    cuda_layer_back layer = {.plane = lower_plane(l, n->output),
-                             .channels = lower_shape(l, n->inputs[0]).channels,
-                             .g = pass->g,
-                             .x = l->items[index].inner,
-                             .norm = &l->items[index].norm,
-                             .tail = &pass->tail,
-                             .mask = pass->mask,
-                             .added_dx = pass->added.dx,
-                             .weight = cuda_weight(l->layout, n->params[0]),
-                             .weight_grad = cuda_fresh(l->layout, n->params[0]),
-                             .dx = cuda_nothing(),
-                             .accumulate = cuda_is_something(l->values[n->inputs[0]].grad),
-                             .partial = cuda_nothing()};
-    size_t bytes =
-        find_input(l, n->inputs[0], &layer) ? stk_cuda_layer_back_scratch(l->p, &layer) : 0;
-    if (bytes == 0) {
+    if (!find_layer(l, index, pass, &pass->tail, &layers[0]) ||
+        !find_layer(l, other, pass, &tail, &layers[1]) ||
+        layers[0].channels != layers[1].channels || layers[1].in_norm != NULL ||
+        l->pieces->items[other].inputs[0] == piece->inputs[0]) {
         return false;
     }
-    layer.partial = stk_cuda_buffer(l->p, bytes);
-    layer.dx = stk_cuda_lower_grad(l, n->inputs[0], &layer.accumulate);
-    cuda_question question =
-        stk_cuda_layer_question(&layer, stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_DATA));
+    begin_layer(l, index, &layers[0]);
+    begin_layer(l, other, &layers[1]);
+    cuda_question question = stk_cuda_layer_question(
+        &layers[0], &layers[1], stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_DATA));
+    int way = stk_cuda_ask(l->p, l->choices, &question, &asked);
+    hold(l->p, &layers[0], pass->dx);
+    hold(l->p, &layers[1], pass->added.dx);
+    if (way == CUDA_LAYER_TOGETHER) {
+        emit_together(l, index, &layers[0], pass->dx);
+        emit_together(l, other, &layers[1], pass->added.dx);
+    } else {
+        emit_norm(l, index, pass);
+        emit_conv(l, index, &layers[0], pass->dx);
+        emit_conv(l, other, &layers[1], pass->added.dx);
+    }
+    hold(l->p, &layers[0], pass->dx);
+    hold(l->p, &layers[1], pass->added.dx);
+    l->items[other].done = true;
+    return true;
+}
+
+bool stk_cuda_lower_layer_back(lowering *l, int index, const lower_pass *pass) {
+    cuda_layer_back layer;
+    int asked;
+    bool act_reads_sum = cuda_is_something(pass->added.x) && pass->tail.act != STK_OP_COUNT &&
+                         !cuda_is_something(pass->mask);
+    if (act_reads_sum || pass->added.accumulate) {
+        return false;
+    }
+    if (pass->added.norm != NULL) {
+        return sum_back(l, index, pass);
+    }
+    if (!find_layer(l, index, pass, &pass->tail, &layer)) {
+        return false;
+    }
+    layer.added_dx = pass->added.dx;
+    begin_layer(l, index, &layer);
+    cuda_question question = stk_cuda_layer_question(
+        &layer, NULL, stk_cuda_lower_shape(l, l->pieces->items[index].conv, CUDA_CONV_DATA));
     int way = stk_cuda_ask(l->p, l->choices, &question, &asked);
     hold(l->p, &layer, pass->dx);
-    emit(l, piece->conv, &layer, pass, way);
+    if (way == CUDA_LAYER_TOGETHER) {
+        emit_together(l, index, &layer, pass->dx);
+    } else {
+        emit_norm(l, index, pass);
+        emit_conv(l, index, &layer, pass->dx);
+    }
     hold(l->p, &layer, pass->dx);
     return true;
 }
