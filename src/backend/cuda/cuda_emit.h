@@ -36,12 +36,21 @@ typedef struct cuda_norm {
     float epsilon;
     /*
      * float32 (4, C), from forward to backward: mean, 1 / deviation, scale, shift, where the norm
-     * of x is scale * x + shift.
+     * of x is scale * x + shift. With `narrow` statistics put scale and shift behind them once
+     * more, as T (2, C), for a library that wants them so.
      */
     cuda_ref coefs;
+    bool narrow;
     /* float32 (3, C), in backward: a, b, d, where dx = a * dn + b * (x - mean) + d */
     cuda_ref back;
 } cuda_norm;
+
+/* Where the narrow scale and shift are. */
+static inline cuda_ref cuda_norm_narrow(const cuda_norm *norm, int channels) {
+    cuda_ref ref = norm->coefs;
+    ref.offset += 4 * (size_t)channels * sizeof(float);
+    return ref;
+}
 
 /* Bytes for what statistics are computed in: partial sums, or float32 (2, C). */
 size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane);
@@ -86,11 +95,12 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
  * Backward, first pass: with dn = drop * slope * g, the sums of dn and dn * normed x give the
  * gradients of weight and bias, and `back`. The slope comes from the mask or, without one, from x.
  * With added->norm the sums of that norm (dn = slope * g) too, in the same pass. `again`: the
- * output of the chain is computed once more into it (never with something added).
+ * output of the chain is computed once more into it (never with something added). `spared`: no, but
+ * it is named and the same memory is used as if.
  */
 void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
                           const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                          cuda_ref mask, cuda_ref again);
+                          cuda_ref mask, cuda_ref again, bool spared);
 
 /*
  * Second pass: dx = a * dn + b * (x - mean) + d, and what was added gets slope * g, or through its

@@ -21,6 +21,8 @@
 
 /* Of races before a program is taken as it is: a question may depend on the answer to another. */
 #define MOST_ROUNDS 3
+/* Of answers that turn out to be void, one after the other. */
+#define MOST_VOID 4
 
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
@@ -95,6 +97,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     for (int i = 0; i < 4; i++) {
         stk_cuda_program_begin(programs[i], type, strict, device->multiprocessors);
+        programs[i]->major = device->major;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     if (status == STK_OK) {
@@ -298,6 +301,7 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
     bool strict = p->strict;
     stk_cuda_program_free(p);
     stk_cuda_program_begin(p, type, strict, device->multiprocessors);
+    p->major = device->major;
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
                                        device->choices, &exec->logits, err);
     if (status == STK_OK) {
@@ -311,11 +315,11 @@ static stk_status lower_again(stk_exec *exec, stk_error *err) {
 
 /* Answers lead to further questions, but never more than a few times. */
 static stk_status choose(stk_exec *exec, stk_error *err) {
-    bool changed = true;
+    bool answered = true;
     stk_status status = STK_OK;
-    for (int round = 0; round < MOST_ROUNDS && changed && status == STK_OK; round++) {
-        status = stk_cuda_contests(&exec->players[1], &changed, err);
-        status = status == STK_OK && changed ? lower_again(exec, err) : status;
+    for (int round = 0; round < MOST_ROUNDS && answered && status == STK_OK; round++) {
+        status = stk_cuda_contests(&exec->players[1], &answered, err);
+        status = status == STK_OK && answered ? lower_again(exec, err) : status;
     }
     return status;
 }
@@ -337,7 +341,11 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     if (status == STK_OK) {
         status = stk_cuda_player_prepare(&exec->players[1], err);
     }
-    if (status == STK_OK && stk_cuda_contests_void(&exec->players[1])) {
+    /* What is taken instead may be void as well. */
+    for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
+        if (!stk_cuda_contests_void(&exec->players[1])) {
+            break;
+        }
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
         status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;

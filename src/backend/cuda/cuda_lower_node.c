@@ -71,7 +71,7 @@ static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref 
     cuda_ref x = data_of(l, n->inputs[0]);
     item->norm.back = stk_cuda_buffer(l->p, 3 * (size_t)plane.channels * sizeof(float));
     stk_cuda_norm_reduce(l->p, plane, dy, x, &item->norm, &none, &nothing, cuda_nothing(),
-                         cuda_nothing());
+                         cuda_nothing(), false);
     if (!l->pieces->needs_grad[n->inputs[0]]) {
         return;
     }

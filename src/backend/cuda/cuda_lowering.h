@@ -13,10 +13,17 @@ typedef struct lower_value {
     int maker;     /* piece */
     int reader;    /* the only piece that reads it; -1: none or several */
     bool again;    /* not kept for backward: computed again there */
+    /* What it is the norm and ReLU of, and scale and shift of these, of T (2, channels); nothing: a
+     * convolution cannot compute it as it loads. */
+    cuda_ref raw, in_norm;
+    int normed_by; /* the question by whose answer its only reader does in forward; 0: it is stored
+                    */
     /* The weight gradient that waits until the value has been computed again. */
     bool waits;
     int waiting; /* node */
     cuda_ref waiting_dy;
+    /* There is none that waits, but there could have been: see cuda_lower_layer.c. */
+    bool spared;
 } lower_value;
 
 /* How a piece is computed. */
@@ -47,6 +54,15 @@ typedef struct lower_piece {
     cuda_squeeze squeeze; /* LOWER_SQUEEZE */
     int source;           /* LOWER_SQUEEZE: the chain that it reads */
 } lower_piece;
+
+/* The second pass backward of a chain's norm, as stk_cuda_norm_backward() takes it. */
+typedef struct lower_pass {
+    cuda_ref g;
+    cuda_tail tail;
+    cuda_added added;
+    cuda_ref mask;
+    cuda_ref dx;
+} lower_pass;
 
 typedef struct lowering {
     cuda_program *p;
@@ -94,7 +110,12 @@ cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
 /* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
 bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats);
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
+/* Its parts: of the weights, now or when the input has been computed again; and of the input. */
+bool stk_cuda_lower_learns(const lowering *l, int node);
+void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy);
+void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
+/* normed_by as in lower_value, in backward: `data` is not written then. */
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by);
 
 /* cuda_lower_chain.c: chains and squeeze-and-excite blocks. */
 void stk_cuda_lower_chain(lowering *l, int piece);
@@ -102,6 +123,12 @@ void stk_cuda_lower_chain_back(lowering *l, int piece);
 void stk_cuda_lower_squeeze(lowering *l, int piece);
 void stk_cuda_lower_squeeze_back(lowering *l, int piece);
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
+
+/*
+ * cuda_lower_layer.c: the norm's second pass and the convolution's backward, in one kernel or in
+ * three; false: nothing was done, since only three can.
+ */
+bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass);
 
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);

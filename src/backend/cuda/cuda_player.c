@@ -23,12 +23,13 @@ static cuda_pointer place_of(const cuda_player *player, cuda_ref ref) {
 
 static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *conv) {
     return (cuda_conv_call){.shape = &conv->shape,
-                            .x = place_of(player, conv->x),
+                            .x = place_of(player, conv->shape.in_norm ? conv->raw : conv->x),
                             .w = place_of(player, conv->w),
                             .y = place_of(player, conv->y),
                             .bias = place_of(player, conv->bias),
                             .added = place_of(player, conv->added),
                             .stats = place_of(player, conv->stats),
+                            .in_norm = place_of(player, conv->in_norm),
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 

@@ -145,6 +145,8 @@ static void find_lives(cuda_program *p) {
             touch(p, op->conv.bias, i);
             touch(p, op->conv.added, i);
             touch(p, op->conv.stats, i);
+            touch(p, op->conv.raw, i);
+            touch(p, op->conv.in_norm, i);
         }
     }
 }

@@ -345,7 +345,7 @@ DEVICE int channel_of(int column) {
  */
 KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const float *bias,
                          float *running_mean, float *running_var, float *coefs /* (4, C) */,
-                         float *partial, u32 *counters, u32 rows, float epsilon) {
+                         int narrow, float *partial, u32 *counters, u32 rows, float epsilon) {
     SHARED(float, room);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
@@ -387,6 +387,9 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
             double squares = totals[LANES * TILE + k] - totals[k] * apart;
             norm_settle(c, C, up(x[c]) + apart, squares < 0 ? 0 : squares, rows, epsilon, weight,
                         bias, running_mean, running_var, coefs);
+            if (narrow) {
+                norm_narrow(c, C, bias, coefs);
+            }
         }
     }
 }
@@ -400,7 +403,7 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
  */
 KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
-                    int channels, u32 rows, float epsilon) {
+                    int narrow, int channels, u32 rows, float epsilon) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
         double mean = (double)sums[c] / rows;
@@ -409,6 +412,9 @@ KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, 
         double least = all * 0x1.0p-23;
         norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight,
                     bias, running_mean, running_var, coefs);
+        if (narrow) {
+            norm_narrow(c, channels, bias, coefs);
+        }
     }
 }
 #endif

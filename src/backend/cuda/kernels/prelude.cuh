@@ -482,6 +482,17 @@ DEVICE void norm_settle(int c, int channels, double mean, double squares, double
 }
 
 /*
+ * Scale and shift as T, behind coefs. The shift is that of the rounded scale: a mean of many
+ * deviations would otherwise make much of the rounding.
+ */
+DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
+    T *to = (T *)(coefs + 4 * channels);
+    T scale = down(coefs[2 * channels + c]);
+    to[c] = scale;
+    to[channels + c] = down(fmaf(-coefs[c], up(scale), bias[c]));
+}
+
+/*
  * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
  * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
  */
