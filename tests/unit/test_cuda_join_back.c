@@ -120,6 +120,7 @@ static bool run_numbers(play_device *play, numbers *m) {
     size_t vector = m->k * sizeof(float);
     size_t rk = m->rows * m->k;
     stk_cuda_program_begin(&p, m->type, false, m->c.multiprocessors);
+    p.major = play->major;
     cuda_norm norm = {.weight = stk_cuda_buffer(&p, vector),
                       .weight_grad = stk_cuda_buffer(&p, vector),
                       .bias_grad = stk_cuda_buffer(&p, vector),
@@ -217,6 +218,8 @@ static void limits(void) {
     cuda_program p;
     cuda_join_back join = {.plane = {2, 100, 256}, .filters = 64};
     stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, 4);
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    p.major = 9;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)8 * 2 * 256 * sizeof(float));
     join.plane.pixels = 20;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)3 * 2 * 256 * sizeof(float));
@@ -231,6 +234,7 @@ static void limits(void) {
     CHECK(stk_cuda_join_back_scratch(&p, &join) > 0);
     stk_cuda_program_free(&p);
     stk_cuda_program_begin(&p, CUDA_TYPE_F32, false, 4);
+    p.major = 9;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
     stk_cuda_program_free(&p);
 }

@@ -9,9 +9,8 @@
 #include "backend/cuda/cuda_grid.h"
 
 #define FILE_NAME "join_back"
-#define PIECE 16 /* bytes, as in join_back.cu */
-#define BLOCKS 2 /* of a multiprocessor */
-#define MOST_SHARED (((size_t)228 << 10) / BLOCKS - ((size_t)1 << 10)) /* of a block */
+#define PIECE 16         /* bytes, as in join_back.cu */
+#define BLOCKS 2         /* of a multiprocessor: each has CUDA_HALF_SHARED */
 #define MOST_FILTERS 128 /* whose weights fit into registers */
 #define TILE_ROWS 16
 #define MOST_STAGES 6
@@ -37,7 +36,7 @@ static shape shape_of(const cuda_program *p, const cuda_join_back *join) {
     size_t stage = (TILE_ROWS * apart + 2 * (size_t)(TILE_ROWS / 8) * (size_t)s.columns +
                     TILE_ROWS * (size_t)s.columns / 128) *
                    PIECE;
-    size_t fit = MOST_SHARED / stage;
+    size_t fit = CUDA_HALF_SHARED / stage;
     s.stages = (int)(fit < MOST_STAGES ? fit : MOST_STAGES);
     s.shared_bytes = (size_t)s.stages * stage;
     s.grid[1] = (unsigned)(join->plane.channels / s.columns);
@@ -48,8 +47,9 @@ static shape shape_of(const cuda_program *p, const cuda_join_back *join) {
 }
 
 size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join) {
-    bool possible = p->type != CUDA_TYPE_F32 && join->plane.channels % 128 == 0 &&
-                    join->filters % 16 == 0 && join->filters <= MOST_FILTERS;
+    bool possible = cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32 &&
+                    join->plane.channels % 128 == 0 && join->filters % 16 == 0 &&
+                    join->filters <= MOST_FILTERS;
     return possible ? 2 * (size_t)join->plane.channels * shape_of(p, join).grid[0] * sizeof(float)
                     : 0;
 }

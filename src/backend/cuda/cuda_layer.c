@@ -22,17 +22,6 @@ cuda_question stk_cuda_layer_question(const cuda_layer_back *layer, cuda_conv_sh
     return (cuda_question){.kind = CUDA_ASK_LAYER, .shape = shape, .variant = variant};
 }
 
-/* A place of T with noise in it. */
-static cuda_ref noise_of(cuda_program *p, size_t count) {
-    cuda_ref place = stk_cuda_buffer(p, count * cuda_type_bytes(p->type));
-    stk_cuda_noise(p, count, place);
-    return place;
-}
-
-static cuda_ref floats_of(cuda_program *p, size_t count) {
-    return noise_of(p, count * sizeof(float) / cuda_type_bytes(p->type));
-}
-
 /* The convolution's input is there in any case: computing it again is not a part of either way. */
 static void add_apart(cuda_program *p, const cuda_layer_back *layer, const cuda_conv_shape *shape,
                       cuda_ref dy) {
@@ -55,30 +44,31 @@ void stk_cuda_layer_ways(cuda_program *p, const cuda_question *question,
     size_t rows = (size_t)s->batch * (size_t)s->out_height * (size_t)s->out_width;
     size_t n = (size_t)s->filters;
     size_t k = (size_t)s->channels;
-    cuda_norm norm = {.coefs = floats_of(p, 4 * n), .back = floats_of(p, 3 * n)};
-    cuda_norm in_norm = {.coefs = floats_of(p, 4 * k)};
+    cuda_norm norm = {.coefs = stk_cuda_noise_floats(p, 4 * n),
+                      .back = stk_cuda_noise_floats(p, 3 * n)};
+    cuda_norm in_norm = {.coefs = stk_cuda_noise_floats(p, 4 * k)};
     cuda_tail tail = {.act = acts[variant & 7], .drop_rate = variant & DROP_BIT ? 0.125F : 0};
     cuda_layer_back layer = {.plane = {s->batch, s->out_height * s->out_width, s->filters},
                              .channels = s->channels,
-                             .g = noise_of(p, rows * n),
-                             .x = noise_of(p, rows * n),
+                             .g = stk_cuda_noise_place(p, rows * n),
+                             .x = stk_cuda_noise_place(p, rows * n),
                              .norm = &norm,
                              .tail = &tail,
                              .mask = cuda_nothing(),
                              .added_dx = cuda_nothing(),
-                             .input = noise_of(p, rows * k),
+                             .input = stk_cuda_noise_place(p, rows * k),
                              .in_norm = variant & IN_NORM_BIT ? &in_norm : NULL,
                              .in_act = acts[variant >> IN_ACT_SHIFT & 7],
-                             .weight = noise_of(p, n * k),
+                             .weight = stk_cuda_noise_place(p, n * k),
                              .weight_grad = stk_cuda_buffer(p, n * k * cuda_type_bytes(p->type)),
-                             .dx = noise_of(p, rows * k),
+                             .dx = stk_cuda_noise_place(p, rows * k),
                              .accumulate = s->accumulate};
     if (variant & MASK_BIT) {
-        layer.mask = noise_of(p, cuda_ceil(rows * (n / 8), cuda_type_bytes(p->type)));
+        layer.mask = stk_cuda_noise_place(p, cuda_ceil(rows * (n / 8), cuda_type_bytes(p->type)));
     }
     layer.added_dx = variant & ADDED_BIT ? layer.g : cuda_nothing();
     layer.partial = stk_cuda_buffer(p, stk_cuda_layer_back_scratch(p, &layer));
-    cuda_ref dy = variant & ADDED_BIT ? noise_of(p, rows * n) : layer.g;
+    cuda_ref dy = variant & ADDED_BIT ? stk_cuda_noise_place(p, rows * n) : layer.g;
     ways[CUDA_LAYER_APART].first = p->op_count;
     add_apart(p, &layer, s, dy);
     ways[CUDA_LAYER_APART].count = p->op_count - ways[CUDA_LAYER_APART].first;
