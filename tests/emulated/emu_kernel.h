@@ -251,6 +251,8 @@ DEVICE unsigned emu_ballot(unsigned mask, int vote, int line) {
 #define __any_sync(mask, vote) (emu_ballot(mask, (vote) != 0, __LINE__) != 0)
 #define __all_sync(mask, vote) (emu_ballot(mask, (vote) == 0, __LINE__) == 0)
 
+#if EMU_ARCH >= 80
+
 /* ---- copies that go on while threads compute ---- */
 
 /*
@@ -366,6 +368,8 @@ DEVICE void emu_add_product(float *c, const unsigned *a, const unsigned *b, int 
         c[i] = (float)sums[i];
     }
 }
+
+#endif
 
 #define atomicAdd(place, value)                          \
     ({                                                   \

@@ -285,6 +285,13 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
                        stk_op act, cuda_ref y, cuda_ref where);
 void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                             cuda_ref dx, bool accumulate);
+/*
+ * Both passes of the norm that a maximum was taken behind (stk_cuda_max_pool() with `norm`), from
+ * dy, the gradient of the maxima: weight_grad, bias_grad and back of the norm, and dx, the gradient
+ * of x, what it read.
+ */
+void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                             cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx);
 /* Over all pixels: (N, C). */
 void stk_cuda_avg_pool(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref y);
 void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref dx,

@@ -292,7 +292,10 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
     cuda_ref dinner = item->dinner;
-    if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
+    if (item->by == LOWER_BY_POOL) {
+        item->norm.back = back_of(l, piece);
+        dinner = stk_cuda_lower_pool_back(l, index);
+    } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
         const lower_value *output = &l->values[piece->output];
         bool may_join = cuda_is_something(output->join.partial);
         lower_pass plain = reduce_norm(l, index);

@@ -56,6 +56,7 @@ typedef struct lower_piece {
     cuda_ref dinner; /* its gradient, once known */
     cuda_ref mask;
     cuda_ref where;       /* of a maximum pool */
+    int pool;             /* LOWER_BY_POOL: the piece that does it */
     cuda_squeeze squeeze; /* LOWER_SQUEEZE */
     int source;           /* LOWER_SQUEEZE: the chain that it reads */
 } lower_piece;
@@ -153,6 +154,11 @@ lower_pass stk_cuda_lower_join_pass(const lower_pass *pass);
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
+/*
+ * LOWER_BY_POOL: backward of the maximum and of the chain's norm together; returns the gradient of
+ * what the norm read.
+ */
+cuda_ref stk_cuda_lower_pool_back(lowering *l, int chain);
 /* A depthwise convolution that reads x as it is. */
 cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
 /* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.
