@@ -62,7 +62,7 @@ void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref whe
     shapes(l, pool);
 }
 
-/* A launch over all cells of all samples, in tiles of channels. */
+/* A launch over all windows or cells of all samples, in tiles of channels. */
 static cuda_launch *cells(cuda_program *p, const char *name, const cuda_pool *pool, cuda_tiles t,
                           unsigned blocks, stk_op act) {
     size_t room = (size_t)(t.wide > 4 ? t.wide : 4) * sizeof(float); /* or two doubles */
@@ -82,9 +82,11 @@ static cuda_launch *cells(cuda_program *p, const char *name, const cuda_pool *po
 void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                              cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx) {
     cuda_tiles t = cuda_tiles_of(pool->in.channels);
-    size_t count = (size_t)pool->batch * cells_of(pool);
-    unsigned blocks = cuda_blocks(p, count, THREADS / (size_t)t.tile, 2 * CELL_ROUNDS);
-    unsigned sums = cuda_blocks(p, count, THREADS / (size_t)t.tile, 2);
+    size_t at_once = THREADS / (size_t)t.tile;
+    size_t batch = (size_t)pool->batch;
+    size_t windows_count = batch * (size_t)pool->out.height * (size_t)pool->out.width;
+    unsigned blocks = cuda_blocks(p, batch * cells_of(pool), at_once, 2 * CELL_ROUNDS);
+    unsigned sums = cuda_blocks(p, windows_count, at_once, 4);
     size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
     cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
     stk_cuda_arg(l, where);

@@ -181,7 +181,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 /*
  * The norm and activation that a maximum was taken behind, backward: its gradient is never stored.
  * A block has TILE vectors of channels, blockIdx.y says which, and every gridDim.x-th round of
- * cells.
+ * windows, or of cells.
  */
 #ifdef K_pool_norm_reduce
 #define THREADS 256
@@ -189,44 +189,39 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #define HANDS (THREADS / COLUMNS)
 #define AHEAD 8
 
-/* As norm_reduce of norm.cu. */
-KERNEL __launch_bounds__(THREADS, 2)
+/* As norm_reduce of norm.cu; only winners have a gradient, and it is enough to look at these. */
+KERNEL __launch_bounds__(THREADS, 4)
     pool_norm_reduce(const u8 *where, const T *dy, const T *x, const float *weight,
                      const float *coefs /* (4, C) */, float *weight_grad, float *bias_grad,
                      float *back /* (3, C) */, float *partial /* (gridDim.x, 2, C) */,
                      u32 *counters, int batch, int height, int width, int out_height,
                      int out_width) {
     SHARED(float, room);
-    extent e = {height, width, out_height, out_width};
     u32 vector = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = vector < C / WIDE;
     u32 c = inside ? vector * WIDE : 0;
-    u32 cells = cells_down(e) * cells_across(e), at_once = blockDim.x / TILE;
+    u32 windows = batch * out_height * out_width, at_once = blockDim.x / TILE;
     some mean = some_floats(coefs + c);
     some scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
     some sum = some_zeros(), product = some_zeros();
-    u32 at = inside ? blockIdx.x * at_once + threadIdx.x / TILE : batch * cells;
-    for (; at < batch * cells; at += gridDim.x * at_once) {
-        u64 sample = at / cells;
-        u64 outputs = sample * out_height * out_width * C + c;
-        const T *image = x + sample * height * width * C + c;
-        some_packed taken[STRIDE * STRIDE];
-        u64 place;
-        cell it = take_cell(where + outputs, dy + outputs, e, at % cells);
-        UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
-            int there = pixel_of(&it, e, r, &place);
-            taken[r] = some_fetch_if(image + (there ? place : 0), there, some_nothing());
+    u32 at = inside ? blockIdx.x * at_once + threadIdx.x / TILE : windows;
+    for (; at < windows; at += gridDim.x * at_once) {
+        u32 row = at / out_width; /* of all samples */
+        int top = (int)(row % out_height) * STRIDE - PAD;
+        int left = (int)(at % out_width) * STRIDE - PAD;
+        const T *window =
+            x + ((long long)(row / out_height) * height * width + top * width + left) * C + c;
+        places won = take_places(where + (u64)at * C + c);
+        some g = some_unpack(some_fetch(dy + (u64)at * C + c));
+        float v[WIDE];
+        UNROLL for (int i = 0; i < WIDE; i++) {
+            u32 tap = won.v[i / 4] >> (i % 4 * 8) & 255;
+            v[i] = up(window[(long long)(tap / SIDE * width + tap % SIDE) * C + i]);
         }
-        UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
-            some v = some_unpack(taken[r]);
-            some g = cell_gradient(&it, r, some_zeros());
-            int there = pixel_of(&it, e, r, &place);
-            UNROLL for (int i = 0; i < WIDE; i++) {
-                float n = fmaf(scale.v[i], v.v[i], shift.v[i]);
-                float dn = there ? g.v[i] * slope(ACT, n) : 0;
-                sum.v[i] += dn;
-                product.v[i] = fmaf(dn, v.v[i] - mean.v[i], product.v[i]);
-            }
+        UNROLL for (int i = 0; i < WIDE; i++) {
+            float dn = g.v[i] * slope(ACT, fmaf(scale.v[i], v[i], shift.v[i]));
+            sum.v[i] += dn;
+            product.v[i] = fmaf(dn, v[i] - mean.v[i], product.v[i]);
         }
     }
     float *mine = partial + (u64)blockIdx.x * 2 * C;
