@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_emit.h"
-#include "backend/cuda/cuda_join.h"
+#include "backend/cuda/cuda_join_back_ways.h"
 #include "backend/cuda/cuda_layer.h"
 #include "backend/cuda/cuda_normed.h"
 #include "backend/cuda/cuda_stats.h"
@@ -25,7 +25,7 @@ static const struct {
     [CUDA_ASK_LAYER] = {"layer backward 1", stk_cuda_layer_ways},
     [CUDA_ASK_NORMED] = {"norm in front 1", stk_cuda_normed_ways},
     [CUDA_ASK_NORMED_BACK] = {"norm in front of a gradient 1", stk_cuda_normed_back_ways},
-    [CUDA_ASK_JOIN] = {"gradients join 1", stk_cuda_join_ways},
+    [CUDA_ASK_JOIN_BACK] = {"gradients join 1", stk_cuda_join_back_ways},
 };
 
 cuda_ref stk_cuda_noise_place(cuda_program *p, size_t count) {

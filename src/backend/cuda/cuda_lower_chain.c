@@ -282,7 +282,7 @@ static lower_pass reduce_norm(lowering *l, int index) {
     stk_cuda_norm_reduce(l->p, lower_plane(l, piece->output), pass.g, item->inner, &item->norm,
                          &pass.tail, &pass.added, pass.mask, again,
                          normed_by > 0 || output->spared);
-    stk_cuda_lower_join_settle(l, piece->output);
+    stk_cuda_lower_join_back_settle(l, piece->output);
     stk_cuda_lower_waiting(l, piece->output, again, normed_by);
     pass.dx = stays ? lower_buffer(l, piece->output) : pass.g;
     return pass;
@@ -299,7 +299,7 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
         const lower_value *output = &l->values[piece->output];
         bool may_join = cuda_is_something(output->join.partial);
         lower_pass plain = reduce_norm(l, index);
-        lower_pass joined = may_join ? stk_cuda_lower_join_pass(&plain) : plain;
+        lower_pass joined = may_join ? stk_cuda_lower_join_back_pass(&plain) : plain;
         const lower_pass *pass = output->joins ? &joined : &plain;
         const lower_pass *other = output->joins ? &plain : may_join ? &joined : NULL;
         if (stk_cuda_lower_layer_back(l, index, pass, other)) {

@@ -172,7 +172,7 @@ void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, b
     lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
     cuda_conv_op conv =
         cuda_conv_of(&shape, dx, cuda_weight(l->layout, lower_node(l, node)->params[0]), dy);
-    stk_cuda_lower_join_ask(l, node, accumulate);
+    stk_cuda_lower_join_back_ask(l, node, accumulate);
     if (v->joins) {
         v->join.dy = dy;
         stk_cuda_join_back(l->p, &v->join);

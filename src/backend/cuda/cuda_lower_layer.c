@@ -99,7 +99,7 @@ static void emit(lowering *l, int node, const cuda_layer_back *layer, const lowe
 static int ask(lowering *l, int node, const cuda_layer_back *layer) {
     const lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
     int asked;
-    stk_cuda_lower_join_ask(l, node, layer->accumulate);
+    stk_cuda_lower_join_back_ask(l, node, layer->accumulate);
     cuda_question question =
         stk_cuda_layer_question(layer, stk_cuda_lower_shape(l, node, CUDA_CONV_DATA));
     return v->joins ? CUDA_LAYER_APART : stk_cuda_ask(l->p, l->choices, &question, &asked);

@@ -26,7 +26,7 @@ typedef struct lower_value {
     bool spared;
     /* Where the last of its gradients comes from a convolution that could do more than that: what,
      * and whether it does. `partial` is nothing where there is no such convolution, and elsewhere
-     * lives until the maker's norm has been settled, in either way. See cuda_lower_join.c. */
+     * lives until the maker's norm has been settled, in either way. See cuda_lower_join_back.c. */
     cuda_join_back join;
     bool joins;
 } lower_value;
@@ -141,15 +141,15 @@ bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass,
                                const lower_pass *other);
 
 /*
- * cuda_lower_join.c: asks, once for a convolution, whether its gradient of the input is computed
- * together with what the norm in front needs: lower_value.join and .joins of the input.
+ * cuda_lower_join_back.c: asks, once for a convolution, whether its gradient of the input is
+ * computed together with what the norm in front needs: lower_value.join and .joins of the input.
  */
-void stk_cuda_lower_join_ask(lowering *l, int node, bool accumulate);
+void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate);
 /* Behind the first pass of the norm that has made a value: if that was not needed, since sums are
  * there already, they are made of these. */
-void stk_cuda_lower_join_settle(lowering *l, int value);
+void stk_cuda_lower_join_back_settle(lowering *l, int value);
 /* What becomes of the second pass then. */
-lower_pass stk_cuda_lower_join_pass(const lower_pass *pass);
+lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass);
 
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);

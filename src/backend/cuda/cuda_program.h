@@ -174,7 +174,8 @@ typedef enum cuda_question_kind {
      * cuda_normed.c. */
     CUDA_ASK_NORMED,
     CUDA_ASK_NORMED_BACK,
-    CUDA_ASK_JOIN, /* where gradients of a value join, up to the norm in front: cuda_join.c */
+    CUDA_ASK_JOIN_BACK, /* where gradients of a value join, up to the norm in front:
+                           cuda_join_back_ways.c */
     CUDA_ASK_KINDS
 } cuda_question_kind;
 

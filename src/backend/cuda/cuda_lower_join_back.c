@@ -1,5 +1,6 @@
 /*
- * cuda_lower_join.c - the last gradient of a value that a norm, an addition and a ReLU have made.
+ * cuda_lower_join_back.c - the last gradient of a value that a norm, an addition and a ReLU have
+ * made.
  *
  * Where a convolution of 1 by 1 computes it, it may take the whole gradient through the ReLU and
  * sum it for the norm on the way, as the device has found out. Then nothing is left of the norm's
@@ -10,7 +11,7 @@
  * For the sake of the memory plan the first pass is held where it does not run, partial sums live
  * from the convolution to the norm, and the mask until the second pass, in either way.
  */
-#include "backend/cuda/cuda_join.h"
+#include "backend/cuda/cuda_join_back_ways.h"
 #include "backend/cuda/cuda_lowering.h"
 
 /* Whether backward of all others that read a value has been lowered when that of this one is. */
@@ -38,7 +39,7 @@ static bool is_made_so(const lowering *l, int value) {
     return added->kind != LOWER_CHAIN || added->by != LOWER_BY_SUM;
 }
 
-void stk_cuda_lower_join_ask(lowering *l, int node, bool accumulate) {
+void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
     int value = lower_node(l, node)->inputs[0];
     lower_value *v = &l->values[value];
     if (cuda_is_something(v->join.partial) || !accumulate ||
@@ -60,15 +61,15 @@ void stk_cuda_lower_join_ask(lowering *l, int node, bool accumulate) {
         return;
     }
     int asked;
-    cuda_question question = {.kind = CUDA_ASK_JOIN,
+    cuda_question question = {.kind = CUDA_ASK_JOIN_BACK,
                               .shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA)};
     question.shape.accumulate = true;
     join.partial = stk_cuda_buffer(l->p, bytes);
     v->join = join;
-    v->joins = stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_JOIN_TOGETHER;
+    v->joins = stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_JOIN_BACK_TOGETHER;
 }
 
-void stk_cuda_lower_join_settle(lowering *l, int value) {
+void stk_cuda_lower_join_back_settle(lowering *l, int value) {
     const lower_value *v = &l->values[value];
     if (!cuda_is_something(v->join.partial)) {
         return;
@@ -81,7 +82,7 @@ void stk_cuda_lower_join_settle(lowering *l, int value) {
     }
 }
 
-lower_pass stk_cuda_lower_join_pass(const lower_pass *pass) {
+lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass) {
     lower_pass joined = *pass;
     joined.tail = (cuda_tail){.act = STK_OP_COUNT};
     joined.mask = cuda_nothing();

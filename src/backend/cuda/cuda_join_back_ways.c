@@ -1,12 +1,13 @@
-/* cuda_join.c - "a gradient joins, and the norm in front sums it" at once or one after the other.
+/* cuda_join_back_ways.c - "a gradient joins, and the norm in front sums it" at once or one after
+ * the other.
  */
-#include "backend/cuda/cuda_join.h"
+#include "backend/cuda/cuda_join_back_ways.h"
 
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_grid.h"
 
-void stk_cuda_join_ways(cuda_program *p, const cuda_question *question,
-                        cuda_range ways[CUDA_CONTEST_WAYS]) {
+void stk_cuda_join_back_ways(cuda_program *p, const cuda_question *question,
+                             cuda_range ways[CUDA_CONTEST_WAYS]) {
     const cuda_conv_shape *s = &question->shape;
     size_t rows = (size_t)s->batch * (size_t)s->height * (size_t)s->width;
     size_t n = (size_t)s->filters;
@@ -34,12 +35,12 @@ void stk_cuda_join_ways(cuda_program *p, const cuda_question *question,
     /* What was added is not read: which tensor it is does not matter. */
     cuda_added added = {.x = join.x, .dx = join.dz};
     cuda_added nothing = {.x = cuda_nothing(), .dx = cuda_nothing()};
-    ways[CUDA_JOIN_APART] = (cuda_range){p->op_count, 3};
+    ways[CUDA_JOIN_BACK_APART] = (cuda_range){p->op_count, 3};
     stk_cuda_conv(p, &conv);
     stk_cuda_norm_reduce(p, join.plane, join.dz, join.x, &norm, &relu, &added, join.mask,
                          cuda_nothing(), false);
     stk_cuda_norm_backward(p, join.plane, join.dz, join.x, &norm, &relu, &added, join.mask, dx);
-    ways[CUDA_JOIN_TOGETHER] = (cuda_range){p->op_count, 3};
+    ways[CUDA_JOIN_BACK_TOGETHER] = (cuda_range){p->op_count, 3};
     stk_cuda_join_back(p, &join);
     stk_cuda_join_back_settle(p, &join);
     stk_cuda_norm_backward(p, join.plane, join.dz, join.x, &norm, &none, &nothing, cuda_nothing(),

@@ -1,8 +1,8 @@
 /*
- * test_cuda_join.c - where gradients of a value join, at once with the norm in front or not: what
- * they come to, that memory does not depend on it, and which values it is about.
+ * test_cuda_join_back_ways.c - where gradients of a value join, at once with the norm in front or
+ * not: what they come to, that memory does not depend on it, and which values it is about.
  */
-#include "backend/cuda/cuda_join.h"
+#include "backend/cuda/cuda_join_back_ways.h"
 
 #include "backend/cuda/cuda_layer.h"
 
@@ -68,7 +68,7 @@ static counts count_all(const stk_exec *exec) {
         }
     }
     for (int i = 0; i < exec->main.question_count; i++) {
-        c.asked += exec->main.questions[i].kind == CUDA_ASK_JOIN;
+        c.asked += exec->main.questions[i].kind == CUDA_ASK_JOIN_BACK;
     }
     return c;
 }
@@ -78,7 +78,7 @@ static stk_exec *compile_decided(bench *b, stk_precision precision, int join, in
     stk_exec *exec = compile(b, precision, false);
     for (int i = 0; i < 2 && exec != NULL; i++) {
         for (int kind = 0; kind < CUDA_ASK_KINDS; kind++) {
-            int way = kind == CUDA_ASK_JOIN ? join : kind == CUDA_ASK_LAYER ? layer : 0;
+            int way = kind == CUDA_ASK_JOIN_BACK ? join : kind == CUDA_ASK_LAYER ? layer : 0;
             decide(b, exec, (cuda_question_kind)kind, way);
         }
         cuda->exec_free(exec);
@@ -90,10 +90,10 @@ static stk_exec *compile_decided(bench *b, stk_precision precision, int join, in
 /* How gradients join, and whether a norm and a convolution go back together; first the plain one.
  */
 static const int settings[][2] = {
-    {CUDA_JOIN_APART, CUDA_LAYER_APART},
-    {CUDA_JOIN_TOGETHER, CUDA_LAYER_APART},
-    {CUDA_JOIN_APART, CUDA_LAYER_TOGETHER},
-    {CUDA_JOIN_TOGETHER, CUDA_LAYER_TOGETHER},
+    {CUDA_JOIN_BACK_APART, CUDA_LAYER_APART},
+    {CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART},
+    {CUDA_JOIN_BACK_APART, CUDA_LAYER_TOGETHER},
+    {CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_TOGETHER},
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
@@ -175,7 +175,8 @@ static void a_profile_names_them(void) {
     if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
-    stk_exec *exec = compile_decided(&b, STK_PRECISION_FP16, CUDA_JOIN_TOGETHER, CUDA_LAYER_APART);
+    stk_exec *exec =
+        compile_decided(&b, STK_PRECISION_FP16, CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART);
     REQUIRE(exec != NULL);
     stk_mem_free(step_results(&b, cuda, b.state, exec));
     REQUIRE_OK(cuda->profile(exec, lines, 256, &count, &b.err), &b.err);
