@@ -15,8 +15,8 @@
 /*
  * All kinds of such chains: of a value that is stored and read by others too (conv2), of one that
  * is computed again, with an addition behind (conv4, conv6), in front of a depthwise convolution
- * (conv7). No such are: conv8, whose input a block computes again that only it can compute; conv1,
- * conv3, conv5, of 3 by 3; head, for its 12 filters.
+ * (conv7), and two that are added (top and right). No such are: conv8, whose input a block computes
+ * again that only it can compute; conv1, conv3, conv5, of 3 by 3; head, for its 12 filters.
  */
 static int build(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 24, 3, 1, 1);
@@ -28,6 +28,15 @@ static int build(stk_graph *g) {
     a = stk_graph_conv(g, a, "conv4", 24, 1, 1, 0);
     a = stk_graph_batch_norm(g, a, "bn4", STK_INIT_ONE);
     x = stk_graph_relu(g, stk_graph_add(g, a, x));
+    a = stk_graph_conv(g, x, "left", 24, 3, 1, 1);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn10", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "top", 32, 1, 1, 0);
+    a = stk_graph_batch_norm(g, a, "bn11", STK_INIT_ONE);
+    int b = stk_graph_conv(g, x, "right", 32, 1, 1, 0);
+    b = stk_graph_batch_norm(g, b, "bn12", STK_INIT_ONE);
+    x = stk_graph_relu(g, stk_graph_add(g, a, b));
+    a = stk_graph_conv(g, x, "narrow", 24, 1, 2, 0);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn13", STK_INIT_ONE));
     a = stk_graph_conv(g, x, "conv5", 16, 3, 1, 1);
     a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn5", STK_INIT_ONE));
     a = stk_graph_conv(g, a, "conv6", 24, 1, 1, 0);
@@ -42,7 +51,7 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
 }
 
-enum { LAYERS = 4 };
+enum { QUESTIONS = 5, LAYERS = 6 };
 
 typedef struct counts {
     int together, asked;
@@ -76,7 +85,7 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
             cuda->exec_free(exec);
             exec = compile(&b, precisions[i], false);
             REQUIRE(exec != NULL);
-            CHECK_INT(count_layers(exec).asked, LAYERS);
+            CHECK_INT(count_layers(exec).asked, QUESTIONS);
             CHECK_INT(count_layers(exec).together, way == CUDA_LAYER_TOGETHER ? LAYERS : 0);
             arena[way] = exec->main.arena_bytes;
             results[way] = step_results(&b, cuda, b.state, exec);

@@ -3,7 +3,8 @@
  * backward together.
  *
  * Either stk_cuda_layer_back() does all of it in one pass, which little but memory bounds where
- * there are few channels, or three operations follow each other. The question is CUDA_ASK_LAYER of
+ * there are few channels, or three operations follow each other. Where two such are added, five
+ * operations stand against two. The question is CUDA_ASK_LAYER of
  * the shape of the convolution's CUDA_CONV_DATA.
  */
 #ifndef STK_BACKEND_CUDA_LAYER_H
@@ -15,8 +16,12 @@
 /* The two ways. */
 enum { CUDA_LAYER_APART, CUDA_LAYER_TOGETHER };
 
-/* What decides about a layer; `shape` is that of its CUDA_CONV_DATA. */
-cuda_question stk_cuda_layer_question(const cuda_layer_back *layer, cuda_conv_shape shape);
+/*
+ * What decides about a layer, and the one that is added to it: of the same shape, and without
+ * in_norm; NULL: there is none. `shape` is that of the layer's CUDA_CONV_DATA.
+ */
+cuda_question stk_cuda_layer_question(const cuda_layer_back *layer, const cuda_layer_back *other,
+                                      cuda_conv_shape shape);
 
 cuda_contest_ways stk_cuda_layer_ways;
 

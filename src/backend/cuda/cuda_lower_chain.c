@@ -292,6 +292,9 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
     cuda_ref dinner = item->dinner;
+    if (item->done) {
+        return;
+    }
     if (item->by == LOWER_BY_POOL) {
         item->norm.back = back_of(l, piece);
         dinner = stk_cuda_lower_pool_back(l, index);

@@ -54,6 +54,7 @@ typedef struct lower_piece {
     cuda_norm norm;
     cuda_ref inner;  /* what the norm reads */
     cuda_ref dinner; /* its gradient, once known */
+    bool done;       /* LOWER_BY_SUM: its backward was that of the chain that adds it */
     cuda_ref mask;
     cuda_ref where;       /* of a maximum pool */
     int pool;             /* LOWER_BY_POOL: the piece that does it */
