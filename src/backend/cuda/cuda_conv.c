@@ -195,6 +195,9 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
         if (stk_cuda_own_has_blocks(&shape, convs->config.major)) {
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS, &shape);
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
+        } else if (stk_cuda_own_has_rows(&shape, convs->config.major)) {
+            stk_cuda_own_want(&entry->own, CUDA_OWN_ROWS, &shape);
+            stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
         }
     }
     return STK_OK;
