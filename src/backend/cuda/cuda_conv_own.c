@@ -208,8 +208,9 @@ enum {
     ROWS_TILE_MOST = 128,
     ROWS_STAGES = 4,
     ROWS_FEWEST_STAGES = 3,
-    ROWS_SHARED = 224 << 10, /* bytes of a multiprocessor */
-    ROWS_FEWEST = 4096       /* below, it is the launch that takes time */
+    ROWS_SHARED = 224 << 10, /* bytes of a multiprocessor; where it has less, fewer blocks run */
+    ROWS_BLOCK_SHARED = 96 << 10, /* of a block, which all these GPUs have */
+    ROWS_FEWEST = 4096            /* below, it is the launch that takes time */
 };
 
 typedef struct rows_plan {
@@ -248,7 +249,8 @@ static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
     size_t most_blocks = ROWS_SHARED / (ROWS_FEWEST_STAGES * stage);
     plan.blocks = warps / (plan.across * plan.tall);
     plan.blocks = (size_t)plan.blocks < most_blocks ? plan.blocks : (int)most_blocks;
-    size_t stages = ROWS_SHARED / ((size_t)plan.blocks * stage);
+    size_t share = ROWS_SHARED / (size_t)plan.blocks;
+    size_t stages = (share < ROWS_BLOCK_SHARED ? share : ROWS_BLOCK_SHARED) / stage;
     plan.stages = stages < ROWS_STAGES ? (int)stages : ROWS_STAGES;
     size_t tiles_bytes = (size_t)plan.stages * stage;
     size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * plan.products * 8) * sizeof(float);
