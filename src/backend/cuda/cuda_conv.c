@@ -64,7 +64,7 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
-             "convolution 3 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
+             "convolution 4 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
              "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
