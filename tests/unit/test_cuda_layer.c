@@ -53,17 +53,6 @@ static int build(stk_graph *g) {
 
 enum { QUESTIONS = 5, LAYERS = 6 };
 
-/* Clear of the kink of ReLU, so that rounding does not move a gradient across. */
-static void keep_clear(const stk_param *param, float *values) {
-    size_t length = strlen(param->name);
-    if (strncmp(param->name, "bn", 2) != 0 || strcmp(param->name + length - 5, ".bias") != 0) {
-        return;
-    }
-    for (size_t i = 0; i < param->count; i++) {
-        values[i] = i % 3 == 1 ? -4 : 4;
-    }
-}
-
 typedef struct counts {
     int together, asked;
 } counts;

@@ -93,18 +93,6 @@ static int build(stk_graph *g) {
 
 enum { CHAINS = 8, ASKED = 3, FUSIBLE = 2, ASKED_BACK = 4, FUSIBLE_BACK = 3, LAYERS = 1 };
 
-/* Norms that stay clear of the kink, some on this side and some on that: rounding does not move a
- * gradient across. */
-static void keep_clear(const stk_param *param, float *values) {
-    size_t length = strlen(param->name);
-    if (strncmp(param->name, "bn", 2) != 0 || strcmp(param->name + length - 5, ".bias") != 0) {
-        return;
-    }
-    for (size_t i = 0; i < param->count; i++) {
-        values[i] = i % 3 == 1 ? -4 : 4;
-    }
-}
-
 typedef struct counts {
     int forward, back; /* convolutions that compute a norm */
     int applied;       /* launches that do */

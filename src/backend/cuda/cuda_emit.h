@@ -144,6 +144,35 @@ size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back 
 /* Where that is not 0. Two launches. */
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
 
+/* ---- where branches join: kernels/join.cu ---- */
+
+/*
+ * A norm, an addition and a ReLU, and a convolution of 1 by 1, stride 1, that reads what they make,
+ * with the statistics of the norm behind it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
+ * statistics and stk_cuda_norm_settle() do, in one pass over all rows.
+ */
+typedef struct cuda_join {
+    cuda_plane plane; /* of the value */
+    cuda_ref x;       /* T (rows, plane.channels): what the norm reads */
+    const cuda_norm *norm;
+    const cuda_added *added;
+    cuda_ref y, mask; /* as of stk_cuda_norm_apply(); y may not lie on x */
+    int filters;
+    cuda_ref weight;       /* T (filters, plane.channels) */
+    cuda_ref z;            /* T (rows, filters): what the convolution makes */
+    const cuda_norm *next; /* of z */
+    cuda_ref partial;      /* stk_cuda_join_scratch() bytes */
+} cuda_join;
+
+/* Bytes for partial sums; 0: this cannot be done in one pass, for the sake of type or channels. */
+size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join);
+
+/* Where that is not 0: y, mask, z, and partial sums. */
+void stk_cuda_join(cuda_program *p, const cuda_join *join);
+
+/* From partial sums to coefs and running statistics of `next`. */
+void stk_cuda_join_settle(cuda_program *p, const cuda_join *join);
+
 /* ---- where gradients join: kernels/join_back.cu ---- */
 
 /*

@@ -291,24 +291,30 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-/* The main program once more, after something was chosen. */
-static stk_status lower_again(stk_exec *exec, stk_error *err) {
+static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *err) {
     cuda_program *p = &exec->main;
-    size_t arena_bytes = p->arena_bytes;
-    int counters = p->counters;
-    stk_device *device = exec->state->device;
+    const stk_device *device = exec->state->device;
     cuda_type type = p->type;
     bool strict = p->strict;
     stk_cuda_program_free(p);
     stk_cuda_program_begin(p, type, strict, device->multiprocessors);
     p->major = device->major;
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
-                                       device->choices, &exec->logits, err);
-    if (status == STK_OK) {
-        status = stk_cuda_program_lay_out(p, err);
-    }
+                                       choices, &exec->logits, err);
+    return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
+}
+
+/*
+ * The main program once more, after something was chosen. All ways are made to need the same
+ * memory; should one need more after all, the plain ways are right, if slower.
+ */
+static stk_status lower_again(stk_exec *exec, stk_error *err) {
+    const cuda_program *p = &exec->main;
+    size_t arena_bytes = p->arena_bytes;
+    int counters = p->counters;
+    stk_status status = lower_main(exec, exec->state->device->choices, err);
     if (status == STK_OK && (p->arena_bytes > arena_bytes || p->counters > counters)) {
-        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
+        status = lower_main(exec, NULL, err);
     }
     return status;
 }

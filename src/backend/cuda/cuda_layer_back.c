@@ -10,15 +10,11 @@
 #include "backend/cuda/cuda_grid.h"
 
 #define FILE_NAME "layer_back"
-#define PIECE 16                        /* bytes, as in layer_back.cu */
-#define MOST_SHARED ((size_t)227 << 10) /* of a block, on those that have so much: */
-#define HOPPER 9                        /* compute capability */
-#define BLACKWELL 10
-#define HALF_SHARED ((size_t)113 << 10) /* of each of two */
-#define MOST_WEIGHTS 20480              /* their gradient stays in registers */
-#define MOST_WEIGHTS_OF_TWO 8192        /* where there are two blocks */
-#define MOST_COLUMNS 512                /* channels: a thread has 8 of them */
-#define DW_WARPS 8                      /* that make the weights' gradient */
+#define PIECE 16                 /* bytes, as in layer_back.cu */
+#define MOST_WEIGHTS 20480       /* their gradient stays in registers */
+#define MOST_WEIGHTS_OF_TWO 8192 /* where there are two blocks */
+#define MOST_COLUMNS 512         /* channels: a thread has 8 of them */
+#define DW_WARPS 8               /* that make the weights' gradient */
 #define MOST_STAGES 3
 #define SUM_THREADS 256
 #define SUM_QUADS 16 /* of a block, four sums each */
@@ -90,12 +86,12 @@ static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
                .dx_warps = 8,
                .dx_tall = 1,
                .high = high_of(layer)};
-    size_t most = MOST_SHARED;
+    size_t most = CUDA_MOST_SHARED;
     if (weights_of(layer) <= MOST_WEIGHTS_OF_TWO &&
-        weights + 2 * stage_bytes(layer, 32) <= HALF_SHARED) {
+        weights + 2 * stage_bytes(layer, 32) <= CUDA_HALF_SHARED) {
         s.rows = 32;
         s.blocks = 2;
-        most = HALF_SHARED;
+        most = CUDA_HALF_SHARED;
     }
     while (s.rows > 16 && weights + 2 * stage_bytes(layer, s.rows) > most) {
         s.rows /= 2;
@@ -111,12 +107,11 @@ static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
 
 static bool possible(const cuda_program *p, const cuda_layer_back *layer) {
     bool from_x = layer->tail->act != STK_OP_COUNT && !has_mask(layer);
-    bool large = p->major == HOPPER || p->major == BLACKWELL;
-    return large && p->type != CUDA_TYPE_F32 && layer->plane.channels % 8 == 0 &&
+    return cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32 && layer->plane.channels % 8 == 0 &&
            layer->channels % 8 == 0 && layer->plane.channels <= MOST_COLUMNS &&
            layer->channels <= MOST_COLUMNS && weights_of(layer) <= MOST_WEIGHTS &&
            !(from_x && layer->tail->drop_rate > 0) &&
-           shape_of(p, layer).shared_bytes <= MOST_SHARED;
+           shape_of(p, layer).shared_bytes <= CUDA_MOST_SHARED;
 }
 
 size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back *layer) {

@@ -67,6 +67,7 @@ static void begin(lowering *l) {
                                      .grad = cuda_nothing(),
                                      .raw = cuda_nothing(),
                                      .in_norm = cuda_nothing(),
+                                     .join.partial = cuda_nothing(),
                                      .maker = -1,
                                      .reader = -1};
     }

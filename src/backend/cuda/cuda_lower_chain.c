@@ -282,6 +282,7 @@ static lower_pass reduce_norm(lowering *l, int index) {
     stk_cuda_norm_reduce(l->p, lower_plane(l, piece->output), pass.g, item->inner, &item->norm,
                          &pass.tail, &pass.added, pass.mask, again,
                          normed_by > 0 || output->spared);
+    stk_cuda_lower_join_back_settle(l, piece->output);
     stk_cuda_lower_waiting(l, piece->output, again, normed_by);
     pass.dx = stays ? lower_buffer(l, piece->output) : pass.g;
     return pass;
@@ -298,13 +299,21 @@ void stk_cuda_lower_chain_back(lowering *l, int index) {
         item->norm.back = back_of(l, piece);
         dinner = stk_cuda_lower_pool_back(l, index);
     } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
-        lower_pass pass = reduce_norm(l, index);
-        if (stk_cuda_lower_layer_back(l, index, &pass)) {
+        const lower_value *output = &l->values[piece->output];
+        bool may_join = cuda_is_something(output->join.partial);
+        lower_pass plain = reduce_norm(l, index);
+        lower_pass joined = may_join ? stk_cuda_lower_join_back_pass(&plain) : plain;
+        const lower_pass *pass = output->joins ? &joined : &plain;
+        const lower_pass *other = output->joins ? &plain : may_join ? &joined : NULL;
+        if (stk_cuda_lower_layer_back(l, index, pass, other)) {
             return;
         }
-        stk_cuda_norm_backward(l->p, lower_plane(l, piece->output), pass.g, item->inner,
-                               &item->norm, &pass.tail, &pass.added, pass.mask, pass.dx);
-        dinner = pass.dx;
+        stk_cuda_norm_backward(l->p, lower_plane(l, piece->output), pass->g, item->inner,
+                               &item->norm, &pass->tail, &pass->added, pass->mask, pass->dx);
+        if (may_join) {
+            stk_cuda_arg(stk_cuda_hold(l->p), plain.mask);
+        }
+        dinner = pass->dx;
     }
     if (piece->conv != STK_NO_NODE) {
         filter_backward(l, piece, dinner);

@@ -396,25 +396,14 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
 #endif
 
 #ifdef K_norm_settled
-/*
- * From sums that a convolution took of float32 numbers, in float32 and about zero. A variance that is
- * less than their rounding is not known: it is taken for that much, since a smaller one would make
- * large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
- */
+/* From sums that a convolution took. */
 KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
                     int narrow, int channels, u32 rows, float epsilon) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
-        double mean = (double)sums[c] / rows;
-        double all = sums[channels + c];
-        double squares = all - (double)sums[c] * mean;
-        double least = all * 0x1.0p-23;
-        norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight,
-                    bias, running_mean, running_var, coefs);
-        if (narrow) {
-            norm_narrow(c, channels, bias, coefs);
-        }
+        norm_settle_sums(c, channels, sums[c], sums[channels + c], rows, epsilon, weight, bias,
+                         running_mean, running_var, coefs, narrow);
     }
 }
 #endif

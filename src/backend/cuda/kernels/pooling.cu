@@ -187,7 +187,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #define THREADS 256
 #define COLUMNS (TILE * WIDE) /* channels of a block */
 #define HANDS (THREADS / COLUMNS)
-#define AHEAD 8
+#define AHEAD 16
 
 /* As norm_reduce of norm.cu; only winners have a gradient, and it is enough to look at these. */
 KERNEL __launch_bounds__(THREADS, 4)

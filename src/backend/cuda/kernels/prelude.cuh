@@ -493,6 +493,24 @@ DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
 }
 
 /*
+ * From sums of float32 numbers and of their squares, which are about zero and rounded to float32. A
+ * variance that is less than their rounding is not known: it is taken for that much, since a smaller
+ * one would make large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
+ */
+DEVICE void norm_settle_sums(int c, int channels, double sum, double all, double rows,
+                             float epsilon, const float *weight, const float *bias,
+                             float *running_mean, float *running_var, float *coefs, int narrow) {
+    double mean = sum / rows;
+    double squares = all - sum * mean;
+    double least = all * 0x1.0p-23;
+    norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight, bias,
+                running_mean, running_var, coefs);
+    if (narrow) {
+        norm_narrow(c, channels, bias, coefs);
+    }
+}
+
+/*
  * From the sums of dn and of dn times the normed x over `rows`: the gradients of weight and bias,
  * and back (3, channels), where dx = a * dn + b * (x - mean) + d.
  */
