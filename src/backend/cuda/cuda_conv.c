@@ -67,7 +67,7 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
-             "convolution 3 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
+             "convolution 4 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
              "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
@@ -198,6 +198,9 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
         }
         if (stk_cuda_own_has_blocks(&shape, convs->config.major)) {
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS, &shape);
+            stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
+        } else if (stk_cuda_own_has_rows(&shape, convs->config.major)) {
+            stk_cuda_own_want(&entry->own, CUDA_OWN_ROWS, &shape);
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
         }
     }
