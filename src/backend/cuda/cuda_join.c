@@ -8,8 +8,6 @@
 #include "backend/cuda/cuda_grid.h"
 
 #define FILE_NAME "join"
-#define HOPPER 9 /* compute capability */
-#define BLACKWELL 10
 #define ALL_THREADS 512 /* of a multiprocessor */
 #define MOST_WEIGHTS 64 /* registers of a thread that hold weights */
 #define TILE_ROWS 16    /* at least */
@@ -31,14 +29,13 @@ static size_t rows_of(const cuda_join *join) {
 
 /* Two blocks for each multiprocessor are better than one: while one waits, the other computes. */
 static int threads_of(const cuda_program *p, const cuda_join *join) {
-    bool large = p->major == HOPPER || p->major == BLACKWELL; /* shared memory */
     int pieces = join->plane.channels / 8;
     for (int threads = ALL_THREADS / 2; threads <= ALL_THREADS; threads *= 2) {
         int warps = threads / 32;
         bool fits = join->plane.channels % 64 == 0 && threads % pieces == 0 &&
                     join->filters % (8 * warps) == 0 &&
                     join->plane.channels / 16 * (join->filters / (8 * warps)) * 2 <= MOST_WEIGHTS;
-        if (fits && large && p->type != CUDA_TYPE_F32) {
+        if (fits && cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32) {
             return threads;
         }
     }
