@@ -29,16 +29,20 @@ typedef struct lowered {
     cuda_program program;
 } lowered;
 
+/* From a graph on. */
+static bool cut(lowered *l, const scene *s, stk_error *err) {
+    stk_pieces_config config = {.train = true, .frozen = s->frozen, .fuse = true};
+    return stk_pieces_make(&l->pieces, l->graph, &config, err) == STK_OK &&
+           stk_cuda_layout_make(&l->layout, l->graph, s->type, true, err) == STK_OK &&
+           stk_cuda_choices_open(&l->choices, NULL, err) == STK_OK;
+}
+
 static bool begin(lowered *l, const scene *s, stk_error *err) {
     const stk_model *model = NULL;
     stk_model_config config = {.img_size = s->size, .classes = 10, .drop_path = 0.2f};
-    stk_pieces_config cut = {.train = true, .frozen = s->frozen, .fuse = true};
     memset(l, 0, sizeof *l);
     return stk_model_find(s->model, &model, err) == STK_OK &&
-           stk_model_build(model, &config, &l->graph, err) == STK_OK &&
-           stk_pieces_make(&l->pieces, l->graph, &cut, err) == STK_OK &&
-           stk_cuda_layout_make(&l->layout, l->graph, s->type, true, err) == STK_OK &&
-           stk_cuda_choices_open(&l->choices, NULL, err) == STK_OK;
+           stk_model_build(model, &config, &l->graph, err) == STK_OK && cut(l, s, err);
 }
 
 static void end(lowered *l) {
@@ -59,14 +63,15 @@ static bool lower(lowered *l, const scene *s, cuda_choices *choices, stk_error *
            stk_cuda_program_lay_out(&l->program, err) == STK_OK;
 }
 
-/* True: there was something to answer. */
+/* By dice, or always the second way where there are none. True: there was something to answer. */
 static bool answer(lowered *l, stk_rng *dice) {
     bool some = false;
     for (int i = 0; i < l->program.question_count; i++) {
         char name[CUDA_CHOICE_NAME];
         stk_cuda_question_name(&l->program.questions[i], name);
         if (stk_cuda_choice_of(l->choices, name) == CUDA_UNDECIDED) {
-            stk_cuda_choice_set(l->choices, name, (int)stk_rng_below(dice, CUDA_CONTEST_WAYS));
+            int way = dice != NULL ? (int)stk_rng_below(dice, CUDA_CONTEST_WAYS) : 1;
+            stk_cuda_choice_set(l->choices, name, way);
             some = true;
         }
     }
@@ -130,9 +135,54 @@ static void frozen_networks_ask_nothing(void) {
     CHECK_INT(throw_dice(&frozen, 0), 0);
 }
 
+/*
+ * v is read by "early", "c" and the last addition. The convolution "early" stands before the
+ * others, but goes backward with "side", which it is added to, and so before "c".
+ */
+static int three_readers(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "stem", 128, 3, 1, 1);
+    x = stk_graph_relu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
+    int v = stk_graph_conv(g, x, "conv1", 16, 3, 1, 1);
+    v = stk_graph_relu(g, stk_graph_batch_norm(g, v, "bn1", STK_INIT_ONE));
+    v = stk_graph_batch_norm(g, stk_graph_conv(g, v, "conv2", 128, 3, 1, 1), "bn2", STK_INIT_ONE);
+    v = stk_graph_relu(g, stk_graph_add(g, v, x));
+    int side = stk_graph_conv(g, x, "side", 128, 1, 1, 0);
+    side = stk_graph_batch_norm(g, side, "bn_side", STK_INIT_ONE);
+    int early = stk_graph_conv(g, v, "early", 128, 1, 1, 0);
+    early = stk_graph_batch_norm(g, early, "bn_early", STK_INIT_ONE);
+    int c = stk_graph_conv(g, v, "c", 16, 1, 1, 0);
+    c = stk_graph_relu(g, stk_graph_batch_norm(g, c, "bn_c", STK_INIT_ONE));
+    int both = stk_graph_relu(g, stk_graph_add(g, side, early));
+    c = stk_graph_batch_norm(g, stk_graph_conv(g, c, "d", 128, 1, 1, 0), "bn_d", STK_INIT_ONE);
+    c = stk_graph_relu(g, stk_graph_add(g, c, v));
+    return stk_graph_linear(g, stk_graph_avg_pool(g, stk_graph_add(g, both, c)), "fc", 10);
+}
+
+/* Only the last gradient of a value can take all of it through the ReLU. */
+static void gradients_join_when_all_are_there(void) {
+    const scene s = {"three readers", 16, 8, CUDA_TYPE_F16, 9, false};
+    lowered l = {.graph = NULL};
+    stk_error err = {0};
+    REQUIRE_OK(stk_graph_new(&l.graph, s.size, 10, &err), &err);
+    REQUIRE_OK(stk_graph_finish(l.graph, three_readers(l.graph), &err), &err);
+    CHECK(cut(&l, &s, &err));
+    int joined = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK(lower(&l, &s, l.choices, &err));
+        (void)answer(&l, NULL);
+    }
+    for (int i = 0; i < l.program.op_count; i++) {
+        const cuda_op *op = &l.program.ops[i];
+        joined += op->kind == CUDA_OP_LAUNCH && strcmp(op->launch.name, "join_back") == 0;
+    }
+    CHECK_INT(joined, 0);
+    end(&l);
+}
+
 static const check_test tests[] = {
     TEST(plans_do_not_depend_on_answers),
     TEST(frozen_networks_ask_nothing),
+    TEST(gradients_join_when_all_are_there),
 };
 
 CHECK_MAIN(tests)
