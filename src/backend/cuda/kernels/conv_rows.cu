@@ -1,25 +1,26 @@
 /*
- * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: y (rows, N) = x (rows, K) w (N, K)'.
- * Perhaps x is first what a norm and a ReLU make of it, and perhaps y is summed for the next norm.
+ * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: y (rows, N) = x (rows, K) times the
+ * turned w (N, K). Perhaps x is first what a norm and a ReLU make of it, and perhaps y is summed for
+ * the next norm.
  *
- * Only memory should count, so x is read once and y is written once. A block takes tiles of ROWS rows
- * by turns, the last first, since the end of x was written last and the beginning of y is read next.
- * They are copied to shared memory while those before are computed: there are STAGES places.
+ * Only memory should count, so x is read once and y is written once. A block takes tiles of ROWS
+ * rows by turns, the last first, since the end of x was written last and the beginning of y is read
+ * next. They are copied to shared memory while those before are computed: there are STAGES places.
  *
  * A warp has 32 filters, whose weights stay in its registers, and every TALL-th 16 rows of a tile;
- * ACROSS warps stand side by side. Which column of a product is which filter is free: they are dealt
- * such that of a row a lane has 8 filters that follow each other, a piece of 16 bytes, which it stores
- * at once and whose sums stay in its registers. blocks_sum of conv_blocks.cu adds up those of all
- * blocks, in their order: the same bits every time.
+ * ACROSS warps stand side by side. Which column of a product is which filter is free: they are
+ * dealt such that of a row a lane has 8 filters that follow each other, a piece of 16 bytes, which
+ * it stores at once and whose sums stay in its registers. blocks_sum of conv_blocks.cu adds up those
+ * of all blocks, in their order: the same bits every time.
  *
- * Defines: K and N, multiples of 8; ACROSS; TALL; ROWS, a multiple of 16 * TALL; STAGES, at least 2;
- * BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
+ * Defines: K and N, multiples of 8; ACROSS; TALL; ROWS, a multiple of 16 * TALL; STAGES, at least
+ * 2; BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
  */
 #define THREADS (32 * ACROSS * TALL)
 #define STEPS CEIL(K, 16)
 #define PIECES (2 * STEPS) /* of a row in shared memory: the last may be zeros */
 #define FILLED (K / LANES) /* of these */
-#define PRODUCTS 4 /* of 8 filters each, that a warp has */
+#define PRODUCTS 4         /* of 8 filters each, that a warp has */
 #define WIDTH (8 * PRODUCTS)
 #define STAGE (ROWS * APART(PIECES))
 
@@ -27,7 +28,7 @@ DEVICE u32 warp_filter(void) {
     return (blockIdx.y * ACROSS + threadIdx.x / 32 % ACROSS) * WIDTH;
 }
 
-/* The first of the lane's filters. Of 16 rows it has one of the upper eight and one of the lower. */
+/* The first of the lane's filters. Of 16 rows it has one of the upper eight, one of the lower. */
 DEVICE u32 own_filter(void) {
     return warp_filter() + threadIdx.x % 4 * LANES;
 }
