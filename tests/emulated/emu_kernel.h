@@ -18,6 +18,7 @@ emu_link_table emu_link;
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL
 #define UNROLL_FOUR
+#define NO_UNROLL
 #define __launch_bounds__(...)
 
 #define threadIdx (*emu_link.thread)
@@ -259,7 +260,7 @@ DEVICE unsigned emu_ballot(unsigned mask, int vote, int line) {
  * They happen as late as they may, when a thread waits for them, and until then nothing is there
  * that could be taken for data.
  */
-#define EMU_MOST_COPIES 64 /* that a thread has under way */
+#define EMU_MOST_COPIES 128 /* that a thread has under way */
 typedef struct emu_copies {
     struct {
         void *to;

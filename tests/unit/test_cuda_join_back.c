@@ -120,6 +120,7 @@ static bool run_numbers(play_device *play, numbers *m) {
     size_t vector = m->k * sizeof(float);
     size_t rk = m->rows * m->k;
     stk_cuda_program_begin(&p, m->type, false, m->c.multiprocessors);
+    p.major = play->major;
     cuda_norm norm = {.weight = stk_cuda_buffer(&p, vector),
                       .weight_grad = stk_cuda_buffer(&p, vector),
                       .bias_grad = stk_cuda_buffer(&p, vector),
@@ -199,6 +200,7 @@ static void layers_of_networks(void) {
         {5, 26, 64, 256, 1, false},
         {5, 26, 128, 512, 2, false},
         {4, 49, 128, 256, 2, false},
+        {4, 49, 256, 512, 4, false},
     };
     play_cases(cases, COUNT(cases));
 }
@@ -207,7 +209,7 @@ static void rows_and_channels(void) {
     static const join_case cases[] = {
         {1, 1, 64, 256, 3, true},      {1, 63, 32, 128, 1, false}, {10, 100, 16, 128, 3, true},
         {1, 16, 48, 384, 2, false},    {1, 17, 112, 128, 1, true}, {10, 100, 64, 128, 2, false},
-        {1, 200, 128, 1024, 1, false}, {1, 130, 80, 640, 4, true},
+        {1, 200, 128, 1024, 1, false}, {1, 130, 80, 640, 4, true}, {2, 99, 240, 128, 1, false},
     };
     play_cases(cases, COUNT(cases));
 }
@@ -217,20 +219,23 @@ static void limits(void) {
     cuda_program p;
     cuda_join_back join = {.plane = {2, 100, 256}, .filters = 64};
     stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, 4);
-    CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)8 * 2 * 256 * sizeof(float));
-    join.plane.pixels = 20;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    p.major = 9;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)7 * 2 * 256 * sizeof(float));
+    join.plane.pixels = 40;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)3 * 2 * 256 * sizeof(float));
     join.plane.channels = 192;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
     join.plane.channels = 256;
     join.filters = 72;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
-    join.filters = 144;
+    join.filters = 272;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
     join.filters = 128;
     CHECK(stk_cuda_join_back_scratch(&p, &join) > 0);
     stk_cuda_program_free(&p);
     stk_cuda_program_begin(&p, CUDA_TYPE_F32, false, 4);
+    p.major = 9;
     CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
     stk_cuda_program_free(&p);
 }

@@ -25,6 +25,10 @@
 typedef void cuda_contest_ways(cuda_program *p, const cuda_question *question,
                                cuda_range ways[CUDA_CONTEST_WAYS]);
 
+/* A place with `count` numbers of noise in it, of the program's type or as long as float32. */
+cuda_ref stk_cuda_noise_place(cuda_program *p, size_t count);
+cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count);
+
 /* What a question is called in cuda_choices. */
 void stk_cuda_question_name(const cuda_question *question, char name[CUDA_CHOICE_NAME]);
 

@@ -34,17 +34,6 @@ cuda_question stk_cuda_layer_question(const cuda_layer_back *layer, const cuda_l
     return (cuda_question){.kind = CUDA_ASK_LAYER, .shape = shape, .variant = variant};
 }
 
-/* A place of T with noise in it. */
-static cuda_ref noise_of(cuda_program *p, size_t count) {
-    cuda_ref place = stk_cuda_buffer(p, count * cuda_type_bytes(p->type));
-    stk_cuda_noise(p, count, place);
-    return place;
-}
-
-static cuda_ref floats_of(cuda_program *p, size_t count) {
-    return noise_of(p, count * sizeof(float) / cuda_type_bytes(p->type));
-}
-
 /* The convolution's input is there in any case: computing it again is not a part of either way. */
 static void add_conv(cuda_program *p, const cuda_layer_back *layer, const cuda_conv_shape *shape,
                      cuda_ref dy) {
@@ -66,21 +55,21 @@ static cuda_layer_back layer_of(cuda_program *p, const cuda_conv_shape *s, const
     size_t k = (size_t)s->channels;
     return (cuda_layer_back){.plane = {s->batch, s->out_height * s->out_width, s->filters},
                              .channels = s->channels,
-                             .x = noise_of(p, rows * n),
+                             .x = stk_cuda_noise_place(p, rows * n),
                              .norm = norm,
                              .tail = tail,
                              .mask = cuda_nothing(),
                              .added_dx = cuda_nothing(),
-                             .input = noise_of(p, rows * k),
-                             .weight = noise_of(p, n * k),
+                             .input = stk_cuda_noise_place(p, rows * k),
+                             .weight = stk_cuda_noise_place(p, n * k),
                              .weight_grad = stk_cuda_buffer(p, n * k * cuda_type_bytes(p->type)),
-                             .dx = noise_of(p, rows * k),
+                             .dx = stk_cuda_noise_place(p, rows * k),
                              .accumulate = s->accumulate};
 }
 
 static cuda_norm norm_of(cuda_program *p, int channels) {
-    return (cuda_norm){.coefs = floats_of(p, 4 * (size_t)channels),
-                       .back = floats_of(p, 3 * (size_t)channels)};
+    return (cuda_norm){.coefs = stk_cuda_noise_floats(p, 4 * (size_t)channels),
+                       .back = stk_cuda_noise_floats(p, 3 * (size_t)channels)};
 }
 
 static void add_scratch(cuda_program *p, cuda_layer_back *layer) {
@@ -100,22 +89,23 @@ void stk_cuda_layer_ways(cuda_program *p, const cuda_question *question,
     cuda_layer_back layer = layer_of(p, s, &norm, &tail);
     cuda_layer_back other = layer;
     size_t count = (size_t)s->batch * (size_t)layer.plane.pixels * (size_t)s->filters;
-    layer.g = noise_of(p, count);
+    layer.g = stk_cuda_noise_place(p, count);
     layer.in_norm = variant & IN_NORM_BIT ? &in_norm : NULL;
     layer.in_act = acts[variant >> IN_ACT_SHIFT & 7];
     if (variant & MASK_BIT) {
-        layer.mask = noise_of(p, cuda_ceil(count / 8, cuda_type_bytes(p->type)));
+        layer.mask = stk_cuda_noise_place(p, cuda_ceil(count / 8, cuda_type_bytes(p->type)));
     }
     layer.added_dx = variant & ADDED_BIT ? layer.g : cuda_nothing();
     cuda_added added = {.x = cuda_nothing(), .dx = layer.added_dx};
-    cuda_ref dy = variant & ADDED_BIT ? noise_of(p, count) : layer.g;
+    cuda_ref dy = variant & ADDED_BIT ? stk_cuda_noise_place(p, count) : layer.g;
     add_scratch(p, &layer);
     if (two) {
         other = layer_of(p, s, &other_norm, &other_tail);
         other.g = layer.g;
         other.mask = layer.mask;
         other.accumulate = (variant & OTHER_ADDS_BIT) != 0;
-        added = (cuda_added){.x = other.x, .norm = &other_norm, .dx = noise_of(p, count)};
+        added =
+            (cuda_added){.x = other.x, .norm = &other_norm, .dx = stk_cuda_noise_place(p, count)};
         add_scratch(p, &other);
     }
     ways[CUDA_LAYER_APART].first = p->op_count;

@@ -67,12 +67,14 @@ static void begin(lowering *l) {
                                      .grad = cuda_nothing(),
                                      .raw = cuda_nothing(),
                                      .in_norm = cuda_nothing(),
+                                     .join.partial = cuda_nothing(),
                                      .maker = -1,
                                      .reader = -1};
     }
     for (int i = 0; i < l->pieces->count; i++) {
         l->items[i] = (lower_piece){.inner = cuda_nothing(),
                                     .dinner = cuda_nothing(),
+                                    .stats = cuda_nothing(),
                                     .mask = cuda_nothing(),
                                     .where = cuda_nothing()};
     }

@@ -7,6 +7,12 @@ static bool reads_pictures(const lowering *l, int node) {
     return n->op == STK_OP_CONV && n->inputs[0] == l->graph->input;
 }
 
+bool stk_cuda_lower_is_pointwise(const lowering *l, int node) {
+    const stk_node *n = lower_node(l, node);
+    return n->op == STK_OP_CONV && n->kernel == 1 && n->stride == 1 && n->pad == 0 &&
+           !reads_pictures(l, node);
+}
+
 /* A linear layer is a convolution of one pixel; pictures have a fourth channel, or are blocks. */
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind) {
     const stk_node *n = lower_node(l, node);
@@ -163,9 +169,17 @@ void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
 void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
     cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA);
     shape.accumulate = accumulate;
+    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
     cuda_conv_op conv =
         cuda_conv_of(&shape, dx, cuda_weight(l->layout, lower_node(l, node)->params[0]), dy);
-    stk_cuda_conv(l->p, &conv);
+    stk_cuda_lower_join_back_ask(l, node, accumulate);
+    if (v->joins) {
+        v->join.dy = dy;
+        stk_cuda_join_back(l->p, &v->join);
+    } else {
+        conv.stats = v->join.partial;
+        stk_cuda_conv(l->p, &conv);
+    }
 }
 
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {

@@ -24,6 +24,11 @@ typedef struct lower_value {
     cuda_ref waiting_dy;
     /* There is none that waits, but there could have been: see cuda_lower_layer.c. */
     bool spared;
+    /* Where the last of its gradients comes from a convolution that could do more than that: what,
+     * and whether it does. `partial` is nothing where there is no such convolution, and elsewhere
+     * lives until the maker's norm has been settled, in either way. See cuda_lower_join_back.c. */
+    cuda_join_back join;
+    bool joins;
 } lower_value;
 
 /* How a piece is computed. */
@@ -49,6 +54,9 @@ typedef struct lower_piece {
     cuda_norm norm;
     cuda_ref inner;  /* what the norm reads */
     cuda_ref dinner; /* its gradient, once known */
+    cuda_ref stats;  /* what its statistics are computed in; nothing: they need no place */
+    bool begun;      /* norm, inner and stats have their places */
+    bool joined;     /* inner and statistics were computed by the chain before it */
     bool done;       /* LOWER_BY_SUM: its backward was that of the chain that adds it */
     cuda_ref mask;
     cuda_ref where;       /* of a maximum pool */
@@ -107,6 +115,8 @@ void stk_cuda_lower_find(lowering *l);
 
 /* cuda_lower_conv.c: nodes that multiply with weights, of any kind but depthwise. */
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
+/* A convolution of 1 by 1 that reads every pixel of a value. */
+bool stk_cuda_lower_is_pointwise(const lowering *l, int node);
 cuda_ref stk_cuda_lower_filter(lowering *l, int node);
 cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
 /* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
@@ -125,12 +135,36 @@ void stk_cuda_lower_chain_back(lowering *l, int piece);
 void stk_cuda_lower_squeeze(lowering *l, int piece);
 void stk_cuda_lower_squeeze_back(lowering *l, int piece);
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
+/* Places for a chain's norm, for what it reads and for its statistics, of at least so many bytes;
+ * once. */
+void stk_cuda_lower_begin(lowering *l, int piece, size_t stats_bytes);
+
+/*
+ * cuda_lower_join.c: what a chain makes of its norm and of what is added, with or without the
+ * convolution that reads it; false: nothing was done, since there is no such convolution. And that
+ * convolution, where it has been computed.
+ */
+bool stk_cuda_lower_join(lowering *l, int piece, const cuda_tail *tail, const cuda_added *added);
+void stk_cuda_lower_joined(lowering *l, int piece);
 
 /*
  * cuda_lower_layer.c: the norm's second pass and the convolution's backward, in one kernel or in
- * three; false: nothing was done, since only three can.
+ * three; false: nothing was done, since only three can. `other` is what `pass` would be had a
+ * question been answered otherwise, for the sake of the memory plan; NULL: there was none.
  */
-bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass);
+bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass,
+                               const lower_pass *other);
+
+/*
+ * cuda_lower_join_back.c: asks, once for a convolution, whether its gradient of the input is
+ * computed together with what the norm in front needs: lower_value.join and .joins of the input.
+ */
+void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate);
+/* Behind the first pass of the norm that has made a value: if that was not needed, since sums are
+ * there already, they are made of these. */
+void stk_cuda_lower_join_back_settle(lowering *l, int value);
+/* What becomes of the second pass then. */
+lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass);
 
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);

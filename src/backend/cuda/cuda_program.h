@@ -174,6 +174,11 @@ typedef enum cuda_question_kind {
      * cuda_normed.c. */
     CUDA_ASK_NORMED,
     CUDA_ASK_NORMED_BACK,
+    /* Whether norm, addition, ReLU and the convolution of 1 by 1 behind them are one kernel: there,
+     * too. */
+    CUDA_ASK_JOIN,
+    CUDA_ASK_JOIN_BACK, /* where gradients of a value join, up to the norm in front:
+                           cuda_join_back_ways.c */
     CUDA_ASK_KINDS
 } cuda_question_kind;
 
@@ -245,6 +250,9 @@ void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
  * same would use then, so that the memory plan does not depend on which way is taken.
  */
 cuda_launch *stk_cuda_hold(cuda_program *p);
+
+/* Makes one of those of the launch that was added last. */
+void stk_cuda_hold_last(cuda_program *p);
 
 /* Lives and places of all buffers; tells the first mistake. */
 STK_CHECKED stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err);
