@@ -672,6 +672,44 @@ static void rows_of_pixels(void) {
     bench_close(&b);
 }
 
+/* A ReLU in front of a convolution does not hide that something has gone wrong before it. */
+static void what_is_no_number_stays_none(void) {
+    static const struct {
+        cuda_way_kind kind;
+        cuda_own_part part;
+    } ways[] = {{CUDA_WAY_ROWS, CUDA_OWN_ROWS}, {CUDA_WAY_OWN, CUDA_OWN_WHOLE}};
+    enum { ROWS = 40, CHANNELS = 24, FILTERS = 8 };
+    cuda_conv_shape shape = shape_of_rows(ROWS, CHANNELS, FILTERS, CUDA_TYPE_F16);
+    float got[ROWS * FILTERS];
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    const cuda_way_makers makers = {.config = &b.config};
+    shape.in_norm = true;
+    for (int i = 0; i < 2; i++) {
+        const cuda_way way = {.kind = ways[i].kind};
+        stk_error err = {0};
+        cuda_own own;
+        trial t;
+        trial_new(&b, &t, &shape);
+        t.x.values[CHANNELS + 5] = NAN;
+        CHECK(send(&b, &t.x));
+        stk_cuda_own_begin(&own, &shape, b.play.multiprocessors);
+        stk_cuda_own_want(&own, ways[i].part, &shape);
+        const cuda_program *program = &own.program;
+        CHECK(good(stk_cuda_kernels_make(b.kernels, &program, 1, &err), &err));
+        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        fetch_into(&b, &t.y, got);
+        for (int k = 0; k < ROWS * FILTERS; k++) {
+            CHECK_INT(isnan(got[k]) != 0, k / FILTERS == 1);
+        }
+        stk_cuda_own_free(&own);
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
 static void rows_are_for_few_shapes(void) {
     const cuda_conv_shape can = shape_of_rows(4096, 64, 256, CUDA_TYPE_BF16);
     cuda_conv_shape others[] = {can, can, can, can, can, can, can, can, can};
@@ -912,14 +950,23 @@ static void without_memory_it_says_so(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),      TEST(what_follows_a_convolution),
-    TEST(statistics_of_what_is_written), TEST(gradients_of_filters_behind_a_norm),
-    TEST(where_no_library_does_more),    TEST(runs_in_a_captured_graph),
-    TEST(own_kernels_need_no_library),   TEST(blocks_of_pixels),
-    TEST(blocks_are_for_few_shapes),     TEST(rows_of_pixels),
-    TEST(rows_are_for_few_shapes),       TEST(the_next_start_times_nothing),
-    TEST(what_is_damaged_is_made_anew),  TEST(deterministic_gives_the_same_bits),
-    TEST(a_wrong_plan_is_not_taken),     TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),
+    TEST(what_follows_a_convolution),
+    TEST(statistics_of_what_is_written),
+    TEST(gradients_of_filters_behind_a_norm),
+    TEST(where_no_library_does_more),
+    TEST(runs_in_a_captured_graph),
+    TEST(own_kernels_need_no_library),
+    TEST(blocks_of_pixels),
+    TEST(blocks_are_for_few_shapes),
+    TEST(rows_of_pixels),
+    TEST(rows_are_for_few_shapes),
+    TEST(what_is_no_number_stays_none),
+    TEST(the_next_start_times_nothing),
+    TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits),
+    TEST(a_wrong_plan_is_not_taken),
+    TEST(mistakes_are_told),
     TEST(without_memory_it_says_so),
 };
 

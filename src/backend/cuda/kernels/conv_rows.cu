@@ -84,8 +84,7 @@ DEVICE void norm_tile(uint4 *stage, const T *in_norm, u32 first, u32 rows) {
             lanes v = unpack(x), by = unpack(scale), plus = unpack(shift);
             UNROLL
             for (int j = 0; j < LANES; j++) {
-                float y = fmaf(by.v[j], v.v[j], plus.v[j]);
-                v.v[j] = y > 0 ? y : 0;
+                v.v[j] = activate(ACT_RELU, fmaf(by.v[j], v.v[j], plus.v[j]));
             }
             stage[AT(r, c, PIECES)] = pack(v).a;
         }
