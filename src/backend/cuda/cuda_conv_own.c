@@ -195,26 +195,24 @@ static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
 /* ---- kernels/conv_rows.cu ---- */
 
 /*
- * Weights stay in registers, of which a warp's lanes have half as many as it has products of
- * matrices and a row has channels; the fewer warps there are, the more registers each may have.
+ * Weights stay in registers, half as many as there are channels: the fewer warps there are, the
+ * more channels there may be. With more than ROWS_MOST_CHANNELS libraries are faster.
  */
 enum {
-    ROWS_FEW_CHANNELS = 128,  /* up to here there may be 16 warps, with 4 products each, */
-    ROWS_SOME_CHANNELS = 256, /* to here 8, and */
-    ROWS_MOST_CHANNELS = 512, /* to here 8 with 2 */
+    ROWS_WARP = 32,          /* filters of a warp */
+    ROWS_FEW_CHANNELS = 128, /* up to here a multiprocessor has 16 warps, beyond 8 */
+    ROWS_MOST_CHANNELS = 256,
     ROWS_MOST_WEIGHTS = 65536,
+    ROWS_MOST_BLOCKS = 2,       /* of a multiprocessor: three were slower */
     ROWS_TILE_BYTES = 16 << 10, /* that a tile of x should have, and */
     ROWS_MOST_BYTES = 32 << 10, /* the most it may have, without what keeps rows apart */
     ROWS_TILE_MOST = 128,
-    ROWS_STAGES = 4,
-    ROWS_FEWEST_STAGES = 3,
-    ROWS_SHARED = 224 << 10, /* bytes of a multiprocessor; where it has less, fewer blocks run */
-    ROWS_BLOCK_SHARED = 96 << 10, /* of a block, which all these GPUs have */
-    ROWS_FEWEST = 4096            /* below, it is the launch that takes time */
+    ROWS_SHARED = 96 << 10, /* bytes of a block, which all these GPUs have */
+    ROWS_FEWEST = 4096      /* below, it is the launch that takes time */
 };
 
 typedef struct rows_plan {
-    int products, across, tall, blocks, rows, stages;
+    int across, tall, blocks, rows, stages;
     unsigned grid[2];
     unsigned shared_bytes;
 } rows_plan;
@@ -230,9 +228,9 @@ bool stk_cuda_own_has_rows(const cuda_conv_shape *s, int major) {
 }
 
 static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
-    rows_plan plan = {.products = s->channels <= ROWS_SOME_CHANNELS ? 4 : 2};
+    rows_plan plan;
     int warps = s->channels <= ROWS_FEW_CHANNELS ? 16 : 8; /* of a multiprocessor */
-    int wanted = (int)cuda_ceil((size_t)s->filters, (size_t)plan.products * 8);
+    int wanted = (int)cuda_ceil((size_t)s->filters, ROWS_WARP);
     plan.grid[1] = (unsigned)cuda_ceil((size_t)wanted, (size_t)warps);
     plan.across = (int)cuda_ceil((size_t)wanted, plan.grid[1]);
     plan.tall = plan.across < 8 ? 8 / plan.across : 1;
@@ -246,14 +244,13 @@ static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
     size_t pieces = 2 * cuda_ceil((size_t)s->channels, 16);
     size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of prelude.cuh */
     size_t stage = (size_t)plan.rows * apart * 16;
-    size_t most_blocks = ROWS_SHARED / (ROWS_FEWEST_STAGES * stage);
     plan.blocks = warps / (plan.across * plan.tall);
-    plan.blocks = (size_t)plan.blocks < most_blocks ? plan.blocks : (int)most_blocks;
-    size_t share = ROWS_SHARED / (size_t)plan.blocks;
-    size_t stages = (share < ROWS_BLOCK_SHARED ? share : ROWS_BLOCK_SHARED) / stage;
-    plan.stages = stages < ROWS_STAGES ? (int)stages : ROWS_STAGES;
+    plan.blocks = plan.blocks < ROWS_MOST_BLOCKS ? plan.blocks : ROWS_MOST_BLOCKS;
+    int places = plan.blocks > 1 ? 3 : 4; /* two blocks hide more of each other's waits */
+    int fit = (int)(ROWS_SHARED / stage);
+    plan.stages = fit < places ? fit : places;
     size_t tiles_bytes = (size_t)plan.stages * stage;
-    size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * plan.products * 8) * sizeof(float);
+    size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * ROWS_WARP) * sizeof(float);
     plan.shared_bytes = (unsigned)(tiles_bytes > sums_bytes ? tiles_bytes : sums_bytes);
     size_t tiles =
         cuda_ceil((size_t)s->batch * (size_t)s->height * (size_t)s->width, (size_t)plan.rows);
@@ -269,7 +266,6 @@ static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
                         (unsigned)(32 * plan.across * plan.tall), plan.shared_bytes);
     stk_cuda_define(launch, "K", s->channels);
     stk_cuda_define(launch, "N", s->filters);
-    stk_cuda_define(launch, "PRODUCTS", plan.products);
     stk_cuda_define(launch, "ACROSS", plan.across);
     stk_cuda_define(launch, "TALL", plan.tall);
     stk_cuda_define(launch, "ROWS", plan.rows);

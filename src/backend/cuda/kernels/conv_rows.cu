@@ -1,39 +1,40 @@
 /*
- * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: y (rows, N) = x (rows, K) w (N, K)'.
- * Perhaps x is first what a norm and a ReLU make of it, and perhaps y is summed for the next norm.
+ * conv_rows.cu - convolutions of 1 by 1, stride 1, few channels: y (rows, N) = x (rows, K) times the
+ * turned w (N, K). Perhaps x is first what a norm and a ReLU make of it, and perhaps y is summed for
+ * the next norm.
  *
- * Only memory should count, so x is read once and y is written once. A block takes tiles of ROWS rows
- * by turns, the last first, since the end of x was written last and the beginning of y is read next.
- * They are copied to shared memory while those before are computed: there are STAGES places.
+ * Only memory should count, so x is read once and y is written once. A block takes tiles of ROWS
+ * rows by turns, the last first, since the end of x was written last and the beginning of y is read
+ * next. They are copied to shared memory while those before are computed: there are STAGES places.
  *
- * A warp has 8 * PRODUCTS filters, whose weights stay in its registers, and every TALL-th 16 rows of
- * a tile; ACROSS warps stand side by side. Which column of a product is which filter is free: they
- * are dealt such that a lane has filters that follow each other, in the end a piece of 8, which it
- * stores at once and whose sums stay in its registers. blocks_sum of conv_blocks.cu adds up those of
- * all blocks, in their order: the same bits every time.
+ * A warp has 32 filters, whose weights stay in its registers, and every TALL-th 16 rows of a tile;
+ * ACROSS warps stand side by side. Which column of a product is which filter is free: they are
+ * dealt such that of a row a lane has 8 filters that follow each other, a piece of 16 bytes, which
+ * it stores at once and whose sums stay in its registers. blocks_sum of conv_blocks.cu adds up those
+ * of all blocks, in their order: the same bits every time.
  *
- * Defines: K and N, multiples of 8; PRODUCTS, 2 or 4; ACROSS; TALL; ROWS, a multiple of 16 * TALL;
- * STAGES, at least 2; BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
+ * Defines: K and N, multiples of 8; ACROSS; TALL; ROWS, a multiple of 16 * TALL; STAGES, at least
+ * 2; BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
  */
 #define THREADS (32 * ACROSS * TALL)
 #define STEPS CEIL(K, 16)
-#define PIECES (2 * STEPS)   /* of a row in shared memory: the last may be zeros */
-#define FILLED (K / LANES)   /* of these */
-#define OWN (PRODUCTS / 2)   /* pieces that a lane has of 16 rows */
-#define WIDTH (8 * PRODUCTS) /* filters of a warp */
+#define PIECES (2 * STEPS) /* of a row in shared memory: the last may be zeros */
+#define FILLED (K / LANES) /* of these */
+#define PRODUCTS 4         /* of 8 filters each, that a warp has */
+#define WIDTH (8 * PRODUCTS)
 #define STAGE (ROWS * APART(PIECES))
 
 DEVICE u32 warp_filter(void) {
     return (blockIdx.y * ACROSS + threadIdx.x / 32 % ACROSS) * WIDTH;
 }
 
-/* The first of the filters that this lane stores, and its row among 16: that of its first piece. */
+/* The first of the lane's filters. Of 16 rows it has one of the upper eight, one of the lower. */
 DEVICE u32 own_filter(void) {
-    return warp_filter() + threadIdx.x % 4 * OWN / 2 * LANES;
+    return warp_filter() + threadIdx.x % 4 * LANES;
 }
 
 DEVICE u32 own_row(void) {
-    return threadIdx.x % 32 / 4 + (PRODUCTS == 2 ? threadIdx.x % 2 * 8 : 0);
+    return threadIdx.x % 32 / 4;
 }
 
 /* In the order of add_product(): column j of product i is the warp's filter PRODUCTS * j + i. */
@@ -92,31 +93,6 @@ DEVICE void norm_tile(uint4 *stage, const T *in_norm, u32 first, u32 rows) {
 }
 #endif
 
-/* What a lane has of 16 rows, rounded, as pieces; with two products neighbours exchange halves. */
-DEVICE void take_pieces(packed piece[OWN], float c[PRODUCTS][4]) {
-#if PRODUCTS == 4
-    UNROLL
-    for (int half = 0; half < 2; half++) {
-        lanes v;
-        UNROLL
-        for (int i = 0; i < LANES; i++) {
-            v.v[i] = c[i % 4][2 * half + i / 4];
-        }
-        piece[half] = pack(v);
-    }
-#else
-    u32 odd = threadIdx.x % 2;
-    u32 above[2] = {down2(c[0][0], c[1][0]), down2(c[0][1], c[1][1])};
-    u32 below[2] = {down2(c[0][2], c[1][2]), down2(c[0][3], c[1][3])};
-    u32 x = __shfl_xor_sync(0xFFFFFFFFu, odd ? above[0] : below[0], 1);
-    u32 y = __shfl_xor_sync(0xFFFFFFFFu, odd ? above[1] : below[1], 1);
-    piece->a.x = odd ? x : above[0];
-    piece->a.y = odd ? y : above[1];
-    piece->a.z = odd ? below[0] : x;
-    piece->a.w = odd ? below[1] : y;
-#endif
-}
-
 typedef struct totals {
     lanes sum, squares;
 } totals;
@@ -139,20 +115,28 @@ DEVICE void finish_rows(totals *t, const uint4 *from, u32 b[STEPS][PRODUCTS][2],
             add_product(c[i], a, b[k][i]);
         }
     }
-    packed piece[OWN];
-    take_pieces(piece, c);
+    packed rounded[2];
     UNROLL
-    for (int i = 0; i < OWN; i++) {
-        u32 row = first + own_row() + (u32)i * 8;
+    for (int half = 0; half < 2; half++) {
+        lanes v;
+        UNROLL
+        for (int i = 0; i < LANES; i++) {
+            v.v[i] = c[i % 4][2 * half + i / 4];
+        }
+        rounded[half] = pack(v);
+    }
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        u32 row = first + own_row() + (u32)half * 8;
         if (row < rows && own_filter() < N) {
-            __stcg((uint4 *)(y + (u64)row * N + own_filter()), piece[i].a);
+            __stcg((uint4 *)(y + (u64)row * N + own_filter()), rounded[half].a);
         }
 #if STATS
-        lanes v = unpack(piece[i]);
+        lanes v = unpack(rounded[half]);
         UNROLL
-        for (int j = 0; j < LANES; j++) {
-            t->sum.v[j] += v.v[j];
-            t->squares.v[j] = fmaf(v.v[j], v.v[j], t->squares.v[j]);
+        for (int i = 0; i < LANES; i++) {
+            t->sum.v[i] += v.v[i];
+            t->squares.v[i] = fmaf(v.v[i], v.v[i], t->squares.v[i]);
         }
 #endif
     }
@@ -168,11 +152,8 @@ DEVICE void leave_sums(lanes sums, float *room /* (TALL, ACROSS * WIDTH) */) {
         for (int apart = 16; apart >= 4; apart /= 2) {
             sums.v[i] += __shfl_xor_sync(0xFFFFFFFFu, sums.v[i], apart);
         }
-        if (PRODUCTS == 2) {
-            sums.v[i] += __shfl_xor_sync(0xFFFFFFFFu, sums.v[i], 1);
-        }
     }
-    if (threadIdx.x % 32 < 4 && (PRODUCTS == 4 || threadIdx.x % 2 == 0)) {
+    if (threadIdx.x % 32 < 4) {
         u32 at = own_filter() - blockIdx.y * ACROSS * WIDTH;
         store_floats(room + threadIdx.x / 32 / ACROSS * ACROSS * WIDTH + at, sums);
     }

@@ -18,8 +18,8 @@
  * Channels are filled up with zeros to a multiple of 16.
  *
  * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
- * multiprocessor should hold); DW_WARPS, and HIGH of these, how many divide N among them; DX_WARPS,
- * DX_TALL; ACT; DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
+ * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; DX_TALL; ACT;
+ * DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
  */
 #ifdef N
 
@@ -44,20 +44,14 @@
 
 #define FROM_X (ACT != ACT_NONE && !MASK)
 
-/*
- * dW is made by the first DW_WARPS, dx by the last DX_WARPS; where these are not all of them twice,
- * they do so at the same time.
- */
-#define DX_FIRST (WARPS - DX_WARPS)
-
 /* dW by warps: each has M_UNITS of 16 rows and PAIRS of 16 columns of it. */
-#define ACROSS (DW_WARPS / HIGH)
+#define ACROSS (WARPS / HIGH)
 #define M_UNITS CEIL(N_FULL / 16, HIGH)
 #define PAIRS CEIL(K_FULL / 16, ACROSS)
 
 /* dx by warps: each has 16 * DX_TALL rows of a tile and DX_PAIRS of 16 columns. */
 #define DX_HIGH (ROWS / 16 / DX_TALL)
-#define DX_PAIRS CEIL(K_FULL / 16, DX_WARPS / DX_HIGH)
+#define DX_PAIRS CEIL(K_FULL / 16, WARPS / DX_HIGH)
 #define DX_AT_ONCE (DX_PAIRS % 2 == 0 && K_FULL % 32 == 0 ? 2 : 1)
 
 /* ---- tiles ---- */
@@ -235,7 +229,7 @@ DEVICE void put_two(u32 *place, float low, float high) {
 /* dx of a tile, DX_AT_ONCE pairs of a warp at a time. */
 DEVICE void make_dx(uint4 *stage, const uint4 *w) {
     int lane = (int)threadIdx.x % 32;
-    int warp = (int)threadIdx.x / 32 - DX_FIRST;
+    int warp = (int)threadIdx.x / 32;
     int top = warp % DX_HIGH * 16 * DX_TALL;
     int pair = warp / DX_HIGH * DX_PAIRS;
     int end = pair + DX_PAIRS < K_FULL / 16 ? pair + DX_PAIRS : K_FULL / 16;
@@ -407,19 +401,13 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         make_dy(stage, &s, drop, added_dx, first, rows);
         make_input(stage, in_coefs);
         __syncthreads();
-        if (DX_FIRST == 0 || threadIdx.x / 32 >= DX_FIRST) {
-            make_dx(stage, room);
-        }
-        if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
-            add_dw(dw, stage);
-        }
+        make_dx(stage, room);
+        add_dw(dw, stage);
         __syncthreads();
         put_dx(stage, dx, first, rows);
         at = at == STAGES - 1 ? 0 : at + 1;
     }
-    if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
-        put_dw(dw, partial + (u64)blockIdx.x * (N * K));
-    }
+    put_dw(dw, partial + (u64)blockIdx.x * (N * K));
 }
 #endif
 
