@@ -46,6 +46,12 @@ run train "${small[@]}" --out r32 --precision fp32 --epochs 1
 expect_exit 0
 expect_summary r32/summary.json precision fp32
 
+it "does without copies and products of matrices on a GPU that is older than these"
+STK_EMU_CAPABILITY=75 run train "${small[@]}" --out old --epochs 1
+expect_exit 0
+expect_empty "$ERR"
+expect_summary old/summary.json precision fp16
+
 it "takes what is there, and says why"
 run train "${small[@]}" --out a --device auto --epochs 1
 expect_exit 0

@@ -157,8 +157,41 @@ static int make_offer(const dnn_descriptor *heuristic, int number, int more,
     return status;
 }
 
+static bool is_summed(const dnn_program *p, int tensor) {
+    bool summed = false;
+    for (int i = 0; i < p->op_count; i++) {
+        summed = summed || (p->ops[i].kind == DNN_OP_STATS && p->ops[i].in[0] == tensor);
+    }
+    return summed;
+}
+
+/*
+ * Something in front of a convolution: for 16-bit floats only, vectors too, channels by the eight,
+ * and forward only with statistics behind it.
+ */
+static bool has_engines_in_front(const dnn_program *p) {
+    bool fine = true;
+    bool front = false;
+    bool wide = false;
+    for (int i = 0; i < p->op_count; i++) {
+        const dnn_op *op = &p->ops[i];
+        const dnn_tensor *x = &p->tensors[op->in[0]];
+        if (op->kind == DNN_OP_POINTWISE) {
+            wide = wide || (op->in_count == 2 && p->tensors[op->in[1]].type != DNN_HALF);
+        } else if (op->kind != DNN_OP_STATS && x->is_virtual) {
+            front = true;
+            fine = fine && x->type == DNN_HALF && x->dims[1] % 8 == 0 &&
+                   (op->kind == DNN_OP_FILTER || is_summed(p, op->out[0]));
+        }
+    }
+    return !front || (fine && !wide);
+}
+
 /* Statistics behind a convolution: for 16-bit floats only, and channels by the eight. */
 static bool has_engines(const dnn_program *p) {
+    if (!has_engines_in_front(p)) {
+        return false;
+    }
     for (int i = 0; i < p->op_count; i++) {
         for (int k = 0; k < p->op_count && p->ops[i].kind == DNN_OP_STATS; k++) {
             const dnn_tensor *y = &p->tensors[p->ops[i].in[0]];

@@ -185,20 +185,26 @@ int cuDeviceGetName(char *name, int room, int device) {
     return emu_leave(result);
 }
 
+/* Compute capability times ten. */
+static int capability(void) {
+    const char *text = getenv("STK_EMU_CAPABILITY");
+    return text != NULL ? atoi(text) : 90;
+}
+
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    static const struct {
+    const struct {
         int attribute, value;
-    } known[] = {{1, EMU_MOST_THREADS},  /* MAX_THREADS_PER_BLOCK */
-                 {8, EMU_USUAL_SHARED},  /* MAX_SHARED_MEMORY_PER_BLOCK */
-                 {10, EMU_WARP},         /* WARP_SIZE */
-                 {13, 1000000},          /* CLOCK_RATE in kHz */
-                 {16, 4},                /* MULTIPROCESSOR_COUNT */
-                 {36, 1000000},          /* MEMORY_CLOCK_RATE in kHz */
-                 {37, 64},               /* GLOBAL_MEMORY_BUS_WIDTH */
-                 {38, 1 << 20},          /* L2_CACHE_SIZE */
-                 {75, 9},                /* COMPUTE_CAPABILITY_MAJOR */
-                 {76, 0},                /* COMPUTE_CAPABILITY_MINOR */
-                 {97, EMU_MOST_SHARED}}; /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    } known[] = {{1, EMU_MOST_THREADS},   /* MAX_THREADS_PER_BLOCK */
+                 {8, EMU_USUAL_SHARED},   /* MAX_SHARED_MEMORY_PER_BLOCK */
+                 {10, EMU_WARP},          /* WARP_SIZE */
+                 {13, 1000000},           /* CLOCK_RATE in kHz */
+                 {16, 4},                 /* MULTIPROCESSOR_COUNT */
+                 {36, 1000000},           /* MEMORY_CLOCK_RATE in kHz */
+                 {37, 64},                /* GLOBAL_MEMORY_BUS_WIDTH */
+                 {38, 1 << 20},           /* L2_CACHE_SIZE */
+                 {75, capability() / 10}, /* COMPUTE_CAPABILITY_MAJOR */
+                 {76, capability() % 10}, /* COMPUTE_CAPABILITY_MINOR */
+                 {97, EMU_MOST_SHARED}};  /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
     int result = emu_enter();
     if (result == EMU_GOOD) {
         result = device == 0 ? EMU_INVALID_VALUE : EMU_INVALID_DEVICE;

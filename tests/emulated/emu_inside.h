@@ -148,7 +148,6 @@ typedef struct emu_node {
     emu_function *function;
     unsigned grid[3], threads[3];
     unsigned shared_bytes;
-    bool early; /* launched while the one in front of it may still run */
     void *to;
     const void *from;
     unsigned char value;

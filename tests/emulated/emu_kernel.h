@@ -17,7 +17,6 @@ emu_link_table emu_link;
 #define DEVICE static inline __attribute__((unused))
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL
-#define TAKE_TURN() (emu_link.turn = 1)
 #define UNROLL_FOUR
 #define __launch_bounds__(...)
 
@@ -252,13 +251,15 @@ DEVICE unsigned emu_ballot(unsigned mask, int vote, int line) {
 #define __any_sync(mask, vote) (emu_ballot(mask, (vote) != 0, __LINE__) != 0)
 #define __all_sync(mask, vote) (emu_ballot(mask, (vote) == 0, __LINE__) == 0)
 
+#if EMU_ARCH >= 80
+
 /* ---- copies that go on while threads compute ---- */
 
 /*
  * They happen as late as they may, when a thread waits for them, and until then nothing is there
  * that could be taken for data.
  */
-#define EMU_MOST_COPIES 64 /* that a thread has under way */
+#define EMU_MOST_COPIES 128 /* that a thread has under way */
 typedef struct emu_copies {
     struct {
         void *to;
@@ -367,6 +368,8 @@ DEVICE void emu_add_product(float *c, const unsigned *a, const unsigned *b, int 
         c[i] = (float)sums[i];
     }
 }
+
+#endif
 
 #define atomicAdd(place, value)                          \
     ({                                                   \

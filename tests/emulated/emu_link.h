@@ -29,7 +29,6 @@ typedef struct emu_link_table {
     const emu_uint3 *thread; /* of the thread that runs */
     emu_uint3 block, block_dim, grid_dim;
     void *shared; /* dynamic shared memory */
-    int turn;     /* set by TAKE_TURN() */
     /* Waits for all threads of the block. `line` is told when they do not come together. */
     void (*barrier)(int line);
     /*

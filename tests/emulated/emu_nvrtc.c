@@ -269,10 +269,15 @@ static bool write_source(const emu_program *program, const char *path) {
 }
 
 static bool preprocess(const paths *p, int option_count, const char *const *options) {
+    static const char architecture[] = "--gpu-architecture=sm_";
     const char *words[MOST_OPTIONS + 16] = {"-std=gnu11", "-E", "-include", p->header};
+    char arch[40] = "-DEMU_ARCH=90";
     int n = 4;
+    words[n++] = arch;
     for (int i = 0; i < option_count && n < MOST_OPTIONS; i++) {
-        if (strncmp(options[i], "-D", 2) == 0) {
+        if (strncmp(options[i], architecture, sizeof architecture - 1) == 0) {
+            snprintf(arch, sizeof arch, "-DEMU_ARCH=%s", options[i] + sizeof architecture - 1);
+        } else if (strncmp(options[i], "-D", 2) == 0) {
             words[n++] = options[i];
             if (options[i][2] == '\0' && i + 1 < option_count) {
                 words[n++] = options[++i];

@@ -85,25 +85,6 @@ EMU_EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes,
 EMU_EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, emu_stream *stream);
 EMU_EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, emu_stream *stream);
 EMU_EXPORT int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, emu_stream *stream);
-typedef struct launch_attribute { /* CUlaunchAttribute */
-    int kind;
-    union {
-        char all[64];
-        int number;
-        long long aligned;
-    } value;
-} launch_attribute;
-
-typedef struct launch_config { /* CUlaunchConfig */
-    unsigned grid[3], threads[3];
-    unsigned shared_bytes;
-    emu_stream *stream;
-    const launch_attribute *attributes;
-    unsigned attribute_count;
-} launch_config;
-
-EMU_EXPORT int cuLaunchKernelEx(const launch_config *config, emu_function *function,
-                                void **arguments, void **extra);
 EMU_EXPORT int cuLaunchKernel(emu_function *function, unsigned grid_x, unsigned grid_y,
                               unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                               unsigned shared_bytes, emu_stream *stream, void **arguments,
@@ -173,56 +154,30 @@ static unsigned char *copy_arguments(const emu_kernel *kernel, void **arguments,
     return blob;
 }
 
-/* The only attribute that there is: the launch may come early. */
-static bool read_attributes(const launch_config *config, bool *early) {
-    *early = false;
-    for (unsigned i = 0; i < config->attribute_count; i++) {
-        if (config->attributes[i].kind != 6) { /* PROGRAMMATIC_STREAM_SERIALIZATION */
-            return false;
-        }
-        *early = config->attributes[i].value.number != 0;
-    }
-    return true;
-}
-
-int cuLaunchKernelEx(const launch_config *config, emu_function *function, void **arguments,
-                     void **extra) {
-    const unsigned *grid = config->grid;
-    const unsigned *block = config->threads;
-    bool early = false;
+int cuLaunchKernel(emu_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   emu_stream *stream, void **arguments, void **extra) {
     int result = emu_enter_context();
     if (result != EMU_GOOD) {
         return emu_leave(result);
     }
-    if (!emu_handle_is(function, EMU_HANDLE_FUNCTION) || !is_stream(config->stream)) {
+    if (!emu_handle_is(function, EMU_HANDLE_FUNCTION) || !is_stream(stream)) {
         return emu_leave(EMU_INVALID_HANDLE);
     }
-    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > 0x7FFFFFFF || grid[1] > 65535 ||
-        grid[2] > 65535 || block[0] == 0 || block[1] == 0 || block[2] == 0 ||
-        block[0] > EMU_MOST_THREADS || block[1] > EMU_MOST_THREADS || block[2] > 64 ||
-        block[0] * block[1] * block[2] > EMU_MOST_THREADS ||
-        config->shared_bytes > function->most_shared || extra != NULL ||
-        (arguments == NULL && function->kernel->count > 0) || !read_attributes(config, &early)) {
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || grid_x > 0x7FFFFFFF || grid_y > 65535 ||
+        grid_z > 65535 || block_x == 0 || block_y == 0 || block_z == 0 ||
+        block_x > EMU_MOST_THREADS || block_y > EMU_MOST_THREADS || block_z > 64 ||
+        block_x * block_y * block_z > EMU_MOST_THREADS || shared_bytes > function->most_shared ||
+        extra != NULL || (arguments == NULL && function->kernel->count > 0)) {
         return emu_leave(EMU_INVALID_VALUE);
     }
     emu_node node = {.kind = EMU_NODE_LAUNCH,
                      .function = function,
-                     .grid = {grid[0], grid[1], grid[2]},
-                     .threads = {block[0], block[1], block[2]},
-                     .shared_bytes = config->shared_bytes,
-                     .early = early};
+                     .grid = {grid_x, grid_y, grid_z},
+                     .threads = {block_x, block_y, block_z},
+                     .shared_bytes = shared_bytes};
     node.blob = copy_arguments(function->kernel, arguments, &node.bytes);
-    return emu_leave(node.blob != NULL ? submit(config->stream, &node) : EMU_OUT_OF_MEMORY);
-}
-
-int cuLaunchKernel(emu_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                   emu_stream *stream, void **arguments, void **extra) {
-    const launch_config config = {.grid = {grid_x, grid_y, grid_z},
-                                  .threads = {block_x, block_y, block_z},
-                                  .shared_bytes = shared_bytes,
-                                  .stream = stream};
-    return cuLaunchKernelEx(&config, function, arguments, extra);
+    return emu_leave(node.blob != NULL ? submit(stream, &node) : EMU_OUT_OF_MEMORY);
 }
 
 int emu_enqueue(emu_stream *stream, void (*fn)(void *), const void *argument, size_t bytes) {

@@ -23,15 +23,6 @@ SAME(CUDA_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING);
 SAME(CUDA_EVENT_BLOCKING, CU_EVENT_BLOCKING_SYNC);
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(CUDA_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-SAME(CUDA_LAUNCH_EARLY, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-SAME(sizeof(cuda_launch_attribute), sizeof(CUlaunchAttribute));
-SAME(offsetof(cuda_launch_attribute, value), offsetof(CUlaunchAttribute, value));
-SAME(sizeof(cuda_launch_config), sizeof(CUlaunchConfig));
-SAME(offsetof(cuda_launch_config, threads), offsetof(CUlaunchConfig, blockDimX));
-SAME(offsetof(cuda_launch_config, shared_bytes), offsetof(CUlaunchConfig, sharedMemBytes));
-SAME(offsetof(cuda_launch_config, stream), offsetof(CUlaunchConfig, hStream));
-SAME(offsetof(cuda_launch_config, attributes), offsetof(CUlaunchConfig, attrs));
-SAME(offsetof(cuda_launch_config, attribute_count), offsetof(CUlaunchConfig, numAttrs));
 _Static_assert(sizeof(cuda_pointer) == sizeof(CUdeviceptr), "a device's addresses");
 
 /*
@@ -45,7 +36,6 @@ static void names_and_numbers_are_nvidias(void) {
     int listed = 0;
 #define X(name, symbol, parameters) listed++;
     CUDA_DRIVER_FUNCTIONS(X)
-    CUDA_DRIVER_NEWER_FUNCTIONS(X)
     CUDA_NVRTC_FUNCTIONS(X)
 #undef X
     CALL(cuda_driver, init, cuInit);
@@ -84,7 +74,6 @@ static void names_and_numbers_are_nvidias(void) {
     CALL(cuda_driver, module_function, cuModuleGetFunction);
     CALL(cuda_driver, function_set, cuFuncSetAttribute);
     CALL(cuda_driver, launch, cuLaunchKernel);
-    CALL(cuda_driver, launch_with, cuLaunchKernelEx);
     CALL(cuda_driver, capture_begin, cuStreamBeginCapture);
     CALL(cuda_driver, capture_end, cuStreamEndCapture);
     CALL(cuda_driver, graph_make, cuGraphInstantiateWithFlags);

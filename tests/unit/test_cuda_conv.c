@@ -100,7 +100,7 @@ typedef struct field {
 
 typedef struct trial {
     cuda_conv_shape shape;
-    field x, w, y, bias, added;
+    field x, w, y, bias, added, in_norm;
     float *wanted;
     field *out; /* which of them is written */
     cuda_conv_call call;
@@ -140,6 +140,16 @@ static double act_of(stk_op act, double v) {
                                    : v;
 }
 
+/* What the convolution reads of x: the number itself, or its norm's ReLU. */
+static double read_x(const trial *t, size_t at) {
+    size_t channels = (size_t)t->shape.channels;
+    const float *vectors = t->in_norm.values;
+    double v = (double)t->x.values[at];
+    return !t->shape.in_norm ? v
+                             : fmax(0, (double)vectors[at % channels] * v +
+                                           (double)vectors[channels + at % channels]);
+}
+
 /* What every product of an x, a w and a y belongs to; sums go where the kind wants them. */
 static void sum_up(trial *t) {
     const cuda_conv_shape *s = &t->shape;
@@ -159,7 +169,7 @@ static void sum_up(trial *t) {
                     size_t x =
                         (size_t)(((n * s->height + row) * s->width + column) * s->channels + c);
                     size_t w = (size_t)((k * s->kernel * s->kernel + tap) * s->channels + c);
-                    double xv = (double)t->x.values[x], wv = (double)t->w.values[w];
+                    double xv = read_x(t, x), wv = (double)t->w.values[w];
                     double yv = (double)t->y.values[y];
                     if (s->kind == CUDA_CONV_FORWARD) {
                         sums[y] += xv * wv;
@@ -193,6 +203,7 @@ static void trial_new(bench *b, trial *t, const cuda_conv_shape *shape) {
     field_new(b, &t->y, s->type, outs * (size_t)s->filters, 3);
     field_new(b, &t->bias, CUDA_TYPE_F32, (size_t)s->filters, 4);
     field_new(b, &t->added, s->type, t->y.count, 5);
+    field_new(b, &t->in_norm, s->type, 2 * (size_t)s->channels, 6);
     t->out = s->kind == CUDA_CONV_FORWARD ? &t->y : s->kind == CUDA_CONV_DATA ? &t->x : &t->w;
     t->wanted = stk_mem_new(t->out->count, sizeof *t->wanted);
     sum_up(t);
@@ -202,11 +213,12 @@ static void trial_new(bench *b, trial *t, const cuda_conv_shape *shape) {
                                .y = t->y.place,
                                .bias = s->bias ? t->bias.place : 0,
                                .added = s->added ? t->added.place : 0,
+                               .in_norm = s->in_norm ? t->in_norm.place : 0,
                                .workspace = b->workspace};
 }
 
 static void trial_free(bench *b, trial *t) {
-    field *fields[] = {&t->x, &t->w, &t->y, &t->bias, &t->added};
+    field *fields[] = {&t->x, &t->w, &t->y, &t->bias, &t->added, &t->in_norm};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         (void)b->play.driver->memory_free(fields[i]->place);
         stk_mem_free(fields[i]->values);
@@ -405,12 +417,13 @@ static void statistics_of_what_is_written(void) {
     if (!bench_open(&b, NULL, false, NULL)) {
         return;
     }
-    for (int i = 0; i < 4; i++) {
-        cuda_conv_shape shape = shape_of(which[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+    for (int i = 0; i < 8; i++) {
+        cuda_conv_shape shape = shape_of(which[i % 4], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
         size_t bytes = 2 * (size_t)shape.filters * sizeof(float);
         stk_error err = {0};
         trial t;
         shape.stats = true;
+        shape.in_norm = i >= 4;
         trial_new(&b, &t, &shape);
         CHECK(PLAY_GOOD(&b.play, memory_take(&t.call.stats, bytes)));
         CHECK(!stk_cuda_convs_has(b.convs, &shape));
@@ -427,18 +440,36 @@ static void statistics_of_what_is_written(void) {
     bench_close(&b);
 }
 
+static void gradients_of_filters_behind_a_norm(void) {
+    static const int which[] = {0, 1, 2, 4};
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < 4; i++) {
+        cuda_conv_shape shape = shape_of(which[i], CUDA_CONV_WEIGHT, CUDA_TYPE_F16);
+        shape.in_norm = true;
+        check_one(&b, &shape);
+        CHECK(stk_cuda_convs_has(b.convs, &shape));
+    }
+    bench_close(&b);
+}
+
 /* Other types, and channels that are not in eights: no error, but no plan either. */
-static void where_no_library_takes_statistics(void) {
+static void where_no_library_does_more(void) {
     static const cuda_type types[] = {CUDA_TYPE_F32, CUDA_TYPE_BF16, CUDA_TYPE_F16};
     bench b;
     if (!bench_open(&b, NULL, false, NULL)) {
         return;
     }
-    for (int i = 0; i < 3; i++) {
-        cuda_conv_shape shape = shape_of(i == 2 ? 5 : 0, CUDA_CONV_FORWARD, types[i]);
+    for (int v = 0; v < 9; v++) {
+        int i = v % 3;
+        cuda_conv_kind kind = v < 6 ? CUDA_CONV_FORWARD : CUDA_CONV_WEIGHT;
+        cuda_conv_shape shape = shape_of(i == 2 ? 5 : 0, kind, types[i]);
         stk_error err = {0};
         trial t;
-        shape.stats = true;
+        shape.stats = v < 6;
+        shape.in_norm = v >= 3;
         trial_new(&b, &t, &shape);
         t.call.stats = b.workspace;
         for (int again = 0; again < 2; again++) {
@@ -473,6 +504,7 @@ static void own_kernels_need_no_library(void) {
         shape.bias = shape.kind == CUDA_CONV_FORWARD && i % 2 == 1;
         shape.added = shape.kind == CUDA_CONV_FORWARD && i % 4 > 1;
         shape.act = shape.kind == CUDA_CONV_FORWARD ? STK_OP_SILU : STK_OP_COUNT;
+        shape.in_norm = shape.kind != CUDA_CONV_DATA && i / 9 % 2 == 1;
         trial_new(&b, &t, &shape);
         stk_cuda_own_begin(&own, &shape, b.play.multiprocessors);
         stk_cuda_own_want(&own, CUDA_OWN_WHOLE, &shape);
@@ -775,19 +807,13 @@ static void without_memory_it_says_so(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),
-    TEST(what_follows_a_convolution),
-    TEST(statistics_of_what_is_written),
-    TEST(where_no_library_takes_statistics),
-    TEST(runs_in_a_captured_graph),
-    TEST(own_kernels_need_no_library),
-    TEST(blocks_of_pixels),
-    TEST(blocks_are_for_few_shapes),
-    TEST(the_next_start_times_nothing),
-    TEST(what_is_damaged_is_made_anew),
-    TEST(deterministic_gives_the_same_bits),
-    TEST(a_wrong_plan_is_not_taken),
-    TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),      TEST(what_follows_a_convolution),
+    TEST(statistics_of_what_is_written), TEST(gradients_of_filters_behind_a_norm),
+    TEST(where_no_library_does_more),    TEST(runs_in_a_captured_graph),
+    TEST(own_kernels_need_no_library),   TEST(blocks_of_pixels),
+    TEST(blocks_are_for_few_shapes),     TEST(the_next_start_times_nothing),
+    TEST(what_is_damaged_is_made_anew),  TEST(deterministic_gives_the_same_bits),
+    TEST(a_wrong_plan_is_not_taken),     TEST(mistakes_are_told),
     TEST(without_memory_it_says_so),
 };
 

@@ -392,23 +392,6 @@ static void the_texts_are_those_of_the_files(void) {
     CHECK_INT(files, 2);
 }
 
-/* They may be launched while what they read is still being written: see prelude.cuh. */
-static void every_kernel_takes_its_turn(void) {
-    static const char first[] = ") {\n    TAKE_TURN();\n";
-    int kernels = 0;
-    for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
-        for (const char *at = strstr(t->text, "\nKERNEL "); at != NULL;
-             at = strstr(at + 1, "\nKERNEL ")) {
-            const char *body = strstr(at, ") {\n");
-            kernels++;
-            if (body == NULL || strncmp(body, first, sizeof first - 1) != 0) {
-                CHECK_FAIL("%s: the first statement of %.60s is not TAKE_TURN()", t->name, at + 1);
-            }
-        }
-    }
-    CHECK(kernels > 40);
-}
-
 static bool real_nvrtc(cuda_nvrtc *table) {
     void *handle = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_NODELETE);
     handle = handle != NULL
@@ -521,15 +504,10 @@ static void they_run_when_compiled_and_when_loaded(void) {
 }
 
 static const check_test tests[] = {
-    TEST(equal_launches_are_compiled_once),
-    TEST(a_second_start_compiles_nothing),
-    TEST(what_was_kept_in_vain_is_compiled_again),
-    TEST(a_mistake_is_told_with_its_place),
-    TEST(much_shared_memory_is_asked_for),
-    TEST(no_memory_is_an_error_and_no_leak),
-    TEST(the_texts_are_those_of_the_files),
-    TEST(every_kernel_takes_its_turn),
-    TEST(the_real_compiler_takes_them),
+    TEST(equal_launches_are_compiled_once),        TEST(a_second_start_compiles_nothing),
+    TEST(what_was_kept_in_vain_is_compiled_again), TEST(a_mistake_is_told_with_its_place),
+    TEST(much_shared_memory_is_asked_for),         TEST(no_memory_is_an_error_and_no_leak),
+    TEST(the_texts_are_those_of_the_files),        TEST(the_real_compiler_takes_them),
     TEST(they_run_when_compiled_and_when_loaded),
 };
 

@@ -263,6 +263,7 @@ static bool run_numbers(play_device *play, numbers *m, float *dx) {
     cuda_knobs knobs = {.seed = SEED, .step = STEP};
     cuda_tail tail = {.act = m->c.act, .drop_node = DROP_NODE, .drop_rate = m->c.drop};
     stk_cuda_program_begin(&p, m->type, false, m->c.multiprocessors);
+    p.major = play->major;
     places at = place_all(&p, m);
     cuda_layer_back layer = {.plane = {m->c.batch, m->c.pixels, m->c.filters},
                              .channels = m->c.channels,
@@ -383,13 +384,20 @@ static void limits(void) {
                              .mask = cuda_nothing(),
                              .added_dx = cuda_nothing()};
     stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, 4);
+    CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
+    p.major = 9;
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 64 * 64 * sizeof(float));
     layer.plane.pixels = 9 * 64;
-    CHECK(stk_cuda_layer_back_scratch(&p, &layer) == (size_t)4 * 64 * 64 * sizeof(float));
+    CHECK(stk_cuda_layer_back_scratch(&p, &layer) == (size_t)8 * 64 * 64 * sizeof(float));
     layer.channels = 60;
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
     layer.channels = 512;
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
+    layer.channels = 256;
+    CHECK(stk_cuda_layer_back_scratch(&p, &layer) == (size_t)4 * 64 * 256 * sizeof(float));
+    p.major = 8;
+    CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
+    p.major = 9;
     layer.channels = 64;
     tail = (cuda_tail){.act = STK_OP_SILU, .drop_rate = 0.5F};
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
@@ -397,6 +405,7 @@ static void limits(void) {
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) > 0);
     stk_cuda_program_free(&p);
     stk_cuda_program_begin(&p, CUDA_TYPE_F32, false, 4);
+    p.major = 9;
     CHECK(stk_cuda_layer_back_scratch(&p, &layer) == 0);
     stk_cuda_program_free(&p);
 }

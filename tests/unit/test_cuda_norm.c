@@ -348,7 +348,8 @@ static bool run_case(play_device *play, played *k) {
     if (c->forget) {
         at.added.x = cuda_nothing();
     }
-    stk_cuda_norm_reduce(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.again);
+    stk_cuda_norm_reduce(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.again,
+                         false);
     stk_cuda_norm_backward(&p, c->plane, at.g, at.x, &at.norm, &tail, &at.added, at.mask, at.dx);
     bool good = play_run(play, &p, data, used);
     stk_cuda_program_free(&p);

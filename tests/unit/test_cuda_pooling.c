@@ -142,6 +142,87 @@ static void max_pool_of_no_number(void) {
     play_close(&play);
 }
 
+/* The norm in front of a maximum: scale = weight * invstd, as its own forward pass leaves it. */
+static void check_pool_norm(play_device *play, cuda_type type, const cuda_pool *pool, stk_op act) {
+    static float x[MOST], seen[MOST], y[MOST], dy[MOST], dx[MOST], wanted[MOST];
+    static float coefs[4 * 64], weight[64], grads[2][64], wanted_grads[2][64];
+    static double dn[MOST];
+    static uint8_t where[MOST];
+    static size_t won[MOST];
+    size_t ins = BATCH * stk_shape_count(pool->in);
+    size_t outs = BATCH * stk_shape_count(pool->out);
+    size_t channels = (size_t)pool->in.channels;
+    double rows = (double)(ins / channels);
+    whole(x, ins, 1);
+    whole(dy, outs, 2);
+    whole(coefs, 4 * channels, 4);
+    for (size_t c = 0; c < channels; c++) {
+        coefs[c] = 0.25f * coefs[c];
+        coefs[channels + c] = 0.5f;
+        weight[c] = 2 * coefs[2 * channels + c];
+    }
+    for (size_t i = 0; i < ins; i++) {
+        float n = coefs[2 * channels + i % channels] * x[i] + coefs[3 * channels + i % channels];
+        seen[i] = act == STK_OP_COUNT || n > 0 ? n : 0;
+        dn[i] = 0;
+    }
+    reference_max_pool(pool, seen, y, where, won);
+    for (size_t i = 0; i < outs; i++) {
+        dn[won[i]] += act == STK_OP_COUNT || seen[won[i]] > 0 ? dy[i] : 0;
+    }
+    for (size_t c = 0; c < channels; c++) {
+        double sum = 0, product = 0, invstd = coefs[channels + c], a = weight[c] * invstd;
+        for (size_t i = c; i < ins; i += channels) {
+            sum += dn[i];
+            product += dn[i] * (x[i] - coefs[c]) * invstd;
+        }
+        wanted_grads[0][c] = (float)product;
+        wanted_grads[1][c] = (float)sum;
+        for (size_t i = c; i < ins; i += channels) {
+            wanted[i] =
+                (float)(a * (dn[i] - sum / rows - invstd * product / rows * (x[i] - coefs[c])));
+        }
+    }
+    cuda_program p = case_begin(type);
+    cuda_norm norm = {.weight = case_floats(&p, channels),
+                      .weight_grad = case_floats(&p, channels),
+                      .bias_grad = case_floats(&p, channels),
+                      .coefs = case_floats(&p, 4 * channels),
+                      .back = case_floats(&p, 3 * channels)};
+    cuda_ref places = stk_cuda_buffer(&p, outs);
+    cuda_ref from = case_values(&p, ins);
+    cuda_ref back = case_values(&p, outs);
+    cuda_ref grad = case_values(&p, ins);
+    stk_cuda_pool_norm_back(&p, pool, places, back, from, &norm, act, grad);
+    play_data data[] = {play_in(norm.weight, PLAY_FLOAT, channels, weight),
+                        play_in(norm.coefs, PLAY_FLOAT, 4 * channels, coefs),
+                        play_in(from, PLAY_T, ins, x),
+                        play_in(places, PLAY_BYTES, outs, where),
+                        play_in(back, PLAY_T, outs, dy),
+                        play_out(norm.weight_grad, PLAY_FLOAT, channels, grads[0]),
+                        play_out(norm.bias_grad, PLAY_FLOAT, channels, grads[1]),
+                        play_out(grad, PLAY_T, ins, dx)};
+    CASE_RUN(play, &p, data);
+    play_check_each("gradient of the weight", grads[0], wanted_grads[0], channels, 1e-4, 1e-6);
+    play_check_each("gradient of the bias", grads[1], wanted_grads[1], channels, 0, 0);
+    play_check_each("gradient of the input", dx, wanted, ins, 1e-4, case_room(type));
+}
+
+static void norms_in_front_of_maxima(void) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    EACH_TYPE(type) {
+        for (size_t k = 0; k < POOLS; k++) {
+            if (play_takes(&play, k, type)) {
+                check_pool_norm(&play, type, &pools[k], k % 3 == 2 ? STK_OP_COUNT : STK_OP_RELU);
+            }
+        }
+    }
+    play_close(&play);
+}
+
 static void check_avg_pool(play_device *play, cuda_type type, cuda_plane plane, bool add) {
     static float x[MOST], y[MOST], dy[MOST], dx[MOST], wanted[MOST], wanted_dx[MOST];
     size_t channels = (size_t)plane.channels;
@@ -196,5 +277,6 @@ static void averages(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(max_pools), TEST(max_pool_of_no_number), TEST(averages)};
+static const check_test tests[] = {TEST(max_pools), TEST(max_pool_of_no_number),
+                                   TEST(norms_in_front_of_maxima), TEST(averages)};
 CHECK_MAIN(tests)

@@ -2,16 +2,14 @@
  * test_cuda_stats.c - statistics of norms that the convolution before them takes: what they come
  * to, that memory does not depend on who takes them, and that the choice is kept.
  */
-#include "backend/cpu/cpu_device.h"
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_stats.h"
-#include "cuda_play.h"
 
 #define CLASSES 5
 #define SIZE 12
 #define BATCH 4
 
-static const stk_backend *const cuda = &stk_cuda_backend;
+#include "cuda_ways.h"
 
 /* ---- from sums to coefficients ---- */
 
@@ -135,14 +133,13 @@ static void choices_are_kept(void) {
 
 /*
  * Chains of all kinds behind convolutions: plain, with an addition, of a norm that is added, and of
- * one that a depthwise convolution computes.
- */
-/* No ReLU: gradients on both sides of its kink are as far apart as may be, whatever the rounding.
+ * one that a depthwise convolution computes. No ReLU: gradients on both sides of its kink are as
+ * far apart as may be, whatever the rounding.
  */
 static int build(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
     x = stk_graph_silu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
-    int a = stk_graph_conv(g, x, "conv1", 16, 3, 2, 1);
+    int a = stk_graph_conv(g, x, "conv1", 24, 3, 2, 1);
     a = stk_graph_silu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
     a = stk_graph_conv(g, a, "conv2", 32, 1, 1, 0);
     a = stk_graph_batch_norm(g, a, "bn2", STK_INIT_ONE);
@@ -161,75 +158,9 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
 }
 
-enum { CHAINS = 7, FUSIBLE = 6 }; /* the stem counts among these in a library that can do it */
-
-typedef struct bench {
-    stk_graph *graph;
-    stk_device *device;
-    stk_state *state;
-    stk_error err;
-} bench;
-
-/* Lets the library find the emulated GPU, or the real one; false: the test is skipped. */
-static bool choose_gpu(const char *folder) {
-    static int known; /* 1: a real one, 2: an emulated one; asked once, since libraries stay */
-    play_device play;
-    if (known == 0) {
-        if (!play_open(&play)) {
-            return false;
-        }
-        known = play.emulated ? 2 : 1;
-        play_close(&play);
-    }
-    if (known == 2) {
-        setenv("STOKER_CUDA_LIBS", play_emulated_folder(), 1);
-    }
-    setenv("XDG_CACHE_HOME", folder, 1);
-    return true;
-}
-
-static void bench_close(bench *b) {
-    cuda->state_free(b->state);
-    cuda->device_close(b->device);
-    stk_graph_free(b->graph);
-}
-
-/* What is kept on disk is kept in the folder. */
-static bool bench_open(bench *b, const char *folder, bool deterministic) {
-    memset(b, 0, sizeof *b);
-    if (!choose_gpu(folder)) {
-        return false;
-    }
-    stk_device_config device = {.threads = 2, .deterministic = deterministic};
-    stk_state_config state = {.train = true};
-    bool good = stk_graph_new(&b->graph, SIZE, CLASSES, &b->err) == STK_OK;
-    for (int c = 0; c < 3 && good; c++) {
-        b->graph->mean[c] = 0.4f;
-        b->graph->std[c] = 0.2f;
-    }
-    good = good && stk_graph_finish(b->graph, build(b->graph), &b->err) == STK_OK &&
-           cuda->device_open(&b->device, &device, &b->err) == STK_OK &&
-           cuda->state_new(&b->state, b->device, b->graph, &state, &b->err) == STK_OK;
-    if (!good) {
-        CHECK_FAIL("%s", b->err.message);
-        bench_close(b);
-    }
-    return good;
-}
-
-static stk_exec *compile(bench *b, stk_precision precision, bool plain) {
-    stk_exec *exec = NULL;
-    stk_compile_config config = {
-        .batch = BATCH, .precision = precision, .train = true, .plain = plain};
-    uint64_t planned = 0;
-    if (cuda->plan_bytes(b->device, b->graph, &config, &planned, &b->err) != STK_OK ||
-        cuda->compile(&exec, b->state, &config, &b->err) != STK_OK) {
-        CHECK_FAIL("%s", b->err.message);
-        return NULL;
-    }
-    CHECK_INT(cuda->exec_bytes(exec), planned);
-    return exec;
-}
+/* The stem counts among these in a library that can do it. LAYERS: about which CUDA_ASK_LAYER is
+ * asked too, in 2-byte types. */
+enum { CHAINS = 7, FUSIBLE = 6, LAYERS = 1 };
 
 /* How many convolutions of a program take statistics, and how many could. */
 static int count_fused(const stk_exec *exec, int *places) {
@@ -241,102 +172,12 @@ static int count_fused(const stk_exec *exec, int *places) {
         if (op->kind == CUDA_OP_CONV) {
             *places += cuda_is_something(op->conv.stats);
             fused += op->conv.shape.stats;
-        } else {
+        } else if (op->kind == CUDA_OP_LAUNCH) {
             settled_launches += strcmp(op->launch.name, "norm_settled") == 0;
         }
     }
     CHECK_INT(settled_launches, fused);
     return fused;
-}
-
-/* Answers all questions of a program that can be asked about statistics. */
-static void decide(const bench *b, const stk_exec *exec, int way) {
-    for (int i = 0; i < exec->main.question_count; i++) {
-        if (exec->main.questions[i].kind == CUDA_ASK_STATS) {
-            char name[CUDA_CHOICE_NAME];
-            stk_cuda_question_name(&exec->main.questions[i], name);
-            stk_cuda_choice_set(b->device->choices, name, way);
-        }
-    }
-}
-
-/* Everything one step leaves behind: gradients, then parameters with their running statistics. */
-static float *step_results(bench *b, const stk_backend *backend, stk_state *state, stk_exec *exec) {
-    static uint8_t images[BATCH * SIZE * SIZE * 3];
-    static const int labels[BATCH] = {1, 0, 4, 2};
-    size_t count = b->graph->param_elements;
-    float *results = stk_mem_new(2 * count, sizeof *results);
-    stk_step_input in = {.images = images, .labels = labels, .count = BATCH};
-    stk_step_output out;
-    stk_rng rng = stk_rng_make(5, STK_RNG_TEST, 0, 0);
-    for (size_t i = 0; i < sizeof images; i++) {
-        images[i] = (uint8_t)stk_rng_below(&rng, 256);
-    }
-    for (int p = 0; p < b->graph->param_count; p++) {
-        float *values = stk_mem_new(b->graph->params[p].count, sizeof *values);
-        stk_graph_init_param(b->graph, p, 3, values);
-        CHECK(backend->state_write(state, STK_TENSOR_VALUE, p, values, &b->err) == STK_OK);
-        stk_mem_free(values);
-    }
-    CHECK(backend->step(exec, &in, &out, &b->err) == STK_OK);
-    CHECK(isfinite(out.loss_sum) && out.loss_sum > 0);
-    for (int p = 0; p < b->graph->param_count; p++) {
-        size_t at = b->graph->params[p].offset;
-        CHECK(!backend->state_read(state, STK_TENSOR_GRADIENT, p, results + at, &b->err));
-        CHECK(!backend->state_read(state, STK_TENSOR_VALUE, p, results + count + at, &b->err));
-    }
-    return results;
-}
-
-/* The same step in float32 by the reference. */
-static float *reference_results(bench *b) {
-    const stk_backend *cpu = &stk_cpu_backend;
-    stk_device *device = NULL;
-    stk_state *state = NULL;
-    stk_exec *exec = NULL;
-    float *results = NULL;
-    stk_compile_config config = {.batch = BATCH, .train = true};
-    if (cpu->device_open(&device, &(stk_device_config){.threads = 1}, &b->err) == STK_OK &&
-        cpu->state_new(&state, device, b->graph, &(stk_state_config){.train = true}, &b->err) ==
-            STK_OK &&
-        cpu->compile(&exec, state, &config, &b->err) == STK_OK) {
-        results = step_results(b, cpu, state, exec);
-    }
-    CHECK(results != NULL);
-    cpu->exec_free(exec);
-    cpu->state_free(state);
-    cpu->device_close(device);
-    return results;
-}
-
-/* ||a - b|| / ||b|| */
-static double apart_by(const float *a, const float *b, size_t count) {
-    double off = 0;
-    double size = 0;
-    for (size_t i = 0; i < count; i++) {
-        off += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-        size += (double)b[i] * b[i];
-    }
-    return sqrt(off / size);
-}
-
-/*
- * Convolutions of two plans differ in their last bits, which a small network in fp16 makes larger:
- * both ways are held against the reference, and the fused one may be no farther from it than the
- * other one is, but for a little. Running statistics are direct.
- */
-static void compare(const bench *b, float *const results[2], const float *reference) {
-    size_t all = b->graph->param_elements;
-    for (int p = 0; p < b->graph->param_count; p++) {
-        const stk_param *param = &b->graph->params[p];
-        size_t at = param->offset + (param->trainable ? 0 : all);
-        double plain = apart_by(results[0] + at, reference + at, param->count);
-        double fused = apart_by(results[1] + at, reference + at, param->count);
-        double allowed = param->trainable ? 1.5 * plain + 1e-2 : plain + 1e-3;
-        if (!(fused <= allowed)) {
-            CHECK_FAIL("%s: fused %g from the reference, apart %g", param->name, fused, plain);
-        }
-    }
 }
 
 static void both_ways_give_the_same_in_the_same_memory(void) {
@@ -345,12 +186,12 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
     uint64_t bytes[2] = {0, 0};
     size_t arena[2] = {0, 0};
     int ops[2] = {0, 0}, counters[2] = {0, 0}, places = 0;
-    if (!bench_open(&b, check_folder(), false)) {
+    if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
     stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
     for (int way = 0; way < 2 && exec != NULL; way++) {
-        decide(&b, exec, way);
+        decide(&b, exec, CUDA_ASK_STATS, way);
         cuda->exec_free(exec);
         exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
@@ -383,18 +224,18 @@ static void the_next_start_measures_nothing(void) {
     for (int life = 0; life < 2; life++) {
         bench b;
         int timed = 0, loaded = 0, places = 0;
-        if (!bench_open(&b, folder, false)) {
+        if (!bench_open(&b, build, folder, false)) {
             return;
         }
         stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
         REQUIRE(exec != NULL);
         fused[life] = count_fused(exec, &places);
         CHECK_INT(places, CHAINS);
-        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS : 0);
+        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS + LAYERS : 0);
         stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
         CHECK(life == 0 ? timed > 0 : timed == 0 && loaded > 0);
         stk_exec *again = compile(&b, STK_PRECISION_FP16, false);
-        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS : 0);
+        CHECK_INT(stk_cuda_choices_made(b.device->choices), life == 0 ? CHAINS + LAYERS : 0);
         cuda->exec_free(again);
         cuda->exec_free(exec);
         bench_close(&b);
@@ -406,9 +247,10 @@ static void the_next_start_measures_nothing(void) {
 static void others_take_them_apart(void) {
     static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
                                                STK_PRECISION_FP32_STRICT, STK_PRECISION_FP16};
-    static const int decided[] = {CHAINS, 2 * CHAINS, 2 * CHAINS, 2 * CHAINS};
+    static const int decided[] = {CHAINS + LAYERS, 2 * CHAINS + LAYERS, 2 * CHAINS + LAYERS,
+                                  2 * CHAINS + LAYERS};
     bench b;
-    if (!bench_open(&b, check_folder(), false)) {
+    if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
     for (int i = 0; i < 4; i++) {
@@ -427,13 +269,13 @@ static void others_take_them_apart(void) {
 static void without_a_plan_it_is_decided_anew(void) {
     bench b;
     int places = 0;
-    if (!bench_open(&b, check_folder(), false)) {
+    if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
     stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
     float *before = step_results(&b, cuda, b.state, exec);
-    decide(&b, exec, CUDA_STATS_FUSED);
+    decide(&b, exec, CUDA_ASK_STATS, CUDA_STATS_FUSED);
     cuda->exec_free(exec);
     exec = compile(&b, STK_PRECISION_BF16, false);
     REQUIRE(exec != NULL);
@@ -453,7 +295,7 @@ static void without_a_plan_it_is_decided_anew(void) {
 static void deterministic_leaves_nothing_to_a_clock(void) {
     bench b;
     int places = 0;
-    if (!bench_open(&b, check_folder(), true)) {
+    if (!bench_open(&b, build, check_folder(), true)) {
         return;
     }
     CHECK(b.device->choices == NULL);

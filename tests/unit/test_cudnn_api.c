@@ -126,6 +126,7 @@ SAME(DNN_DEVICE_HANDLE, CUDNN_ATTR_DEVICEPROP_HANDLE);
 SAME(DNN_DEVICE_JSON, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
 #endif
 SAME(DNN_ADD, CUDNN_POINTWISE_ADD);
+SAME(DNN_MULTIPLY, CUDNN_POINTWISE_MUL);
 SAME(DNN_RELU, CUDNN_POINTWISE_RELU_FWD);
 SAME(DNN_SIGMOID, CUDNN_POINTWISE_SIGMOID_FWD);
 SAME(DNN_SWISH, CUDNN_POINTWISE_SWISH_FWD);
@@ -341,6 +342,28 @@ static void statistics_can_be_fused_in_float16(void) {
     stk_cuda_dnn_close(dnn);
 }
 
+/* In front of the second and third convolution of a block, forward and for their gradients. */
+static void norms_in_front_can_be_fused_in_float16(void) {
+    cuda_dnn *dnn = described();
+    if (dnn == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof normed / sizeof normed[0]; i++) {
+        cuda_conv_shape shape = shape_of(&normed[i], CUDA_CONV_FORWARD, CUDA_TYPE_F16);
+        shape.stats = true;
+        shape.in_norm = true;
+        if (plans_of(dnn, &shape, false) == 0) {
+            CHECK_FAIL("%s has no plan", normed[i].what);
+        }
+        shape.kind = CUDA_CONV_WEIGHT;
+        shape.stats = false;
+        if (plans_of(dnn, &shape, false) == 0) {
+            CHECK_FAIL("%s has no plan for its gradient", normed[i].what);
+        }
+    }
+    stk_cuda_dnn_close(dnn);
+}
+
 static void strict_and_deterministic_leave_engines_out(void) {
     cuda_dnn *dnn = described();
     if (dnn == NULL) {
@@ -367,6 +390,7 @@ static const check_test tests[] = {
     TEST(every_shape_has_plans),
     TEST(what_follows_can_be_fused),
     TEST(statistics_can_be_fused_in_float16),
+    TEST(norms_in_front_can_be_fused_in_float16),
     TEST(strict_and_deterministic_leave_engines_out),
 };
 

@@ -284,45 +284,6 @@ static void out_of_bounds(void) {
     CHECK_CONTAINS(said, "thread 4 did something undefined");
 }
 
-static int start_early(const play_device *play, cuda_function function, int kind,
-                       const void *const *arguments) {
-    cuda_launch_attribute early = {.kind = kind, .value = {.number = 1}};
-    cuda_launch_config config = {.grid = {2, 1, 1},
-                                 .threads = {64, 1, 1},
-                                 .stream = play->stream,
-                                 .attributes = &early,
-                                 .attribute_count = 1};
-    return play->driver->launch_with(&config, function, (void **)(uintptr_t)arguments, NULL);
-}
-
-static void run_early(play_device *play, const char *text) {
-    cuda_function f = play_kernel_of(play, text, "text", "f", CUDA_TYPE_F32, "");
-    cuda_pointer x = 0;
-    const void *arguments[] = {&x};
-    if (f != NULL && play->driver->memory_take(&x, 400) == 0) {
-        (void)start_early(play, f, CUDA_LAUNCH_EARLY, arguments);
-    }
-}
-
-static void too_early(void) {
-    play_device play;
-    if (!open_emulated(&play)) {
-        return;
-    }
-    cuda_function f =
-        play_kernel_of(&play, "KERNEL f(float *x) {\n    TAKE_TURN();\n    x[0] = 1;\n}\n", "text",
-                       "f", CUDA_TYPE_F32, "");
-    cuda_pointer x = 0;
-    const void *arguments[] = {&x};
-    CHECK_INT(play.driver->memory_take(&x, 400), 0);
-    CHECK_INT(start_early(&play, f, CUDA_LAUNCH_EARLY, arguments), 0);
-    CHECK_INT(start_early(&play, f, CUDA_LAUNCH_EARLY + 1, arguments), 1);
-    CHECK_INT(play.driver->memory_free(x), 0);
-    play_close(&play);
-    const char *said = last_words(run_early, "KERNEL f(float *x) {\n    x[0] = 1;\n}\n");
-    CHECK_CONTAINS(said, "kernel f is launched early but does not wait for its turn");
-}
-
 static void threads_apart(void) {
     play_device play;
     if (!open_emulated(&play)) {
@@ -406,8 +367,8 @@ static void opposite_order(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(memory_limit),  TEST(lost_device),     TEST(wrong_use),
-                                   TEST(bad_texts),     TEST(threads_compile), TEST(out_of_bounds),
-                                   TEST(threads_apart), TEST(leaks),           TEST(opposite_order),
-                                   TEST(too_early)};
+static const check_test tests[] = {
+    TEST(memory_limit),  TEST(lost_device),     TEST(wrong_use),
+    TEST(bad_texts),     TEST(threads_compile), TEST(out_of_bounds),
+    TEST(threads_apart), TEST(leaks),           TEST(opposite_order)};
 CHECK_MAIN(tests)

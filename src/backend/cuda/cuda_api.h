@@ -104,40 +104,10 @@ enum {
     X(graph_exec_free, "cuGraphExecDestroy", (cuda_graph_exec exec))                          \
     X(graph_free, "cuGraphDestroy", (cuda_graph graph))
 
-enum {
-    CUDA_LAUNCH_EARLY = 6,           /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
-    CUDA_LAUNCH_EARLY_DRIVER = 12030 /* the first that captures it */
-};
-
-/* CUlaunchAttribute; of the values only the one that is used. */
-typedef struct cuda_launch_attribute {
-    int kind;
-    char pad[4];
-    union {
-        char all[64];
-        int number;
-    } value;
-} cuda_launch_attribute;
-
-/* CUlaunchConfig. */
-typedef struct cuda_launch_config {
-    unsigned grid[3], threads[3];
-    unsigned shared_bytes;
-    cuda_stream stream;
-    cuda_launch_attribute *attributes;
-    unsigned attribute_count;
-} cuda_launch_config;
-
-/* What drivers before CUDA 11.8 do not have: NULL there. */
-#define CUDA_DRIVER_NEWER_FUNCTIONS(X) \
-    X(launch_with, "cuLaunchKernelEx", \
-      (const cuda_launch_config *config, cuda_function function, void **arguments, void **extra))
-
 typedef struct cuda_driver {
 /* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_DRIVER_FUNCTIONS(X)
-    CUDA_DRIVER_NEWER_FUNCTIONS(X)
 #undef X
 } cuda_driver;
 

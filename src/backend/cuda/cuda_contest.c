@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_join_back_ways.h"
+#include "backend/cuda/cuda_layer.h"
+#include "backend/cuda/cuda_normed.h"
 #include "backend/cuda/cuda_stats.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,7 +22,21 @@ static const struct {
     cuda_contest_ways *add;
 } kinds[CUDA_ASK_KINDS] = {
     [CUDA_ASK_STATS] = {"statistics 1", stk_cuda_stats_ways},
+    [CUDA_ASK_LAYER] = {"layer backward 1", stk_cuda_layer_ways},
+    [CUDA_ASK_NORMED] = {"norm in front 1", stk_cuda_normed_ways},
+    [CUDA_ASK_NORMED_BACK] = {"norm in front of a gradient 1", stk_cuda_normed_back_ways},
+    [CUDA_ASK_JOIN_BACK] = {"gradients join 1", stk_cuda_join_back_ways},
 };
+
+cuda_ref stk_cuda_noise_place(cuda_program *p, size_t count) {
+    cuda_ref place = stk_cuda_buffer(p, count * cuda_type_bytes(p->type));
+    stk_cuda_noise(p, count, place);
+    return place;
+}
+
+cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count) {
+    return stk_cuda_noise_place(p, count * sizeof(float) / cuda_type_bytes(p->type));
+}
 
 void stk_cuda_question_name(const cuda_question *question, char name[CUDA_CHOICE_NAME]) {
     const cuda_conv_shape *s = &question->shape;
@@ -44,16 +61,23 @@ static int note(cuda_program *p, const cuda_question *question) {
     return p->question_count;
 }
 
+int stk_cuda_answer(cuda_choices *choices, const cuda_question *question) {
+    char name[CUDA_CHOICE_NAME];
+    if (choices == NULL) {
+        return CUDA_UNDECIDED;
+    }
+    stk_cuda_question_name(question, name);
+    return stk_cuda_choice_of(choices, name);
+}
+
 int stk_cuda_ask(cuda_program *p, cuda_choices *choices, const cuda_question *question,
                  int *asked) {
-    char name[CUDA_CHOICE_NAME];
     *asked = 0;
     if (choices == NULL || p->strict) {
         return 0;
     }
     *asked = note(p, question);
-    stk_cuda_question_name(question, name);
-    int way = stk_cuda_choice_of(choices, name);
+    int way = stk_cuda_answer(choices, question);
     return way != CUDA_UNDECIDED ? way : 0;
 }
 
@@ -125,8 +149,7 @@ static bool can_run(const cuda_player *player, cuda_range way) {
     return true;
 }
 
-static stk_status race_one(const cuda_player *player, const contest *c, bool *changed,
-                           stk_error *err) {
+static stk_status race_one(const cuda_player *player, const contest *c, stk_error *err) {
     const stk_device *device = player->device;
     int way = 0;
     stk_status status = STK_OK;
@@ -140,14 +163,12 @@ static stk_status race_one(const cuda_player *player, const contest *c, bool *ch
     }
     if (status == STK_OK) {
         stk_cuda_choice_set(device->choices, c->name, way);
-        *changed = *changed || way != 0;
     }
     return status;
 }
 
 /* The first operation fills all of the memory with noise, which plans are checked on. */
-static stk_status race_all(const cuda_player *player, const contests *c, bool *changed,
-                           stk_error *err) {
+static stk_status race_all(const cuda_player *player, const contests *c, stk_error *err) {
     cuda_player mine = {.device = player->device,
                         .program = &c->program,
                         .arena = player->arena,
@@ -161,21 +182,22 @@ static stk_status race_all(const cuda_player *player, const contests *c, bool *c
         status = stk_cuda_player_prepare(&mine, err);
     }
     for (int i = 0; i < c->count && status == STK_OK; i++) {
-        status = race_one(&mine, &c->items[i], changed, err);
+        status = race_one(&mine, &c->items[i], err);
     }
     return status;
 }
 
-stk_status stk_cuda_contests(const cuda_player *player, bool *changed, stk_error *err) {
+stk_status stk_cuda_contests(const cuda_player *player, bool *answered, stk_error *err) {
     const cuda_program *p = player->program;
     contests c = {.items = NULL};
-    *changed = false;
+    *answered = false;
     stk_status status = find_open(&c, player, err);
     if (status != STK_OK || c.count == 0) {
         stk_mem_free(c.items);
         return status;
     }
     stk_cuda_program_begin(&c.program, p->type, p->strict, p->multiprocessors);
+    c.program.major = p->major;
     cuda_ref all = stk_cuda_buffer(&c.program, p->arena_bytes);
     stk_cuda_noise(&c.program, p->arena_bytes / cuda_type_bytes(p->type), all);
     add_ways(&c);
@@ -183,7 +205,8 @@ stk_status stk_cuda_contests(const cuda_player *player, bool *changed, stk_error
     /* A network so small that there is no room for it is fast enough. */
     bool fits = c.program.arena_bytes <= p->arena_bytes && c.program.counters <= p->counters;
     if (status == STK_OK && fits) {
-        status = race_all(player, &c, changed, err);
+        status = race_all(player, &c, err);
+        *answered = status == STK_OK;
     }
     stk_mem_free(c.items);
     stk_cuda_program_free(&c.program);

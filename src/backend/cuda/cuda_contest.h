@@ -25,8 +25,15 @@
 typedef void cuda_contest_ways(cuda_program *p, const cuda_question *question,
                                cuda_range ways[CUDA_CONTEST_WAYS]);
 
+/* A place with `count` numbers of noise in it, of the program's type or as long as float32. */
+cuda_ref stk_cuda_noise_place(cuda_program *p, size_t count);
+cuda_ref stk_cuda_noise_floats(cuda_program *p, size_t count);
+
 /* What a question is called in cuda_choices. */
 void stk_cuda_question_name(const cuda_question *question, char name[CUDA_CHOICE_NAME]);
+
+/* What is known of a question so far: a way, or CUDA_UNDECIDED; choices may be NULL. */
+int stk_cuda_answer(cuda_choices *choices, const cuda_question *question);
 
 /*
  * The answer to a question: a way. Notes the question in the program; *asked is then what
@@ -37,10 +44,10 @@ int stk_cuda_ask(cuda_program *p, cuda_choices *choices, const cuda_question *qu
 
 /*
  * Answers all open questions of the player's program by races in the memory of the player, whose
- * contents are lost. *changed: to one of them with another way than 0, so that the program has to
- * be lowered again.
+ * contents are lost. *answered: there were some, so that the program has to be lowered again, which
+ * may lead to further questions.
  */
-STK_CHECKED stk_status stk_cuda_contests(const cuda_player *player, bool *changed, stk_error *err);
+STK_CHECKED stk_status stk_cuda_contests(const cuda_player *player, bool *answered, stk_error *err);
 
 /*
  * After the program's convolutions were prepared: where one is what it is by an answer and no plan

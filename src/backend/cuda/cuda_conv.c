@@ -30,7 +30,7 @@ typedef struct conv_entry {
     cuda_way way;
     cuda_ways candidates;       /* while it is being made */
     bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
-    bool ready;                 /* there is a way; always, unless statistics are wanted */
+    bool ready;                 /* there is a way; always, unless is_extra() */
     const cuda_conv_call *call; /* that it is made with */
     stk_error trouble;
 } conv_entry;
@@ -58,18 +58,24 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
     clean.added = shape->added && forward;
     clean.act = forward ? shape->act : STK_OP_COUNT;
     clean.stats = shape->stats && forward;
+    clean.in_norm = shape->in_norm && (clean.stats || shape->kind == CUDA_CONV_WEIGHT);
     return clean;
 }
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
              "convolution 3 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
-             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s",
+             "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
              shape->filters, shape->kernel, shape->stride, shape->pad, shape->accumulate,
              shape->bias, shape->added, stk_cuda_act_code(shape->act),
-             shape->stats ? " statistics" : "");
+             shape->stats ? " statistics" : "", shape->in_norm ? " normed" : "");
+}
+
+/* What a library may well not have, and others do then. */
+static bool is_extra(const cuda_conv_shape *shape) {
+    return shape->stats || shape->in_norm;
 }
 
 /* For errors. */
@@ -424,7 +430,7 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (status == STK_OK && found) {
         keep(convs, entry);
         entry->ready = true;
-    } else if (status == STK_OK && !entry->shape.stats) {
+    } else if (status == STK_OK && !is_extra(&entry->shape)) {
         status = do_it_ourselves(convs, entry, err);
         entry->ready = status == STK_OK;
     }

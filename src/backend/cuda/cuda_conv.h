@@ -38,19 +38,19 @@ STK_CHECKED stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_
                                            stk_error *err);
 void stk_cuda_convs_close(cuda_convs *convs);
 
-/* Pointers on the device for one convolution; see cuda_conv_op. */
+/* Pointers on the device for one convolution; see cuda_conv_op. With shape.in_norm x is `raw`. */
 typedef struct cuda_conv_call {
     const cuda_conv_shape *shape;
-    cuda_pointer x, w, y, bias, added, stats; /* 0: not there */
-    cuda_pointer workspace;                   /* CUDA_WORKSPACE_BYTES */
+    cuda_pointer x, w, y, bias, added, stats, in_norm; /* 0: not there */
+    cuda_pointer workspace;                            /* CUDA_WORKSPACE_BYTES */
 } cuda_conv_call;
 
 /*
  * Makes the plans of all these calls and runs each once, so that everything a library loads late is
  * there before a capture. Runs use these pointers, and overwrite what a call writes. What a call
  * reads should be numbers of common size, like noise: results are compared, and of zeros or NaNs
- * nothing can be learned. That a shape with statistics has no plan is no error: see
- * stk_cuda_convs_has().
+ * nothing can be learned. That a shape with statistics or with a norm in front has no plan is no
+ * error: see stk_cuda_convs_has().
  */
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);

@@ -15,6 +15,7 @@ enum {
     PLACE_ADDED,
     PLACE_DOWN,
     PLACE_SUMS,
+    PLACE_IN_NORM,
     PLACE_STATS,
     PLACES
 };
@@ -71,6 +72,12 @@ static void add_down(cuda_program *p, const cuda_conv_shape *shape) {
     stk_cuda_arg_int(launch, shape->filters);
 }
 
+/* What the input is made with, where it is the norm of something. */
+static void add_in_norm(cuda_launch *launch, const cuda_conv_shape *shape) {
+    stk_cuda_define(launch, "IN_NORM", shape->in_norm);
+    add_place(launch, PLACE_IN_NORM);
+}
+
 static void add_sizes(cuda_launch *launch, const cuda_conv_shape *shape) {
     const int sizes[] = {shape->batch,      shape->height,    shape->width,   shape->channels,
                          shape->out_height, shape->out_width, shape->filters, shape->kernel,
@@ -88,6 +95,7 @@ static void add_weight(cuda_program *p, const cuda_conv_shape *shape) {
     add_place(launch, PLACE_X);
     add_place(launch, PLACE_W);
     add_place(launch, PLACE_Y);
+    add_in_norm(launch, shape);
     add_sizes(launch, shape);
 }
 
@@ -111,6 +119,7 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
         define_tail(launch, shape);
         add_place(launch, PLACE_BIAS);
         add_place(launch, PLACE_ADDED);
+        add_in_norm(launch, shape);
     } else {
         stk_cuda_define(launch, "ACCUMULATE", shape->accumulate);
     }
@@ -127,10 +136,10 @@ enum { BLOCK_THREADS = 128, BLOCK_SIDE = 16, BLOCK_MOST_FILTERS = 64, BLOCK_MOST
 
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
     return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA &&
-           !stk_cuda_own_has_tail(s) && s->channels == 16 && s->stride == 1 && s->pad == 0 &&
-           s->kernel <= BLOCK_MOST_TAPS && s->height == s->out_height + s->kernel - 1 &&
-           s->width == s->out_width + s->kernel - 1 && s->filters % 16 == 0 &&
-           s->filters <= BLOCK_MOST_FILTERS;
+           !stk_cuda_own_has_tail(s) && !s->in_norm && s->channels == 16 && s->stride == 1 &&
+           s->pad == 0 && s->kernel <= BLOCK_MOST_TAPS &&
+           s->height == s->out_height + s->kernel - 1 && s->width == s->out_width + s->kernel - 1 &&
+           s->filters % 16 == 0 && s->filters <= BLOCK_MOST_FILTERS;
 }
 
 bool stk_cuda_own_sums_blocks(const cuda_conv_shape *s) {
@@ -191,9 +200,9 @@ static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
 
 static cuda_pointer find_place(const void *context, cuda_ref ref) {
     const cuda_conv_call *call = context;
-    const cuda_pointer places[PLACES] = {call->x,         call->w,     call->y,
-                                         call->bias,      call->added, cuda_dnn_bias(call),
-                                         call->workspace, call->stats};
+    const cuda_pointer places[PLACES] = {call->x,         call->w,       call->y,
+                                         call->bias,      call->added,   cuda_dnn_bias(call),
+                                         call->workspace, call->in_norm, call->stats};
     return places[ref.buffer];
 }
 
@@ -243,5 +252,5 @@ stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
                             const cuda_convs_config *config, const cuda_conv_call *call,
                             stk_error *err) {
     return stk_cuda_kernels_launch(config->kernels, &own->program.ops[own->ops[part]].launch,
-                                   own->program.type, config->stream, false, find_place, call, err);
+                                   own->program.type, config->stream, find_place, call, err);
 }

@@ -22,7 +22,7 @@ _Static_assert(MOST_DNN + MOST_PRODUCTS < CUDA_MOST_WAYS, "ways");
 _Static_assert(MOST_FUSED + MOST_DNN_BESIDE + MOST_PRODUCTS < CUDA_MOST_WAYS, "ways");
 
 /* cuDNN stores and sums channels by the eight, and from 16-byte boundaries. */
-#define STATS_FILTERS 8
+#define BY_EIGHT 8
 
 static void add_way(cuda_ways *ways, cuda_way way) {
     ways->ways[ways->count++] = way;
@@ -81,8 +81,8 @@ static stk_status gather_dnn(const cuda_way_makers *makers, const cuda_conv_shap
     stk_status status = stk_cuda_dnn_offers(makers->dnn, shape, way == CUDA_WAY_DNN,
                                             makers->config->deterministic, offers, &count, err);
     for (int kind = 0; kind < OFFER_KINDS && ways->count == before && status == STK_OK; kind++) {
-        /* Statistics are not worth waiting for a compiler: there is a kernel for them. */
-        int wanted = kind != COMPILED ? most : shape->stats ? 0 : 1;
+        /* Statistics and norms are not worth waiting for a compiler: there are kernels for them. */
+        int wanted = kind != COMPILED ? most : shape->stats || shape->in_norm ? 0 : 1;
         status = build_some(makers, shape, way, offers, count, (offer_kind)kind, wanted, ways, err);
     }
     stk_mem_free(offers);
@@ -111,8 +111,9 @@ static stk_status gather_all(const cuda_way_makers *makers, const cuda_conv_shap
     bool fusible = tail && shape->filters <= CUDA_DNN_MOST_FILTERS;
     int plain = tail ? MOST_DNN_BESIDE : MOST_DNN;
     stk_status status = STK_OK;
-    if (shape->stats) {
-        return shape->filters % STATS_FILTERS == 0
+    if (shape->stats || shape->in_norm) {
+        return shape->filters % BY_EIGHT == 0 &&
+                       (!shape->in_norm || shape->channels % BY_EIGHT == 0)
                    ? gather_dnn(makers, shape, CUDA_WAY_FUSED, MOST_DNN, ways, err)
                    : STK_OK;
     }

@@ -383,8 +383,8 @@ void stk_cuda_dnn_plan_free(cuda_dnn_plan *plan) {
 
 stk_status stk_cuda_dnn_run(cuda_dnn *dnn, const cuda_dnn_plan *plan, const cuda_conv_call *call,
                             bool plain, stk_error *err) {
-    int64_t ids[7] = {DNN_ID_X, DNN_ID_W, DNN_ID_Y};
-    cuda_pointer pointers[7] = {call->x, call->w, call->y};
+    int64_t ids[9] = {DNN_ID_X, DNN_ID_W, DNN_ID_Y};
+    cuda_pointer pointers[9] = {call->x, call->w, call->y};
     int64_t count = 3;
     if (!plain && call->shape->bias) {
         ids[count] = DNN_ID_BIAS;
@@ -399,6 +399,13 @@ stk_status stk_cuda_dnn_run(cuda_dnn *dnn, const cuda_dnn_plan *plan, const cuda
         pointers[count++] = call->stats;
         ids[count] = DNN_ID_SQUARES;
         pointers[count++] = call->stats + (size_t)call->shape->filters * sizeof(float);
+    }
+    if (call->shape->in_norm) {
+        ids[count] = DNN_ID_SCALE;
+        pointers[count++] = call->in_norm;
+        ids[count] = DNN_ID_SHIFT;
+        pointers[count++] =
+            call->in_norm + (size_t)call->shape->channels * cuda_type_bytes(call->shape->type);
     }
     cuda_dnn_graph pack = {.dnn = dnn};
     cuda_dnn_descriptor made = stk_cuda_dnn_new(&pack, DNN_PACK);

@@ -153,6 +153,7 @@ enum { /* cudnnBackendAttributeName_t */
 
 enum { /* cudnnPointwiseMode_t */
        DNN_ADD = 0,
+       DNN_MULTIPLY = 1,
        DNN_RELU = 100,
        DNN_SIGMOID = 102,
        DNN_SWISH = 106
@@ -186,7 +187,10 @@ enum {
     DNN_ID_ADDED,
     DNN_ID_SUM,
     DNN_ID_SQUARES,
-    DNN_ID_VIRTUAL
+    DNN_ID_SCALE,
+    DNN_ID_SHIFT,
+    DNN_ID_VIRTUAL,
+    DNN_ID_NORMED = DNN_ID_VIRTUAL + 3
 };
 
 #define CUDA_DNN_MOST_KNOBS 24

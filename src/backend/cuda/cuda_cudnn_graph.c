@@ -117,14 +117,12 @@ static const op_names names_of[] = {
 };
 
 static void add_convolution(cuda_dnn_graph *graph, const cuda_conv_shape *shape,
-                            cuda_dnn_descriptor y) {
+                            cuda_dnn_descriptor x, cuda_dnn_descriptor y) {
     const op_names *names = &names_of[shape->kind];
     int type = data_type(shape->type);
-    box x_box = box_of(shape->batch, shape->height, shape->width, shape->channels);
     box w_box = box_of(shape->filters, shape->kernel, shape->kernel, shape->channels);
     float alpha = 1;
     float beta = shape->kind == CUDA_CONV_DATA && shape->accumulate ? 1 : 0;
-    cuda_dnn_descriptor x = tensor(graph, DNN_ID_X, type, &x_box);
     cuda_dnn_descriptor w = tensor(graph, DNN_ID_W, type, &w_box);
     cuda_dnn_descriptor what = convolution(graph, shape);
     cuda_dnn_descriptor op = stk_cuda_dnn_new(graph, names->type);
@@ -142,10 +140,9 @@ static int mode_of(stk_op act) {
     return act == STK_OP_SILU ? DNN_SWISH : act == STK_OP_SIGMOID ? DNN_SIGMOID : DNN_RELU;
 }
 
-/* y = x + b, or the activation of x; `b` NULL: that. */
-static void add_pointwise(cuda_dnn_graph *graph, stk_op act, cuda_dnn_descriptor x,
+/* y = x + b or x * b, by `mode`, or the activation of x; `b` NULL: that. */
+static void add_pointwise(cuda_dnn_graph *graph, int mode, stk_op act, cuda_dnn_descriptor x,
                           cuda_dnn_descriptor b, cuda_dnn_descriptor y) {
-    int mode = b != NULL ? DNN_ADD : mode_of(act);
     int precision = DNN_FLOAT;
     double one = 1, six = 6;
     cuda_dnn_descriptor what = stk_cuda_dnn_new(graph, DNN_POINTWISE);
@@ -186,6 +183,25 @@ static void add_stats(cuda_dnn_graph *graph, const cuda_conv_shape *shape, cuda_
     graph->ops[graph->op_count++] = op;
 }
 
+/* What the convolution reads: x, or what a norm and a ReLU make of it as it is loaded. */
+static cuda_dnn_descriptor add_input(cuda_dnn_graph *graph, const cuda_conv_shape *shape) {
+    static const int modes[] = {DNN_MULTIPLY, DNN_ADD, DNN_RELU};
+    int type = data_type(shape->type);
+    box x_box = box_of(shape->batch, shape->height, shape->width, shape->channels);
+    box channels = box_of(1, 1, 1, shape->channels);
+    cuda_dnn_descriptor x = tensor(graph, DNN_ID_X, type, &x_box);
+    for (int step = 0; step < 3 && shape->in_norm; step++) {
+        cuda_dnn_descriptor b = step == 0   ? tensor(graph, DNN_ID_SCALE, type, &channels)
+                                : step == 1 ? tensor(graph, DNN_ID_SHIFT, type, &channels)
+                                            : NULL;
+        cuda_dnn_descriptor next =
+            tensor(graph, DNN_ID_NORMED + step, step < 2 ? DNN_FLOAT : type, &x_box);
+        add_pointwise(graph, modes[step], STK_OP_RELU, x, b, next);
+        x = next;
+    }
+    return x;
+}
+
 /* conv (+ added) (+ bias) (act) (statistics): what is between two of the first is float32 and
  * never stored. */
 static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool plain) {
@@ -197,9 +213,10 @@ static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool 
     bool act = !plain && shape->act != STK_OP_COUNT;
     int left = added + bias + act;
     int id = DNN_ID_VIRTUAL;
+    cuda_dnn_descriptor x = add_input(graph, shape);
     cuda_dnn_descriptor y =
         tensor(graph, left > 0 ? id++ : DNN_ID_Y, left > 0 ? DNN_FLOAT : type, &y_box);
-    add_convolution(graph, shape, y);
+    add_convolution(graph, shape, x, y);
     for (int step = 0; step < 3; step++) {
         bool wanted[3] = {added, bias, act};
         if (!wanted[step]) {
@@ -211,7 +228,7 @@ static void add_chain(cuda_dnn_graph *graph, const cuda_conv_shape *shape, bool 
                                             : NULL;
         cuda_dnn_descriptor next =
             tensor(graph, left > 0 ? id++ : DNN_ID_Y, left > 0 ? DNN_FLOAT : type, &y_box);
-        add_pointwise(graph, shape->act, y, b, next);
+        add_pointwise(graph, b != NULL ? DNN_ADD : mode_of(shape->act), shape->act, y, b, next);
         y = next;
     }
     if (!plain && shape->stats) {

@@ -16,7 +16,7 @@ struct cuda_dnn {
 };
 
 /* More than the longest chain with the most knobs has. */
-#define CUDA_DNN_MOST_DESCRIPTORS (24 + CUDA_DNN_MOST_KNOBS)
+#define CUDA_DNN_MOST_DESCRIPTORS (32 + CUDA_DNN_MOST_KNOBS)
 
 typedef struct cuda_dnn_graph {
     const cuda_dnn *dnn;

@@ -18,20 +18,12 @@ extern const stk_backend stk_cuda_backend;
  */
 bool stk_cuda_usable(int index, char *why, size_t room);
 
-/* When a kernel of ours may be brought to the device while what is in front of it still runs. */
-typedef enum cuda_early {
-    CUDA_EARLY_NEVER,
-    CUDA_EARLY_OWN, /* behind another kernel of ours */
-    CUDA_EARLY_ANY  /* behind a library's convolution too */
-} cuda_early;
-
 struct stk_device {
     stk_device_config config;
     cuda_libraries libraries;
     const cuda_driver *driver; /* of the libraries */
     int ordinal;
     cuda_context context;
-    cuda_early early; /* not NEVER only if the driver has launch_with, from compute 9.0 */
     char name[128];
     int multiprocessors;
     int major, minor;

@@ -36,12 +36,21 @@ typedef struct cuda_norm {
     float epsilon;
     /*
      * float32 (4, C), from forward to backward: mean, 1 / deviation, scale, shift, where the norm
-     * of x is scale * x + shift.
+     * of x is scale * x + shift. With `narrow` statistics put scale and shift behind them once
+     * more, as T (2, C), for a library that wants them so.
      */
     cuda_ref coefs;
+    bool narrow;
     /* float32 (3, C), in backward: a, b, d, where dx = a * dn + b * (x - mean) + d */
     cuda_ref back;
 } cuda_norm;
+
+/* Where the narrow scale and shift are. */
+static inline cuda_ref cuda_norm_narrow(const cuda_norm *norm, int channels) {
+    cuda_ref ref = norm->coefs;
+    ref.offset += 4 * (size_t)channels * sizeof(float);
+    return ref;
+}
 
 /* Bytes for what statistics are computed in: partial sums, or float32 (2, C). */
 size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane);
@@ -86,11 +95,12 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
  * Backward, first pass: with dn = drop * slope * g, the sums of dn and dn * normed x give the
  * gradients of weight and bias, and `back`. The slope comes from the mask or, without one, from x.
  * With added->norm the sums of that norm (dn = slope * g) too, in the same pass. `again`: the
- * output of the chain is computed once more into it (never with something added).
+ * output of the chain is computed once more into it (never with something added). `spared`: no, but
+ * it is named and the same memory is used as if.
  */
 void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
                           const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                          cuda_ref mask, cuda_ref again);
+                          cuda_ref mask, cuda_ref again, bool spared);
 
 /*
  * Second pass: dx = a * dn + b * (x - mean) + d, and what was added gets slope * g, or through its
@@ -133,6 +143,68 @@ size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back 
 
 /* Where that is not 0. Two launches. */
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer);
+
+/* ---- where branches join: kernels/join.cu ---- */
+
+/*
+ * A norm, an addition and a ReLU, and a convolution of 1 by 1, stride 1, that reads what they make,
+ * with the statistics of the norm behind it: what stk_cuda_norm_apply(), CUDA_CONV_FORWARD with
+ * statistics and stk_cuda_norm_settle() do, in one pass over all rows.
+ */
+typedef struct cuda_join {
+    cuda_plane plane; /* of the value */
+    cuda_ref x;       /* T (rows, plane.channels): what the norm reads */
+    const cuda_norm *norm;
+    const cuda_added *added;
+    cuda_ref y, mask; /* as of stk_cuda_norm_apply(); y may not lie on x */
+    int filters;
+    cuda_ref weight;       /* T (filters, plane.channels) */
+    cuda_ref z;            /* T (rows, filters): what the convolution makes */
+    const cuda_norm *next; /* of z */
+    cuda_ref partial;      /* stk_cuda_join_scratch() bytes */
+} cuda_join;
+
+/* Bytes for partial sums; 0: this cannot be done in one pass, for the sake of type or channels. */
+size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join);
+
+/* Where that is not 0: y, mask, z, and partial sums. */
+void stk_cuda_join(cuda_program *p, const cuda_join *join);
+
+/* From partial sums to coefs and running statistics of `next`. */
+void stk_cuda_join_settle(cuda_program *p, const cuda_join *join);
+
+/* ---- where gradients join: kernels/join_back.cu ---- */
+
+/*
+ * A value that is made by a norm, an addition and a ReLU, and read by a convolution of 1 by 1,
+ * stride 1, and by others, in backward: what CUDA_CONV_DATA and stk_cuda_norm_reduce() do, in one
+ * pass over all rows. The mask is applied on the way: dz is the gradient in front of the ReLU, also
+ * that of what was added there, and stk_cuda_norm_backward() then reads it without an activation.
+ */
+typedef struct cuda_join_back {
+    cuda_plane plane; /* of the value */
+    int filters;      /* of the convolution */
+    cuda_ref dy;      /* T (rows, filters): gradient of the convolution's output */
+    cuda_ref weight;  /* T (filters, plane.channels) */
+    cuda_ref old;     /* T (rows, plane.channels): the gradients of all other readers */
+    cuda_ref mask;    /* of the ReLU, as in stk_cuda_norm_apply() */
+    cuda_ref x;       /* T (rows, plane.channels): what the norm read */
+    const cuda_norm *norm;
+    cuda_ref dz;      /* T (rows, plane.channels), written; may lie on old */
+    cuda_ref partial; /* stk_cuda_join_back_scratch() bytes */
+} cuda_join_back;
+
+/*
+ * Bytes for partial sums; 0: this cannot be done in one pass, for the sake of its type or channels
+ * (filters: a multiple of 16, and not too many; the value's: a multiple of 128).
+ */
+size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join);
+
+/* Where that is not 0: dz, and partial sums. */
+void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
+
+/* From partial sums to the gradients of the norm's weight and bias, and norm->back. */
+void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join);
 
 /* ---- depthwise: kernels/depthwise.cu ---- */
 
@@ -242,6 +314,13 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
                        stk_op act, cuda_ref y, cuda_ref where);
 void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
                             cuda_ref dx, bool accumulate);
+/*
+ * Both passes of the norm that a maximum was taken behind (stk_cuda_max_pool() with `norm`), from
+ * dy, the gradient of the maxima: weight_grad, bias_grad and back of the norm, and dx, the gradient
+ * of x, what it read.
+ */
+void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                             cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx);
 /* Over all pixels: (N, C). */
 void stk_cuda_avg_pool(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref y);
 void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref dx,

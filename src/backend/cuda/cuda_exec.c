@@ -21,6 +21,8 @@
 
 /* Of races before a program is taken as it is: a question may depend on the answer to another. */
 #define MOST_ROUNDS 3
+/* Of answers that turn out to be void, one after the other. */
+#define MOST_VOID 4
 
 static cuda_type type_of(stk_precision precision) {
     switch (precision) {
@@ -95,6 +97,7 @@ static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph
     }
     for (int i = 0; i < 4; i++) {
         stk_cuda_program_begin(programs[i], type, strict, device->multiprocessors);
+        programs[i]->major = device->major;
     }
     stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
     if (status == STK_OK) {
@@ -288,34 +291,41 @@ static stk_status make_noise(stk_exec *exec, stk_error *err) {
     return status;
 }
 
-/* The main program once more, after something was chosen. */
-static stk_status lower_again(stk_exec *exec, stk_error *err) {
+static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *err) {
     cuda_program *p = &exec->main;
-    size_t arena_bytes = p->arena_bytes;
-    int counters = p->counters;
-    stk_device *device = exec->state->device;
+    const stk_device *device = exec->state->device;
     cuda_type type = p->type;
     bool strict = p->strict;
     stk_cuda_program_free(p);
     stk_cuda_program_begin(p, type, strict, device->multiprocessors);
+    p->major = device->major;
     stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
-                                       device->choices, &exec->logits, err);
-    if (status == STK_OK) {
-        status = stk_cuda_program_lay_out(p, err);
-    }
+                                       choices, &exec->logits, err);
+    return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
+}
+
+/*
+ * The main program once more, after something was chosen. All ways are made to need the same
+ * memory; should one need more after all, the plain ways are right, if slower.
+ */
+static stk_status lower_again(stk_exec *exec, stk_error *err) {
+    const cuda_program *p = &exec->main;
+    size_t arena_bytes = p->arena_bytes;
+    int counters = p->counters;
+    stk_status status = lower_main(exec, exec->state->device->choices, err);
     if (status == STK_OK && (p->arena_bytes > arena_bytes || p->counters > counters)) {
-        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
+        status = lower_main(exec, NULL, err);
     }
     return status;
 }
 
 /* Answers lead to further questions, but never more than a few times. */
 static stk_status choose(stk_exec *exec, stk_error *err) {
-    bool changed = true;
+    bool answered = true;
     stk_status status = STK_OK;
-    for (int round = 0; round < MOST_ROUNDS && changed && status == STK_OK; round++) {
-        status = stk_cuda_contests(&exec->players[1], &changed, err);
-        status = status == STK_OK && changed ? lower_again(exec, err) : status;
+    for (int round = 0; round < MOST_ROUNDS && answered && status == STK_OK; round++) {
+        status = stk_cuda_contests(&exec->players[1], &answered, err);
+        status = status == STK_OK && answered ? lower_again(exec, err) : status;
     }
     return status;
 }
@@ -337,7 +347,11 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
     if (status == STK_OK) {
         status = stk_cuda_player_prepare(&exec->players[1], err);
     }
-    if (status == STK_OK && stk_cuda_contests_void(&exec->players[1])) {
+    /* What is taken instead may be void as well. */
+    for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
+        if (!stk_cuda_contests_void(&exec->players[1])) {
+            break;
+        }
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
         status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;

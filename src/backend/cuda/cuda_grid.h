@@ -23,6 +23,16 @@ static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t p
     return blocks > 0 ? (unsigned)blocks : 1;
 }
 
+/* Of the multiprocessors that have most shared memory, what one block may have, and each of two. */
+#define CUDA_MOST_SHARED ((size_t)227 << 10)
+#define CUDA_HALF_SHARED ((size_t)113 << 10)
+
+/* Whether the device's are such, by its compute capability; they multiply matrices too. */
+static inline bool cuda_has_most_shared(const cuda_program *p) {
+    enum { HOPPER = 9, BLACKWELL = 10 };
+    return p->major == HOPPER || p->major == BLACKWELL;
+}
+
 /* How channels are cut into tiles, where a block has one: `tile` vectors of `wide` channels. */
 typedef struct cuda_tiles {
     int wide;

@@ -454,22 +454,9 @@ cuda_function stk_cuda_kernels_find(const cuda_kernels *kernels, const cuda_laun
     return stk_map_find(&kernels->by_key, key, &at) ? kernels->kernels[at]->function : NULL;
 }
 
-/* While the kernel in front of it still runs: see TAKE_TURN() in prelude.cuh. */
-static int launch_early(const cuda_driver *d, const cuda_launch *launch, cuda_function function,
-                        cuda_stream stream, void **arguments) {
-    cuda_launch_attribute early = {.kind = CUDA_LAUNCH_EARLY, .value = {.number = 1}};
-    cuda_launch_config config = {.grid = {launch->grid[0], launch->grid[1], 1},
-                                 .threads = {launch->threads, 1, 1},
-                                 .shared_bytes = launch->shared_bytes,
-                                 .stream = stream,
-                                 .attributes = &early,
-                                 .attribute_count = 1};
-    return d->launch_with(&config, function, arguments, NULL);
-}
-
 stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launch *launch,
-                                   cuda_type type, cuda_stream stream, bool early,
-                                   cuda_find_place find, const void *context, stk_error *err) {
+                                   cuda_type type, cuda_stream stream, cuda_find_place find,
+                                   const void *context, stk_error *err) {
     const cuda_driver *d = kernels->config.driver;
     cuda_function function = stk_cuda_kernels_find(kernels, launch, type);
     cuda_pointer places[CUDA_MOST_ARGS];
@@ -496,9 +483,8 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
             break;
         }
     }
-    int result = early ? launch_early(d, launch, function, stream, arguments)
-                       : d->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads,
-                                   1, 1, launch->shared_bytes, stream, arguments, NULL);
+    int result = d->launch(function, launch->grid[0], launch->grid[1], 1, launch->threads, 1, 1,
+                           launch->shared_bytes, stream, arguments, NULL);
     if (result == CUDA_GOOD) {
         return STK_OK;
     }

@@ -43,14 +43,10 @@ cuda_function stk_cuda_kernels_find(const cuda_kernels *kernels, const cuda_laun
 /* Where a place of a program lies on the device; 0: it is nothing. */
 typedef cuda_pointer (*cuda_find_place)(const void *context, cuda_ref ref);
 
-/*
- * Puts a launch on the stream, after make(); `find` is asked with `context` for its places. With
- * `early` it may be brought to the device while what stands in front of it in the stream, which
- * must be a kernel, still runs; it waits there for its end. Only where stk_device.early says so.
- */
+/* Puts a launch on the stream, after make(); `find` is asked with `context` for its places. */
 STK_CHECKED stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels,
                                                const cuda_launch *launch, cuda_type type,
-                                               cuda_stream stream, bool early, cuda_find_place find,
+                                               cuda_stream stream, cuda_find_place find,
                                                const void *context, stk_error *err);
 
 /* How many were compiled, and how many came from disk, since open. */

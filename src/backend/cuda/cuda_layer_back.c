@@ -1,19 +1,20 @@
 /*
  * cuda_layer_back.c - launches of kernels/layer_back.cu: how large tiles are, and how many wait.
  *
- * One block for each multiprocessor has as much shared memory as there is: weights, and two tiles
- * or more. While one is computed the others are under way, which must be some 32 KiB or more, and
- * the larger a tile the less often threads wait for each other.
+ * The larger a tile, the less often weights are read from shared memory and threads wait for each
+ * other; and the fewer warps, the more of dW each of them has, which loads less for it. So where
+ * there are many weights a multiprocessor has one block, with as many registers and as much shared
+ * memory as there are; otherwise two, of which one computes while the other waits.
  */
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_grid.h"
 
 #define FILE_NAME "layer_back"
-#define PIECE 16                        /* bytes, as in layer_back.cu */
-#define MOST_SHARED ((size_t)227 << 10) /* of a block */
-#define MOST_WEIGHTS (64 * 256)         /* their gradient stays in registers */
-#define MOST_COLUMNS 512                /* channels: a thread of a block has 8 of them */
-#define THREADS 512
+#define PIECE 16                 /* bytes, as in layer_back.cu */
+#define MOST_WEIGHTS 20480       /* their gradient stays in registers */
+#define MOST_WEIGHTS_OF_TWO 8192 /* where there are two blocks */
+#define MOST_COLUMNS 512         /* channels: a thread has 8 of them */
+#define THREADS 256
 #define WARPS (THREADS / 32)
 #define MOST_STAGES 3
 #define SUM_THREADS 256
@@ -22,7 +23,8 @@
 typedef struct shape {
     int rows; /* of a tile */
     int stages;
-    int high; /* warps that divide the output's channels among them */
+    int blocks; /* of a multiprocessor */
+    int high;   /* warps that divide the output's channels among them */
     unsigned grid;
     size_t shared_bytes;
 } shape;
@@ -68,32 +70,40 @@ static int high_of(const cuda_layer_back *layer) {
     return best;
 }
 
-static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
-    size_t filters = cuda_ceil((size_t)layer->plane.channels, 16) * 16;
-    size_t weights = filters * apart(layer->channels) * PIECE;
-    shape s = {.rows = 64, .stages = 2, .high = high_of(layer)};
-    while (s.rows > 16 && weights + 2 * stage_bytes(layer, s.rows) > MOST_SHARED) {
-        s.rows /= 2;
-    }
-    while (s.stages < MOST_STAGES &&
-           weights + (size_t)(s.stages + 1) * stage_bytes(layer, s.rows) <= MOST_SHARED) {
-        s.stages++;
-    }
-    s.shared_bytes = weights + (size_t)s.stages * stage_bytes(layer, s.rows);
-    s.grid = cuda_blocks(p, rows_of(layer), (size_t)s.rows, 1);
-    return s;
-}
-
 static size_t weights_of(const cuda_layer_back *layer) {
     return (size_t)layer->plane.channels * (size_t)layer->channels;
 }
 
+static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
+    size_t filters = cuda_ceil((size_t)layer->plane.channels, 16) * 16;
+    size_t weights = filters * apart(layer->channels) * PIECE;
+    shape s = {.rows = 64, .stages = 2, .blocks = 1, .high = high_of(layer)};
+    size_t most = CUDA_MOST_SHARED;
+    if (weights_of(layer) <= MOST_WEIGHTS_OF_TWO &&
+        weights + 2 * stage_bytes(layer, 32) <= CUDA_HALF_SHARED) {
+        s.rows = 32;
+        s.blocks = 2;
+        most = CUDA_HALF_SHARED;
+    }
+    while (s.rows > 16 && weights + 2 * stage_bytes(layer, s.rows) > most) {
+        s.rows /= 2;
+    }
+    while (s.stages < MOST_STAGES &&
+           weights + (size_t)(s.stages + 1) * stage_bytes(layer, s.rows) <= most) {
+        s.stages++;
+    }
+    s.shared_bytes = weights + (size_t)s.stages * stage_bytes(layer, s.rows);
+    s.grid = cuda_blocks(p, rows_of(layer), (size_t)s.rows, s.blocks);
+    return s;
+}
+
 static bool possible(const cuda_program *p, const cuda_layer_back *layer) {
     bool from_x = layer->tail->act != STK_OP_COUNT && !has_mask(layer);
-    return p->type != CUDA_TYPE_F32 && layer->plane.channels % 8 == 0 && layer->channels % 8 == 0 &&
-           layer->plane.channels <= MOST_COLUMNS && layer->channels <= MOST_COLUMNS &&
-           weights_of(layer) <= MOST_WEIGHTS && !(from_x && layer->tail->drop_rate > 0) &&
-           shape_of(p, layer).shared_bytes <= MOST_SHARED;
+    return cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32 && layer->plane.channels % 8 == 0 &&
+           layer->channels % 8 == 0 && layer->plane.channels <= MOST_COLUMNS &&
+           layer->channels <= MOST_COLUMNS && weights_of(layer) <= MOST_WEIGHTS &&
+           !(from_x && layer->tail->drop_rate > 0) &&
+           shape_of(p, layer).shared_bytes <= CUDA_MOST_SHARED;
 }
 
 size_t stk_cuda_layer_back_scratch(const cuda_program *p, const cuda_layer_back *layer) {
@@ -106,7 +116,7 @@ static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
     stk_cuda_define(launch, "ROWS", s.rows);
     stk_cuda_define(launch, "STAGES", s.stages);
     stk_cuda_define(launch, "THREADS", THREADS);
-    stk_cuda_define(launch, "BLOCKS", 1);
+    stk_cuda_define(launch, "BLOCKS", s.blocks);
     stk_cuda_define(launch, "HIGH", s.high);
     stk_cuda_define(launch, "ACT", stk_cuda_act_code(layer->tail->act));
     stk_cuda_define(launch, "DROP", layer->tail->drop_rate > 0);

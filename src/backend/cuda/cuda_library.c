@@ -132,24 +132,18 @@ static void *symbol_of(const search *s, int which, const char *name, stk_error *
 }
 
 /* ISO C has no way from an object's address to a function's; POSIX has. */
-#define NEEDED(name, symbol, parameters)                  \
+#define X(name, symbol, parameters)                       \
     if (status == STK_OK) {                               \
         void *found = symbol_of(s, WHICH, symbol, err);   \
         memcpy(&table->name, &found, sizeof found);       \
         status = found != NULL ? STK_OK : STK_ERR_DEVICE; \
-    }
-#define PERHAPS(name, symbol, parameters)                          \
-    {                                                              \
-        void *found = dlsym(s->libraries->handles[WHICH], symbol); \
-        memcpy(&table->name, &found, sizeof found);                \
     }
 
 static stk_status fill_driver(search *s, stk_error *err) {
     cuda_driver *table = &s->libraries->driver;
     stk_status status = STK_OK;
 #define WHICH CUDA_LIBRARY_DRIVER
-    CUDA_DRIVER_FUNCTIONS(NEEDED)
-    CUDA_DRIVER_NEWER_FUNCTIONS(PERHAPS)
+    CUDA_DRIVER_FUNCTIONS(X)
 #undef WHICH
     return status;
 }
@@ -158,12 +152,11 @@ static stk_status fill_nvrtc(search *s, stk_error *err) {
     cuda_nvrtc *table = &s->libraries->nvrtc;
     stk_status status = STK_OK;
 #define WHICH CUDA_LIBRARY_NVRTC
-    CUDA_NVRTC_FUNCTIONS(NEEDED)
+    CUDA_NVRTC_FUNCTIONS(X)
 #undef WHICH
     return status;
 }
-#undef NEEDED
-#undef PERHAPS
+#undef X
 
 /* Calls a function without parameters that tells a version; 0 when there is none. */
 static size_t version_of(const search *s, int which, const char *name) {

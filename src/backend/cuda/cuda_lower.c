@@ -65,6 +65,9 @@ static void begin(lowering *l) {
         l->values[v] = (lower_value){.data = cuda_nothing(),
                                      .plain = cuda_nothing(),
                                      .grad = cuda_nothing(),
+                                     .raw = cuda_nothing(),
+                                     .in_norm = cuda_nothing(),
+                                     .join.partial = cuda_nothing(),
                                      .maker = -1,
                                      .reader = -1};
     }

@@ -15,7 +15,8 @@
  * ways have the same operations, and these name the same buffers, of the size that the greediest
  * way needs. So it is with the statistics of a norm behind a convolution: the convolution takes the
  * sums and a small kernel makes coefficients of them, or a kernel reads all of its output again;
- * one buffer holds the sums or the partial sums, and both operations name it.
+ * one buffer holds the sums or the partial sums, and both operations name it. And so with a norm
+ * and ReLU that a convolution computes as it loads: the place of what is then never stored stays.
  */
 #ifndef STK_BACKEND_CUDA_LOWER_H
 #define STK_BACKEND_CUDA_LOWER_H

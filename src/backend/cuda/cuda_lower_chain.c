@@ -6,10 +6,13 @@
  * that of what was added, takes its memory.
  */
 #include "backend/cuda/cuda_lowering.h"
+#include "backend/cuda/cuda_normed.h"
+#include "backend/cuda/cuda_stats.h"
 
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
     const stk_node *n = lower_node(l, node);
     size_t channels = (size_t)lower_shape(l, n->output).channels;
+    size_t narrow = 2 * channels * cuda_type_bytes(l->p->type);
     return (cuda_norm){.weight = cuda_value(l->layout, n->params[0]),
                        .bias = cuda_value(l->layout, n->params[1]),
                        .running_mean = cuda_value(l->layout, n->params[2]),
@@ -17,7 +20,7 @@ cuda_norm stk_cuda_lower_norm(const lowering *l, int node) {
                        .weight_grad = cuda_fresh(l->layout, n->params[0]),
                        .bias_grad = cuda_fresh(l->layout, n->params[1]),
                        .epsilon = n->epsilon,
-                       .coefs = stk_cuda_buffer(l->p, 4 * channels * sizeof(float)),
+                       .coefs = stk_cuda_buffer(l->p, 4 * channels * sizeof(float) + narrow),
                        .back = cuda_nothing()};
 }
 
@@ -81,13 +84,12 @@ static cuda_added added_of(lowering *l, const stk_piece *piece) {
 static void folded_chain(lowering *l, const stk_piece *piece) {
     const stk_node *norm = lower_node(l, piece->norm);
     cuda_added added = added_of(l, piece);
-    cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_FORWARD),
-                         .x = l->values[piece->inputs[0]].data,
-                         .w = stk_cuda_lower_filter(l, piece->conv),
-                         .y = lower_buffer(l, piece->output),
-                         .bias = cuda_fresh(l->layout, norm->params[1]),
-                         .added = added.x,
-                         .stats = cuda_nothing()};
+    cuda_conv_shape shape = stk_cuda_lower_shape(l, piece->conv, CUDA_CONV_FORWARD);
+    cuda_conv_op conv =
+        cuda_conv_of(&shape, l->values[piece->inputs[0]].data,
+                     stk_cuda_lower_filter(l, piece->conv), lower_buffer(l, piece->output));
+    conv.bias = cuda_fresh(l->layout, norm->params[1]);
+    conv.added = added.x;
     conv.shape.bias = true;
     conv.shape.added = cuda_is_something(added.x);
     conv.shape.act = act_of(l, piece);
@@ -124,6 +126,48 @@ static void filter_forward(lowering *l, int index) {
     }
 }
 
+/* Whether a library's convolution could compute the chain's norm and activation as it loads. */
+static bool can_be_normed(const lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    return l->p->type == CUDA_TYPE_F16 && l->items[index].by == LOWER_BY_ITSELF &&
+           piece->training && piece->live && piece->add == STK_NO_NODE &&
+           piece->drop == STK_NO_NODE && act_of(l, piece) == STK_OP_RELU &&
+           lower_shape(l, piece->output).channels % 8 == 0 && l->values[piece->output].again;
+}
+
+/*
+ * Asks whether the chain that reads a value is to compute it; for what it returns see
+ * lower_value.normed_by. Only a convolution that takes statistics can, so that it is known first
+ * whether it otherwise does.
+ */
+static int ask_normed(const lowering *l, int value) {
+    const stk_piece *next = piece_of(l, l->values[value].reader);
+    if (next->node != STK_NO_NODE || !next->training) {
+        return 0;
+    }
+    cuda_question question = {.kind = CUDA_ASK_STATS,
+                              .shape = stk_cuda_lower_shape(l, next->conv, CUDA_CONV_FORWARD)};
+    int asked = 0;
+    question.variant = stk_cuda_answer(l->choices, &question);
+    question.kind = CUDA_ASK_NORMED;
+    return question.variant != CUDA_UNDECIDED &&
+                   stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_NORMED_FUSED
+               ? asked
+               : 0;
+}
+
+/* The same of the gradient of the filters. */
+static int ask_normed_back(const lowering *l, int value) {
+    const lower_value *v = &l->values[value];
+    int asked = 0;
+    if (!v->waits || !cuda_is_something(v->raw)) {
+        return 0;
+    }
+    cuda_question question = {.kind = CUDA_ASK_NORMED_BACK,
+                              .shape = stk_cuda_lower_shape(l, v->waiting, CUDA_CONV_WEIGHT)};
+    return stk_cuda_ask(l->p, l->choices, &question, &asked) == CUDA_NORMED_FUSED ? asked : 0;
+}
+
 void stk_cuda_lower_chain(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
@@ -131,7 +175,9 @@ void stk_cuda_lower_chain(lowering *l, int index) {
         folded_chain(l, piece);
         return;
     }
+    lower_value *v = &l->values[piece->output];
     item->norm = stk_cuda_lower_norm(l, piece->norm);
+    item->norm.narrow = can_be_normed(l, index);
     filter_forward(l, index);
     if (item->by != LOWER_BY_ITSELF) {
         return;
@@ -146,8 +192,17 @@ void stk_cuda_lower_chain(lowering *l, int index) {
     }
     bool over = !piece->live && piece->conv != STK_NO_NODE;
     cuda_ref y = over ? item->inner : lower_buffer(l, piece->output);
-    stk_cuda_norm_apply(l->p, plane, item->inner, &item->norm, &tail, &added, y, item->mask);
-    l->values[piece->output].data = y;
+    v->data = y;
+    if (item->norm.narrow) {
+        v->raw = item->inner;
+        v->in_norm = cuda_norm_narrow(&item->norm, plane.channels);
+        v->normed_by = ask_normed(l, piece->output);
+    }
+    if (v->normed_by > 0) {
+        stk_cuda_arg(stk_cuda_hold(l->p), y);
+    } else {
+        stk_cuda_norm_apply(l->p, plane, item->inner, &item->norm, &tail, &added, y, item->mask);
+    }
 }
 
 static cuda_ref back_of(const lowering *l, const stk_piece *piece) {
@@ -199,39 +254,67 @@ static bool aim_added(lowering *l, const stk_piece *piece, cuda_ref g, cuda_adde
     return false;
 }
 
-/* The norm's own backward; returns the gradient of what it read. */
-static cuda_ref norm_backward(lowering *l, int index) {
+/*
+ * The first pass backward of the norm, where nobody has done it already; returns what the second
+ * one needs.
+ */
+static lower_pass reduce_norm(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
-    cuda_plane plane = lower_plane(l, piece->output);
-    cuda_ref g = l->values[piece->output].grad;
-    cuda_tail tail = tail_of(l, piece);
-    cuda_added added = added_of(l, piece);
+    lower_value *output = &l->values[piece->output];
+    lower_pass pass = {.g = output->grad,
+                       .tail = tail_of(l, piece),
+                       .added = added_of(l, piece),
+                       .mask = item->mask,
+                       .dx = output->grad};
     if (item->by == LOWER_BY_DEPTHWISE) {
-        tail = (cuda_tail){.act = STK_OP_COUNT};
-        stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added,
-                               cuda_nothing(), g);
-        return g;
+        pass.tail = (cuda_tail){.act = STK_OP_COUNT};
+        pass.mask = cuda_nothing();
+        return pass;
     }
-    bool stays = aim_added(l, piece, g, &added);
+    bool stays = aim_added(l, piece, pass.g, &pass.added);
     cuda_ref again = cuda_nothing();
-    if (l->values[piece->output].waits) {
+    if (output->waits || output->spared) {
         again = lower_buffer(l, piece->output);
     }
     item->norm.back = back_of(l, piece);
-    stk_cuda_norm_reduce(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask,
-                         again);
-    stk_cuda_lower_waiting(l, piece->output, again);
-    cuda_ref dx = stays ? lower_buffer(l, piece->output) : g;
-    stk_cuda_norm_backward(l->p, plane, g, item->inner, &item->norm, &tail, &added, item->mask, dx);
-    return dx;
+    int normed_by = ask_normed_back(l, piece->output);
+    stk_cuda_norm_reduce(l->p, lower_plane(l, piece->output), pass.g, item->inner, &item->norm,
+                         &pass.tail, &pass.added, pass.mask, again,
+                         normed_by > 0 || output->spared);
+    stk_cuda_lower_join_back_settle(l, piece->output);
+    stk_cuda_lower_waiting(l, piece->output, again, normed_by);
+    pass.dx = stays ? lower_buffer(l, piece->output) : pass.g;
+    return pass;
 }
 
 void stk_cuda_lower_chain_back(lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
     lower_piece *item = &l->items[index];
-    bool left = item->by == LOWER_BY_SUM || item->by == LOWER_BY_SQUEEZE;
-    cuda_ref dinner = left ? item->dinner : norm_backward(l, index);
+    cuda_ref dinner = item->dinner;
+    if (item->done) {
+        return;
+    }
+    if (item->by == LOWER_BY_POOL) {
+        item->norm.back = back_of(l, piece);
+        dinner = stk_cuda_lower_pool_back(l, index);
+    } else if (item->by != LOWER_BY_SUM && item->by != LOWER_BY_SQUEEZE) {
+        const lower_value *output = &l->values[piece->output];
+        bool may_join = cuda_is_something(output->join.partial);
+        lower_pass plain = reduce_norm(l, index);
+        lower_pass joined = may_join ? stk_cuda_lower_join_back_pass(&plain) : plain;
+        const lower_pass *pass = output->joins ? &joined : &plain;
+        const lower_pass *other = output->joins ? &plain : may_join ? &joined : NULL;
+        if (stk_cuda_lower_layer_back(l, index, pass, other)) {
+            return;
+        }
+        stk_cuda_norm_backward(l->p, lower_plane(l, piece->output), pass->g, item->inner,
+                               &item->norm, &pass->tail, &pass->added, pass->mask, pass->dx);
+        if (may_join) {
+            stk_cuda_arg(stk_cuda_hold(l->p), plain.mask);
+        }
+        dinner = pass->dx;
+    }
     if (piece->conv != STK_NO_NODE) {
         filter_backward(l, piece, dinner);
     } else if (l->pieces->needs_grad[piece->inputs[0]]) {
@@ -269,7 +352,7 @@ void stk_cuda_lower_squeeze_back(lowering *l, int index) {
     lower_piece *source = &l->items[item->source];
     source->norm.back = back_of(l, piece_of(l, item->source));
     stk_cuda_squeeze_reduce(l->p, s, dp, again, dsqueezed);
-    stk_cuda_lower_waiting(l, piece->output, again);
+    stk_cuda_lower_waiting(l, piece->output, again, 0);
     stk_cuda_squeeze_backward(l->p, s, dp, dsqueezed, dp);
     source->dinner = dp;
 }

@@ -7,6 +7,12 @@ static bool reads_pictures(const lowering *l, int node) {
     return n->op == STK_OP_CONV && n->inputs[0] == l->graph->input;
 }
 
+bool stk_cuda_lower_is_pointwise(const lowering *l, int node) {
+    const stk_node *n = lower_node(l, node);
+    return n->op == STK_OP_CONV && n->kernel == 1 && n->stride == 1 && n->pad == 0 &&
+           !reads_pictures(l, node);
+}
+
 /* A linear layer is a convolution of one pixel; pictures have a fourth channel, or are blocks. */
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind) {
     const stk_node *n = lower_node(l, node);
@@ -91,14 +97,16 @@ cuda_ref stk_cuda_lower_pictures(lowering *l, int value) {
 
 bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats) {
     const stk_node *n = lower_node(l, node);
-    cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD),
-                         .x = input_of(l, node),
-                         .w = stk_cuda_lower_filter(l, node),
-                         .y = y,
-                         .bias = cuda_nothing(),
-                         .added = cuda_nothing(),
-                         .stats = stats};
-    if (cuda_is_something(stats)) {
+    const lower_value *v = &l->values[n->inputs[0]];
+    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_FORWARD);
+    cuda_conv_op conv = cuda_conv_of(&shape, input_of(l, node), stk_cuda_lower_filter(l, node), y);
+    conv.stats = stats;
+    if (v->normed_by > 0) {
+        conv.shape.stats = conv.shape.in_norm = true;
+        conv.raw = v->raw;
+        conv.in_norm = v->in_norm;
+        conv.asked = v->normed_by;
+    } else if (cuda_is_something(stats)) {
         cuda_question question = {.kind = CUDA_ASK_STATS, .shape = conv.shape};
         conv.shape.stats =
             stk_cuda_ask(l->p, l->choices, &question, &conv.asked) == CUDA_STATS_FUSED;
@@ -110,17 +118,19 @@ bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats) {
     return conv.shape.stats;
 }
 
-/* The gradient of the weights, from the layer's input. */
-static void weight_back(const lowering *l, int node, cuda_ref x, cuda_ref dy) {
+/* The gradient of the weights, from the layer's input; for normed_by see lower_value. */
+static void weight_back(const lowering *l, int node, cuda_ref x, cuda_ref dy, int normed_by) {
     cuda_ref fresh = cuda_fresh(l->layout, lower_node(l, node)->params[0]);
     bool pictures = reads_pictures(l, node);
-    cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_WEIGHT),
-                         .x = x,
-                         .w = pictures ? picture_filter(l, node) : fresh,
-                         .y = dy,
-                         .bias = cuda_nothing(),
-                         .added = cuda_nothing(),
-                         .stats = cuda_nothing()};
+    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_WEIGHT);
+    cuda_conv_op conv = cuda_conv_of(&shape, x, pictures ? picture_filter(l, node) : fresh, dy);
+    if (normed_by > 0) {
+        const lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+        conv.shape.in_norm = true;
+        conv.raw = v->raw;
+        conv.in_norm = v->in_norm;
+        conv.asked = normed_by;
+    }
     stk_cuda_conv(l->p, &conv);
     if (pictures && l->stem.side > 0) {
         stk_cuda_unblock_filter(l->p, conv.shape.filters, &l->stem, conv.w, fresh);
@@ -129,37 +139,62 @@ static void weight_back(const lowering *l, int node, cuda_ref x, cuda_ref dy) {
     }
 }
 
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data) {
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by) {
     lower_value *v = &l->values[value];
     if (v->waits) {
-        weight_back(l, v->waiting, data, v->waiting_dy);
+        weight_back(l, v->waiting, data, v->waiting_dy, normed_by);
         v->waits = false;
+    } else if (v->spared) {
+        cuda_launch *hold = stk_cuda_hold(l->p);
+        stk_cuda_arg(hold, data);
+        stk_cuda_arg(hold, v->waiting_dy);
+    }
+}
+
+bool stk_cuda_lower_learns(const lowering *l, int node) {
+    return l->graph->params[lower_node(l, node)->params[0]].head || !l->pieces->config.frozen;
+}
+
+void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy) {
+    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+    if (!v->again) {
+        weight_back(l, node, input_of(l, node), dy, 0);
+    } else {
+        v->waits = true;
+        v->waiting = node;
+        v->waiting_dy = dy;
+    }
+}
+
+void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate) {
+    cuda_conv_shape shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA);
+    shape.accumulate = accumulate;
+    lower_value *v = &l->values[lower_node(l, node)->inputs[0]];
+    cuda_conv_op conv =
+        cuda_conv_of(&shape, dx, cuda_weight(l->layout, lower_node(l, node)->params[0]), dy);
+    stk_cuda_lower_join_back_ask(l, node, accumulate);
+    if (v->joins) {
+        v->join.dy = dy;
+        stk_cuda_join_back(l->p, &v->join);
+    } else {
+        conv.stats = v->join.partial;
+        stk_cuda_conv(l->p, &conv);
     }
 }
 
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy) {
     const stk_node *n = lower_node(l, node);
-    lower_value *v = &l->values[n->inputs[0]];
-    bool learns = l->graph->params[n->params[0]].head || !l->pieces->config.frozen;
+    bool learns = stk_cuda_lower_learns(l, node);
     if (n->param_count > 1 && learns) {
         stk_cuda_bias_back(l->p, lower_plane(l, n->output), dy,
                            cuda_fresh(l->layout, n->params[1]));
     }
-    if (learns && !v->again) {
-        weight_back(l, node, input_of(l, node), dy);
-    } else if (learns) {
-        v->waits = true;
-        v->waiting = node;
-        v->waiting_dy = dy;
+    if (learns) {
+        stk_cuda_lower_conv_weight(l, node, dy);
     }
     if (l->pieces->needs_grad[n->inputs[0]]) {
-        cuda_conv_op conv = {.shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA),
-                             .w = cuda_weight(l->layout, n->params[0]),
-                             .y = dy,
-                             .bias = cuda_nothing(),
-                             .added = cuda_nothing(),
-                             .stats = cuda_nothing()};
-        conv.x = stk_cuda_lower_grad(l, n->inputs[0], &conv.shape.accumulate);
-        stk_cuda_conv(l->p, &conv);
+        bool accumulate;
+        cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);
+        stk_cuda_lower_conv_data(l, node, dy, dx, accumulate);
     }
 }

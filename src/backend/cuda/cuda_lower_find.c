@@ -102,6 +102,7 @@ static void find_by(lowering *l, int index) {
         l->items[index].by = LOWER_BY_DEPTHWISE;
     } else if (is_single(l, reader, STK_OP_MAX_POOL) && chain->conv != STK_NO_NODE) {
         l->items[index].by = LOWER_BY_POOL;
+        l->items[index].pool = reader;
     } else if (next->add != STK_NO_NODE && next->inputs[1] == chain->output &&
                chain->act == STK_NO_NODE && chain->conv != STK_NO_NODE &&
                chain->training == next->training) {

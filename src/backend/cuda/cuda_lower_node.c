@@ -33,20 +33,40 @@ static cuda_ref data_of(lowering *l, int value) {
     return stk_cuda_lower_pictures(l, value);
 }
 
+/* The chain that leaves its norm and activation to this maximum; -1: none. */
+static int bare_chain(const lowering *l, const stk_node *n) {
+    int maker = l->values[n->inputs[0]].maker;
+    return l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_POOL ? maker : -1;
+}
+
+static stk_op act_of(const lowering *l, int chain) {
+    int act = chain >= 0 ? l->pieces->items[chain].act : STK_NO_NODE;
+    return act != STK_NO_NODE ? lower_node(l, act)->op : STK_OP_COUNT;
+}
+
 static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
     const stk_piece *piece = &l->pieces->items[index];
     cuda_pool pool = pool_of(l, n);
-    const lower_piece *maker = &l->items[l->values[n->inputs[0]].maker];
-    bool bare = maker->kind == LOWER_CHAIN && maker->by == LOWER_BY_POOL;
-    const stk_piece *chain = &l->pieces->items[l->values[n->inputs[0]].maker];
-    stk_op act = bare && chain->act != STK_NO_NODE ? lower_node(l, chain->act)->op : STK_OP_COUNT;
+    int chain = bare_chain(l, n);
+    const lower_piece *maker = chain >= 0 ? &l->items[chain] : NULL;
     cuda_ref where = cuda_nothing();
     if (piece->live) {
         where = stk_cuda_buffer(l->p, lower_count(l, n->output));
     }
     l->items[index].where = where;
-    stk_cuda_max_pool(l->p, &pool, bare ? maker->inner : data_of(l, n->inputs[0]),
-                      bare ? &maker->norm : NULL, act, y, where);
+    stk_cuda_max_pool(l->p, &pool, maker != NULL ? maker->inner : data_of(l, n->inputs[0]),
+                      maker != NULL ? &maker->norm : NULL, act_of(l, chain), y, where);
+}
+
+cuda_ref stk_cuda_lower_pool_back(lowering *l, int chain) {
+    const lower_piece *item = &l->items[chain];
+    const lower_piece *maximum = &l->items[item->pool];
+    const stk_node *n = lower_node(l, l->pieces->items[item->pool].node);
+    cuda_pool pool = pool_of(l, n);
+    cuda_ref dx = lower_buffer(l, n->inputs[0]);
+    stk_cuda_pool_norm_back(l->p, &pool, maximum->where, l->values[n->output].grad, item->inner,
+                            &item->norm, act_of(l, chain), dx);
+    return dx;
 }
 
 static void batch_norm(lowering *l, int index, const stk_node *n, cuda_ref x, cuda_ref y) {
@@ -71,7 +91,7 @@ static void batch_norm_back(lowering *l, int index, const stk_node *n, cuda_ref 
     cuda_ref x = data_of(l, n->inputs[0]);
     item->norm.back = stk_cuda_buffer(l->p, 3 * (size_t)plane.channels * sizeof(float));
     stk_cuda_norm_reduce(l->p, plane, dy, x, &item->norm, &none, &nothing, cuda_nothing(),
-                         cuda_nothing());
+                         cuda_nothing(), false);
     if (!l->pieces->needs_grad[n->inputs[0]]) {
         return;
     }
@@ -200,7 +220,8 @@ static void add_back(lowering *l, const stk_node *n, cuda_ref dy) {
 static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     const stk_piece *piece = &l->pieces->items[index];
     bool accumulate;
-    if (!l->pieces->needs_grad[n->inputs[0]]) {
+    bool later = n->op == STK_OP_MAX_POOL && bare_chain(l, n) >= 0; /* with the chain's norm */
+    if (!l->pieces->needs_grad[n->inputs[0]] || later) {
         return;
     }
     cuda_ref dx = stk_cuda_lower_grad(l, n->inputs[0], &accumulate);

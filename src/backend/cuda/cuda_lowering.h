@@ -13,10 +13,22 @@ typedef struct lower_value {
     int maker;     /* piece */
     int reader;    /* the only piece that reads it; -1: none or several */
     bool again;    /* not kept for backward: computed again there */
+    /* What it is the norm and ReLU of, and scale and shift of these, of T (2, channels); nothing: a
+     * convolution cannot compute it as it loads. */
+    cuda_ref raw, in_norm;
+    int normed_by; /* the question by whose answer its only reader does in forward; 0: it is stored
+                    */
     /* The weight gradient that waits until the value has been computed again. */
     bool waits;
     int waiting; /* node */
     cuda_ref waiting_dy;
+    /* There is none that waits, but there could have been: see cuda_lower_layer.c. */
+    bool spared;
+    /* Where the last of its gradients comes from a convolution that could do more than that: what,
+     * and whether it does. `partial` is nothing where there is no such convolution, and elsewhere
+     * lives until the maker's norm has been settled, in either way. See cuda_lower_join_back.c. */
+    cuda_join_back join;
+    bool joins;
 } lower_value;
 
 /* How a piece is computed. */
@@ -42,11 +54,22 @@ typedef struct lower_piece {
     cuda_norm norm;
     cuda_ref inner;  /* what the norm reads */
     cuda_ref dinner; /* its gradient, once known */
+    bool done;       /* LOWER_BY_SUM: its backward was that of the chain that adds it */
     cuda_ref mask;
     cuda_ref where;       /* of a maximum pool */
+    int pool;             /* LOWER_BY_POOL: the piece that does it */
     cuda_squeeze squeeze; /* LOWER_SQUEEZE */
     int source;           /* LOWER_SQUEEZE: the chain that it reads */
 } lower_piece;
+
+/* The second pass backward of a chain's norm, as stk_cuda_norm_backward() takes it. */
+typedef struct lower_pass {
+    cuda_ref g;
+    cuda_tail tail;
+    cuda_added added;
+    cuda_ref mask;
+    cuda_ref dx;
+} lower_pass;
 
 typedef struct lowering {
     cuda_program *p;
@@ -89,12 +112,19 @@ void stk_cuda_lower_find(lowering *l);
 
 /* cuda_lower_conv.c: nodes that multiply with weights, of any kind but depthwise. */
 cuda_conv_shape stk_cuda_lower_shape(const lowering *l, int node, cuda_conv_kind kind);
+/* A convolution of 1 by 1 that reads every pixel of a value. */
+bool stk_cuda_lower_is_pointwise(const lowering *l, int node);
 cuda_ref stk_cuda_lower_filter(lowering *l, int node);
 cuda_ref stk_cuda_lower_pictures(lowering *l, int value);
 /* True: the sums of y and of its squares are in `stats` then, which may be nothing. */
 bool stk_cuda_lower_conv(lowering *l, int node, cuda_ref y, cuda_ref stats);
 void stk_cuda_lower_conv_back(lowering *l, int node, cuda_ref dy);
-void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data);
+/* Its parts: of the weights, now or when the input has been computed again; and of the input. */
+bool stk_cuda_lower_learns(const lowering *l, int node);
+void stk_cuda_lower_conv_weight(lowering *l, int node, cuda_ref dy);
+void stk_cuda_lower_conv_data(lowering *l, int node, cuda_ref dy, cuda_ref dx, bool accumulate);
+/* normed_by as in lower_value, in backward: `data` is not written then. */
+void stk_cuda_lower_waiting(lowering *l, int value, cuda_ref data, int normed_by);
 
 /* cuda_lower_chain.c: chains and squeeze-and-excite blocks. */
 void stk_cuda_lower_chain(lowering *l, int piece);
@@ -103,9 +133,33 @@ void stk_cuda_lower_squeeze(lowering *l, int piece);
 void stk_cuda_lower_squeeze_back(lowering *l, int piece);
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
 
+/*
+ * cuda_lower_layer.c: the norm's second pass and the convolution's backward, in one kernel or in
+ * three; false: nothing was done, since only three can. `other` is what `pass` would be had a
+ * question been answered otherwise, for the sake of the memory plan; NULL: there was none.
+ */
+bool stk_cuda_lower_layer_back(lowering *l, int piece, const lower_pass *pass,
+                               const lower_pass *other);
+
+/*
+ * cuda_lower_join_back.c: asks, once for a convolution, whether its gradient of the input is
+ * computed together with what the norm in front needs: lower_value.join and .joins of the input.
+ */
+void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate);
+/* Behind the first pass of the norm that has made a value: if that was not needed, since sums are
+ * there already, they are made of these. */
+void stk_cuda_lower_join_back_settle(lowering *l, int value);
+/* What becomes of the second pass then. */
+lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass);
+
 /* cuda_lower_node.c: everything else, node by node. */
 void stk_cuda_lower_node(lowering *l, int piece);
 void stk_cuda_lower_node_back(lowering *l, int piece);
+/*
+ * LOWER_BY_POOL: backward of the maximum and of the chain's norm together; returns the gradient of
+ * what the norm read.
+ */
+cuda_ref stk_cuda_lower_pool_back(lowering *l, int chain);
 /* A depthwise convolution that reads x as it is. */
 cuda_depthwise stk_cuda_lower_depthwise(const lowering *l, int node, cuda_ref x);
 /* Both gradients of a depthwise convolution, or that of its weights alone where no other is wanted.

@@ -204,6 +204,10 @@ static cuda_ref when(bool so, cuda_ref ref) {
     return so ? ref : cuda_nothing();
 }
 
+static size_t most_of(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 /* ---- forward ---- */
 
 static shape shape_of_stats(const cuda_program *p, cuda_plane plane) {
@@ -211,9 +215,8 @@ static shape shape_of_stats(const cuda_program *p, cuda_plane plane) {
 }
 
 size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
-    size_t partial = partial_bytes(shape_of_stats(p, plane), 2);
-    size_t sums = 2 * (size_t)plane.channels * sizeof(float);
-    return partial > sums ? partial : sums;
+    return most_of(partial_bytes(shape_of_stats(p, plane), 2),
+                   2 * (size_t)plane.channels * sizeof(float));
 }
 
 void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
@@ -228,6 +231,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     stk_cuda_arg(launch, norm->running_mean);
     stk_cuda_arg(launch, norm->running_var);
     stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, norm->narrow);
     stk_cuda_arg(launch, partial);
     stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
@@ -245,6 +249,7 @@ void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *no
     stk_cuda_arg(launch, norm->running_mean);
     stk_cuda_arg(launch, norm->running_var);
     stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, norm->narrow);
     stk_cuda_arg_int(launch, plane.channels);
     stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
     stk_cuda_arg_float(launch, norm->epsilon);
@@ -285,7 +290,7 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 
 void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
                           const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
-                          cuda_ref mask, cuda_ref again) {
+                          cuda_ref mask, cuda_ref again, bool spared) {
     static const cuda_norm none = {.weight = {CUDA_NO_BUFFER, 0},
                                    .weight_grad = {CUDA_NO_BUFFER, 0},
                                    .bias_grad = {CUDA_NO_BUFFER, 0},
@@ -293,14 +298,20 @@ void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_re
                                    .back = {CUDA_NO_BUFFER, 0}};
     chain c = chain_of(tail, added, mask);
     const cuda_norm *other = c.added == 2 ? added->norm : &none;
-    bool heavy = cuda_is_something(again) || (c.added == 2 && (c.from_x || c.drop));
-    effort e = effort_of(p, plane.channels, c.read_added ? 3 : 2, heavy);
-    shape s = shape_of_sums(p, plane, e);
+    bool anew = cuda_is_something(again) && !spared;
+    bool heavy = c.added == 2 && (c.from_x || c.drop);
+    int tensors = c.read_added ? 3 : 2;
+    shape s = shape_of_sums(p, plane, effort_of(p, plane.channels, tensors, heavy || anew));
     int sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
-    cuda_ref partial = stk_cuda_buffer(p, partial_bytes(s, sums));
+    size_t bytes = partial_bytes(s, sums);
+    if (cuda_is_something(again)) { /* room for both ways */
+        effort other_way = effort_of(p, plane.channels, tensors, heavy || spared);
+        bytes = most_of(bytes, partial_bytes(shape_of_sums(p, plane, other_way), sums));
+    }
+    cuda_ref partial = stk_cuda_buffer(p, bytes);
     cuda_launch *launch = launch_sums(p, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
-    stk_cuda_define(launch, "AGAIN", cuda_is_something(again));
+    stk_cuda_define(launch, "AGAIN", anew);
     stk_cuda_arg(launch, g);
     stk_cuda_arg(launch, x);
     stk_cuda_arg(launch, norm->weight);

@@ -23,12 +23,13 @@ static cuda_pointer place_of(const cuda_player *player, cuda_ref ref) {
 
 static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *conv) {
     return (cuda_conv_call){.shape = &conv->shape,
-                            .x = place_of(player, conv->x),
+                            .x = place_of(player, conv->shape.in_norm ? conv->raw : conv->x),
                             .w = place_of(player, conv->w),
                             .y = place_of(player, conv->y),
                             .bias = place_of(player, conv->bias),
                             .added = place_of(player, conv->added),
                             .stats = place_of(player, conv->stats),
+                            .in_norm = place_of(player, conv->in_norm),
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 
@@ -54,34 +55,23 @@ static cuda_pointer find_place(const void *context, cuda_ref ref) {
     return place_of(context, ref);
 }
 
-static stk_status launch(const cuda_player *player, int index, bool early, stk_error *err) {
+stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
     const cuda_op *op = &player->program->ops[index];
     if (op->kind == CUDA_OP_HOLD) {
         return STK_OK;
     }
     if (op->kind == CUDA_OP_LAUNCH) {
         return stk_cuda_kernels_launch(player->device->kernels, &op->launch, player->program->type,
-                                       player->device->compute, early, find_place, player, err);
+                                       player->device->compute, find_place, player, err);
     }
     cuda_conv_call call = call_of(player, &op->conv);
     return stk_cuda_convs_run(player->device->convs, &call, err);
 }
 
-stk_status stk_cuda_player_launch(const cuda_player *player, int index, stk_error *err) {
-    return launch(player, index, false, err);
-}
-
-/* Whether an operation may come while the one in front of it still runs. */
-static bool comes_early(const cuda_player *player, int index) {
-    cuda_early early = player->device->early;
-    return early == CUDA_EARLY_ANY ||
-           (early == CUDA_EARLY_OWN && player->program->ops[index - 1].kind == CUDA_OP_LAUNCH);
-}
-
 stk_status stk_cuda_player_range(const cuda_player *player, cuda_range ops, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; i < ops.count && status == STK_OK; i++) {
-        status = launch(player, ops.first + i, i > 0 && comes_early(player, ops.first + i), err);
+        status = stk_cuda_player_launch(player, ops.first + i, err);
     }
     return status;
 }

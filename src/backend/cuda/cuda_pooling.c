@@ -4,6 +4,7 @@
 
 #define THREADS 256
 #define PER_PROCESSOR 8 /* blocks that a multiprocessor can hold */
+#define CELL_ROUNDS 8   /* of blocks of cells: those that come late do not wait for one long one */
 
 static const char file[] = "pooling";
 
@@ -43,16 +44,71 @@ void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const
     shapes(l, pool);
 }
 
-void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
-                            cuda_ref dx, bool accumulate) {
-    /* A thread has a cell of stride by stride pixels; the first cell begins in the padding. */
+/* A thread has a cell of stride by stride pixels; the first cell begins in the padding. */
+static size_t cells_of(const cuda_pool *pool) {
     int down = (pool->in.height - 1 + pool->pad) / pool->stride + 1;
     int across = (pool->in.width - 1 + pool->pad) / pool->stride + 1;
-    cuda_launch *l = windows(p, "max_pool_back", pool, (size_t)down * (size_t)across);
+    return (size_t)down * (size_t)across;
+}
+
+void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                            cuda_ref dx, bool accumulate) {
+    cuda_launch *l = windows(p, "max_pool_back", pool, cells_of(pool));
+    stk_cuda_define(l, "REACHES", 1);
     stk_cuda_define(l, "ACCUMULATE", accumulate);
     stk_cuda_arg(l, where);
     stk_cuda_arg(l, dy);
     stk_cuda_arg(l, dx);
+    shapes(l, pool);
+}
+
+/* A launch over all windows or cells of all samples, in tiles of channels. */
+static cuda_launch *cells(cuda_program *p, const char *name, const cuda_pool *pool, cuda_tiles t,
+                          unsigned blocks, stk_op act) {
+    size_t room = (size_t)(t.wide > 4 ? t.wide : 4) * sizeof(float); /* or two doubles */
+    cuda_launch *l = stk_cuda_launch(p, file, name, blocks, (unsigned)t.count, THREADS,
+                                     (unsigned)(THREADS * room));
+    stk_cuda_define(l, "C", pool->in.channels);
+    stk_cuda_define(l, "WIDE", t.wide);
+    stk_cuda_define(l, "TILE", t.tile);
+    stk_cuda_define(l, "SIDE", pool->kernel);
+    stk_cuda_define(l, "STRIDE", pool->stride);
+    stk_cuda_define(l, "PAD", pool->pad);
+    stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
+    stk_cuda_define(l, "REACHES", 1);
+    return l;
+}
+
+void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                             cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx) {
+    cuda_tiles t = cuda_tiles_of(pool->in.channels);
+    size_t at_once = THREADS / (size_t)t.tile;
+    size_t batch = (size_t)pool->batch;
+    size_t windows_count = batch * (size_t)pool->out.height * (size_t)pool->out.width;
+    unsigned blocks = cuda_blocks(p, batch * cells_of(pool), at_once, 2 * CELL_ROUNDS);
+    unsigned sums = cuda_blocks(p, windows_count, at_once, 4);
+    size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
+    cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
+    stk_cuda_arg(l, where);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, norm->weight);
+    stk_cuda_arg(l, norm->coefs);
+    stk_cuda_arg(l, norm->weight_grad);
+    stk_cuda_arg(l, norm->bias_grad);
+    stk_cuda_arg(l, norm->back);
+    stk_cuda_arg(l, stk_cuda_buffer(p, partial));
+    stk_cuda_arg(l, stk_cuda_counters(p, t.count));
+    stk_cuda_arg_int(l, pool->batch);
+    shapes(l, pool);
+    l = cells(p, "pool_norm_backward", pool, t, blocks, act);
+    stk_cuda_arg(l, where);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, norm->coefs);
+    stk_cuda_arg(l, norm->back);
+    stk_cuda_arg(l, dx);
+    stk_cuda_arg_int(l, pool->batch);
     shapes(l, pool);
 }
 

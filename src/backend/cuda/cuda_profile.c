@@ -22,10 +22,11 @@ static const char *const conv_kinds[] = {[CUDA_CONV_FORWARD] = "conv",
 static void name_op(const cuda_op *op, char *text, size_t room) {
     if (op->kind == CUDA_OP_CONV) {
         const cuda_conv_shape *s = &op->conv.shape;
-        snprintf(text, room, "%s %dx%dx%d to %d, %dx%d/%d%s%s%s%s", conv_kinds[s->kind], s->height,
-                 s->width, s->channels, s->filters, s->kernel, s->kernel, s->stride,
+        snprintf(text, room, "%s %dx%dx%d to %d, %dx%d/%d%s%s%s%s%s", conv_kinds[s->kind],
+                 s->height, s->width, s->channels, s->filters, s->kernel, s->kernel, s->stride,
                  s->accumulate ? " +=" : "", s->added ? " + added" : "",
-                 s->act != STK_OP_COUNT ? " act" : "", s->stats ? " + statistics" : "");
+                 s->act != STK_OP_COUNT ? " act" : "", s->in_norm ? " of a norm" : "",
+                 s->stats ? " + statistics" : "");
     } else {
         snprintf(text, room, "%.24s %.100s", op->launch.name, op->launch.defines);
     }
@@ -113,6 +114,9 @@ static stk_status profile_one(const cuda_player *player, stk_profile_line *lines
         status = time_ops(player, events, ms, err);
     }
     for (size_t i = 0; i < ops && status == STK_OK; i++) {
+        if (player->program->ops[i].kind == CUDA_OP_HOLD) {
+            continue;
+        }
         add_line(lines, room, count, player->program, &player->program->ops[i], ms[i]);
     }
     for (size_t i = 0; i <= ops && events != NULL; i++) {

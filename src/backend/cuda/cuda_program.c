@@ -122,6 +122,12 @@ cuda_launch *stk_cuda_hold(cuda_program *p) {
     return &add_op(p, CUDA_OP_HOLD)->launch;
 }
 
+void stk_cuda_hold_last(cuda_program *p) {
+    if (p->op_count > 0) {
+        p->ops[p->op_count - 1].kind = CUDA_OP_HOLD;
+    }
+}
+
 static void touch(cuda_program *p, cuda_ref ref, int time) {
     if (cuda_is_something(ref)) {
         cuda_buffer *b = &p->buffers[ref.buffer];
@@ -145,6 +151,8 @@ static void find_lives(cuda_program *p) {
             touch(p, op->conv.bias, i);
             touch(p, op->conv.added, i);
             touch(p, op->conv.stats, i);
+            touch(p, op->conv.raw, i);
+            touch(p, op->conv.in_norm, i);
         }
     }
 }

@@ -121,6 +121,9 @@ typedef struct cuda_conv_shape {
     /* CUDA_CONV_FORWARD alone: also the sums of y and of its squares, float32 (2, filters). Not
      * every shape has a plan for it: see stk_cuda_convs_has(). */
     bool stats;
+    /* CUDA_CONV_FORWARD with `stats`, and CUDA_CONV_WEIGHT: x is relu(scale * raw + shift) and
+     * never stored. Not every shape has a plan for it either. */
+    bool in_norm;
 } cuda_conv_shape;
 
 typedef struct cuda_conv_op {
@@ -128,8 +131,25 @@ typedef struct cuda_conv_op {
     cuda_ref x, w, y; /* for DATA: x is dx and y is dy; for WEIGHT: w is dw and y is dy */
     cuda_ref bias, added;
     cuda_ref stats; /* may be there without shape.stats: nothing is written then */
-    int asked;      /* a question of the program by whose answer the shape is what it is; 0: none */
+    /* What shape.in_norm makes x of, and its scale and shift, of type `type` (2, channels). They
+     * may be there without it; with it x itself is neither written nor read. */
+    cuda_ref raw, in_norm;
+    int asked; /* a question of the program by whose answer the shape is what it is; 0: none */
 } cuda_conv_op;
+
+/* A convolution with nothing that is optional. */
+static inline cuda_conv_op cuda_conv_of(const cuda_conv_shape *shape, cuda_ref x, cuda_ref w,
+                                        cuda_ref y) {
+    return (cuda_conv_op){.shape = *shape,
+                          .x = x,
+                          .w = w,
+                          .y = y,
+                          .bias = cuda_nothing(),
+                          .added = cuda_nothing(),
+                          .stats = cuda_nothing(),
+                          .raw = cuda_nothing(),
+                          .in_norm = cuda_nothing()};
+}
 
 typedef enum cuda_op_kind {
     CUDA_OP_LAUNCH,
@@ -149,6 +169,13 @@ typedef struct cuda_op {
  */
 typedef enum cuda_question_kind {
     CUDA_ASK_STATS, /* who takes the statistics of a norm behind a convolution: cuda_stats.c */
+    CUDA_ASK_LAYER, /* backward of a norm and the convolution before it: cuda_layer.c */
+    /* Who computes norm and ReLU in front of a convolution, and of a gradient of its filters:
+     * cuda_normed.c. */
+    CUDA_ASK_NORMED,
+    CUDA_ASK_NORMED_BACK,
+    CUDA_ASK_JOIN_BACK, /* where gradients of a value join, up to the norm in front:
+                           cuda_join_back_ways.c */
     CUDA_ASK_KINDS
 } cuda_question_kind;
 
@@ -168,6 +195,7 @@ typedef struct cuda_program {
     cuda_type type;
     bool strict;
     int multiprocessors;  /* of the device: how many blocks are worth having */
+    int major;            /* its compute capability; 0, as it begins: nothing is known of it */
     cuda_buffer *buffers; /* owned; the first CUDA_FIXED_COUNT are the fixed ones */
     int buffer_count;
     size_t buffer_capacity;
@@ -219,6 +247,9 @@ void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv);
  * same would use then, so that the memory plan does not depend on which way is taken.
  */
 cuda_launch *stk_cuda_hold(cuda_program *p);
+
+/* Makes one of those of the launch that was added last. */
+void stk_cuda_hold_last(cuda_program *p);
 
 /* Lives and places of all buffers; tells the first mistake. */
 STK_CHECKED stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err);

@@ -23,15 +23,11 @@ void stk_cuda_stats_ways(cuda_program *p, const cuda_question *question,
                       .bias_grad = cuda_nothing(),
                       .coefs = channels_of(p, s, 4),
                       .back = cuda_nothing()};
-    cuda_conv_op conv = {
-        .shape = *s,
-        .x = stk_cuda_buffer(p, pixels * (size_t)s->channels * of_type),
-        .w = stk_cuda_buffer(p, taps * (size_t)s->filters * of_type),
-        .y = stk_cuda_buffer(p, rows * (size_t)s->filters * of_type),
-        .bias = cuda_nothing(),
-        .added = cuda_nothing(),
-        .stats = stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane)),
-    };
+    cuda_ref x = stk_cuda_buffer(p, pixels * (size_t)s->channels * of_type);
+    cuda_ref w = stk_cuda_buffer(p, taps * (size_t)s->filters * of_type);
+    cuda_ref y = stk_cuda_buffer(p, rows * (size_t)s->filters * of_type);
+    cuda_conv_op conv = cuda_conv_of(s, x, w, y);
+    conv.stats = stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
     stk_cuda_noise(p, pixels * (size_t)s->channels, conv.x);
     stk_cuda_noise(p, taps * (size_t)s->filters, conv.w);
     ways[CUDA_STATS_APART] = (cuda_range){p->op_count, 2};

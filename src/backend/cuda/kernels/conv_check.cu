@@ -16,7 +16,6 @@ DEVICE some with_signs(some sums, float v, u32 bits) {
  * bits for 8 numbers. x is on a 16-byte boundary.
  */
 KERNEL check_sums(const T *x, float *out, long long count) {
-    TAKE_TURN();
     SHARED(float, room);
     long long step = (long long)gridDim.x * blockDim.x;
     long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;

@@ -9,11 +9,25 @@
     int batch, int height, int width, int channels, int out_height, int out_width, int filters, \
         int size, int stride, int pad
 
+#ifdef IN_NORM
+/* What is read of channel c: x, or with IN_NORM what a norm and a ReLU make of it. */
+DEVICE float read_input(T x, const T *in_norm /* scale, shift */, int c, int channels) {
+#if IN_NORM
+    float y = fmaf(up(in_norm[c]), up(x), up(in_norm[channels + c]));
+    return up(down(y > 0 ? y : 0));
+#else
+    (void)in_norm;
+    (void)c;
+    (void)channels;
+    return up(x);
+#endif
+}
+#endif
+
 #ifdef K_conv_forward
 /* y = act(conv + bias + added), one thread per element of y; BIAS and ADDED are 0 or 1. */
 KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *added,
-                    CONV_PARAMETERS) {
-    TAKE_TURN();
+                    const T *in_norm, CONV_PARAMETERS) {
     long long count = (long long)batch * out_height * out_width * filters;
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -30,7 +44,7 @@ KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *ad
                     const T *from = x + ((n * height + row) * width + column) * channels;
                     const T *by = w + (((long long)k * size + r) * size + s) * channels;
                     for (int c = 0; c < channels; c++) {
-                        sum += up(from[c]) * up(by[c]);
+                        sum += read_input(from[c], in_norm, c, channels) * up(by[c]);
                     }
                 }
             }
@@ -49,7 +63,6 @@ KERNEL conv_forward(const T *x, const T *w, T *y, const float *bias, const T *ad
 #ifdef K_conv_data
 /* x = or, with ACCUMULATE, += the gradient of x, from y, that of the output. */
 KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
-    TAKE_TURN();
     long long count = (long long)batch * height * width * channels;
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -86,8 +99,7 @@ KERNEL conv_data(T *x, const T *w, const T *y, CONV_PARAMETERS) {
  * and 32 channels; its 8 rows of threads share the pixels, and the first adds up.
  */
 #define ROWS 8
-KERNEL conv_weight(const T *x, T *w, const T *y, CONV_PARAMETERS) {
-    TAKE_TURN();
+KERNEL conv_weight(const T *x, T *w, const T *y, const T *in_norm, CONV_PARAMETERS) {
     SHARED(float, sums);
     int lane = (int)threadIdx.x % 32;
     int share = (int)threadIdx.x / 32;
@@ -102,8 +114,8 @@ KERNEL conv_weight(const T *x, T *w, const T *y, CONV_PARAMETERS) {
         int row = (int)(m / out_width % out_height) * stride - pad + tap / size;
         if (row >= 0 && row < height && column >= 0 && column < width) {
             long long n = m / out_width / out_height;
-            sum += up(y[m * filters + k]) *
-                   up(x[((n * height + row) * width + column) * channels + c]);
+            T from = x[((n * height + row) * width + column) * channels + c];
+            sum += up(y[m * filters + k]) * read_input(from, in_norm, c, channels);
         }
     }
     sums[threadIdx.x] = sum;

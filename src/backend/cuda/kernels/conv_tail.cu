@@ -4,7 +4,6 @@
 /* y = act(y + bias + added), in place, WIDE of C channels at a time; BIAS and ADDED are 0 or 1. */
 #define AT_ONCE 4
 KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
-    TAKE_TURN();
     long long step = (long long)gridDim.x * blockDim.x;
     long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     for (long long at = first; at < groups; at += AT_ONCE * step) {
@@ -54,7 +53,6 @@ KERNEL bias_act(T *y, const float *bias, const T *added, long long groups) {
 #ifdef K_bias_down
 /* The bias in the type of activations, which cuDNN's own fusions want it in. */
 KERNEL bias_down(const float *bias, T *out, int count) {
-    TAKE_TURN();
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < count) {
         out[i] = down(bias[i]);

@@ -421,7 +421,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                       const float *norm_weight, const float *norm_bias, float *running_mean,
                       float *running_var, float epsilon, float *coefs, float *slots,
                       u32 *counters) {
-    TAKE_TURN();
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;
@@ -651,7 +650,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                    float *weight_grad, int batch, const float *norm_weight,
                    float *norm_weight_grad, float *norm_bias_grad, float *back, float *slots,
                    u32 *counters) {
-    TAKE_TURN();
     SHARED(float, shared);
     float *room = shared + HEAD;
     float *filters = room;

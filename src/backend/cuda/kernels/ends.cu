@@ -42,7 +42,6 @@ DEVICE void store_pixel(T *p, const float *v) {
 /* blockIdx.y is the sample; its partner is the one as far from the end. */
 KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2, float std0,
              float std1, float std2) {
-    TAKE_TURN();
     u32 from = (blockIdx.x * blockDim.x + threadIdx.x) * TOGETHER;
     if (from >= PIXELS) {
         return;
@@ -101,7 +100,6 @@ KERNEL input(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean
  */
 KERNEL input_blocks(const cuda_knobs *knobs, T *y, float mean0, float mean1, float mean2,
                     float std0, float std1, float std2) {
-    TAKE_TURN();
     u32 block = blockIdx.x * blockDim.x + threadIdx.x;
     if (block >= SIDE * SIDE) {
         return;
@@ -155,7 +153,6 @@ DEVICE int unblocked(int at) {
 #ifdef K_block_filter
 /* blockIdx.y is the filter; SIDE is that of the filter over pixels. */
 KERNEL block_filter(const T *w, T *blocked) {
-    TAKE_TURN();
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < TAPS * TAPS * 16) {
         int from = unblocked(at);
@@ -167,7 +164,6 @@ KERNEL block_filter(const T *w, T *blocked) {
 
 #ifdef K_unblock_filter
 KERNEL unblock_filter(const T *blocked, T *w) {
-    TAKE_TURN();
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     int to = at < TAPS * TAPS * 16 ? unblocked(at) : -1;
     if (to >= 0) {
@@ -179,7 +175,6 @@ KERNEL unblock_filter(const T *blocked, T *w) {
 #ifdef K_pad_filter
 /* (count, 3) to (count, 4) with zeros. */
 KERNEL pad_filter(const T *w, T *padded, int count) {
-    TAKE_TURN();
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < 4 * count) {
         padded[at] = at % 4 < 3 ? w[at / 4 * 3 + at % 4] : down(0);
@@ -190,7 +185,6 @@ KERNEL pad_filter(const T *w, T *padded, int count) {
 #ifdef K_unpad_filter
 /* (count, 4) to (count, 3). */
 KERNEL unpad_filter(const T *padded, T *w, int count) {
-    TAKE_TURN();
     int at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at < 3 * count) {
         w[at] = padded[at / 3 * 4 + at % 3];
@@ -276,7 +270,6 @@ DEVICE void settle_loss(const volatile float *losses, const volatile int *right,
  */
 KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_scaler *scaler,
             cuda_result *result, float *losses, int *right, u32 *counter, int classes) {
-    TAKE_TURN();
     SHARED(double, shared); /* 12 bytes a thread, and 8 */
     float *room = (float *)shared;
     int *place = (int *)(room + blockDim.x);
@@ -319,7 +312,6 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_knobs *knobs, const cuda_sca
 
 #ifdef K_to_float
 KERNEL to_float(const T *x, float *y, long long count) {
-    TAKE_TURN();
     u64 vectors = (u64)count / LANES;
     u64 step = (u64)gridDim.x * blockDim.x;
     u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -335,7 +327,6 @@ KERNEL to_float(const T *x, float *y, long long count) {
 #ifdef K_noise
 /* Numbers in [-1, 1), for plans to be timed on: zeros would be faster than what is real. */
 KERNEL noise(T *y, long long count) {
-    TAKE_TURN();
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < (u64)count; at += step) {
         y[at] = down((float)(mix_bits(at) >> 40) * 0x1.0p-23f - 1);

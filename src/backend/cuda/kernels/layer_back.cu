@@ -15,10 +15,7 @@
  * it goes to `partial`, and layer_back_sum adds up those of all blocks in their order: the same bits
  * every time.
  *
- * A row in shared memory is pieces of 16 bytes. Eight of them at the same column of eight rows are
- * read at once, so they must lie in different banks: where the number of pieces of a row is a
- * multiple of 8 they are exchanged by the row's last three bits, otherwise rows are an odd number of
- * pieces apart. Channels are filled up with zeros to a multiple of 16.
+ * Channels are filled up with zeros to a multiple of 16.
  *
  * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
  * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; ACT; DROP,
@@ -27,16 +24,10 @@
 #ifdef N
 
 #define WARPS (THREADS / 32)
-#define CEIL(a, b) (((a) + (b)-1) / (b))
 #define N_FULL (CEIL(N, 16) * 16)
 #define K_FULL (CEIL(K, 16) * 16)
 #define N_PIECES (N_FULL / 8)
 #define K_PIECES (K_FULL / 8)
-
-/* Pieces from one row to the next, and where a piece of a row is. */
-#define APART(pieces) ((pieces) % 8 == 0 ? (pieces) : (pieces) | 1)
-#define AT(row, piece, pieces) \
-    ((row) * APART(pieces) + ((pieces) % 8 == 0 ? (piece) ^ ((row)&7) : (piece)))
 
 #define OLD (ACCUMULATE || K_FULL > N_FULL) /* dx has a place of its own, otherwise that of x */
 
@@ -65,22 +56,6 @@
 
 /* ---- tiles ---- */
 
-/* Begins to copy `count` pieces of each of a tile's rows. */
-#define COPY_ROWS(to, from, channels, pieces)                                       \
-    UNROLL                                                                          \
-    for (int k = 0; k < CEIL(ROWS * (channels) / 8, THREADS); k++) {                \
-        int i = k * THREADS + (int)threadIdx.x;                                     \
-        int r = i / ((channels) / 8);                                               \
-        int c = i % ((channels) / 8);                                               \
-        u32 row = first + (u32)r;                                                   \
-        int wanted = row < rows;                                                    \
-        if (ROWS * (channels) / 8 % THREADS == 0 || r < ROWS) {                     \
-            copy_begin((to) + AT(r, c, pieces),                                     \
-                       (from) + (u64)(wanted ? row : 0) * (channels) + (u32)c * LANES, \
-                       wanted ? 16 : 0);                                            \
-        }                                                                           \
-    }
-
 #ifdef K_layer_back
 
 typedef struct places {
@@ -89,11 +64,11 @@ typedef struct places {
 } places;
 
 DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
-    COPY_ROWS(stage, p.g, N, N_PIECES)
-    COPY_ROWS(stage + X_AT, p.x, N, N_PIECES)
-    COPY_ROWS(stage + IN_AT, p.input, K, K_PIECES)
+    copy_rows(stage, p.g, N, N_PIECES, ROWS, THREADS, first, rows);
+    copy_rows(stage + X_AT, p.x, N, N_PIECES, ROWS, THREADS, first, rows);
+    copy_rows(stage + IN_AT, p.input, K, K_PIECES, ROWS, THREADS, first, rows);
 #if ACCUMULATE
-    COPY_ROWS(stage + OLD_AT, p.dx, K, K_PIECES)
+    copy_rows(stage + OLD_AT, p.dx, K, K_PIECES, ROWS, THREADS, first, rows);
 #endif
 #if MASK
     u64 from = (u64)first * (N / 8);
@@ -381,7 +356,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
                const T *w /* (N, K) */, T *dx /* (rows, K) */,
                float *partial /* (blocks, N, K) */, const cuda_knobs *knobs, u32 rows, u32 pixels,
                float rate, int node) {
-    TAKE_TURN();
     SHARED(uint4, room);
     uint4 *stages = room + W_SIZE;
     places p = {g, x, input, dx, mask};
@@ -437,7 +411,6 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 /* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
 #define AHEAD 4
 KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
-    TAKE_TURN();
     SHARED(float4, room);
     int quad = (int)threadIdx.x % QUADS;
     int hand = (int)threadIdx.x / QUADS;

@@ -345,8 +345,7 @@ DEVICE int channel_of(int column) {
  */
 KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const float *bias,
                          float *running_mean, float *running_var, float *coefs /* (4, C) */,
-                         float *partial, u32 *counters, u32 rows, float epsilon) {
-    TAKE_TURN();
+                         int narrow, float *partial, u32 *counters, u32 rows, float epsilon) {
     SHARED(float, room);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     int inside = group < GROUPS;
@@ -388,29 +387,23 @@ KERNEL BOUNDS norm_stats(const T *x /* (rows, C) */, const float *weight, const 
             double squares = totals[LANES * TILE + k] - totals[k] * apart;
             norm_settle(c, C, up(x[c]) + apart, squares < 0 ? 0 : squares, rows, epsilon, weight,
                         bias, running_mean, running_var, coefs);
+            if (narrow) {
+                norm_narrow(c, C, bias, coefs);
+            }
         }
     }
 }
 #endif
 
 #ifdef K_norm_settled
-/*
- * From sums that a convolution took of float32 numbers, in float32 and about zero. A variance that is
- * less than their rounding is not known: it is taken for that much, since a smaller one would make
- * large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
- */
+/* From sums that a convolution took. */
 KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, const float *bias,
                     float *running_mean, float *running_var, float *coefs /* (4, channels) */,
-                    int channels, u32 rows, float epsilon) {
-    TAKE_TURN();
+                    int narrow, int channels, u32 rows, float epsilon) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
-        double mean = (double)sums[c] / rows;
-        double all = sums[channels + c];
-        double squares = all - (double)sums[c] * mean;
-        double least = all * 0x1.0p-23;
-        norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight,
-                    bias, running_mean, running_var, coefs);
+        norm_settle_sums(c, channels, sums[c], sums[channels + c], rows, epsilon, weight, bias,
+                         running_mean, running_var, coefs, narrow);
     }
 }
 #endif
@@ -419,7 +412,6 @@ KERNEL norm_settled(const float *sums /* (2, channels) */, const float *weight, 
 KERNEL norm_running(const float *weight, const float *bias, const float *running_mean,
                     const float *running_var, float *coefs /* (4, channels) */, int channels,
                     float epsilon) {
-    TAKE_TURN();
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c < channels) {
         double mean = running_mean[c];
@@ -436,7 +428,6 @@ KERNEL norm_running(const float *weight, const float *bias, const float *running
 KERNEL BOUNDS norm_apply(const T *x /* (rows, C) */, const float *coefs /* (4, C) */,
                          const T *added /* (rows, C) */, const float *added_coefs, T *y, u8 *mask,
                          const cuda_knobs *knobs, u32 rows, u32 pixels, float rate, int node) {
-    TAKE_TURN();
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {
@@ -501,7 +492,6 @@ KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *w
                           float *added_weight_grad, float *added_bias_grad, float *added_back,
                           float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
                           u32 pixels, float rate, int node) {
-    TAKE_TURN();
     SHARED(float, room);
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
@@ -636,7 +626,6 @@ KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
                             const T *added, const float *added_coefs, const float *added_back,
                             const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
                             u32 pixels, float rate, int node) {
-    TAKE_TURN();
     dropping drop = dropping_of(knobs, pixels, rate, node);
     int group = blockIdx.y * TILE + threadIdx.x % TILE;
     if (group >= GROUPS) {

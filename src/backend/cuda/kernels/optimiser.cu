@@ -49,7 +49,6 @@ DEVICE lanes unpack_raw(float4 x) {
 
 KERNEL gather(const u8 *fresh, float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
               cuda_scaler *scaler, int chunks) {
-    TAKE_TURN();
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
     int keep = knobs->keep_gradients, frozen = knobs->frozen;
@@ -134,7 +133,6 @@ DEVICE double block_sum(double mine, double *room) {
 /* The norm of all gradients and what clipping makes of it; nothing when nobody clips. */
 KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs *knobs,
                cuda_result *result, double *partial /* gridDim.x */, u32 *counter, int chunks) {
-    TAKE_TURN();
     SHARED(double, room); /* one a thread, and one */
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
@@ -203,7 +201,6 @@ DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lan
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
               float *ema, const cuda_chunk *table, const cuda_knobs *given,
               const cuda_scaler *scaler, const cuda_result *result, int chunks) {
-    TAKE_TURN();
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
     cuda_knobs knobs = *given; /* once: what is stored below might change it */
@@ -253,7 +250,6 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
 
 /* One thread, after the update: what it came to, and the loss scale of the next step. */
 KERNEL rescale(const cuda_knobs *knobs, cuda_scaler *scaler, cuda_result *result) {
-    TAKE_TURN();
     int skipped = scaler->dynamic && scaler->overflow;
     result->skipped = skipped;
     result->scale = scaler->scale;
@@ -276,7 +272,6 @@ KERNEL rescale(const cuda_knobs *knobs, cuda_scaler *scaler, cuda_result *result
 #ifdef K_copy_weights
 /* Weights in the type of activations. */
 KERNEL copy_weights(const float *values, T *weights, const cuda_chunk *table, int chunks) {
-    TAKE_TURN();
     int step = gridDim.x * (blockDim.x / PART);
     int first = blockIdx.x * (blockDim.x / PART) + threadIdx.x / PART;
     for (int chunk = first; chunk < chunks; chunk += step) {
@@ -300,7 +295,6 @@ typedef T folded_type;
 KERNEL fold(const float *weight, const float *own_bias, const float *gamma, const float *beta,
             const float *mean, const float *var, float epsilon, folded_type *folded, float *bias,
             int per_filter) {
-    TAKE_TURN();
     int filter = blockIdx.x;
     double scale = 1;
     double shift = own_bias ? own_bias[filter] : 0;

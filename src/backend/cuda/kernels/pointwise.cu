@@ -10,7 +10,6 @@
 #ifdef K_act
 /* y = activation of x; ACT_NONE copies. y may be x. */
 KERNEL act(const T *x, T *y, long long count) {
-    TAKE_TURN();
     u32 vectors = (u32)(count / LANES);
     u32 step = gridDim.x * blockDim.x;
     u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -54,7 +53,6 @@ DEVICE float slope_times(float kept, float dy) {
 
 /* dx = or += dy * slope; dx may be dy. */
 KERNEL act_back(const T *kept, const T *dy, T *dx, long long count) {
-    TAKE_TURN();
     u32 vectors = (u32)(count / LANES);
     u32 step = gridDim.x * blockDim.x;
     u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -89,7 +87,6 @@ KERNEL act_back(const T *kept, const T *dy, T *dx, long long count) {
 #ifdef K_add
 /* y = a + b; y may be either. */
 KERNEL add(const T *a, const T *b, T *y, long long count) {
-    TAKE_TURN();
     u32 vectors = (u32)(count / LANES);
     u32 step = gridDim.x * blockDim.x;
     u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -122,7 +119,6 @@ KERNEL add(const T *a, const T *b, T *y, long long count) {
 #ifdef K_bias
 /* y (rows, C) = x + bias; y may be x. */
 KERNEL bias(const T *x, const float *of_channel, T *y, long long rows) {
-    TAKE_TURN();
     u64 vectors = (u64)rows * (C / WIDE);
     u64 step = (u64)gridDim.x * blockDim.x;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < vectors; at += step) {
@@ -143,7 +139,6 @@ KERNEL bias(const T *x, const float *of_channel, T *y, long long rows) {
  */
 KERNEL bias_back(const T *dy, float *partial /* (gridDim.x, C) */, float *bias_grad, u32 *counters,
                  long long rows) {
-    TAKE_TURN();
     SHARED(float, room);
     u32 vector = blockIdx.y * TILE + threadIdx.x % TILE;
     u64 at_once = blockDim.x / TILE;
@@ -182,7 +177,6 @@ KERNEL bias_back(const T *dy, float *partial /* (gridDim.x, C) */, float *bias_g
 #ifdef K_scale
 /* y = x * gate; blockIdx.y is the sample, of `vectors` vectors. */
 KERNEL scale(const T *x, const T *gate, T *y, int vectors) {
-    TAKE_TURN();
     u64 base = (u64)blockIdx.y * vectors * WIDE;
     u32 step = gridDim.x * blockDim.x;
     for (u32 at = blockIdx.x * blockDim.x + threadIdx.x; at < vectors; at += step) {
@@ -203,7 +197,6 @@ KERNEL scale(const T *x, const T *gate, T *y, int vectors) {
  */
 KERNEL scale_back(const T *x, const T *gate, const T *dy, T *dx, int add_x, T *dgate, int add_gate,
                   int pixels) {
-    TAKE_TURN();
     SHARED(float, room);
     u32 vector = blockIdx.x * TILE + threadIdx.x % TILE;
     some sum;
@@ -253,7 +246,6 @@ KERNEL scale_back(const T *x, const T *gate, const T *dy, T *dx, int add_x, T *d
  * factor; otherwise each of all `count` elements has its own.
  */
 KERNEL drop(const T *x, T *y, const cuda_knobs *knobs, long long count, float rate, int node) {
-    TAKE_TURN();
     u64 seed = knobs->seed, when = knobs->step;
     float shared_factor = PATH ? drop_factor(rate, seed, when, node, blockIdx.y) : 0;
     u64 base = (u64)blockIdx.y * count;
@@ -284,7 +276,6 @@ KERNEL drop(const T *x, T *y, const cuda_knobs *knobs, long long count, float ra
 #ifdef K_shortcut
 /* Every STRIDE-th pixel, BEFORE zero channels in front of its C; blockIdx.y is the sample. */
 KERNEL shortcut(const T *x, T *y, int height, int width, int out_height, int out_width) {
-    TAKE_TURN();
     u32 vectors = out_height * out_width * (OUT_C / WIDE);
     u32 step = gridDim.x * blockDim.x;
     const T *from = x + (u64)blockIdx.y * height * width * C;
@@ -308,7 +299,6 @@ KERNEL shortcut(const T *x, T *y, int height, int width, int out_height, int out
 #ifdef K_shortcut_back
 /* dx = or += the gradient of the pixels that were taken; zero for the others. */
 KERNEL shortcut_back(const T *dy, T *dx, int height, int width, int out_height, int out_width) {
-    TAKE_TURN();
     u32 vectors = height * width * (C / WIDE);
     u32 step = gridDim.x * blockDim.x;
     const T *from = dy + (u64)blockIdx.y * out_height * out_width * OUT_C;

@@ -11,7 +11,6 @@
  */
 KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int width,
                 int out_height, int out_width) {
-    TAKE_TURN();
     u32 vectors = out_height * out_width * (C / WIDE);
     u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= vectors) {
@@ -61,7 +60,7 @@ KERNEL max_pool(const T *x, const float *coefs, T *y, u8 *where, int height, int
 }
 #endif
 
-#ifdef K_max_pool_back
+#ifdef REACHES /* backward of a maximum: a kernel that is compiled for it uses these */
 #define REACH ((SIDE + STRIDE - 1) / STRIDE) /* windows that cover a pixel, in one direction */
 
 /* The winners of one window. */
@@ -81,60 +80,237 @@ DEVICE places take_places(const u8 *p) {
 }
 
 /*
- * A thread has a cell of STRIDE by STRIDE pixels of dx, which the same REACH by REACH windows
- * cover: window (cell - a) has pixel r of the cell at its tap STRIDE * a + r. So each window is read
- * once per cell, nothing is added through memory, and all comparisons are with constants.
+ * A thread has a cell of STRIDE by STRIDE pixels, which the same REACH by REACH windows cover:
+ * window (cell - a) has pixel r of the cell at its tap STRIDE * a + r. So each window is read once
+ * per cell, nothing is added through memory, and all comparisons are with constants. The first cell
+ * begins in the padding.
  */
-KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width, int out_height,
-                     int out_width) {
-    TAKE_TURN();
-    u32 cells_down = (height - 1 + PAD) / STRIDE + 1;
-    u32 cells_across = (width - 1 + PAD) / STRIDE + 1;
-    u32 at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= cells_down * cells_across * (C / WIDE)) {
-        return;
-    }
-    u32 c = at % (C / WIDE) * WIDE;
-    u32 cell = at / (C / WIDE);
-    int cell_y = (int)(cell / cells_across), cell_x = (int)(cell % cells_across);
-    u64 outputs = (u64)blockIdx.y * out_height * out_width * C + c;
-    T *image = dx + (u64)blockIdx.y * height * width * C + c;
+typedef struct cell {
+    int y, x; /* of its first pixel */
     some_packed back[REACH * REACH];
     places won[REACH * REACH];
     int there[REACH * REACH];
+} cell;
+
+/* The sizes of a launch. */
+typedef struct extent {
+    int height, width, out_height, out_width;
+} extent;
+
+DEVICE u32 cells_down(extent e) {
+    return (e.height - 1 + PAD) / STRIDE + 1;
+}
+
+DEVICE u32 cells_across(extent e) {
+    return (e.width - 1 + PAD) / STRIDE + 1;
+}
+
+/* `where` and `dy` are those of a sample, at the first channel of the thread. */
+DEVICE cell take_cell(const u8 *where, const T *dy, extent e, u32 index) {
+    cell it;
+    int cell_y = (int)(index / cells_across(e)), cell_x = (int)(index % cells_across(e));
+    it.y = cell_y * STRIDE - PAD, it.x = cell_x * STRIDE - PAD;
     UNROLL for (int k = 0; k < REACH * REACH; k++) {
         int oy = cell_y - k / REACH, ox = cell_x - k % REACH;
-        int near_y = oy < 0 ? 0 : oy >= out_height ? out_height - 1 : oy;
-        int near_x = ox < 0 ? 0 : ox >= out_width ? out_width - 1 : ox;
-        u64 from = outputs + (u64)(near_y * out_width + near_x) * C;
-        there[k] = oy == near_y && ox == near_x;
-        back[k] = some_fetch(dy + from);
-        won[k] = take_places(where + from);
+        int near_y = oy < 0 ? 0 : oy >= e.out_height ? e.out_height - 1 : oy;
+        int near_x = ox < 0 ? 0 : ox >= e.out_width ? e.out_width - 1 : ox;
+        u64 from = (u64)(near_y * e.out_width + near_x) * C;
+        it.there[k] = oy == near_y && ox == near_x;
+        it.back[k] = some_fetch(dy + from);
+        it.won[k] = take_places(where + from);
     }
-    UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
-        int iy = cell_y * STRIDE + r / STRIDE - PAD, ix = cell_x * STRIDE + r % STRIDE - PAD;
-        if (iy < 0 || iy >= height || ix < 0 || ix >= width) {
-            continue;
-        }
-        T *to = image + (u64)(iy * width + ix) * C;
-        some sum;
-        UNROLL for (int i = 0; i < WIDE; i++) {
-            sum.v[i] = 0;
-        }
-#if ACCUMULATE
-        sum = some_unpack(some_fetch(to));
-#endif
-        UNROLL for (int k = REACH * REACH - 1; k >= 0; k--) {
-            int ky = STRIDE * (k / REACH) + r / STRIDE, kx = STRIDE * (k % REACH) + r % STRIDE;
-            if (ky < SIDE && kx < SIDE) {
-                some g = some_unpack(back[k]);
-                UNROLL for (int i = 0; i < WIDE; i++) {
-                    u32 tap = won[k].v[i / 4] >> (i % 4 * 8) & 255;
-                    sum.v[i] += there[k] && tap == (u32)(ky * SIDE + kx) ? g.v[i] : 0;
-                }
+    return it;
+}
+
+/* Whether pixel r of a cell is in the picture, and where. */
+DEVICE int pixel_of(const cell *it, extent e, int r, u64 *place) {
+    int y = it->y + r / STRIDE, x = it->x + r % STRIDE;
+    *place = (u64)(y * e.width + x) * C;
+    return y >= 0 && y < e.height && x >= 0 && x < e.width;
+}
+
+/* The gradient of pixel r, added to what is there. */
+DEVICE some cell_gradient(const cell *it, int r, some sum) {
+    UNROLL for (int k = REACH * REACH - 1; k >= 0; k--) {
+        int ky = STRIDE * (k / REACH) + r / STRIDE, kx = STRIDE * (k % REACH) + r % STRIDE;
+        if (ky < SIDE && kx < SIDE) {
+            some g = some_unpack(it->back[k]);
+            UNROLL for (int i = 0; i < WIDE; i++) {
+                u32 tap = it->won[k].v[i / 4] >> (i % 4 * 8) & 255;
+                sum.v[i] += it->there[k] && tap == (u32)(ky * SIDE + kx) ? g.v[i] : 0;
             }
         }
-        some_store(to, sum);
+    }
+    return sum;
+}
+
+DEVICE some some_zeros(void) {
+    some x;
+    UNROLL for (int i = 0; i < WIDE; i++) {
+        x.v[i] = 0;
+    }
+    return x;
+}
+#endif
+
+#ifdef K_max_pool_back
+KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width, int out_height,
+                     int out_width) {
+    extent e = {height, width, out_height, out_width};
+    u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= cells_down(e) * cells_across(e) * (C / WIDE)) {
+        return;
+    }
+    u32 c = at % (C / WIDE) * WIDE;
+    u64 outputs = (u64)blockIdx.y * out_height * out_width * C + c;
+    T *image = dx + (u64)blockIdx.y * height * width * C + c;
+    cell it = take_cell(where + outputs, dy + outputs, e, at / (C / WIDE));
+    UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
+        u64 place;
+        if (pixel_of(&it, e, r, &place)) {
+            some sum = some_zeros();
+#if ACCUMULATE
+            sum = some_unpack(some_fetch(image + place));
+#endif
+            some_store(image + place, cell_gradient(&it, r, sum));
+        }
+    }
+}
+#endif
+
+/*
+ * The norm and activation that a maximum was taken behind, backward: its gradient is never stored.
+ * A block has TILE vectors of channels, blockIdx.y says which, and every gridDim.x-th round of
+ * windows, or of cells.
+ */
+#ifdef K_pool_norm_reduce
+#define THREADS 256
+#define COLUMNS (TILE * WIDE) /* channels of a block */
+#define HANDS (THREADS / COLUMNS)
+#define AHEAD 16
+
+/* As norm_reduce of norm.cu; only winners have a gradient, and it is enough to look at these. */
+KERNEL __launch_bounds__(THREADS, 4)
+    pool_norm_reduce(const u8 *where, const T *dy, const T *x, const float *weight,
+                     const float *coefs /* (4, C) */, float *weight_grad, float *bias_grad,
+                     float *back /* (3, C) */, float *partial /* (gridDim.x, 2, C) */,
+                     u32 *counters, int batch, int height, int width, int out_height,
+                     int out_width) {
+    SHARED(float, room);
+    u32 vector = blockIdx.y * TILE + threadIdx.x % TILE;
+    int inside = vector < C / WIDE;
+    u32 c = inside ? vector * WIDE : 0;
+    u32 windows = batch * out_height * out_width, at_once = blockDim.x / TILE;
+    some mean = some_floats(coefs + c);
+    some scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
+    some sum = some_zeros(), product = some_zeros();
+    u32 at = inside ? blockIdx.x * at_once + threadIdx.x / TILE : windows;
+    for (; at < windows; at += gridDim.x * at_once) {
+        u32 row = at / out_width; /* of all samples */
+        int top = (int)(row % out_height) * STRIDE - PAD;
+        int left = (int)(at % out_width) * STRIDE - PAD;
+        const T *window =
+            x + ((long long)(row / out_height) * height * width + top * width + left) * C + c;
+        places won = take_places(where + (u64)at * C + c);
+        some g = some_unpack(some_fetch(dy + (u64)at * C + c));
+        float v[WIDE];
+        UNROLL for (int i = 0; i < WIDE; i++) {
+            u32 tap = won.v[i / 4] >> (i % 4 * 8) & 255;
+            v[i] = up(window[(long long)(tap / SIDE * width + tap % SIDE) * C + i]);
+        }
+        UNROLL for (int i = 0; i < WIDE; i++) {
+            float dn = g.v[i] * slope(ACT, fmaf(scale.v[i], v[i], shift.v[i]));
+            sum.v[i] += dn;
+            product.v[i] = fmaf(dn, v[i] - mean.v[i], product.v[i]);
+        }
+    }
+    float *mine = partial + (u64)blockIdx.x * 2 * C;
+    sum = some_total(sum, room, TILE);
+    __syncthreads();
+    product = some_total(product, room, TILE);
+    if (threadIdx.x < TILE && inside) {
+        UNROLL for (int i = 0; i < WIDE; i++) {
+            mine[c + i] = sum.v[i];
+            mine[C + c + i] = product.v[i];
+        }
+    }
+    if (last_block(counters + blockIdx.y, gridDim.x, (u32 *)room)) {
+        /* HANDS threads share a channel. */
+        double *totals = (double *)room;
+        u32 column = threadIdx.x % COLUMNS, hand = threadIdx.x / COLUMNS;
+        u32 channel = blockIdx.y * COLUMNS + column;
+        double both[2] = {0, 0};
+        for (u32 first = hand; first < gridDim.x && channel < C; first += AHEAD * HANDS) {
+            float some_sums[AHEAD][2];
+            UNROLL for (int k = 0; k < AHEAD; k++) {
+                u32 block = first + k * HANDS;
+                const float *from = partial + (u64)(block < gridDim.x ? block : first) * 2 * C;
+                some_sums[k][0] = from[channel], some_sums[k][1] = from[C + channel];
+            }
+            UNROLL for (int k = 0; k < AHEAD; k++) {
+                int there = first + k * HANDS < gridDim.x;
+                both[0] += there ? some_sums[k][0] : 0, both[1] += there ? some_sums[k][1] : 0;
+            }
+        }
+        __syncthreads();
+        totals[2 * threadIdx.x] = both[0], totals[2 * threadIdx.x + 1] = both[1];
+        __syncthreads();
+        if (hand == 0 && channel < C) {
+            for (u32 k = 1; k < HANDS; k++) {
+                both[0] += totals[2 * (k * COLUMNS + column)];
+                both[1] += totals[2 * (k * COLUMNS + column) + 1];
+            }
+            norm_settle_back(channel, C, both[0], both[1] * coefs[C + channel],
+                             (double)batch * height * width, weight, coefs, weight_grad, bias_grad,
+                             back);
+        }
+    }
+}
+#endif
+
+#ifdef K_pool_norm_backward
+/* dx = a * dn + b * (x - mean) + d, as norm_backward of norm.cu. */
+KERNEL __launch_bounds__(256, 2)
+    pool_norm_backward(const u8 *where, const T *dy, const T *x, const float *coefs /* (4, C) */,
+                       const float *back /* (3, C) */, T *dx, int batch, int height, int width,
+                       int out_height, int out_width) {
+    extent e = {height, width, out_height, out_width};
+    u32 vector = blockIdx.y * TILE + threadIdx.x % TILE;
+    if (vector >= C / WIDE) {
+        return;
+    }
+    u32 c = vector * WIDE, cells = cells_down(e) * cells_across(e), at_once = blockDim.x / TILE;
+    some mean = some_floats(coefs + c);
+    some scale = some_floats(coefs + 2 * C + c), shift = some_floats(coefs + 3 * C + c);
+    some b = some_floats(back + C + c), d = some_floats(back + 2 * C + c);
+    UNROLL for (int i = 0; i < WIDE; i++) {
+        d.v[i] = fmaf(-b.v[i], mean.v[i], d.v[i]);
+    }
+    u32 at = blockIdx.x * at_once + threadIdx.x / TILE;
+    for (; at < batch * cells; at += gridDim.x * at_once) {
+        u64 sample = at / cells;
+        u64 outputs = sample * out_height * out_width * C + c;
+        u64 image = sample * height * width * C + c;
+        some_packed taken[STRIDE * STRIDE];
+        u64 place;
+        cell it = take_cell(where + outputs, dy + outputs, e, at % cells);
+        UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
+            int there = pixel_of(&it, e, r, &place);
+            taken[r] = some_fetch_if(x + image + (there ? place : 0), there, some_nothing());
+        }
+        UNROLL for (int r = 0; r < STRIDE * STRIDE; r++) {
+            if (pixel_of(&it, e, r, &place)) {
+                some v = some_unpack(taken[r]);
+                some g = cell_gradient(&it, r, some_zeros());
+                UNROLL for (int i = 0; i < WIDE; i++) {
+                    /* The norm's scale is also a, what dn is multiplied with. */
+                    float n = fmaf(scale.v[i], v.v[i], shift.v[i]);
+                    float dn = g.v[i] * slope(ACT, n);
+                    v.v[i] = fmaf(scale.v[i], dn, fmaf(b.v[i], v.v[i], d.v[i]));
+                }
+                some_store(dx + image + place, v);
+            }
+        }
     }
 }
 #endif
@@ -142,7 +318,6 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #ifdef K_avg_pool
 /* A block has one sample, blockIdx.y, and TILE vectors of channels. */
 KERNEL avg_pool(const T *x, T *y, int pixels) {
-    TAKE_TURN();
     SHARED(float, room);
     u32 vector = blockIdx.x * TILE + threadIdx.x % TILE;
     some sum;
@@ -172,7 +347,6 @@ KERNEL avg_pool(const T *x, T *y, int pixels) {
 #ifdef K_avg_pool_back
 /* dx = or += dy / pixels; blockIdx.y is the sample. */
 KERNEL avg_pool_back(const T *dy, T *dx, int pixels) {
-    TAKE_TURN();
     u32 vectors = pixels * (C / WIDE);
     u32 step = gridDim.x * blockDim.x;
     float share = 1.0f / (float)pixels;

@@ -20,22 +20,6 @@ typedef unsigned long long u64;
 #define UNROLL _Pragma("unroll")
 #define UNROLL_FOUR _Pragma("unroll 4")
 
-/*
- * The first statement of every kernel. A kernel may be brought to the multiprocessors while the one
- * in front of it still runs (see stk_cuda_kernels_launch()): here it waits until that one has ended
- * and all that it wrote can be seen, and allows the next one to come. Since that one waits too,
- * everything that was launched before a kernel has ended when it begins.
- */
-#if __CUDA_ARCH__ >= 900
-#define TAKE_TURN()                                                       \
-    do {                                                                  \
-        asm volatile("griddepcontrol.wait;" ::: "memory");                \
-        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");   \
-    } while (0)
-#else
-#define TAKE_TURN()
-#endif
-
 DEVICE float half_up(u16 x) {
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
@@ -339,6 +323,42 @@ DEVICE float slope(int act, float x) {
     return 1;
 }
 
+/* ---- rows in shared memory, for products of matrices ---- */
+
+#define CEIL(a, b) (((a) + (b)-1) / (b))
+
+/*
+ * A row is pieces of 16 bytes. Eight of them at the same column of eight rows are read at once, so
+ * they must lie in different banks: where the number of pieces of a row is a multiple of 8 they are
+ * exchanged by the row's last three bits, otherwise rows are an odd number of pieces APART. AT: where
+ * a piece of a row is.
+ */
+#define APART(pieces) ((pieces) % 8 == 0 ? (pieces) : (pieces) | 1)
+#define AT(row, piece, pieces) \
+    ((row) * APART(pieces) + ((pieces) % 8 == 0 ? (piece) ^ ((row)&7) : (piece)))
+
+/*
+ * Begins to copy `high` of `rows` rows, of `channels` each, from row `first` on; zeros where there
+ * are none. Called by all of a block's threads, with numbers in the text from `channels` to
+ * `threads`.
+ */
+DEVICE void copy_rows(uint4 *to, const T *from, int channels, int pieces, int high, int threads,
+                      u32 first, u32 rows) {
+    UNROLL
+    for (int k = 0; k < CEIL(high * channels / LANES, threads); k++) {
+        int i = k * threads + (int)threadIdx.x;
+        int r = i / (channels / LANES);
+        int c = i % (channels / LANES);
+        u32 row = first + (u32)r;
+        int wanted = row < rows;
+        if (high * channels / LANES % threads == 0 || r < high) {
+            copy_begin(to + AT(r, c, pieces),
+                       from + (u64)(wanted ? row : 0) * (u32)channels + (u32)c * LANES,
+                       wanted ? 16 : 0);
+        }
+    }
+}
+
 /* ---- channels by the eight, or one by one where their number is no multiple ---- */
 
 #ifdef WIDE /* 8 or 1: a kernel that is compiled for either uses these */
@@ -459,6 +479,35 @@ DEVICE void norm_settle(int c, int channels, double mean, double squares, double
     coefs[channels + c] = invstd;
     coefs[2 * channels + c] = (float)scale;
     coefs[3 * channels + c] = (float)((double)bias[c] - (double)m * scale);
+}
+
+/*
+ * Scale and shift as T, behind coefs. The shift is that of the rounded scale: a mean of many
+ * deviations would otherwise make much of the rounding.
+ */
+DEVICE void norm_narrow(int c, int channels, const float *bias, float *coefs) {
+    T *to = (T *)(coefs + 4 * channels);
+    T scale = down(coefs[2 * channels + c]);
+    to[c] = scale;
+    to[channels + c] = down(fmaf(-coefs[c], up(scale), bias[c]));
+}
+
+/*
+ * From sums of float32 numbers and of their squares, which are about zero and rounded to float32. A
+ * variance that is less than their rounding is not known: it is taken for that much, since a smaller
+ * one would make large numbers of noise. Of 2-byte numbers it is at least that, where it is not zero.
+ */
+DEVICE void norm_settle_sums(int c, int channels, double sum, double all, double rows,
+                             float epsilon, const float *weight, const float *bias,
+                             float *running_mean, float *running_var, float *coefs, int narrow) {
+    double mean = sum / rows;
+    double squares = all - sum * mean;
+    double least = all * 0x1.0p-23;
+    norm_settle(c, channels, mean, squares < least ? least : squares, rows, epsilon, weight, bias,
+                running_mean, running_var, coefs);
+    if (narrow) {
+        norm_narrow(c, channels, bias, coefs);
+    }
 }
 
 /*

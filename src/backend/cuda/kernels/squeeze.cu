@@ -101,7 +101,6 @@ DEVICE void tell(const place *p, const some *values, int sums, float *room, floa
 
 #ifdef K_squeeze_sum
 KERNEL BOUNDS squeeze_sum(const T *x, const float *coefs, float *partial, int chunks) {
-    TAKE_TURN();
     SHARED(float, room);
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
@@ -127,7 +126,6 @@ KERNEL BOUNDS squeeze_sum(const T *x, const float *coefs, float *partial, int ch
 
 #ifdef K_squeeze_apply
 KERNEL BOUNDS squeeze_apply(const T *x, const float *coefs, const float *gates, T *out, int chunks) {
-    TAKE_TURN();
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
     some gate = vector_at(gates + (u64)p.n * C, &p);
@@ -156,7 +154,6 @@ KERNEL BOUNDS squeeze_apply(const T *x, const float *coefs, const float *gates, 
 KERNEL BOUNDS
     squeeze_back_sum(const T *x, const T *dp, const float *coefs, const float *gates, T *again,
                      float *partial, int chunks) {
-    TAKE_TURN();
     SHARED(float, room);
     place p = find_place(chunks);
     some mean = vector_at(coefs, &p);
@@ -200,7 +197,6 @@ KERNEL BOUNDS
 KERNEL BOUNDS
     squeeze_back_apply(const T *x, const T *dp, const float *coefs, const float *gates,
                        const float *dsqueezed, const float *back, T *dx, int chunks) {
-    TAKE_TURN();
     place p = find_place(chunks);
     some scale = vector_at(coefs + 2 * C, &p), shift = vector_at(coefs + 3 * C, &p);
     some mean = vector_at(coefs, &p), each = vector_at(dsqueezed + (u64)p.n * C, &p);

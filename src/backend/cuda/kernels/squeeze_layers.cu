@@ -100,7 +100,6 @@ DEVICE void load_means(float *means, const float *partial, float *squeezed, int 
 KERNEL __launch_bounds__(THREADS, 2)
     squeeze_hidden(const float *partial, const float *w1, const float *b1, float *squeezed,
                    float *hidden, int batch, int chunks) {
-    TAKE_TURN();
     SHARED(float, means); /* (SAMPLES, PIECE) */
     int lane = threadIdx.x % WARP;
     int r0 = (blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP) * EACH;
@@ -158,7 +157,6 @@ KERNEL __launch_bounds__(THREADS, 2)
 /* A block has 16 samples and 64 channels; a thread 4 samples of one channel. */
 KERNEL __launch_bounds__(THREADS, 2)
     squeeze_gate(const float *hidden, const float *w2, const float *b2, float *gate, int batch) {
-    TAKE_TURN();
     SHARED(float, room);
     float *inner = room;                        /* (REDUCED, SAMPLES) */
     float *filters = room + SAMPLES * REDUCED; /* (CHANNELS, ROW) */
@@ -282,7 +280,6 @@ DEVICE void add_chunks(float *grads, const float *partial, const float *gates, f
 KERNEL __launch_bounds__(HANDS, 1)
     squeeze_back_hidden(const float *partial, const float *gates, const float *w2, float *dgate,
                         float *totals, float *dhidden, int batch, int chunks) {
-    TAKE_TURN();
     SHARED(float, room);
     float *grads = room; /* (SAMPLES, PIECE) vectors */
     float *apart = room + SHARES(SAMPLES * PIECE * WIDE_C, 4) * 4; /* (DEEP, SAMPLES, ACROSS) */
@@ -531,7 +528,6 @@ KERNEL __launch_bounds__(HANDS, 1)
                          const float *w1, T *dw1, float *db1, T *dw2, float *db2, float *dsqueezed,
                          int batch, const float *coefs, const float *norm_weight,
                          float *norm_weight_grad, float *norm_bias_grad, float *back) {
-    TAKE_TURN();
     SHARED(float, room);
     stage s = {room, room + PART * ROW, room + 2 * PART * ROW, 0, 0};
     s.dgate = s.filters + ROW * CH;

@@ -1,0 +1,21 @@
+/*
+ * cuda_join_back_ways.h - inside the CUDA backend: where the gradients of a value join, whether the
+ * last of them is computed together with what the norm in front needs.
+ *
+ * Either stk_cuda_join_back() adds the gradient, takes it through the ReLU and sums it for the
+ * norm, in one pass over a tensor that is wide and nothing but memory bounds; or a convolution
+ * adds, a second kernel sums, and the norm's second pass has to look at the mask once more and to
+ * write what goes on to what was added. The question is CUDA_ASK_JOIN_BACK of the shape of a
+ * CUDA_CONV_DATA.
+ */
+#ifndef STK_BACKEND_CUDA_JOIN_BACK_WAYS_H
+#define STK_BACKEND_CUDA_JOIN_BACK_WAYS_H
+
+#include "backend/cuda/cuda_contest.h"
+
+/* The two ways. */
+enum { CUDA_JOIN_BACK_APART, CUDA_JOIN_BACK_TOGETHER };
+
+cuda_contest_ways stk_cuda_join_back_ways;
+
+#endif

@@ -1,0 +1,98 @@
+/* cuda_normed.c - "norm and ReLU, then a convolution" against "a convolution that does both". */
+#include "backend/cuda/cuda_normed.h"
+
+#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_stats.h"
+
+static cuda_ref floats(cuda_program *p, size_t count) {
+    return stk_cuda_buffer(p, count * sizeof(float));
+}
+
+static cuda_ref numbers(cuda_program *p, size_t count) {
+    return stk_cuda_buffer(p, count * cuda_type_bytes(p->type));
+}
+
+static size_t count_of(cuda_plane plane) {
+    return (size_t)plane.batch * (size_t)plane.pixels * (size_t)plane.channels;
+}
+
+static cuda_norm norm_of(cuda_program *p, int channels) {
+    size_t count = (size_t)channels;
+    return (cuda_norm){.weight = floats(p, count),
+                       .bias = floats(p, count),
+                       .running_mean = floats(p, count),
+                       .running_var = floats(p, count),
+                       .weight_grad = floats(p, count),
+                       .bias_grad = floats(p, count),
+                       .epsilon = 1e-5f,
+                       .coefs = floats(p, 5 * count),
+                       .narrow = true,
+                       .back = floats(p, 3 * count)};
+}
+
+/* What a question is about. */
+typedef struct scene {
+    cuda_plane in, out;
+    cuda_norm norm;    /* in front */
+    cuda_conv_op conv; /* plain, with raw and in_norm */
+} scene;
+
+/* Noise to read, and a norm of it: what its coefficients are made of are numbers, too. */
+static scene set_scene(cuda_program *p, const cuda_conv_shape *s) {
+    scene made = {.in = {s->batch, s->height * s->width, s->channels},
+                  .out = {s->batch, s->out_height * s->out_width, s->filters},
+                  .norm = norm_of(p, s->channels)};
+    size_t taps = (size_t)s->kernel * (size_t)s->kernel * (size_t)s->channels;
+    size_t filter = taps * (size_t)s->filters;
+    size_t channels = (size_t)s->channels;
+    cuda_ref few = numbers(p, channels);
+    cuda_conv_op *conv = &made.conv;
+    *conv = cuda_conv_of(s, numbers(p, count_of(made.in)), numbers(p, filter),
+                         numbers(p, count_of(made.out)));
+    conv->raw = numbers(p, count_of(made.in));
+    conv->in_norm = cuda_norm_narrow(&made.norm, s->channels);
+    stk_cuda_noise(p, count_of(made.in), conv->raw);
+    stk_cuda_noise(p, filter, conv->w);
+    stk_cuda_noise(p, count_of(made.out), conv->y);
+    stk_cuda_noise(p, channels, few);
+    stk_cuda_to_float(p, channels, few, made.norm.weight);
+    stk_cuda_to_float(p, channels, few, made.norm.bias);
+    stk_cuda_norm_stats(p, made.in, conv->raw, &made.norm, cuda_nothing());
+    return made;
+}
+
+void stk_cuda_normed_ways(cuda_program *p, const cuda_question *question,
+                          cuda_range ways[CUDA_CONTEST_WAYS]) {
+    scene s = set_scene(p, &question->shape);
+    cuda_tail tail = {.act = STK_OP_RELU};
+    cuda_norm next = norm_of(p, s.out.channels);
+    s.conv.stats = stk_cuda_buffer(p, stk_cuda_norm_scratch(p, s.out));
+    s.conv.shape.stats = question->variant == CUDA_STATS_FUSED;
+    ways[CUDA_NORMED_APART] = (cuda_range){p->op_count, 3};
+    stk_cuda_norm_apply(p, s.in, s.conv.raw, &s.norm, &tail, NULL, s.conv.x, cuda_nothing());
+    stk_cuda_conv(p, &s.conv);
+    if (s.conv.shape.stats) {
+        stk_cuda_norm_settle(p, s.out, &next, s.conv.stats);
+    } else {
+        stk_cuda_norm_stats(p, s.out, s.conv.y, &next, s.conv.stats);
+    }
+    ways[CUDA_NORMED_FUSED] = (cuda_range){p->op_count, 2};
+    s.conv.shape.stats = s.conv.shape.in_norm = true;
+    stk_cuda_conv(p, &s.conv);
+    stk_cuda_norm_settle(p, s.out, &next, s.conv.stats);
+}
+
+void stk_cuda_normed_back_ways(cuda_program *p, const cuda_question *question,
+                               cuda_range ways[CUDA_CONTEST_WAYS]) {
+    scene s = set_scene(p, &question->shape);
+    cuda_tail tail = {.act = STK_OP_RELU};
+    cuda_ref g = numbers(p, count_of(s.in));
+    stk_cuda_noise(p, count_of(s.in), g);
+    for (int way = 0; way < CUDA_CONTEST_WAYS; way++) {
+        ways[way] = (cuda_range){p->op_count, 2};
+        s.conv.shape.in_norm = way == CUDA_NORMED_FUSED;
+        stk_cuda_norm_reduce(p, s.in, g, s.conv.raw, &s.norm, &tail, NULL, cuda_nothing(), s.conv.x,
+                             s.conv.shape.in_norm);
+        stk_cuda_conv(p, &s.conv);
+    }
+}

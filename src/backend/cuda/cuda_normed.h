@@ -1,0 +1,24 @@
+/*
+ * cuda_normed.h - inside the CUDA backend: who computes the norm and the ReLU in front of a
+ * convolution.
+ *
+ * Either a kernel of our own does and stores the result, which the convolution reads, or cuDNN's
+ * convolution does as it loads what the norm is of. That saves a tensor's way to memory and back,
+ * but such convolutions are slower: the questions are CUDA_ASK_NORMED and CUDA_ASK_NORMED_BACK of a
+ * shape.
+ */
+#ifndef STK_BACKEND_CUDA_NORMED_H
+#define STK_BACKEND_CUDA_NORMED_H
+
+#include "backend/cuda/cuda_contest.h"
+
+/* The two ways of both questions. */
+enum { CUDA_NORMED_APART, CUDA_NORMED_FUSED };
+
+/* Forward. The variant is the answer to CUDA_ASK_STATS: a fused one always takes statistics too. */
+cuda_contest_ways stk_cuda_normed_ways;
+
+/* The gradient of the filters: the norm's own backward computes its output again, or does not. */
+cuda_contest_ways stk_cuda_normed_back_ways;
+
+#endif

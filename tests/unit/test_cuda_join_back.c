@@ -1,0 +1,249 @@
+/*
+ * test_cuda_join_back.c - kernels/join_back.cu on a GPU, real or emulated, against float64: rows
+ * that are no multiple of a tile, channels of one block and of several, gradients in place and
+ * apart.
+ */
+#include "backend/cuda/cuda_emit.h"
+#include "base/mem.h"
+#include "cuda_play.h"
+
+typedef struct join_case {
+    int batch, pixels;
+    int filters, channels;
+    int multiprocessors;
+    bool apart; /* dz does not lie on the gradient that was there */
+} join_case;
+
+typedef struct numbers {
+    join_case c;
+    cuda_type type;
+    size_t rows, n, k;
+    float *dy, *weight, *old, *x;
+    float *coefs, *norm_weight;
+    unsigned char *mask;
+    float *dz, *weight_grad, *bias_grad, *back; /* what came out */
+} numbers;
+
+static double epsilon_of(cuda_type type) {
+    return type == CUDA_TYPE_F16 ? 0x1.0p-11 : 0x1.0p-8;
+}
+
+static void fill_numbers(numbers *m, cuda_type type, const join_case *c) {
+    *m = (numbers){.c = *c,
+                   .type = type,
+                   .rows = (size_t)c->batch * (size_t)c->pixels,
+                   .n = (size_t)c->filters,
+                   .k = (size_t)c->channels};
+    size_t rk = m->rows * m->k;
+    m->dy = play_random_new(type, m->rows * m->n, -1, 1, 1);
+    m->weight = play_random_new(type, m->n * m->k, -0.3, 0.3, 2);
+    m->old = play_random_new(type, rk, -2, 2, 3);
+    m->x = play_random_new(type, rk, -1, 3, 4);
+    m->coefs = play_random_new(CUDA_TYPE_F32, 4 * m->k, 0.5, 1.5, 5);
+    m->norm_weight = play_random_new(CUDA_TYPE_F32, m->k, -1, 1, 6);
+    m->mask = stk_mem_new(rk / 8, 1);
+    stk_rng rng = stk_rng_make(7, STK_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < rk / 8; i++) {
+        m->mask[i] = (unsigned char)stk_rng_below(&rng, 256);
+    }
+    m->dz = stk_mem_new(rk, sizeof(float));
+    m->weight_grad = stk_mem_new(m->k, sizeof(float));
+    m->bias_grad = stk_mem_new(m->k, sizeof(float));
+    m->back = stk_mem_new(3 * m->k, sizeof(float));
+}
+
+static void free_numbers(numbers *m) {
+    void *all[] = {m->dy,   m->weight, m->old,         m->x,         m->coefs, m->norm_weight,
+                   m->mask, m->dz,     m->weight_grad, m->bias_grad, m->back};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        stk_mem_free(all[i]);
+    }
+}
+
+/* ---- what is expected ---- */
+
+/* One rounding of the result, and some of float32 sums of what it consists of. */
+static void check_dz(const numbers *m) {
+    double epsilon = epsilon_of(m->type);
+    for (size_t i = 0; i < m->rows * m->k; i++) {
+        size_t row = i / m->k;
+        size_t k = i % m->k;
+        bool passes = m->mask[i / 8] >> (i % 8) & 1;
+        double sum = (double)m->old[i];
+        double size = fabs(sum);
+        for (size_t n = 0; n < m->n; n++) {
+            double product = (double)m->dy[row * m->n + n] * (double)m->weight[n * m->k + k];
+            sum += product;
+            size += fabs(product);
+        }
+        double want = passes ? sum : 0;
+        double room = passes ? epsilon * fabs(sum) + 1e-5 * size : 0;
+        if (!(fabs((double)m->dz[i] - want) <= room)) {
+            CHECK_FAIL("%zu rows, %zu from %zu channels: row %zu, channel %zu is %.9g, expected "
+                       "%.9g",
+                       m->rows, m->k, m->n, row, k, (double)m->dz[i], want);
+            return;
+        }
+    }
+}
+
+/* From the numbers that are stored, so that nothing but the sums' own rounding is let pass. */
+static void check_sums(const numbers *m) {
+    double rows = (double)m->rows;
+    for (size_t k = 0; k < m->k; k++) {
+        double invstd = (double)m->coefs[m->k + k];
+        double sum = 0;
+        double product = 0;
+        double size = 0;
+        for (size_t row = 0; row < m->rows; row++) {
+            double dz = (double)m->dz[row * m->k + k];
+            double x = (double)m->x[row * m->k + k] - (double)m->coefs[k];
+            sum += dz;
+            product += dz * x * invstd;
+            size += fabs(dz) + fabs(dz * x * invstd);
+        }
+        double a = (double)m->norm_weight[k] * invstd;
+        double room = 1e-6 * size + 1e-7;
+        CHECK_NEAR(m->bias_grad[k], sum, room);
+        CHECK_NEAR(m->weight_grad[k], product, room);
+        CHECK_NEAR(m->back[k], a, 1e-6);
+        CHECK_NEAR(m->back[m->k + k], -a * invstd * product / rows, room * 3 / rows + 1e-6);
+        CHECK_NEAR(m->back[2 * m->k + k], -a * sum / rows, room * 3 / rows + 1e-6);
+    }
+}
+
+/* ---- running ---- */
+
+static bool run_numbers(play_device *play, numbers *m) {
+    cuda_program p;
+    size_t half = cuda_type_bytes(m->type);
+    size_t vector = m->k * sizeof(float);
+    size_t rk = m->rows * m->k;
+    stk_cuda_program_begin(&p, m->type, false, m->c.multiprocessors);
+    p.major = play->major;
+    cuda_norm norm = {.weight = stk_cuda_buffer(&p, vector),
+                      .weight_grad = stk_cuda_buffer(&p, vector),
+                      .bias_grad = stk_cuda_buffer(&p, vector),
+                      .coefs = stk_cuda_buffer(&p, 4 * vector),
+                      .back = stk_cuda_buffer(&p, 3 * vector)};
+    cuda_join_back join = {.plane = {m->c.batch, m->c.pixels, m->c.channels},
+                           .filters = m->c.filters,
+                           .dy = stk_cuda_buffer(&p, m->rows * m->n * half),
+                           .weight = stk_cuda_buffer(&p, m->n * m->k * half),
+                           .old = stk_cuda_buffer(&p, rk * half),
+                           .mask = stk_cuda_buffer(&p, rk / 8),
+                           .x = stk_cuda_buffer(&p, rk * half),
+                           .norm = &norm};
+    join.dz = m->c.apart ? stk_cuda_buffer(&p, rk * half) : join.old;
+    size_t bytes = stk_cuda_join_back_scratch(&p, &join);
+    CHECK(bytes > 0);
+    join.partial = stk_cuda_buffer(&p, bytes);
+    stk_cuda_join_back(&p, &join);
+    stk_cuda_join_back_settle(&p, &join);
+    play_data data[] = {
+        play_in(join.dy, PLAY_T, m->rows * m->n, m->dy),
+        play_in(join.weight, PLAY_T, m->n * m->k, m->weight),
+        {join.old, PLAY_T, rk, m->old, m->c.apart ? NULL : m->dz},
+        play_in(join.mask, PLAY_BYTES, rk / 8, m->mask),
+        play_in(join.x, PLAY_T, rk, m->x),
+        play_in(norm.weight, PLAY_FLOAT, m->k, m->norm_weight),
+        play_in(norm.coefs, PLAY_FLOAT, 4 * m->k, m->coefs),
+        play_out(norm.weight_grad, PLAY_FLOAT, m->k, m->weight_grad),
+        play_out(norm.bias_grad, PLAY_FLOAT, m->k, m->bias_grad),
+        play_out(norm.back, PLAY_FLOAT, 3 * m->k, m->back),
+        play_out(join.dz, PLAY_T, rk, m->dz), /* the last, since it may be one of the others */
+    };
+    int used = (int)(sizeof data / sizeof *data) - !m->c.apart;
+    bool good = bytes > 0 && play_run(play, &p, data, used);
+    stk_cuda_program_free(&p);
+    return good;
+}
+
+static void play_case(play_device *play, cuda_type type, const join_case *c) {
+    numbers m;
+    numbers again;
+    fill_numbers(&m, type, c);
+    if (run_numbers(play, &m)) {
+        check_dz(&m);
+        check_sums(&m);
+    }
+    fill_numbers(&again, type, c);
+    if (!play->emulated && run_numbers(play, &again)) { /* the emulated one ran twice */
+        CHECK(memcmp(m.dz, again.dz, m.rows * m.k * sizeof *m.dz) == 0);
+        CHECK(memcmp(m.weight_grad, again.weight_grad, m.k * sizeof *m.weight_grad) == 0);
+        CHECK(memcmp(m.back, again.back, 3 * m.k * sizeof *m.back) == 0);
+    }
+    free_numbers(&again);
+    free_numbers(&m);
+}
+
+static void play_cases(const join_case *cases, size_t count) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int type = CUDA_TYPE_F16; type <= CUDA_TYPE_BF16; type++) {
+            if (play_full(&play) || (int)(i % 2) + CUDA_TYPE_F16 == type) {
+                play_case(&play, (cuda_type)type, &cases[i]);
+            }
+        }
+    }
+    play_close(&play);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* The layers that this was made for. */
+static void layers_of_networks(void) {
+    static const join_case cases[] = {
+        {5, 26, 64, 256, 1, false},
+        {5, 26, 128, 512, 2, false},
+        {4, 49, 128, 256, 2, false},
+        {4, 49, 256, 512, 4, false},
+    };
+    play_cases(cases, COUNT(cases));
+}
+
+static void rows_and_channels(void) {
+    static const join_case cases[] = {
+        {1, 1, 64, 256, 3, true},      {1, 63, 32, 128, 1, false}, {10, 100, 16, 128, 3, true},
+        {1, 16, 48, 384, 2, false},    {1, 17, 112, 128, 1, true}, {10, 100, 64, 128, 2, false},
+        {1, 200, 128, 1024, 1, false}, {1, 130, 80, 640, 4, true}, {2, 99, 240, 128, 1, false},
+    };
+    play_cases(cases, COUNT(cases));
+}
+
+/* What cannot be done in one pass is said to be so. */
+static void limits(void) {
+    cuda_program p;
+    cuda_join_back join = {.plane = {2, 100, 256}, .filters = 64};
+    stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, 4);
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    p.major = 9;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)7 * 2 * 256 * sizeof(float));
+    join.plane.pixels = 40;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == (size_t)3 * 2 * 256 * sizeof(float));
+    join.plane.channels = 192;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    join.plane.channels = 256;
+    join.filters = 72;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    join.filters = 272;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    join.filters = 128;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) > 0);
+    stk_cuda_program_free(&p);
+    stk_cuda_program_begin(&p, CUDA_TYPE_F32, false, 4);
+    p.major = 9;
+    CHECK(stk_cuda_join_back_scratch(&p, &join) == 0);
+    stk_cuda_program_free(&p);
+}
+
+static const check_test tests[] = {
+    TEST(layers_of_networks),
+    TEST(rows_and_channels),
+    TEST(limits),
+};
+
+CHECK_MAIN(tests)

@@ -1,0 +1,257 @@
+/*
+ * test_cuda_normed.c - norms and ReLUs that the convolution behind them computes as it loads: what
+ * they come to, forward and in gradients of filters, and that memory does not depend on it.
+ */
+#include "backend/cuda/cuda_normed.h"
+
+#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/cuda_stats.h"
+
+#define CLASSES 5
+#define SIZE 12
+#define BATCH 4
+
+#include "cuda_ways.h"
+
+/* ---- scale and shift once more ---- */
+
+#define EPSILON 1e-3f
+enum { CHANNELS = 64, ROWS = 300 };
+
+/* Means of up to 1000 deviations: what the rounded ones make of the mean is the bias still. */
+static void narrow_coefficients_keep_the_mean(void) {
+    static float sums[2 * CHANNELS], weight[CHANNELS], bias[CHANNELS], mean[CHANNELS];
+    static float var[CHANNELS], coefs[4 * CHANNELS], narrow[2 * CHANNELS];
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    cuda_program p;
+    stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, play.multiprocessors);
+    size_t step = CHANNELS * sizeof(float);
+    cuda_ref in = stk_cuda_buffer(&p, sizeof sums);
+    cuda_norm norm = {.weight = stk_cuda_buffer(&p, step),
+                      .bias = stk_cuda_buffer(&p, step),
+                      .running_mean = stk_cuda_buffer(&p, step),
+                      .running_var = stk_cuda_buffer(&p, step),
+                      .coefs = stk_cuda_buffer(&p, 5 * step),
+                      .narrow = true,
+                      .epsilon = EPSILON};
+    stk_cuda_norm_settle(&p, (cuda_plane){ROWS, 1, CHANNELS}, &norm, in);
+    for (int c = 0; c < CHANNELS; c++) {
+        float of = powf(1000, (float)c / CHANNELS) - 1;
+        sums[c] = of * ROWS;
+        sums[CHANNELS + c] = (of * of + 1) * ROWS;
+        weight[c] = 0.7f + 0.01f * (float)c;
+        bias[c] = c % 2 == 0 ? 0.25f : -0.5f;
+    }
+    play_data data[] = {play_in(in, PLAY_FLOAT, 2 * CHANNELS, sums),
+                        play_in(norm.weight, PLAY_FLOAT, CHANNELS, weight),
+                        play_in(norm.bias, PLAY_FLOAT, CHANNELS, bias),
+                        play_both(norm.running_mean, PLAY_FLOAT, CHANNELS, mean),
+                        play_both(norm.running_var, PLAY_FLOAT, CHANNELS, var),
+                        play_out(norm.coefs, PLAY_FLOAT, 4 * CHANNELS, coefs),
+                        play_out(cuda_norm_narrow(&norm, CHANNELS), PLAY_T, 2 * CHANNELS, narrow)};
+    CHECK(play_run(&play, &p, data, sizeof data / sizeof *data));
+    for (int c = 0; c < CHANNELS; c++) {
+        float shift = narrow[CHANNELS + c];
+        CHECK_NEAR(narrow[c], coefs[2 * CHANNELS + c], 0x1.0p-11 * fabsf(narrow[c]));
+        CHECK_NEAR(narrow[c] * coefs[c] + shift, bias[c], 0x1.0p-11 * fabsf(shift) + 1e-4);
+    }
+    stk_cuda_program_free(&p);
+    play_close(&play);
+}
+
+/* ---- networks ---- */
+
+/*
+ * What bn1, bn2 and bn5 make is read by a convolution that could compute it, but cuDNN does not do
+ * so for the 12 filters behind bn5; nor for the 12 channels of bn6, which is not asked about. What
+ * is behind bn7 has no statistics, and forward is not asked about.
+ */
+static int build(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "stem", 16, 3, 1, 1);
+    x = stk_graph_silu(g, stk_graph_batch_norm(g, x, "bn0", STK_INIT_ONE));
+    int a = stk_graph_conv(g, x, "conv1", 16, 3, 2, 1);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn1", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "conv2", 24, 3, 1, 1);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn2", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "conv3", 32, 1, 1, 0);
+    a = stk_graph_batch_norm(g, a, "bn3", STK_INIT_ONE);
+    int b = stk_graph_conv(g, x, "down", 32, 1, 2, 0);
+    b = stk_graph_batch_norm(g, b, "bn4", STK_INIT_ONE);
+    x = stk_graph_relu(g, stk_graph_add(g, a, b));
+    a = stk_graph_conv(g, x, "conv5", 16, 1, 1, 0);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn5", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "conv6", 12, 3, 2, 1);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn6", STK_INIT_ONE));
+    a = stk_graph_conv(g, a, "conv7", 16, 1, 1, 0);
+    a = stk_graph_relu(g, stk_graph_batch_norm(g, a, "bn7", STK_INIT_ONE));
+    a = stk_graph_silu(g, stk_graph_conv(g, a, "conv8", 16, 1, 1, 0));
+    return stk_graph_linear(g, stk_graph_avg_pool(g, a), "fc", CLASSES);
+}
+
+enum { CHAINS = 8, ASKED = 3, FUSIBLE = 2, ASKED_BACK = 4, FUSIBLE_BACK = 3, LAYERS = 1 };
+
+typedef struct counts {
+    int forward, back; /* convolutions that compute a norm */
+    int applied;       /* launches that do */
+    int questions[CUDA_ASK_KINDS];
+} counts;
+
+static counts count_normed(const stk_exec *exec) {
+    counts c = {0};
+    for (int i = 0; i < exec->main.op_count; i++) {
+        const cuda_op *op = &exec->main.ops[i];
+        if (op->kind == CUDA_OP_CONV && op->conv.shape.in_norm) {
+            bool forward = op->conv.shape.kind == CUDA_CONV_FORWARD;
+            CHECK(forward == op->conv.shape.stats);
+            c.forward += forward;
+            c.back += !forward;
+        } else if (op->kind == CUDA_OP_LAUNCH) {
+            c.applied += strcmp(op->launch.name, "norm_apply") == 0;
+        }
+    }
+    for (int i = 0; i < exec->main.question_count; i++) {
+        c.questions[exec->main.questions[i].kind]++;
+    }
+    return c;
+}
+
+/* Compiles with all questions answered: these ways for statistics, forward and backward. An answer
+ * makes room for other questions. */
+static stk_exec *compile_decided(bench *b, int stats, int forward, int back) {
+    stk_exec *exec = compile(b, STK_PRECISION_FP16, false);
+    for (int i = 0; i < 3 && exec != NULL; i++) {
+        decide(b, exec, CUDA_ASK_STATS, stats);
+        decide(b, exec, CUDA_ASK_NORMED, forward);
+        decide(b, exec, CUDA_ASK_NORMED_BACK, back);
+        cuda->exec_free(exec);
+        exec = compile(b, STK_PRECISION_FP16, false);
+    }
+    return exec;
+}
+
+/* Statistics apart or not, forward, backward: the first is the plain one. */
+static const int settings[][3] = {{0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {1, 0, 1}, {1, 1, 1}};
+enum { SETTINGS = sizeof settings / sizeof settings[0] };
+
+static void all_ways_give_the_same_in_the_same_memory(void) {
+    bench b;
+    float *results[2] = {NULL, NULL};
+    uint64_t bytes = 0;
+    size_t arena = 0;
+    int ops = 0, counters = 0, applied = 0;
+    if (!bench_open(&b, build, check_folder(), false)) {
+        return;
+    }
+    b.set = keep_clear;
+    float *reference = reference_results(&b);
+    for (int i = 0; i < SETTINGS; i++) {
+        const int *s = settings[i];
+        stk_exec *exec = compile_decided(&b, s[0], s[1], s[2]);
+        REQUIRE(exec != NULL && reference != NULL);
+        counts c = count_normed(exec);
+        CHECK_INT(c.questions[CUDA_ASK_STATS], CHAINS - c.forward);
+        CHECK_INT(c.questions[CUDA_ASK_NORMED], ASKED);
+        CHECK_INT(c.questions[CUDA_ASK_NORMED_BACK], ASKED_BACK);
+        CHECK_INT(c.forward, s[1] * FUSIBLE);
+        CHECK_INT(c.back, s[2] * FUSIBLE_BACK);
+        results[i > 0] = step_results(&b, cuda, b.state, exec);
+        if (i == 0) {
+            bytes = cuda->exec_bytes(exec);
+            arena = exec->main.arena_bytes;
+            ops = exec->main.op_count;
+            counters = exec->main.counters;
+            applied = c.applied;
+        } else {
+            CHECK_INT(cuda->exec_bytes(exec), bytes);
+            CHECK_INT(exec->main.arena_bytes, arena);
+            CHECK_INT(exec->main.op_count, ops);
+            CHECK_INT(exec->main.counters, counters);
+            CHECK_INT(c.applied, applied - c.forward);
+            compare(&b, results, reference);
+            stk_mem_free(results[1]);
+        }
+        cuda->exec_free(exec);
+    }
+    stk_mem_free(reference);
+    stk_mem_free(results[0]);
+    bench_close(&b);
+}
+
+static void the_next_start_asks_nothing(void) {
+    counts c[2];
+    const char *folder = check_folder();
+    for (int life = 0; life < 2; life++) {
+        bench b;
+        int timed = 0, loaded = 0;
+        if (!bench_open(&b, build, folder, false)) {
+            return;
+        }
+        stk_exec *exec = compile(&b, STK_PRECISION_FP16, false);
+        REQUIRE(exec != NULL);
+        c[life] = count_normed(exec);
+        int made = stk_cuda_choices_made(b.device->choices);
+        CHECK_INT(made, life == 0 ? CHAINS + ASKED + ASKED_BACK + LAYERS : 0);
+        stk_cuda_convs_counts(b.device->convs, &timed, &loaded);
+        CHECK(life == 0 ? timed > 0 : timed == 0 && loaded > 0);
+        cuda->exec_free(exec);
+        bench_close(&b);
+    }
+    CHECK(memcmp(&c[0], &c[1], sizeof c[0]) == 0);
+}
+
+/* Other types, node by node, and with nothing left to a clock. */
+static void others_store_them(void) {
+    static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
+                                               STK_PRECISION_FP16, STK_PRECISION_FP16};
+    for (int i = 0; i < 4; i++) {
+        bench b;
+        if (!bench_open(&b, build, check_folder(), i == 3)) {
+            return;
+        }
+        stk_exec *exec = compile(&b, precisions[i], i == 2);
+        REQUIRE(exec != NULL);
+        counts c = count_normed(exec);
+        CHECK_INT(c.forward + c.back, 0);
+        CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
+        cuda->exec_free(exec);
+        bench_close(&b);
+    }
+}
+
+static void a_profile_names_them(void) {
+    bench b;
+    static stk_profile_line lines[256];
+    size_t count = 0;
+    int found = 0;
+    if (!bench_open(&b, build, check_folder(), false)) {
+        return;
+    }
+    stk_exec *exec = compile_decided(&b, 1, 1, 1);
+    REQUIRE(exec != NULL);
+    stk_mem_free(step_results(&b, cuda, b.state, exec));
+    REQUIRE_OK(cuda->profile(exec, lines, 256, &count, &b.err), &b.err);
+    for (size_t i = 0; i < count; i++) {
+        bool forward = strncmp(lines[i].what, "conv ", 5) == 0 &&
+                       strstr(lines[i].what, " of a norm + statistics") != NULL;
+        bool back = strncmp(lines[i].what, "conv weight ", 12) == 0 &&
+                    strstr(lines[i].what, " of a norm") != NULL;
+        found += (forward || back) * (int)lines[i].calls;
+        CHECK(lines[i].what[0] != '(');
+    }
+    CHECK_INT(found, FUSIBLE + FUSIBLE_BACK);
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
+static const check_test tests[] = {
+    TEST(narrow_coefficients_keep_the_mean),
+    TEST(all_ways_give_the_same_in_the_same_memory),
+    TEST(the_next_start_asks_nothing),
+    TEST(others_store_them),
+    TEST(a_profile_names_them),
+};
+
+CHECK_MAIN(tests)
