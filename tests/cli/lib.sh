@@ -330,13 +330,19 @@ wait_for() {
 }
 
 # start ARGUMENTS...: runs the command in the background as a terminal would, with $PID; `ended`
-# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise.
+# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise. At
+# first it is a copy of this shell, which a signal would end with all that this shell does at its end.
 start() {
     lib_command="${STOKER##*/} $*"
     set -m
     "$STOKER" "$@" >"$OUT" 2>"$ERR" </dev/null &
     PID=$!
     set +m
+    wait_for 30 has_begun
+}
+
+has_begun() {
+    [ ! "/proc/$PID/exe" -ef "/proc/$$/exe" ]
 }
 
 is_gone() {
