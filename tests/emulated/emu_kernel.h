@@ -18,6 +18,7 @@ emu_link_table emu_link;
 #define SHARED(type, name) type *const name = (type *)emu_link.shared
 #define UNROLL
 #define UNROLL_FOUR
+#define NO_UNROLL
 #define __launch_bounds__(...)
 
 #define threadIdx (*emu_link.thread)

@@ -587,6 +587,151 @@ static void blocks_of_pixels(void) {
     bench_close(&b);
 }
 
+/*
+ * Rows of 1 by 1: tiles that are whole, and parts of one; filters of whole warps, and of parts of
+ * one; what comes before and behind.
+ */
+static void check_rows(bench *b, const cuda_conv_shape *shape) {
+    const cuda_way way = {.kind = CUDA_WAY_ROWS};
+    const cuda_way_makers makers = {.config = &b->config};
+    size_t filters = (size_t)shape->filters;
+    stk_error err = {0};
+    cuda_own own;
+    trial t;
+    trial_new(b, &t, shape);
+    field stats = {.count = 2 * filters, .type = CUDA_TYPE_F32};
+    float *first = stk_mem_new(t.y.count + stats.count, sizeof *first);
+    float *second = stk_mem_new(t.y.count + stats.count, sizeof *second);
+    CHECK(PLAY_GOOD(&b->play, memory_take(&stats.place, stats.count * sizeof(float))));
+    t.call.stats = stats.place;
+    stk_cuda_own_begin(&own, shape, b->play.multiprocessors);
+    stk_cuda_own_want(&own, CUDA_OWN_ROWS, shape);
+    stk_cuda_own_want(&own, CUDA_OWN_BLOCKS_SUM, shape);
+    const cuda_program *program = &own.program;
+    CHECK(good(stk_cuda_kernels_make(b->kernels, &program, 1, &err), &err));
+    for (int again = 0; again < 2; again++) {
+        float *got = again == 0 ? first : second;
+        spoil(b, &t);
+        CHECK(PLAY_GOOD(&b->play, fill(b->workspace, 0xFF, (size_t)1 << 20, b->play.stream)));
+        CHECK(PLAY_GOOD(&b->play,
+                        fill(stats.place, 0xFF, stats.count * sizeof(float), b->play.stream)));
+        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        compare(b, &t);
+        fetch_into(b, &t.y, got);
+        fetch_into(b, &stats, got + t.y.count);
+        if (shape->stats) {
+            check_sums(b, &t);
+        }
+    }
+    CHECK(memcmp(first, second, (t.y.count + stats.count) * sizeof *first) == 0);
+    stk_mem_free(first);
+    stk_mem_free(second);
+    (void)b->play.driver->memory_free(stats.place);
+    stk_cuda_own_free(&own);
+    trial_free(b, &t);
+}
+
+static cuda_conv_shape shape_of_rows(int rows, int channels, int filters, cuda_type type) {
+    return (cuda_conv_shape){.kind = CUDA_CONV_FORWARD,
+                             .type = type,
+                             .batch = 1,
+                             .height = 1,
+                             .width = rows,
+                             .channels = channels,
+                             .out_height = 1,
+                             .out_width = rows,
+                             .filters = filters,
+                             .kernel = 1,
+                             .stride = 1,
+                             .act = STK_OP_COUNT};
+}
+
+static void rows_of_pixels(void) {
+    static const int layers[][3] = {
+        /* rows, channels, filters */
+        {1700, 64, 64}, {130, 64, 256}, {1100, 24, 144}, {67, 128, 512}, {600, 256, 64},
+        {77, 256, 128}, {5, 232, 56},   {2100, 40, 8},   {300, 256, 8},  {333, 144, 272},
+    };
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    for (int i = 0; i < (int)(sizeof layers / sizeof layers[0]); i++) {
+        const int *v = layers[i];
+        cuda_conv_shape shape =
+            shape_of_rows(v[0], v[1], v[2], i % 3 == 2 ? CUDA_TYPE_BF16 : CUDA_TYPE_F16);
+        if (i % 4 == 0) {
+            check_rows(&b, &shape);
+        }
+        shape.stats = true;
+        shape.in_norm = i % 4 == 3;
+        check_rows(&b, &shape);
+        shape.in_norm = !shape.in_norm;
+        check_rows(&b, &shape);
+    }
+    bench_close(&b);
+}
+
+/* A ReLU in front of a convolution does not hide that something has gone wrong before it. */
+static void what_is_no_number_stays_none(void) {
+    static const struct {
+        cuda_way_kind kind;
+        cuda_own_part part;
+    } ways[] = {{CUDA_WAY_ROWS, CUDA_OWN_ROWS}, {CUDA_WAY_OWN, CUDA_OWN_WHOLE}};
+    enum { ROWS = 40, CHANNELS = 24, FILTERS = 8 };
+    cuda_conv_shape shape = shape_of_rows(ROWS, CHANNELS, FILTERS, CUDA_TYPE_F16);
+    float got[ROWS * FILTERS];
+    bench b;
+    if (!bench_open(&b, NULL, false, NULL)) {
+        return;
+    }
+    const cuda_way_makers makers = {.config = &b.config};
+    shape.in_norm = true;
+    for (int i = 0; i < 2; i++) {
+        const cuda_way way = {.kind = ways[i].kind};
+        stk_error err = {0};
+        cuda_own own;
+        trial t;
+        trial_new(&b, &t, &shape);
+        t.x.values[CHANNELS + 5] = NAN;
+        CHECK(send(&b, &t.x));
+        stk_cuda_own_begin(&own, &shape, b.play.multiprocessors);
+        stk_cuda_own_want(&own, ways[i].part, &shape);
+        const cuda_program *program = &own.program;
+        CHECK(good(stk_cuda_kernels_make(b.kernels, &program, 1, &err), &err));
+        CHECK(good(stk_cuda_way_run(&makers, &way, &own, &t.call, &err), &err));
+        fetch_into(&b, &t.y, got);
+        for (int k = 0; k < ROWS * FILTERS; k++) {
+            CHECK_INT(isnan(got[k]) != 0, k / FILTERS == 1);
+        }
+        stk_cuda_own_free(&own);
+        trial_free(&b, &t);
+    }
+    bench_close(&b);
+}
+
+static void rows_are_for_few_shapes(void) {
+    const cuda_conv_shape can = shape_of_rows(4096, 64, 256, CUDA_TYPE_BF16);
+    cuda_conv_shape others[] = {can, can, can, can, can, can, can, can, can, can};
+    others[0].type = CUDA_TYPE_F32;
+    others[1].kind = CUDA_CONV_DATA;
+    others[2].kind = CUDA_CONV_WEIGHT;
+    others[3].channels = 16; /* a block's */
+    others[4].channels = 60;
+    others[5].filters = 1032;
+    others[6].width = others[6].out_width = 4095;
+    others[7].width = 8191;
+    others[7].stride = 2;
+    others[8].bias = true;
+    others[9].channels = 264;
+    others[9].filters = 64;
+    CHECK(stk_cuda_own_has_rows(&can, 8));
+    CHECK(!stk_cuda_own_has_rows(&can, 7));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK(!stk_cuda_own_has_rows(&others[i], 9));
+    }
+}
+
 static void blocks_are_for_few_shapes(void) {
     const cuda_conv_shape can = {.kind = CUDA_CONV_FORWARD,
                                  .type = CUDA_TYPE_F16,
@@ -807,13 +952,23 @@ static void without_memory_it_says_so(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_kind_type_and_size),      TEST(what_follows_a_convolution),
-    TEST(statistics_of_what_is_written), TEST(gradients_of_filters_behind_a_norm),
-    TEST(where_no_library_does_more),    TEST(runs_in_a_captured_graph),
-    TEST(own_kernels_need_no_library),   TEST(blocks_of_pixels),
-    TEST(blocks_are_for_few_shapes),     TEST(the_next_start_times_nothing),
-    TEST(what_is_damaged_is_made_anew),  TEST(deterministic_gives_the_same_bits),
-    TEST(a_wrong_plan_is_not_taken),     TEST(mistakes_are_told),
+    TEST(every_kind_type_and_size),
+    TEST(what_follows_a_convolution),
+    TEST(statistics_of_what_is_written),
+    TEST(gradients_of_filters_behind_a_norm),
+    TEST(where_no_library_does_more),
+    TEST(runs_in_a_captured_graph),
+    TEST(own_kernels_need_no_library),
+    TEST(blocks_of_pixels),
+    TEST(blocks_are_for_few_shapes),
+    TEST(rows_of_pixels),
+    TEST(rows_are_for_few_shapes),
+    TEST(what_is_no_number_stays_none),
+    TEST(the_next_start_times_nothing),
+    TEST(what_is_damaged_is_made_anew),
+    TEST(deterministic_gives_the_same_bits),
+    TEST(a_wrong_plan_is_not_taken),
+    TEST(mistakes_are_told),
     TEST(without_memory_it_says_so),
 };
 

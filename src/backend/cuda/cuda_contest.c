@@ -25,6 +25,7 @@ static const struct {
     [CUDA_ASK_LAYER] = {"layer backward 1", stk_cuda_layer_ways},
     [CUDA_ASK_NORMED] = {"norm in front 1", stk_cuda_normed_ways},
     [CUDA_ASK_NORMED_BACK] = {"norm in front of a gradient 1", stk_cuda_normed_back_ways},
+    [CUDA_ASK_JOIN] = {"join 1", stk_cuda_join_ways},
     [CUDA_ASK_JOIN_BACK] = {"gradients join 1", stk_cuda_join_back_ways},
 };
 
@@ -167,19 +168,37 @@ static stk_status race_one(const cuda_player *player, const contest *c, stk_erro
     return status;
 }
 
-/* The first operation fills all of the memory with noise, which plans are checked on. */
+/* What the ways of all contests read lies in the same memory. */
+typedef struct arena_user {
+    const cuda_player *player;
+    const contests *all;
+} arena_user;
+
+/* Plans are checked on noise: once more that of the contest in which an operation is. */
+static stk_status refresh(const void *user, int op, stk_error *err) {
+    const arena_user *u = user;
+    int at = u->all->count - 1;
+    while (at > 0 && u->all->items[at].noise.first > op) {
+        at--;
+    }
+    return stk_cuda_player_range(u->player, u->all->items[at].noise, err);
+}
+
+/* The first operation fills all of the memory with noise: what is not written is that. */
 static stk_status race_all(const cuda_player *player, const contests *c, stk_error *err) {
     cuda_player mine = {.device = player->device,
                         .program = &c->program,
                         .arena = player->arena,
                         .fixed = player->fixed};
     const cuda_program *program = &c->program;
+    const arena_user user = {&mine, c};
+    const cuda_refresh again = {refresh, &user};
     stk_status status = stk_cuda_kernels_make(player->device->kernels, &program, 1, err);
     if (status == STK_OK) {
         status = stk_cuda_player_launch(&mine, 0, err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_player_prepare(&mine, err);
+        status = stk_cuda_player_prepare(&mine, &again, err);
     }
     for (int i = 0; i < c->count && status == STK_OK; i++) {
         status = race_one(&mine, &c->items[i], err);

@@ -32,6 +32,7 @@ typedef struct conv_entry {
     bool gathered;              /* the candidates are there, perhaps none; else see `trouble` */
     bool ready;                 /* there is a way; always, unless is_extra() */
     const cuda_conv_call *call; /* that it is made with */
+    int number;                 /* of this call */
     stk_error trouble;
 } conv_entry;
 
@@ -44,6 +45,8 @@ struct cuda_convs {
     size_t capacity;
     int count;
     int timed, loaded;
+    cuda_convs_refresh *refresh; /* while some are made; NULL: none */
+    void *refresh_user;
 };
 
 /* ---- shapes ---- */
@@ -64,7 +67,7 @@ static cuda_conv_shape tidy(const cuda_conv_shape *shape) {
 
 static void name_of(const cuda_conv_shape *shape, bool deterministic, char *key, size_t room) {
     snprintf(key, room,
-             "convolution 3 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
+             "convolution 4 kind %d type %d strict %d deterministic %d x %d %d %d %d y %d %d %d "
              "kernel %d stride %d pad %d accumulate %d bias %d added %d act %d%s%s",
              (int)shape->kind, (int)shape->type, shape->strict, deterministic, shape->batch,
              shape->height, shape->width, shape->channels, shape->out_height, shape->out_width,
@@ -185,6 +188,7 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
         memcpy(entry->key, key, sizeof key);
         entry->shape = shape;
         entry->call = &calls[i];
+        entry->number = i;
         stk_cuda_own_begin(&entry->own, &shape, convs->config.multiprocessors);
         if (stk_cuda_own_has_tail(&shape)) {
             stk_cuda_own_want(&entry->own, CUDA_OWN_TAIL, &shape);
@@ -194,6 +198,9 @@ static stk_status add_entries(cuda_convs *convs, const cuda_conv_call *calls, in
         }
         if (stk_cuda_own_has_blocks(&shape, convs->config.major)) {
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS, &shape);
+            stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
+        } else if (stk_cuda_own_has_rows(&shape, convs->config.major)) {
+            stk_cuda_own_want(&entry->own, CUDA_OWN_ROWS, &shape);
             stk_cuda_own_want(&entry->own, CUDA_OWN_BLOCKS_SUM, &shape);
         }
     }
@@ -423,7 +430,13 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were timed");
     }
     bool found = false;
-    stk_status status = choose(convs, entry, &found, err);
+    stk_status status = STK_OK;
+    if (convs->refresh != NULL) {
+        status = convs->refresh(convs->refresh_user, entry->number, err);
+    }
+    if (status == STK_OK) {
+        status = choose(convs, entry, &found, err);
+    }
     if (status == STK_OK) { /* what was found on a device that is gone is not to be kept */
         status = check_lost(convs, err);
     }
@@ -472,7 +485,14 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
 
 stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, int count,
                                stk_error *err) {
+    return stk_cuda_convs_make_on(convs, calls, count, NULL, NULL, err);
+}
+
+stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls, int count,
+                                  cuda_convs_refresh *refresh, void *user, stk_error *err) {
     int first = convs->count;
+    convs->refresh = refresh;
+    convs->refresh_user = user;
     stk_status status = add_entries(convs, calls, count, err);
     if (status == STK_OK && convs->count > first) {
         status = compile(convs, convs->entries + first, convs->count - first, err);

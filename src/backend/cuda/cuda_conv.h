@@ -55,6 +55,15 @@ typedef struct cuda_conv_call {
 STK_CHECKED stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls,
                                            int count, stk_error *err);
 
+/*
+ * The same; `refresh` is called before the plans of a call are run and compared, with its number
+ * among the calls: what it reads may have been overwritten by those before it.
+ */
+typedef stk_status cuda_convs_refresh(void *user, int call, stk_error *err);
+STK_CHECKED stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls,
+                                              int count, cuda_convs_refresh *refresh, void *user,
+                                              stk_error *err);
+
 /* Whether make() had this shape and found a plan for it. */
 bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape);
 

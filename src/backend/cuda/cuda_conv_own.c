@@ -1,4 +1,6 @@
-/* cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_check.cu.
+/*
+ * cuda_conv_own.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_rows.cu,
+ * conv_check.cu.
  */
 #include "backend/cuda/cuda_conv_own.h"
 
@@ -129,15 +131,21 @@ static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
 /* ---- kernels/conv_blocks.cu ---- */
 
 /* As in the kernels. */
-enum { BLOCK_THREADS = 128, BLOCK_SIDE = 16, BLOCK_MOST_FILTERS = 64, BLOCK_MOST_TAPS = 4 };
+enum {
+    BLOCK_THREADS = 128,
+    BLOCK_SIDE = 16,
+    BLOCK_CHANNELS = 16,
+    BLOCK_MOST_FILTERS = 64,
+    BLOCK_MOST_TAPS = 4
+};
 
 /* Of the compute capability: whose warps multiply matrices of 16 by 16. */
 #define BLOCK_LEAST_MAJOR 8
 
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
     return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA &&
-           !stk_cuda_own_has_tail(s) && !s->in_norm && s->channels == 16 && s->stride == 1 &&
-           s->pad == 0 && s->kernel <= BLOCK_MOST_TAPS &&
+           !stk_cuda_own_has_tail(s) && !s->in_norm && s->channels == BLOCK_CHANNELS &&
+           s->stride == 1 && s->pad == 0 && s->kernel <= BLOCK_MOST_TAPS &&
            s->height == s->out_height + s->kernel - 1 && s->width == s->out_width + s->kernel - 1 &&
            s->filters % 16 == 0 && s->filters <= BLOCK_MOST_FILTERS;
 }
@@ -184,17 +192,109 @@ static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
     }
 }
 
+/* ---- kernels/conv_rows.cu ---- */
+
+/*
+ * Weights stay in registers, half as many as there are channels: the fewer warps there are, the
+ * more channels there may be. With more than ROWS_MOST_CHANNELS libraries are faster.
+ */
+enum {
+    ROWS_WARP = 32,          /* filters of a warp */
+    ROWS_FEW_CHANNELS = 128, /* up to here a multiprocessor has 16 warps, beyond 8 */
+    ROWS_MOST_CHANNELS = 256,
+    ROWS_MOST_WEIGHTS = 65536,
+    ROWS_MOST_BLOCKS = 2,       /* of a multiprocessor: three were slower */
+    ROWS_TILE_BYTES = 16 << 10, /* that a tile of x should have, and */
+    ROWS_MOST_BYTES = 32 << 10, /* the most it may have, without what keeps rows apart */
+    ROWS_TILE_MOST = 128,
+    ROWS_SHARED = 96 << 10, /* bytes of a block, which all these GPUs have */
+    ROWS_FEWEST = 4096      /* below, it is the launch that takes time */
+};
+
+typedef struct rows_plan {
+    int across, tall, blocks, rows, stages;
+    unsigned grid[2];
+    unsigned shared_bytes;
+} rows_plan;
+
+bool stk_cuda_own_has_rows(const cuda_conv_shape *s, int major) {
+    int64_t rows = (int64_t)s->batch * s->height * s->width;
+    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind == CUDA_CONV_FORWARD &&
+           !stk_cuda_own_has_tail(s) && s->kernel == 1 && s->stride == 1 && s->pad == 0 &&
+           s->height == s->out_height && s->width == s->out_width && rows >= ROWS_FEWEST &&
+           rows < INT32_MAX && s->channels > BLOCK_CHANNELS && s->channels <= ROWS_MOST_CHANNELS &&
+           s->channels % 8 == 0 && s->filters % 8 == 0 &&
+           s->filters <= ROWS_MOST_WEIGHTS / s->channels;
+}
+
+static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
+    rows_plan plan;
+    int warps = s->channels <= ROWS_FEW_CHANNELS ? 16 : 8; /* of a multiprocessor */
+    int wanted = (int)cuda_ceil((size_t)s->filters, ROWS_WARP);
+    plan.grid[1] = (unsigned)cuda_ceil((size_t)wanted, (size_t)warps);
+    plan.across = (int)cuda_ceil((size_t)wanted, plan.grid[1]);
+    plan.tall = plan.across < 8 ? 8 / plan.across : 1;
+    while (plan.tall > 1 && 32 * plan.tall * s->channels > ROWS_MOST_BYTES) {
+        plan.tall /= 2;
+    }
+    plan.rows = 16 * plan.tall;
+    while (4 * plan.rows * s->channels <= ROWS_TILE_BYTES && 2 * plan.rows <= ROWS_TILE_MOST) {
+        plan.rows *= 2;
+    }
+    size_t pieces = 2 * cuda_ceil((size_t)s->channels, 16);
+    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of prelude.cuh */
+    size_t stage = (size_t)plan.rows * apart * 16;
+    plan.blocks = warps / (plan.across * plan.tall);
+    plan.blocks = plan.blocks < ROWS_MOST_BLOCKS ? plan.blocks : ROWS_MOST_BLOCKS;
+    int places = plan.blocks > 1 ? 3 : 4; /* two blocks hide more of each other's waits */
+    int fit = (int)(ROWS_SHARED / stage);
+    plan.stages = fit < places ? fit : places;
+    size_t tiles_bytes = (size_t)plan.stages * stage;
+    size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * ROWS_WARP) * sizeof(float);
+    plan.shared_bytes = (unsigned)(tiles_bytes > sums_bytes ? tiles_bytes : sums_bytes);
+    size_t tiles =
+        cuda_ceil((size_t)s->batch * (size_t)s->height * (size_t)s->width, (size_t)plan.rows);
+    size_t most = (size_t)p->multiprocessors * (size_t)plan.blocks / plan.grid[1];
+    plan.grid[0] = (unsigned)(tiles < most ? tiles : most > 0 ? most : 1);
+    return plan;
+}
+
+static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
+    rows_plan plan = plan_rows(p, s);
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_rows", "conv_rows", plan.grid[0], plan.grid[1],
+                        (unsigned)(32 * plan.across * plan.tall), plan.shared_bytes);
+    stk_cuda_define(launch, "K", s->channels);
+    stk_cuda_define(launch, "N", s->filters);
+    stk_cuda_define(launch, "ACROSS", plan.across);
+    stk_cuda_define(launch, "TALL", plan.tall);
+    stk_cuda_define(launch, "ROWS", plan.rows);
+    stk_cuda_define(launch, "STAGES", plan.stages);
+    stk_cuda_define(launch, "BLOCKS", plan.blocks);
+    stk_cuda_define(launch, "STATS", s->stats);
+    stk_cuda_define(launch, "IN_NORM", s->in_norm);
+    add_place(launch, PLACE_X);
+    add_place(launch, PLACE_W);
+    add_place(launch, PLACE_IN_NORM);
+    add_place(launch, PLACE_Y);
+    add_place(launch, PLACE_SUMS);
+    stk_cuda_arg_int(launch, s->batch * s->height * s->width);
+}
+
+/* What blocks of either kernel leave. */
 static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
     bool weight = s->kind == CUDA_CONV_WEIGHT;
-    int count = s->filters * (weight ? s->kernel * s->kernel * 16 : 2);
-    enum { SUM_THREADS = 64 }; /* few, so that many multiprocessors take part */
-    cuda_launch *launch =
-        stk_cuda_launch(p, "conv_blocks", "blocks_sum",
-                        (unsigned)cuda_ceil((size_t)count, SUM_THREADS), 1, SUM_THREADS, 0);
+    int count = s->filters * (weight ? s->kernel * s->kernel * BLOCK_CHANNELS : 2);
+    unsigned blocks = s->channels == BLOCK_CHANNELS ? blocks_grid(p, s) : plan_rows(p, s).grid[0];
+    enum { SUM_COLUMNS = 16, SUM_HANDS = 16, SUM_THREADS = SUM_COLUMNS * SUM_HANDS };
+    cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
+                                          (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,
+                                          SUM_THREADS, SUM_THREADS * (unsigned)sizeof(float));
     stk_cuda_define(launch, "WEIGHT", weight);
+    stk_cuda_define(launch, "HANDS", SUM_HANDS);
     add_place(launch, PLACE_SUMS);
     add_place(launch, weight ? PLACE_W : PLACE_STATS);
-    stk_cuda_arg_int(launch, (int32_t)blocks_grid(p, s));
+    stk_cuda_arg_int(launch, (int32_t)blocks);
     stk_cuda_arg_int(launch, count);
 }
 
@@ -239,9 +339,13 @@ static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
 
 void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {
     static void (*const add[CUDA_OWN_PARTS])(cuda_program *, const cuda_conv_shape *) = {
-        [CUDA_OWN_TAIL] = add_tail,     [CUDA_OWN_DOWN] = add_down,
-        [CUDA_OWN_WHOLE] = add_whole,   [CUDA_OWN_SUMS] = add_sums,
-        [CUDA_OWN_BLOCKS] = add_blocks, [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
+        [CUDA_OWN_TAIL] = add_tail,
+        [CUDA_OWN_DOWN] = add_down,
+        [CUDA_OWN_WHOLE] = add_whole,
+        [CUDA_OWN_SUMS] = add_sums,
+        [CUDA_OWN_BLOCKS] = add_blocks,
+        [CUDA_OWN_ROWS] = add_rows,
+        [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
     if (own->ops[part] < 0) {
         own->ops[part] = own->program.op_count;
         add[part](&own->program, shape);

@@ -13,7 +13,8 @@ typedef enum cuda_own_part {
     CUDA_OWN_WHOLE,      /* the convolution with all that follows */
     CUDA_OWN_SUMS,       /* sums over what was written, at the workspace's start */
     CUDA_OWN_BLOCKS,     /* a convolution of 16 channels: kernels/conv_blocks.cu, and */
-    CUDA_OWN_BLOCKS_SUM, /* what it leaves per block, added up: statistics, or a gradient */
+    CUDA_OWN_ROWS,       /* one of 1 by 1 with few channels: kernels/conv_rows.cu, and */
+    CUDA_OWN_BLOCKS_SUM, /* what these leave per block, added up: statistics, or a gradient */
     CUDA_OWN_PARTS
 } cuda_own_part;
 
@@ -31,10 +32,11 @@ typedef struct cuda_own {
 bool stk_cuda_own_has_tail(const cuda_conv_shape *shape);
 
 /*
- * Whether CUDA_OWN_BLOCKS is for this shape, on a GPU of this compute capability, and whether
- * CUDA_OWN_BLOCKS_SUM must follow it.
+ * Whether CUDA_OWN_BLOCKS or CUDA_OWN_ROWS (never both) is for this shape, on a GPU of this compute
+ * capability, and whether CUDA_OWN_BLOCKS_SUM must follow it.
  */
 bool stk_cuda_own_has_blocks(const cuda_conv_shape *shape, int major);
+bool stk_cuda_own_has_rows(const cuda_conv_shape *shape, int major);
 bool stk_cuda_own_sums_blocks(const cuda_conv_shape *shape);
 
 void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors);

@@ -135,6 +135,8 @@ stk_status stk_cuda_ways_gather(const cuda_way_makers *makers, const cuda_conv_s
     stk_status status = gather_all(makers, shape, ways, err);
     if (status == STK_OK && stk_cuda_own_has_blocks(shape, makers->config->major)) {
         add_way(ways, (cuda_way){.kind = CUDA_WAY_BLOCKS});
+    } else if (status == STK_OK && stk_cuda_own_has_rows(shape, makers->config->major)) {
+        add_way(ways, (cuda_way){.kind = CUDA_WAY_ROWS});
     }
     return status;
 }
@@ -160,7 +162,9 @@ stk_status stk_cuda_way_run(const cuda_way_makers *makers, const cuda_way *way, 
     case CUDA_WAY_OWN:
         return stk_cuda_own_run(own, CUDA_OWN_WHOLE, config, call, err);
     case CUDA_WAY_BLOCKS:
-        status = stk_cuda_own_run(own, CUDA_OWN_BLOCKS, config, call, err);
+    case CUDA_WAY_ROWS:
+        status = stk_cuda_own_run(own, way->kind == CUDA_WAY_ROWS ? CUDA_OWN_ROWS : CUDA_OWN_BLOCKS,
+                                  config, call, err);
         return status == STK_OK && stk_cuda_own_sums_blocks(call->shape)
                    ? stk_cuda_own_run(own, CUDA_OWN_BLOCKS_SUM, config, call, err)
                    : status;
@@ -221,6 +225,9 @@ bool stk_cuda_way_read(const cuda_way_makers *makers, const cuda_conv_shape *sha
     case CUDA_WAY_BLOCKS:
         way->kind = CUDA_WAY_BLOCKS;
         return stk_cuda_own_has_blocks(shape, makers->config->major);
+    case CUDA_WAY_ROWS:
+        way->kind = CUDA_WAY_ROWS;
+        return stk_cuda_own_has_rows(shape, makers->config->major);
     case CUDA_WAY_PRODUCT:
         if (count == 1 + sizeof(cuda_lt_algo) && stk_cuda_lt_can(shape)) {
             cuda_lt_algo algo;

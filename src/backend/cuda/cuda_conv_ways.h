@@ -18,6 +18,7 @@ typedef enum cuda_way_kind {
     CUDA_WAY_DNN = 'd',     /* cuDNN, then our kernel where something follows */
     CUDA_WAY_PRODUCT = 'p', /* cuBLASLt, then our kernel where something follows */
     CUDA_WAY_BLOCKS = 'b',  /* our kernel for 16 channels */
+    CUDA_WAY_ROWS = 'r',    /* our kernel for 1 by 1 */
     CUDA_WAY_OWN = 'o'      /* our kernel alone */
 } cuda_way_kind;
 

@@ -70,6 +70,9 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
  */
 void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums);
 
+/* Nothing, but uses up as many counters as well: where another kernel has taken statistics. */
+void stk_cuda_norm_skip(cuda_program *p, cuda_plane plane);
+
 /* coefs from the running statistics. */
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm);
 

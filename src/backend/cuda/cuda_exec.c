@@ -345,7 +345,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
         status = stk_cuda_player_run(&exec->players[0], err);
     }
     if (status == STK_OK) {
-        status = stk_cuda_player_prepare(&exec->players[1], err);
+        status = stk_cuda_player_prepare(&exec->players[1], NULL, err);
     }
     /* What is taken instead may be void as well. */
     for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
@@ -354,7 +354,7 @@ static stk_status make_plans(stk_exec *exec, stk_error *err) {
         }
         status = lower_again(exec, err);
         status = status == STK_OK ? make_kernels(exec, err) : status;
-        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], err) : status;
+        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], NULL, err) : status;
     }
     return status;
 }

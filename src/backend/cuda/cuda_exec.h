@@ -38,8 +38,17 @@ typedef struct cuda_player {
     int runs;
 } cuda_player;
 
-/* Makes the plans of the convolutions, with these pointers. */
-STK_CHECKED stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err);
+/* Puts numbers into what an operation reads. */
+typedef struct cuda_refresh {
+    stk_status (*run)(const void *user, int op, stk_error *err);
+    const void *user;
+} cuda_refresh;
+/*
+ * Makes the plans of the convolutions, with these pointers. `refresh`, if it is not NULL, runs
+ * before the plans of an operation are compared.
+ */
+STK_CHECKED stk_status stk_cuda_player_prepare(const cuda_player *player,
+                                               const cuda_refresh *refresh, stk_error *err);
 /* Once by launches, which loads everything that is loaded late; from then on as a graph. */
 STK_CHECKED stk_status stk_cuda_player_run(cuda_player *player, stk_error *err);
 void stk_cuda_player_close(cuda_player *player);

@@ -8,11 +8,10 @@
 #include "backend/cuda/cuda_grid.h"
 
 #define FILE_NAME "join"
-#define PIECE 16                      /* bytes, as in join.cu */
-#define ALL_THREADS 512               /* of a multiprocessor */
-#define MOST_WEIGHTS 64               /* registers of a thread that hold weights */
-#define TILE_BYTES ((size_t)16 << 10) /* of a tile of a block of 256 threads, about */
-#define STAGES 2
+#define ALL_THREADS 512 /* of a multiprocessor */
+#define MOST_WEIGHTS 64 /* registers of a thread that hold weights */
+#define TILE_ROWS 16    /* at least */
+#define STAGES 4
 #define SETTLE_WIDTH 32 /* filters of a block */
 #define SETTLE_HANDS 8  /* threads for each */
 
@@ -36,7 +35,7 @@ static int threads_of(const cuda_program *p, const cuda_join *join) {
         bool fits = join->plane.channels % 64 == 0 && threads % pieces == 0 &&
                     join->filters % (8 * warps) == 0 &&
                     join->plane.channels / 16 * (join->filters / (8 * warps)) * 2 <= MOST_WEIGHTS;
-        if (fits && p->type != CUDA_TYPE_F32) {
+        if (fits && cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32) {
             return threads;
         }
     }
@@ -49,9 +48,9 @@ static shape shape_of(const cuda_program *p, const cuda_join *join) {
         return s;
     }
     size_t row = (size_t)join->plane.channels * 2;
-    size_t high = TILE_BYTES * (size_t)s.threads / (ALL_THREADS / 2) / row;
+    int high = s.threads / (join->plane.channels / 8); /* rows that a block takes at a time */
     s.blocks = ALL_THREADS / s.threads;
-    s.rows = high < 16 ? 16 : high > 64 ? 64 : (int)(high / 16 * 16);
+    s.rows = high > TILE_ROWS ? high : TILE_ROWS;
     s.shared_bytes = (2 + 2 * STAGES) * (size_t)s.rows * row;
     size_t tiles = cuda_ceil(rows_of(join), (size_t)s.rows);
     size_t most = (size_t)p->multiprocessors * (size_t)s.blocks;

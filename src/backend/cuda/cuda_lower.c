@@ -74,6 +74,7 @@ static void begin(lowering *l) {
     for (int i = 0; i < l->pieces->count; i++) {
         l->items[i] = (lower_piece){.inner = cuda_nothing(),
                                     .dinner = cuda_nothing(),
+                                    .stats = cuda_nothing(),
                                     .mask = cuda_nothing(),
                                     .where = cuda_nothing()};
     }

@@ -17,6 +17,8 @@
  * sums and a small kernel makes coefficients of them, or a kernel reads all of its output again;
  * one buffer holds the sums or the partial sums, and both operations name it. And so with a norm
  * and ReLU that a convolution computes as it loads: the place of what is then never stored stays.
+ * Where ways have different operations, all that either names lives from before the first of them
+ * until behind the last, in both: stk_cuda_hold().
  */
 #ifndef STK_BACKEND_CUDA_LOWER_H
 #define STK_BACKEND_CUDA_LOWER_H

@@ -97,35 +97,6 @@ static void folded_chain(lowering *l, const stk_piece *piece) {
     stk_cuda_conv(l->p, &conv);
 }
 
-static void filter_forward(lowering *l, int index) {
-    const stk_piece *piece = piece_of(l, index);
-    lower_piece *item = &l->items[index];
-    cuda_plane plane = lower_plane(l, piece->output);
-    bool summed = false;
-    cuda_ref stats = cuda_nothing();
-    if (piece->training && !is_depthwise(l, piece)) {
-        stats = stk_cuda_buffer(l->p, stk_cuda_norm_scratch(l->p, plane));
-    }
-    if (piece->conv == STK_NO_NODE) {
-        item->inner = stk_cuda_lower_pictures(l, piece->inputs[0]);
-    } else {
-        item->inner = lower_buffer(l, piece->inner);
-    }
-    if (is_depthwise(l, piece)) {
-        cuda_depthwise conv = depthwise_of(l, piece);
-        stk_cuda_depthwise(l->p, &conv, item->inner, piece->training ? &item->norm : NULL);
-    } else if (piece->conv != STK_NO_NODE) {
-        summed = stk_cuda_lower_conv(l, piece->conv, item->inner, stats);
-    }
-    if (!piece->training) {
-        stk_cuda_norm_running(l->p, plane.channels, &item->norm);
-    } else if (summed) {
-        stk_cuda_norm_settle(l->p, plane, &item->norm, stats);
-    } else if (!is_depthwise(l, piece)) {
-        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, stats);
-    }
-}
-
 /* Whether a library's convolution could compute the chain's norm and activation as it loads. */
 static bool can_be_normed(const lowering *l, int index) {
     const stk_piece *piece = piece_of(l, index);
@@ -133,6 +104,51 @@ static bool can_be_normed(const lowering *l, int index) {
            piece->training && piece->live && piece->add == STK_NO_NODE &&
            piece->drop == STK_NO_NODE && act_of(l, piece) == STK_OP_RELU &&
            lower_shape(l, piece->output).channels % 8 == 0 && l->values[piece->output].again;
+}
+
+void stk_cuda_lower_begin(lowering *l, int index, size_t stats_bytes) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    if (item->begun) {
+        return;
+    }
+    item->begun = true;
+    item->norm = stk_cuda_lower_norm(l, piece->norm);
+    item->norm.narrow = can_be_normed(l, index);
+    if (piece->training && !is_depthwise(l, piece)) {
+        size_t bytes = stk_cuda_norm_scratch(l->p, lower_plane(l, piece->output));
+        item->stats = stk_cuda_buffer(l->p, bytes > stats_bytes ? bytes : stats_bytes);
+    }
+    if (piece->conv == STK_NO_NODE) {
+        item->inner = stk_cuda_lower_pictures(l, piece->inputs[0]);
+    } else {
+        item->inner = lower_buffer(l, piece->inner);
+    }
+}
+
+static void filter_forward(lowering *l, int index) {
+    const stk_piece *piece = piece_of(l, index);
+    lower_piece *item = &l->items[index];
+    cuda_plane plane = lower_plane(l, piece->output);
+    bool summed = false;
+    stk_cuda_lower_begin(l, index, 0);
+    if (item->joined) {
+        stk_cuda_lower_joined(l, index);
+        return;
+    }
+    if (is_depthwise(l, piece)) {
+        cuda_depthwise conv = depthwise_of(l, piece);
+        stk_cuda_depthwise(l->p, &conv, item->inner, piece->training ? &item->norm : NULL);
+    } else if (piece->conv != STK_NO_NODE) {
+        summed = stk_cuda_lower_conv(l, piece->conv, item->inner, item->stats);
+    }
+    if (!piece->training) {
+        stk_cuda_norm_running(l->p, plane.channels, &item->norm);
+    } else if (summed) {
+        stk_cuda_norm_settle(l->p, plane, &item->norm, item->stats);
+    } else if (!is_depthwise(l, piece)) {
+        stk_cuda_norm_stats(l->p, plane, item->inner, &item->norm, item->stats);
+    }
 }
 
 /*
@@ -176,8 +192,6 @@ void stk_cuda_lower_chain(lowering *l, int index) {
         return;
     }
     lower_value *v = &l->values[piece->output];
-    item->norm = stk_cuda_lower_norm(l, piece->norm);
-    item->norm.narrow = can_be_normed(l, index);
     filter_forward(l, index);
     if (item->by != LOWER_BY_ITSELF) {
         return;
@@ -200,7 +214,7 @@ void stk_cuda_lower_chain(lowering *l, int index) {
     }
     if (v->normed_by > 0) {
         stk_cuda_arg(stk_cuda_hold(l->p), y);
-    } else {
+    } else if (!stk_cuda_lower_join(l, index, &tail, &added)) {
         stk_cuda_norm_apply(l->p, plane, item->inner, &item->norm, &tail, &added, y, item->mask);
     }
 }

@@ -14,13 +14,17 @@
 #include "backend/cuda/cuda_join_back_ways.h"
 #include "backend/cuda/cuda_lowering.h"
 
-/* Whether backward of all others that read a value has been lowered when that of this one is. */
+/*
+ * Whether backward of all others that read a value has been lowered when that of this one is. A
+ * chain that is added to another may go with that one, before its turn.
+ */
 static bool is_first_reader(const lowering *l, int node, int value) {
     for (int i = l->values[value].maker + 1; i < l->pieces->count; i++) {
         const stk_piece *piece = &l->pieces->items[i];
         for (int k = 0; k < piece->input_count; k++) {
             if (piece->inputs[k] == value) {
-                return piece->conv == node || piece->node == node;
+                return (piece->conv == node || piece->node == node) &&
+                       l->items[i].by != LOWER_BY_SUM;
             }
         }
     }

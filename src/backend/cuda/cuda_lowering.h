@@ -54,6 +54,9 @@ typedef struct lower_piece {
     cuda_norm norm;
     cuda_ref inner;  /* what the norm reads */
     cuda_ref dinner; /* its gradient, once known */
+    cuda_ref stats;  /* what its statistics are computed in; nothing: they need no place */
+    bool begun;      /* norm, inner and stats have their places */
+    bool joined;     /* inner and statistics were computed by the chain before it */
     bool done;       /* LOWER_BY_SUM: its backward was that of the chain that adds it */
     cuda_ref mask;
     cuda_ref where;       /* of a maximum pool */
@@ -132,6 +135,17 @@ void stk_cuda_lower_chain_back(lowering *l, int piece);
 void stk_cuda_lower_squeeze(lowering *l, int piece);
 void stk_cuda_lower_squeeze_back(lowering *l, int piece);
 cuda_norm stk_cuda_lower_norm(const lowering *l, int node);
+/* Places for a chain's norm, for what it reads and for its statistics, of at least so many bytes;
+ * once. */
+void stk_cuda_lower_begin(lowering *l, int piece, size_t stats_bytes);
+
+/*
+ * cuda_lower_join.c: what a chain makes of its norm and of what is added, with or without the
+ * convolution that reads it; false: nothing was done, since there is no such convolution. And that
+ * convolution, where it has been computed.
+ */
+bool stk_cuda_lower_join(lowering *l, int piece, const cuda_tail *tail, const cuda_added *added);
+void stk_cuda_lower_joined(lowering *l, int piece);
 
 /*
  * cuda_lower_layer.c: the norm's second pass and the convolution's backward, in one kernel or in

@@ -37,28 +37,44 @@ typedef struct scene {
     cuda_conv_op conv; /* plain, with raw and in_norm */
 } scene;
 
-/* Noise to read, and a norm of it: what its coefficients are made of are numbers, too. */
+/* What a norm's coefficients are made of are numbers, too. */
+static void settle_norm(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm) {
+    size_t channels = (size_t)plane.channels;
+    cuda_ref few = numbers(p, channels);
+    stk_cuda_noise(p, channels, few);
+    stk_cuda_to_float(p, channels, few, norm->weight);
+    stk_cuda_to_float(p, channels, few, norm->bias);
+    stk_cuda_norm_stats(p, plane, x, norm, cuda_nothing());
+}
+
+/* Noise to read, and a norm of it. */
 static scene set_scene(cuda_program *p, const cuda_conv_shape *s) {
     scene made = {.in = {s->batch, s->height * s->width, s->channels},
                   .out = {s->batch, s->out_height * s->out_width, s->filters},
                   .norm = norm_of(p, s->channels)};
     size_t taps = (size_t)s->kernel * (size_t)s->kernel * (size_t)s->channels;
     size_t filter = taps * (size_t)s->filters;
-    size_t channels = (size_t)s->channels;
-    cuda_ref few = numbers(p, channels);
     cuda_conv_op *conv = &made.conv;
     *conv = cuda_conv_of(s, numbers(p, count_of(made.in)), numbers(p, filter),
                          numbers(p, count_of(made.out)));
     conv->raw = numbers(p, count_of(made.in));
     conv->in_norm = cuda_norm_narrow(&made.norm, s->channels);
     stk_cuda_noise(p, count_of(made.in), conv->raw);
+    stk_cuda_noise(p, count_of(made.in), conv->x);
     stk_cuda_noise(p, filter, conv->w);
     stk_cuda_noise(p, count_of(made.out), conv->y);
-    stk_cuda_noise(p, channels, few);
-    stk_cuda_to_float(p, channels, few, made.norm.weight);
-    stk_cuda_to_float(p, channels, few, made.norm.bias);
-    stk_cuda_norm_stats(p, made.in, conv->raw, &made.norm, cuda_nothing());
+    settle_norm(p, made.in, conv->raw, &made.norm);
     return made;
+}
+
+/* The convolution, and the statistics of what it makes: two operations. */
+static void add_conv(cuda_program *p, const scene *s, const cuda_norm *next) {
+    stk_cuda_conv(p, &s->conv);
+    if (s->conv.shape.stats) {
+        stk_cuda_norm_settle(p, s->out, next, s->conv.stats);
+    } else {
+        stk_cuda_norm_stats(p, s->out, s->conv.y, next, s->conv.stats);
+    }
 }
 
 void stk_cuda_normed_ways(cuda_program *p, const cuda_question *question,
@@ -70,12 +86,7 @@ void stk_cuda_normed_ways(cuda_program *p, const cuda_question *question,
     s.conv.shape.stats = question->variant == CUDA_STATS_FUSED;
     ways[CUDA_NORMED_APART] = (cuda_range){p->op_count, 3};
     stk_cuda_norm_apply(p, s.in, s.conv.raw, &s.norm, &tail, NULL, s.conv.x, cuda_nothing());
-    stk_cuda_conv(p, &s.conv);
-    if (s.conv.shape.stats) {
-        stk_cuda_norm_settle(p, s.out, &next, s.conv.stats);
-    } else {
-        stk_cuda_norm_stats(p, s.out, s.conv.y, &next, s.conv.stats);
-    }
+    add_conv(p, &s, &next);
     ways[CUDA_NORMED_FUSED] = (cuda_range){p->op_count, 2};
     s.conv.shape.stats = s.conv.shape.in_norm = true;
     stk_cuda_conv(p, &s.conv);
@@ -95,4 +106,35 @@ void stk_cuda_normed_back_ways(cuda_program *p, const cuda_question *question,
                              s.conv.shape.in_norm);
         stk_cuda_conv(p, &s.conv);
     }
+}
+
+void stk_cuda_join_ways(cuda_program *p, const cuda_question *question,
+                        cuda_range ways[CUDA_CONTEST_WAYS]) {
+    scene s = set_scene(p, &question->shape);
+    cuda_tail tail = {.act = STK_OP_RELU};
+    cuda_norm next = norm_of(p, s.out.channels);
+    cuda_norm other = norm_of(p, s.in.channels);
+    cuda_added added = {.x = numbers(p, count_of(s.in)), .dx = cuda_nothing()};
+    stk_cuda_noise(p, count_of(s.in), added.x);
+    settle_norm(p, s.in, added.x, &other);
+    added.norm = question->variant % 2 == 1 ? &other : NULL;
+    cuda_join join = {.plane = s.in,
+                      .x = s.conv.raw,
+                      .norm = &s.norm,
+                      .added = &added,
+                      .y = s.conv.x,
+                      .mask = stk_cuda_buffer(p, count_of(s.in) / 8),
+                      .filters = s.out.channels,
+                      .weight = s.conv.w,
+                      .z = s.conv.y,
+                      .next = &next};
+    join.partial = stk_cuda_buffer(p, stk_cuda_join_scratch(p, &join));
+    s.conv.stats = stk_cuda_buffer(p, stk_cuda_norm_scratch(p, s.out));
+    s.conv.shape.stats = question->variant / 2 == CUDA_STATS_FUSED;
+    ways[CUDA_NORMED_APART] = (cuda_range){p->op_count, 3};
+    stk_cuda_norm_apply(p, s.in, join.x, join.norm, &tail, &added, join.y, join.mask);
+    add_conv(p, &s, &next);
+    ways[CUDA_NORMED_FUSED] = (cuda_range){p->op_count, 2};
+    stk_cuda_join(p, &join);
+    stk_cuda_join_settle(p, &join);
 }

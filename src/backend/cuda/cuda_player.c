@@ -33,21 +33,42 @@ static cuda_conv_call call_of(const cuda_player *player, const cuda_conv_op *con
                             .workspace = player->fixed[CUDA_FIXED_WORKSPACE]};
 }
 
-stk_status stk_cuda_player_prepare(cuda_player *player, stk_error *err) {
+/* The convolutions of a program, and which operations they are. */
+typedef struct preparing {
+    cuda_conv_call *calls; /* owned */
+    int *ops;              /* owned */
+    const cuda_refresh *refresh;
+} preparing;
+
+static stk_status refresh_call(void *user, int call, stk_error *err) {
+    const preparing *p = user;
+    return p->refresh->run(p->refresh->user, p->ops[call], err);
+}
+
+stk_status stk_cuda_player_prepare(const cuda_player *player, const cuda_refresh *refresh,
+                                   stk_error *err) {
     const cuda_program *p = player->program;
+    size_t most = (size_t)p->op_count + 1;
+    preparing made = {.calls = stk_mem_new(most, sizeof *made.calls),
+                      .ops = stk_mem_new(most, sizeof *made.ops),
+                      .refresh = refresh};
     int count = 0;
-    cuda_conv_call *calls = stk_mem_new((size_t)p->op_count + 1, sizeof *calls);
-    if (calls == NULL) {
-        return STK_FAIL_MEMORY(err, "the convolutions of a network");
+    stk_status status = STK_OK;
+    if (made.calls == NULL || made.ops == NULL) {
+        status = STK_FAIL_MEMORY(err, "the convolutions of a network");
     }
-    for (int i = 0; i < p->op_count; i++) {
+    for (int i = 0; i < p->op_count && status == STK_OK; i++) {
         if (p->ops[i].kind == CUDA_OP_CONV) {
-            calls[count++] = call_of(player, &p->ops[i].conv);
+            made.ops[count] = i;
+            made.calls[count++] = call_of(player, &p->ops[i].conv);
         }
     }
-    stk_status status =
-        count > 0 ? stk_cuda_convs_make(player->device->convs, calls, count, err) : STK_OK;
-    stk_mem_free(calls);
+    if (status == STK_OK && count > 0) {
+        status = stk_cuda_convs_make_on(player->device->convs, made.calls, count,
+                                        refresh != NULL ? refresh_call : NULL, &made, err);
+    }
+    stk_mem_free(made.calls);
+    stk_mem_free(made.ops);
     return status;
 }
 

@@ -174,6 +174,9 @@ typedef enum cuda_question_kind {
      * cuda_normed.c. */
     CUDA_ASK_NORMED,
     CUDA_ASK_NORMED_BACK,
+    /* Whether norm, addition, ReLU and the convolution of 1 by 1 behind them are one kernel: there,
+     * too. */
+    CUDA_ASK_JOIN,
     CUDA_ASK_JOIN_BACK, /* where gradients of a value join, up to the norm in front:
                            cuda_join_back_ways.c */
     CUDA_ASK_KINDS

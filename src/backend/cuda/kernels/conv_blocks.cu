@@ -9,7 +9,7 @@
  * the order of blocks.
  *
  * Defines: FILTERS, a multiple of 16, up to 64; TAPS, 1 to 4; STATS: 0 or 1. Of the second kernel:
- * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics.
+ * WEIGHT, 1 when the sums are gradients of T, 0 when they are float32 statistics; HANDS.
  */
 #ifdef TAPS
 
@@ -292,19 +292,32 @@ typedef T summed;
 typedef float summed;
 #endif
 
-/* Adds up what blocks have left, (blocks, count): a thread has one column. */
+/*
+ * Adds up what blocks have left, (blocks, count), by columns: HANDS threads share one, each has every
+ * HANDS-th row of it.
+ */
+#define AHEAD 8
 KERNEL blocks_sum(const float *partial, summed *to, int blocks, int count) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) {
-        float sum = 0;
-        for (int k = 0; k < blocks; k += 8) {
-            float some_sums[8];
-            UNROLL for (int j = 0; j < 8; j++) {
-                some_sums[j] = k + j < blocks ? partial[(u64)(k + j) * count + i] : 0;
-            }
-            UNROLL for (int j = 0; j < 8; j++) {
-                sum += some_sums[j];
-            }
+    SHARED(float, room); /* (HANDS, columns) */
+    int columns = blockDim.x / HANDS;
+    int hand = threadIdx.x / columns;
+    int i = blockIdx.x * columns + threadIdx.x % columns;
+    float sum = 0;
+    for (int k = hand; k < blocks && i < count; k += AHEAD * HANDS) {
+        float some_sums[AHEAD];
+        UNROLL for (int j = 0; j < AHEAD; j++) {
+            int row = k + j * HANDS;
+            some_sums[j] = row < blocks ? partial[(u64)row * count + i] : 0;
+        }
+        UNROLL for (int j = 0; j < AHEAD; j++) {
+            sum += some_sums[j];
+        }
+    }
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (hand == 0 && i < count) {
+        UNROLL for (int k = 1; k < HANDS; k++) {
+            sum += room[k * columns + threadIdx.x];
         }
 #if WEIGHT
         to[i] = down(sum);

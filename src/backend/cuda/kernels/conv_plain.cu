@@ -14,7 +14,7 @@
 DEVICE float read_input(T x, const T *in_norm /* scale, shift */, int c, int channels) {
 #if IN_NORM
     float y = fmaf(up(in_norm[c]), up(x), up(in_norm[channels + c]));
-    return up(down(y > 0 ? y : 0));
+    return up(down(activate(ACT_RELU, y)));
 #else
     (void)in_norm;
     (void)c;

@@ -18,8 +18,8 @@
  * Channels are filled up with zeros to a multiple of 16.
  *
  * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
- * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; ACT; DROP,
- * MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
+ * multiprocessor should hold); DW_WARPS, and HIGH of these, how many divide N among them; DX_WARPS,
+ * DX_TALL; ACT; DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
  */
 #ifdef N
 
@@ -44,14 +44,20 @@
 
 #define FROM_X (ACT != ACT_NONE && !MASK)
 
+/*
+ * dW is made by the first DW_WARPS, dx by the last DX_WARPS; where these are not all of them twice,
+ * they do so at the same time.
+ */
+#define DX_FIRST (WARPS - DX_WARPS)
+
 /* dW by warps: each has M_UNITS of 16 rows and PAIRS of 16 columns of it. */
-#define ACROSS (WARPS / HIGH)
+#define ACROSS (DW_WARPS / HIGH)
 #define M_UNITS CEIL(N_FULL / 16, HIGH)
 #define PAIRS CEIL(K_FULL / 16, ACROSS)
 
-/* dx by warps: each has 16 rows of a tile and DX_PAIRS of 16 columns. */
-#define DX_HIGH (ROWS / 16)
-#define DX_PAIRS CEIL(K_FULL / 16, WARPS / DX_HIGH)
+/* dx by warps: each has 16 * DX_TALL rows of a tile and DX_PAIRS of 16 columns. */
+#define DX_HIGH (ROWS / 16 / DX_TALL)
+#define DX_PAIRS CEIL(K_FULL / 16, DX_WARPS / DX_HIGH)
 #define DX_AT_ONCE (DX_PAIRS % 2 == 0 && K_FULL % 32 == 0 ? 2 : 1)
 
 /* ---- tiles ---- */
@@ -180,9 +186,8 @@ DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u
         UNROLL
         for (int i = 0; i < LANES; i++) {
             dn.v[i] = fmaf(s->a.v[i], dn.v[i], fmaf(s->b.v[i], x.v[i], s->e.v[i]));
-            dn.v[i] = row < rows ? dn.v[i] : 0;
         }
-        *place = pack(dn).a;
+        *place = row < rows ? pack(dn).a : fetch_nothing().a;
     }
 }
 
@@ -227,39 +232,46 @@ DEVICE void put_two(u32 *place, float low, float high) {
     *place = down2(low, high);
 }
 
-/* dx of a tile: 16 rows and some columns of each warp, DX_AT_ONCE pairs at a time. */
+/* dx of a tile, DX_AT_ONCE pairs of a warp at a time. */
 DEVICE void make_dx(uint4 *stage, const uint4 *w) {
     int lane = (int)threadIdx.x % 32;
-    int top = (int)threadIdx.x / 32 % DX_HIGH * 16;
-    int pair = (int)threadIdx.x / 32 / DX_HIGH * DX_PAIRS;
+    int warp = (int)threadIdx.x / 32 - DX_FIRST;
+    int top = warp % DX_HIGH * 16 * DX_TALL;
+    int pair = warp / DX_HIGH * DX_PAIRS;
     int end = pair + DX_PAIRS < K_FULL / 16 ? pair + DX_PAIRS : K_FULL / 16;
     uint4 *out = stage + OUT_AT;
     for (; pair < end; pair += DX_AT_ONCE) {
-        float c[DX_AT_ONCE][2][4];
+        float c[DX_TALL][2 * DX_AT_ONCE][4];
         UNROLL
-        for (int i = 0; i < DX_AT_ONCE * 8; i++) {
-            c[i / 8][i / 4 % 2][i % 4] = 0;
+        for (int i = 0; i < DX_TALL * DX_AT_ONCE * 8; i++) {
+            c[i / 8 / DX_AT_ONCE][i / 4 % (2 * DX_AT_ONCE)][i % 4] = 0;
         }
         UNROLL_FOUR
         for (int n = 0; n < N_FULL / 16; n++) {
-            u32 a[4];
-            matrices(a, stage + AT(top + lane % 16, 2 * n + lane / 16, N_PIECES));
+            u32 a[DX_TALL][4];
+            UNROLL
+            for (int t = 0; t < DX_TALL; t++) {
+                matrices(a[t], stage + AT(top + 16 * t + lane % 16, 2 * n + lane / 16, N_PIECES));
+            }
             UNROLL
             for (int p = 0; p < DX_AT_ONCE; p++) {
                 u32 b[4];
                 int piece = 2 * (pair + p) + lane / 16;
                 matrices_turned(b, w + AT(16 * n + lane % 16, piece, K_PIECES));
-                add_product(c[p][0], a, b);
-                add_product(c[p][1], a, b + 2);
+                UNROLL
+                for (int t = 0; t < DX_TALL; t++) {
+                    add_product(c[t][2 * p], a[t], b);
+                    add_product(c[t][2 * p + 1], a[t], b + 2);
+                }
             }
         }
         UNROLL
-        for (int p = 0; p < 2 * DX_AT_ONCE; p++) {
-            int piece = 2 * pair + p;
-            float *two = c[p / 2][p % 2];
-            put_two((u32 *)(out + AT(top + lane / 4, piece, K_PIECES)) + lane % 4, two[0], two[1]);
-            put_two((u32 *)(out + AT(top + lane / 4 + 8, piece, K_PIECES)) + lane % 4, two[2],
-                    two[3]);
+        for (int i = 0; i < DX_TALL * 2 * DX_AT_ONCE; i++) {
+            int piece = 2 * pair + i % (2 * DX_AT_ONCE);
+            int row = top + i / (2 * DX_AT_ONCE) * 16 + lane / 4;
+            float *two = c[i / (2 * DX_AT_ONCE)][i % (2 * DX_AT_ONCE)];
+            put_two((u32 *)(out + AT(row, piece, K_PIECES)) + lane % 4, two[0], two[1]);
+            put_two((u32 *)(out + AT(row + 8, piece, K_PIECES)) + lane % 4, two[2], two[3]);
         }
     }
 }
@@ -395,13 +407,19 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         make_dy(stage, &s, drop, added_dx, first, rows);
         make_input(stage, in_coefs);
         __syncthreads();
-        make_dx(stage, room);
-        add_dw(dw, stage);
+        if (DX_FIRST == 0 || threadIdx.x / 32 >= DX_FIRST) {
+            make_dx(stage, room);
+        }
+        if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
+            add_dw(dw, stage);
+        }
         __syncthreads();
         put_dx(stage, dx, first, rows);
         at = at == STAGES - 1 ? 0 : at + 1;
     }
-    put_dw(dw, partial + (u64)blockIdx.x * (N * K));
+    if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
+        put_dw(dw, partial + (u64)blockIdx.x * (N * K));
+    }
 }
 #endif
 

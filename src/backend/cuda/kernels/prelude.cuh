@@ -19,6 +19,7 @@ typedef unsigned long long u64;
 #define SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define UNROLL _Pragma("unroll")
 #define UNROLL_FOUR _Pragma("unroll 4")
+#define NO_UNROLL _Pragma("unroll 1")
 
 DEVICE float half_up(u16 x) {
     float y;
