@@ -23,9 +23,9 @@ static int branch(stk_graph *g, int x, const char *const names[6], int filters, 
 }
 
 /*
- * Four blocks of a residual network. What the second and the third make is what this is about: the
- * one is read by a block that adds it, the other by one that adds a convolution of it. The first
- * adds a norm, and what the last makes is read by one piece only.
+ * Four blocks of a residual network. What the first three make is what this is about: the first
+ * adds a norm, the others a value; two are read by a block that adds them, the third by one that
+ * adds a convolution of it. What the last makes is read by one piece only.
  */
 static int build(stk_graph *g) {
     static const char *const names[4][6] = {
@@ -48,7 +48,7 @@ static int build(stk_graph *g) {
     return stk_graph_linear(g, stk_graph_avg_pool(g, x), "fc", CLASSES);
 }
 
-enum { SITES = 2 };
+enum { SITES = 3 };
 
 typedef struct counts {
     int joined, settled, layers;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_store.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -441,6 +442,31 @@ static void the_real_compiler_takes_them(void) {
     }
 }
 
+/* Instructions that a device lacks are not in what is compiled for it. */
+static void the_real_compiler_takes_them_for_older_devices(void) {
+    cuda_nvrtc nvrtc;
+    cuda_program p;
+    stk_error err = {0};
+    if (!real_nvrtc(&nvrtc)) {
+        CHECK_SKIP("there is no libnvrtc.so.13");
+    }
+    cuda_kernels_config config = {
+        .driver = &note_driver, .nvrtc = &nvrtc, .major = 7, .minor = 5, .threads = 2};
+    cuda_kernels *kernels = NULL;
+    REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+    begin(&p, CUDA_TYPE_F16);
+    cuda_plane plane = {2, 16, 24};
+    cuda_norm norm = {.coefs = stk_cuda_buffer(&p, 4 * 24 * sizeof(float))};
+    cuda_tail tail = {.act = STK_OP_SILU};
+    cuda_ref x = stk_cuda_buffer(&p, 2 * 16 * 24 * sizeof(float));
+    stk_cuda_norm_stats(&p, plane, x, &norm, cuda_nothing());
+    stk_cuda_norm_apply(&p, plane, x, &norm, &tail, NULL, x, cuda_nothing());
+    CHECK_INT(make(kernels, &p, &err), STK_OK);
+    CHECK_STR(err.message, "");
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+}
+
 /* Runs `twice` with what kernels_make() made of it. */
 static void run_twice(play_device *play, cuda_kernels *kernels, const cuda_launch *launch) {
     enum { COUNT = 20 };
@@ -504,10 +530,15 @@ static void they_run_when_compiled_and_when_loaded(void) {
 }
 
 static const check_test tests[] = {
-    TEST(equal_launches_are_compiled_once),        TEST(a_second_start_compiles_nothing),
-    TEST(what_was_kept_in_vain_is_compiled_again), TEST(a_mistake_is_told_with_its_place),
-    TEST(much_shared_memory_is_asked_for),         TEST(no_memory_is_an_error_and_no_leak),
-    TEST(the_texts_are_those_of_the_files),        TEST(the_real_compiler_takes_them),
+    TEST(equal_launches_are_compiled_once),
+    TEST(a_second_start_compiles_nothing),
+    TEST(what_was_kept_in_vain_is_compiled_again),
+    TEST(a_mistake_is_told_with_its_place),
+    TEST(much_shared_memory_is_asked_for),
+    TEST(no_memory_is_an_error_and_no_leak),
+    TEST(the_texts_are_those_of_the_files),
+    TEST(the_real_compiler_takes_them),
+    TEST(the_real_compiler_takes_them_for_older_devices),
     TEST(they_run_when_compiled_and_when_loaded),
 };
 

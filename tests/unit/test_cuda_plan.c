@@ -135,6 +135,30 @@ static void frozen_networks_ask_nothing(void) {
     CHECK_INT(throw_dice(&frozen, 0), 0);
 }
 
+/* Older devices, and smaller ones of today, have less shared memory. */
+static void blocks_fit_into_every_device(void) {
+    static const char *const models[] = {"resnet50", "efficientnet_b0", "efficientnet_b4",
+                                         "efficientnet_b7", "mobilenetv2_100"};
+    static const struct {
+        int major;
+        unsigned most; /* bytes of a block, of the least of them */
+    } devices[] = {{7, 64 << 10}, {8, 99 << 10}, {9, 227 << 10}, {12, 99 << 10}};
+    for (int i = 0; i < 20; i++) {
+        const scene s = {models[i % 5], 224, 64, CUDA_TYPE_F16, devices[i / 5].major, false};
+        lowered l;
+        stk_error err = {0};
+        CHECK(begin(&l, &s, &err) && lower(&l, &s, NULL, &err));
+        for (int k = 0; k < l.program.op_count; k++) {
+            const cuda_op *op = &l.program.ops[k];
+            if (op->kind == CUDA_OP_LAUNCH && op->launch.shared_bytes > devices[i / 5].most) {
+                CHECK_FAIL("%s, major %d: %s wants %u bytes", s.model, s.major, op->launch.name,
+                           op->launch.shared_bytes);
+            }
+        }
+        end(&l);
+    }
+}
+
 /*
  * v is read by "early", "c" and the last addition. The convolution "early" stands before the
  * others, but goes backward with "side", which it is added to, and so before "c".
@@ -182,6 +206,7 @@ static void gradients_join_when_all_are_there(void) {
 static const check_test tests[] = {
     TEST(plans_do_not_depend_on_answers),
     TEST(frozen_networks_ask_nothing),
+    TEST(blocks_fit_into_every_device),
     TEST(gradients_join_when_all_are_there),
 };
 

@@ -4,7 +4,7 @@
  *
  * Each way to cut is judged by an estimate of the instructions that all its threads issue: what
  * the borders of windows and the waste behind the image's edge cost against what large tiles take
- * in registers. The shape alone decides, so that a plan needs no device.
+ * in registers. The shape and the kind of device decide, so that a plan needs no device.
  */
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_grid.h"
@@ -26,6 +26,7 @@ typedef struct task {
     int height, width; /* of what tiles are of */
     int entries;       /* sums per channel that a worker tells */
     size_t element;    /* bytes of T */
+    size_t most_bytes; /* of a block's shared memory */
 } task;
 
 /* One way to cut it. */
@@ -145,7 +146,7 @@ static void avoid_conflicts(const task *t, cut *k) {
         other.down_first = i % 2 == 1;
         other.gap = i / 2 * 8;
         int conflicts = conflicts_of(t, &other);
-        if (i == 0 || conflicts < least) {
+        if (i == 0 || (conflicts < least && shared_of(t, &other) <= t->most_bytes)) {
             least = conflicts;
             best = other;
         }
@@ -186,7 +187,7 @@ static bool settle(const task *t, cut *k) {
     int room = warps_with(registers) * WARP / k->threads;
     int fit = (int)(SHARED_BYTES / (k->shared_bytes + 1024));
     k->blocks = fit < room ? fit : room;
-    if (k->blocks < 1) {
+    if (k->blocks < 1 || k->shared_bytes > t->most_bytes) {
         return false;
     }
     k->cost = cost_of(t, k) * (registers > 255 ? 1 + (registers - 255) / 20.0 : 1);
@@ -296,7 +297,8 @@ void stk_cuda_depthwise(cuda_program *p, const cuda_depthwise *conv, cuda_ref y,
               .height = conv->out_height,
               .width = conv->out_width,
               .entries = norm != NULL ? 3 : 0,
-              .element = cuda_type_bytes(p->type)};
+              .element = cuda_type_bytes(p->type),
+              .most_bytes = cuda_block_shared(p)};
     cut k = choose(&t);
     unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;
@@ -335,7 +337,8 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
               .height = conv->height,
               .width = conv->width,
               .entries = taps + (sums ? 2 : 0),
-              .element = cuda_type_bytes(p->type)};
+              .element = cuda_type_bytes(p->type),
+              .most_bytes = cuda_block_shared(p)};
     cut k = choose(&t);
     unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;

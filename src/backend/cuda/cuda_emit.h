@@ -193,6 +193,8 @@ typedef struct cuda_join_back {
     cuda_ref mask;    /* of the ReLU, as in stk_cuda_norm_apply() */
     cuda_ref x;       /* T (rows, plane.channels): what the norm read */
     const cuda_norm *norm;
+    cuda_ref other_x; /* the same of a second norm, which was added; nothing: a value was */
+    const cuda_norm *other_norm;
     cuda_ref dz;      /* T (rows, plane.channels), written; may lie on old */
     cuda_ref partial; /* stk_cuda_join_back_scratch() bytes */
 } cuda_join_back;
@@ -206,7 +208,7 @@ size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *j
 /* Where that is not 0: dz, and partial sums. */
 void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
 
-/* From partial sums to the gradients of the norm's weight and bias, and norm->back. */
+/* From partial sums to the gradients of the norms' weights and biases, and their `back`. */
 void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join);
 
 /* ---- depthwise: kernels/depthwise.cu ---- */

@@ -33,6 +33,18 @@ static inline bool cuda_has_most_shared(const cuda_program *p) {
     return p->major == HOPPER || p->major == BLACKWELL;
 }
 
+/*
+ * Bytes of shared memory that a block can have on all devices of a compute capability (within one
+ * they differ); where nothing is known of it, as on those that have most.
+ */
+static inline size_t cuda_block_shared(const cuda_program *p) {
+    enum { VOLTA = 7, AMPERE = 8 };
+    if (p->major == 0 || cuda_has_most_shared(p)) {
+        return CUDA_MOST_SHARED;
+    }
+    return (size_t)(p->major >= AMPERE ? 99 : p->major == VOLTA ? 64 : 48) << 10;
+}
+
 /* How channels are cut into tiles, where a block has one: `tile` vectors of `wide` channels. */
 typedef struct cuda_tiles {
     int wide;

@@ -16,6 +16,9 @@
 /* The two ways. */
 enum { CUDA_JOIN_BACK_APART, CUDA_JOIN_BACK_TOGETHER };
 
+/* A variant of the question: a second norm was added, not a value. */
+#define CUDA_JOIN_BACK_OTHER 1
+
 cuda_contest_ways stk_cuda_join_back_ways;
 
 #endif

@@ -14,7 +14,8 @@
 #define MOST_WEIGHTS 20480       /* their gradient stays in registers */
 #define MOST_WEIGHTS_OF_TWO 8192 /* where there are two blocks */
 #define MOST_COLUMNS 512         /* channels: a thread has 8 of them */
-#define DW_WARPS 8               /* that make the weights' gradient */
+#define THREADS 256
+#define WARPS (THREADS / 32)
 #define MOST_STAGES 3
 #define SUM_THREADS 256
 #define SUM_QUADS 16 /* of a block, four sums each */
@@ -23,10 +24,8 @@ typedef struct shape {
     int rows; /* of a tile */
     int stages;
     int blocks; /* of a multiprocessor */
-    int threads;
-    int dx_warps; /* that make dx; where they are not all, these are others than DW_WARPS */
-    int dx_tall;  /* 16 times so many rows of it each */
-    int high;     /* warps that divide the output's channels among them */
+    int tall;   /* of dx a warp makes 16 times so many rows */
+    int high;   /* warps that divide the output's channels among them */
     unsigned grid;
     size_t shared_bytes;
 } shape;
@@ -35,7 +34,7 @@ static size_t rows_of(const cuda_layer_back *layer) {
     return (size_t)layer->plane.batch * (size_t)layer->plane.pixels;
 }
 
-/* Pieces from one row in shared memory to the next, as APART of layer_back.cu. */
+/* Pieces from one row in shared memory to the next, as APART of prelude.cuh. */
 static size_t apart(int channels) {
     size_t pieces = cuda_ceil((size_t)channels, 16) * 2;
     return pieces % 8 == 0 ? pieces : pieces | 1;
@@ -60,9 +59,9 @@ static size_t stage_bytes(const cuda_layer_back *layer, int rows) {
 static int high_of(const cuda_layer_back *layer) {
     int best = 1;
     int best_cost = 0;
-    for (int high = 1; high <= DW_WARPS; high *= 2) {
+    for (int high = 1; high <= WARPS; high *= 2) {
         int m = (int)cuda_ceil(cuda_ceil((size_t)layer->plane.channels, 16), (size_t)high);
-        int p = (int)cuda_ceil(cuda_ceil((size_t)layer->channels, 16), (size_t)(DW_WARPS / high));
+        int p = (int)cuda_ceil(cuda_ceil((size_t)layer->channels, 16), (size_t)(WARPS / high));
         int cost = 16 * m * p + m + p;
         if (best_cost == 0 || cost < best_cost) {
             best = high;
@@ -79,13 +78,7 @@ static size_t weights_of(const cuda_layer_back *layer) {
 static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
     size_t filters = cuda_ceil((size_t)layer->plane.channels, 16) * 16;
     size_t weights = filters * apart(layer->channels) * PIECE;
-    shape s = {.rows = 64,
-               .stages = 2,
-               .blocks = 1,
-               .threads = 256,
-               .dx_warps = 8,
-               .dx_tall = 1,
-               .high = high_of(layer)};
+    shape s = {.rows = 64, .stages = 2, .blocks = 1, .tall = 1, .high = high_of(layer)};
     size_t most = CUDA_MOST_SHARED;
     if (weights_of(layer) <= MOST_WEIGHTS_OF_TWO &&
         weights + 2 * stage_bytes(layer, 32) <= CUDA_HALF_SHARED) {
@@ -99,6 +92,9 @@ static shape shape_of(const cuda_program *p, const cuda_layer_back *layer) {
     while (s.stages < MOST_STAGES &&
            weights + (size_t)(s.stages + 1) * stage_bytes(layer, s.rows) <= most) {
         s.stages++;
+    }
+    if (s.rows == 64 && layer->channels > layer->plane.channels) { /* weights are read less often */
+        s.tall = 2;
     }
     s.shared_bytes = weights + (size_t)s.stages * stage_bytes(layer, s.rows);
     s.grid = cuda_blocks(p, rows_of(layer), (size_t)s.rows, s.blocks);
@@ -123,12 +119,10 @@ static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
     stk_cuda_define(launch, "K", layer->channels);
     stk_cuda_define(launch, "ROWS", s.rows);
     stk_cuda_define(launch, "STAGES", s.stages);
-    stk_cuda_define(launch, "THREADS", s.threads);
+    stk_cuda_define(launch, "THREADS", THREADS);
     stk_cuda_define(launch, "BLOCKS", s.blocks);
-    stk_cuda_define(launch, "DW_WARPS", DW_WARPS);
     stk_cuda_define(launch, "HIGH", s.high);
-    stk_cuda_define(launch, "DX_WARPS", s.dx_warps);
-    stk_cuda_define(launch, "DX_TALL", s.dx_tall);
+    stk_cuda_define(launch, "DX_TALL", s.tall);
     stk_cuda_define(launch, "ACT", stk_cuda_act_code(layer->tail->act));
     stk_cuda_define(launch, "DROP", layer->tail->drop_rate > 0);
     stk_cuda_define(launch, "MASK", has_mask(layer));
@@ -142,8 +136,8 @@ static void define(cuda_launch *launch, const cuda_layer_back *layer, shape s) {
 void stk_cuda_layer_back(cuda_program *p, const cuda_layer_back *layer) {
     shape s = shape_of(p, layer);
     size_t count = weights_of(layer);
-    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "layer_back", s.grid, 1,
-                                          (unsigned)s.threads, (unsigned)s.shared_bytes);
+    cuda_launch *launch =
+        stk_cuda_launch(p, FILE_NAME, "layer_back", s.grid, 1, THREADS, (unsigned)s.shared_bytes);
     define(launch, layer, s);
     stk_cuda_arg(launch, layer->g);
     stk_cuda_arg(launch, layer->x);

@@ -31,16 +31,19 @@ static bool is_first_reader(const lowering *l, int node, int value) {
     return false;
 }
 
-/* A norm, a value that is added as it is, and a ReLU of which there is a mask. */
+/* A norm, something that is added, and a ReLU of which there is a mask. */
 static bool is_made_so(const lowering *l, int value) {
     const lower_piece *item = &l->items[l->values[value].maker];
     const stk_piece *piece = &l->pieces->items[l->values[value].maker];
-    if (item->kind != LOWER_CHAIN || item->by != LOWER_BY_ITSELF || !piece->training ||
-        piece->drop != STK_NO_NODE || !cuda_is_something(item->mask)) {
-        return false;
-    }
+    return item->kind == LOWER_CHAIN && item->by == LOWER_BY_ITSELF && piece->training &&
+           piece->drop == STK_NO_NODE && cuda_is_something(item->mask);
+}
+
+/* The chain that is added as it comes from its convolution, with its norm; NULL: a value is. */
+static const lower_piece *find_other(const lowering *l, int value) {
+    const stk_piece *piece = &l->pieces->items[l->values[value].maker];
     const lower_piece *added = &l->items[l->values[piece->inputs[1]].maker];
-    return added->kind != LOWER_CHAIN || added->by != LOWER_BY_SUM;
+    return added->kind == LOWER_CHAIN && added->by == LOWER_BY_SUM ? added : NULL;
 }
 
 void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
@@ -52,6 +55,7 @@ void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
         return;
     }
     const lower_piece *maker = &l->items[v->maker];
+    const lower_piece *other = find_other(l, value);
     cuda_join_back join = {.plane = lower_plane(l, value),
                            .filters = lower_shape(l, lower_node(l, node)->output).channels,
                            .weight = cuda_weight(l->layout, lower_node(l, node)->params[0]),
@@ -59,6 +63,8 @@ void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
                            .mask = maker->mask,
                            .x = maker->inner,
                            .norm = &maker->norm,
+                           .other_x = other != NULL ? other->inner : cuda_nothing(),
+                           .other_norm = other != NULL ? &other->norm : NULL,
                            .dz = v->grad};
     size_t bytes = stk_cuda_join_back_scratch(l->p, &join);
     if (bytes == 0) {
@@ -66,7 +72,8 @@ void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {
     }
     int asked;
     cuda_question question = {.kind = CUDA_ASK_JOIN_BACK,
-                              .shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA)};
+                              .shape = stk_cuda_lower_shape(l, node, CUDA_CONV_DATA),
+                              .variant = other != NULL ? CUDA_JOIN_BACK_OTHER : 0};
     question.shape.accumulate = true;
     join.partial = stk_cuda_buffer(l->p, bytes);
     v->join = join;
@@ -90,9 +97,9 @@ lower_pass stk_cuda_lower_join_back_pass(const lower_pass *pass) {
     lower_pass joined = *pass;
     joined.tail = (cuda_tail){.act = STK_OP_COUNT};
     joined.mask = cuda_nothing();
-    joined.added.x = cuda_nothing();
-    if (!pass->added.accumulate) {
-        joined.added.dx = cuda_nothing();
+    if (pass->added.norm == NULL) {
+        joined.added.x = cuda_nothing();
+        joined.added.dx = pass->added.accumulate ? pass->added.dx : cuda_nothing();
     }
     return joined;
 }

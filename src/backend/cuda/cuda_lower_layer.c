@@ -168,11 +168,12 @@ static void emit(lowering *l, const lower_pass *pass, layer_site *sites, int cou
 }
 
 /* A chain, and the one that is added to it as it comes from its convolution. */
-static bool sum_back(lowering *l, int index, const lower_pass *pass) {
+static bool sum_back(lowering *l, int index, const lower_pass *pass, const lower_pass *other) {
     const stk_piece *piece = &l->pieces->items[index];
     int added = l->values[piece->inputs[1]].maker;
     cuda_tail tail = {.act = pass->tail.act};
-    layer_site sites[2] = {{.dy = pass->dx}, {.dy = pass->added.dx}};
+    layer_site sites[2] = {{.other = other, .dy = pass->dx},
+                           {.other = other, .dy = pass->added.dx}};
     if (!find_layer(l, index, pass, &pass->tail, cuda_nothing(), &sites[0]) ||
         !find_layer(l, added, pass, &tail, cuda_nothing(), &sites[1]) ||
         sites[0].layer.channels != sites[1].layer.channels || sites[1].layer.in_norm != NULL ||
@@ -193,7 +194,7 @@ bool stk_cuda_lower_layer_back(lowering *l, int index, const lower_pass *pass,
         return false;
     }
     if (pass->added.norm != NULL) {
-        return sum_back(l, index, pass);
+        return sum_back(l, index, pass, other);
     }
     if (!find_layer(l, index, pass, &pass->tail, pass->added.dx, &site)) {
         return false;

@@ -194,7 +194,9 @@ static void emit_weights(cuda_program *p, const cuda_squeeze *block, const betwe
     size_t row = ceil_to(block->reduced, 4) * 4u;
     bool many = (int)ceil_to(channels, 16) * 3 >= p->multiprocessors * 2;
     size_t ch = many ? 16 : 8, threads = WAYS * ch, part = MOST_PART;
-    while (part > 1 && 2 * part * (row + ch) + row * ch > STAGE_FLOATS) {
+    size_t room = cuda_block_shared(p) / sizeof(float);
+    room = room < STAGE_FLOATS ? room : STAGE_FLOATS;
+    while (part > 1 && 2 * part * (row + ch) + row * ch > room) {
         part /= 2;
     }
     size_t floats = 2 * part * (row + ch) + row * ch;

@@ -9,6 +9,8 @@
  *     dz  = mask * (dy W + old)                    (rows, K), rounded to T
  *     sums of dz and of dz * (x - mean)            (K), where x is what the norm read
  *
+ * With OTHER a second norm is added in front of the ReLU, and its sums are taken, too.
+ *
  * A block has COLUMNS of the K channels (blockIdx.y) and takes tiles of ROWS rows by turns, the last
  * first, since the end of dy was written last and the beginning of dz is read next. What a tile needs
  * is copied to shared memory while those before it are computed: there are STAGES places.
@@ -21,8 +23,11 @@
  * in their order: the same bits every time.
  *
  * Defines: N, a multiple of 16; K; COLUMNS, also the number of threads: a divisor of K, a multiple of
- * 128; ROWS, a multiple of 16; STAGES, at least 2; BLOCKS that a multiprocessor should hold.
+ * 128; ROWS, a multiple of 16; STAGES, at least 2; BLOCKS that a multiprocessor should hold; OTHER: 0
+ * or 1.
  */
+#define SUMS (2 + OTHER) /* of a channel */
+
 #ifdef K_join_back
 
 #define THREADS COLUMNS
@@ -33,7 +38,7 @@
 /* Places of a tile, in pieces. */
 #define OLD_AT (ROWS * APART(PIECES))
 #define X_AT (OLD_AT + SHARES * THREADS)
-#define MASK_AT (X_AT + SHARES * THREADS)
+#define MASK_AT (X_AT + (1 + OTHER) * SHARES * THREADS)
 #define STAGE (MASK_AT + ROWS * COLUMNS / 128)
 
 /* The thread's first channel, and its first row in a tile: every eighth is its own. */
@@ -64,23 +69,30 @@ DEVICE void take_weights(u32 b[STEPS][4][2], const T *w) {
     }
 }
 
-DEVICE void begin_tile(uint4 *stage, const T *dy, const T *old, const T *x, const u8 *mask,
-                       u32 first, u32 rows) {
-    copy_rows(stage, dy, N, PIECES, ROWS, THREADS, first, rows);
+typedef struct places {
+    const T *dy, *old, *x, *other;
+    const u8 *mask;
+} places;
+
+DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
+    copy_rows(stage, p.dy, N, PIECES, ROWS, THREADS, first, rows);
     uint4 *mine = stage + OLD_AT + threadIdx.x;
     UNROLL
     for (int k = 0; k < SHARES; k++) {
         u32 row = first + own_row() + (u32)k * 8;
         int bytes = row < rows ? 16 : 0;
         u64 at = (u64)(row < rows ? row : 0) * K + own_channel();
-        copy_begin(mine + k * THREADS, old + at, bytes);
-        copy_begin(mine + (SHARES + k) * THREADS, x + at, bytes);
+        copy_begin(mine + k * THREADS, p.old + at, bytes);
+        copy_begin(mine + (SHARES + k) * THREADS, p.x + at, bytes);
+#if OTHER
+        copy_begin(mine + (2 * SHARES + k) * THREADS, p.other + at, bytes);
+#endif
     }
     for (u32 i = threadIdx.x; i < ROWS * COLUMNS / 128; i += THREADS) {
         u32 row = first + i / (COLUMNS / 128);
         u64 at = (u64)(row < rows ? row : 0) * (K / 8) + blockIdx.y * (COLUMNS / 8) +
                  i % (COLUMNS / 128) * 16;
-        copy_begin(stage + MASK_AT + i, mask + at, row < rows ? 16 : 0);
+        copy_begin(stage + MASK_AT + i, p.mask + at, row < rows ? 16 : 0);
     }
 }
 
@@ -92,9 +104,25 @@ DEVICE lanes own_piece(const uint4 *p) {
 }
 
 typedef struct totals {
-    lanes mean;
-    lanes sum, product;
+    lanes sum;
+    lanes mean, product;
+#if OTHER
+    lanes other_mean, other_product;
+#endif
 } totals;
+
+DEVICE lanes zeros(void) {
+    return unpack(fetch_nothing());
+}
+
+/* product += dz * (x - mean) */
+DEVICE void add_products(lanes *product, lanes dz, const uint4 *x, const lanes *mean) {
+    lanes at = own_piece(x);
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        product->v[i] = fmaf(dz.v[i], at.v[i] - mean->v[i], product->v[i]);
+    }
+}
 
 /* One row of the result: through the mask, out, and into the sums. */
 DEVICE void finish_row(totals *t, lanes v, u32 bits, const uint4 *x, T *dz, int wanted) {
@@ -107,12 +135,14 @@ DEVICE void finish_row(totals *t, lanes v, u32 bits, const uint4 *x, T *dz, int 
         __stcg((uint4 *)dz, rounded.a);
     }
     v = unpack(rounded);
-    lanes at = own_piece(x);
     UNROLL
     for (int i = 0; i < LANES; i++) {
         t->sum.v[i] += v.v[i];
-        t->product.v[i] = fmaf(v.v[i], at.v[i] - t->mean.v[i], t->product.v[i]);
     }
+    add_products(&t->product, v, x, &t->mean);
+#if OTHER
+    add_products(&t->other_product, v, x + SHARES * THREADS, &t->other_mean);
+#endif
 }
 
 /* 16 rows of a tile. Those that are not there are zeros. */
@@ -171,25 +201,30 @@ DEVICE void put_sums(lanes sums, float *to) {
 KERNEL __launch_bounds__(THREADS, BLOCKS)
     join_back(const T *dy /* (rows, N) */, const T *w /* (N, K) */, const T *old /* (rows, K) */,
               const u8 *mask, const T *x /* (rows, K) */, const float *coefs /* (4, K) */,
-              T *dz /* (rows, K) */, float *partial /* (blocks, 2, K) */, u32 rows) {
+              const T *other /* (rows, K) */, const float *other_coefs /* (4, K) */,
+              T *dz /* (rows, K) */, float *partial /* (blocks, SUMS, K) */, u32 rows) {
     SHARED(uint4, stages);
+    places p = {dy, old, x, other, mask};
     u32 tiles = CEIL(rows, ROWS);
     UNROLL
     for (u32 k = 0; k < STAGES - 1; k++) {
         u32 tile = blockIdx.x + k * gridDim.x;
         if (tile < tiles) {
-            begin_tile(stages + k * STAGE, dy, old, x, mask, (tiles - 1 - tile) * ROWS, rows);
+            begin_tile(stages + k * STAGE, p, (tiles - 1 - tile) * ROWS, rows);
         }
         copy_group();
     }
     u32 b[STEPS][4][2];
     take_weights(b, w);
     totals t;
+    t.sum = t.product = zeros();
     t.mean = load_floats(coefs + own_channel());
-    UNROLL
-    for (int i = 0; i < LANES; i++) {
-        t.sum.v[i] = t.product.v[i] = 0;
-    }
+#if OTHER
+    t.other_product = zeros();
+    t.other_mean = load_floats(other_coefs + own_channel());
+#else
+    (void)other_coefs;
+#endif
     u32 at = 0;
     for (u32 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const uint4 *stage = stages + at * STAGE;
@@ -198,7 +233,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         copy_wait(STAGES - 2);
         __syncthreads(); /* what others copied is there, and all have done with the tile before */
         if (far < tiles) {
-            begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, dy, old, x, mask,
+            begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p,
                        (tiles - 1 - far) * ROWS, rows);
         }
         copy_group();
@@ -208,9 +243,12 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         }
         at = at == STAGES - 1 ? 0 : at + 1;
     }
-    partial += (u64)blockIdx.x * (2 * K);
+    partial += (u64)blockIdx.x * (SUMS * K);
     put_sums(t.sum, partial);
     put_sums(t.product, partial + K);
+#if OTHER
+    put_sums(t.other_product, partial + 2 * K);
+#endif
 }
 #endif
 
@@ -220,15 +258,17 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
  * share a quad.
  */
 #define AHEAD 4
-KERNEL join_back_settle(const float *partial /* (blocks, 2, K) */, const float *weight,
+KERNEL join_back_settle(const float *partial /* (blocks, SUMS, K) */, const float *weight,
                         const float *coefs /* (4, K) */, float *weight_grad, float *bias_grad,
-                        float *back /* (3, K) */, int blocks, u32 rows) {
-    SHARED(double, room); /* (HANDS, 2, 4 * QUADS) */
+                        float *back /* (3, K) */, const float *other_weight,
+                        const float *other_coefs, float *other_weight_grad, float *other_bias_grad,
+                        float *other_back, int blocks, u32 rows) {
+    SHARED(double, room); /* (HANDS, SUMS, 4 * QUADS) */
     int quad = (int)threadIdx.x % QUADS;
     int hand = (int)threadIdx.x / QUADS;
     int first = (int)blockIdx.x * (4 * QUADS);
     UNROLL
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < SUMS; which++) {
         const float4 *from = (const float4 *)(partial + which * K + first) + quad;
         double a = 0, b = 0, c = 0, d = 0;
         for (int k = hand; k < blocks; k += AHEAD * HANDS) {
@@ -236,7 +276,7 @@ KERNEL join_back_settle(const float *partial /* (blocks, 2, K) */, const float *
             UNROLL
             for (int i = 0; i < AHEAD; i++) {
                 int block = k + i * HANDS < blocks ? k + i * HANDS : k;
-                some_sums[i] = from[(u64)block * (2 * K / 4)];
+                some_sums[i] = from[(u64)block * (SUMS * K / 4)];
             }
             UNROLL
             for (int i = 0; i < AHEAD; i++) {
@@ -248,20 +288,33 @@ KERNEL join_back_settle(const float *partial /* (blocks, 2, K) */, const float *
                 }
             }
         }
-        double *to = room + (hand * 2 + which) * (4 * QUADS) + 4 * quad;
+        double *to = room + (hand * SUMS + which) * (4 * QUADS) + 4 * quad;
         to[0] = a, to[1] = b, to[2] = c, to[3] = d;
     }
     __syncthreads();
     int own = (int)threadIdx.x;
     if (own < 4 * QUADS) {
-        double sum = 0, product = 0;
-        for (int k = 0; k < HANDS; k++) {
-            sum += room[k * 2 * (4 * QUADS) + own];
-            product += room[(k * 2 + 1) * (4 * QUADS) + own];
+        double sums[SUMS];
+        UNROLL
+        for (int which = 0; which < SUMS; which++) {
+            sums[which] = 0;
+            for (int k = 0; k < HANDS; k++) {
+                sums[which] += room[(k * SUMS + which) * (4 * QUADS) + own];
+            }
         }
         int c = first + own;
-        norm_settle_back(c, K, sum, product * coefs[K + c], rows, weight, coefs, weight_grad,
+        norm_settle_back(c, K, sums[0], sums[1] * coefs[K + c], rows, weight, coefs, weight_grad,
                          bias_grad, back);
+#if OTHER
+        norm_settle_back(c, K, sums[0], sums[2] * other_coefs[K + c], rows, other_weight,
+                         other_coefs, other_weight_grad, other_bias_grad, other_back);
+#else
+        (void)other_weight;
+        (void)other_coefs;
+        (void)other_weight_grad;
+        (void)other_bias_grad;
+        (void)other_back;
+#endif
     }
 }
 #endif

@@ -18,8 +18,8 @@
  * Channels are filled up with zeros to a multiple of 16.
  *
  * Defines: N, K, multiples of 8; ROWS, a multiple of 16; STAGES, at least 2; THREADS; BLOCKS (that a
- * multiprocessor should hold); DW_WARPS, and HIGH of these, how many divide N among them; DX_WARPS,
- * DX_TALL; ACT; DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
+ * multiprocessor should hold); HIGH: of the warps, how many divide N among them for dW; DX_TALL; ACT;
+ * DROP, MASK, ADDED_DX, ACCUMULATE, IN_NORM: 0 or 1; IN_ACT.
  */
 #ifdef N
 
@@ -44,20 +44,14 @@
 
 #define FROM_X (ACT != ACT_NONE && !MASK)
 
-/*
- * dW is made by the first DW_WARPS, dx by the last DX_WARPS; where these are not all of them twice,
- * they do so at the same time.
- */
-#define DX_FIRST (WARPS - DX_WARPS)
-
 /* dW by warps: each has M_UNITS of 16 rows and PAIRS of 16 columns of it. */
-#define ACROSS (DW_WARPS / HIGH)
+#define ACROSS (WARPS / HIGH)
 #define M_UNITS CEIL(N_FULL / 16, HIGH)
 #define PAIRS CEIL(K_FULL / 16, ACROSS)
 
 /* dx by warps: each has 16 * DX_TALL rows of a tile and DX_PAIRS of 16 columns. */
 #define DX_HIGH (ROWS / 16 / DX_TALL)
-#define DX_PAIRS CEIL(K_FULL / 16, DX_WARPS / DX_HIGH)
+#define DX_PAIRS CEIL(K_FULL / 16, WARPS / DX_HIGH)
 #define DX_AT_ONCE (DX_PAIRS % 2 == 0 && K_FULL % 32 == 0 ? 2 : 1)
 
 /* ---- tiles ---- */
@@ -81,8 +75,14 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
     u64 end = (u64)rows * (N / 8);
     for (int i = threadIdx.x; i < CEIL(ROWS * N, 128); i += THREADS) {
         u64 at = from + (u32)i * 16;
-        int bytes = at + 16 <= end ? 16 : at < end ? (int)(end - at) : 0;
-        copy_begin(stage + MASK_AT + i, p.mask + (bytes > 0 ? at : 0), bytes);
+        if (at + 16 <= end) {
+            copy_begin(stage + MASK_AT + i, p.mask + at, 16);
+        } else { /* behind the last row nothing is read */
+            u8 *to = (u8 *)(stage + MASK_AT + i);
+            for (u32 k = 0; k < 16; k++) {
+                to[k] = at + k < end ? p.mask[at + k] : 0;
+            }
+        }
     }
 #endif
 }
@@ -235,7 +235,7 @@ DEVICE void put_two(u32 *place, float low, float high) {
 /* dx of a tile, DX_AT_ONCE pairs of a warp at a time. */
 DEVICE void make_dx(uint4 *stage, const uint4 *w) {
     int lane = (int)threadIdx.x % 32;
-    int warp = (int)threadIdx.x / 32 - DX_FIRST;
+    int warp = (int)threadIdx.x / 32;
     int top = warp % DX_HIGH * 16 * DX_TALL;
     int pair = warp / DX_HIGH * DX_PAIRS;
     int end = pair + DX_PAIRS < K_FULL / 16 ? pair + DX_PAIRS : K_FULL / 16;
@@ -407,19 +407,13 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         make_dy(stage, &s, drop, added_dx, first, rows);
         make_input(stage, in_coefs);
         __syncthreads();
-        if (DX_FIRST == 0 || threadIdx.x / 32 >= DX_FIRST) {
-            make_dx(stage, room);
-        }
-        if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
-            add_dw(dw, stage);
-        }
+        make_dx(stage, room);
+        add_dw(dw, stage);
         __syncthreads();
         put_dx(stage, dx, first, rows);
         at = at == STAGES - 1 ? 0 : at + 1;
     }
-    if (DW_WARPS == WARPS || threadIdx.x / 32 < DW_WARPS) {
-        put_dw(dw, partial + (u64)blockIdx.x * (N * K));
-    }
+    put_dw(dw, partial + (u64)blockIdx.x * (N * K));
 }
 #endif
 

@@ -32,9 +32,13 @@ DEVICE u16 half_down(float x) {
     return y;
 }
 DEVICE u32 half_down2(float low, float high) {
+#if __CUDA_ARCH__ >= 800
     u32 y;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
     return y;
+#else
+    return half_down(low) | (u32)half_down(high) << 16;
+#endif
 }
 DEVICE u16 bfloat_down(float x) {
     u16 y;
