@@ -104,6 +104,11 @@ static const char *check_skip_reason; /* set by CHECK_SKIP */
         return;                       \
     } while (0)
 
+/* Under a sanitizer, which sees the same in a few repetitions as in many (STK_TEST_QUICK=1). */
+static inline bool check_is_quick(void) {
+    return getenv("STK_TEST_QUICK") != NULL;
+}
+
 /* A fresh folder for this test's files; the program that runs the tests removes it. */
 static inline const char *check_folder(void) {
     static char path[256];

@@ -3,12 +3,13 @@
 #
 #     tests/run.sh BUILD_DIR [unit|cli|all|soak] [filter]
 #
-# unit: every BUILD_DIR/tests/test_* program, two at a time. cli: every tests/cli/test_*.sh, one after
-# another where they measure time. all: both. soak: every tests/soak/test_*.sh, the tests of CUDA in
-# full (STK_TEST_FULL=1: an ordinary run has no time for each shape in each type) and long fuzzing. A
-# filter, a regular expression, picks by name. Each program prints `N passed, N failed, N skipped` at
-# its end; one that crashes, prints no such line or takes over TEST_TIMEOUT seconds (300) is one
-# failure. The last line is the total; the exit code is 1 when anything failed.
+# unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. soak: every
+# tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
+# each shape in each type) and long fuzzing. A filter, a regular expression, picks by name. One more
+# than there are cores run at a time, since some mostly wait; those that measure time run alone, at the
+# end. Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
+# takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
+# when anything failed.
 set -u
 
 if [ $# -lt 1 ] || [ ! -d "$1" ]; then
@@ -33,25 +34,32 @@ export LSAN_OPTIONS=suppressions=$scratch/leaks:print_suppressions=0
 passed=0
 failed=0
 skipped=0
+names=() # of all that were started, in the order in which they are counted
+slots=$(($(nproc) + 1))
+[ "$slots" -le 5 ] || slots=5
+# Those that take longest begin first, so that none is left running by itself.
+long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
+long+='test_(storage_reader|image_part)|cli_(cuda|s3|mounts|resume|weights|bench_step))$'
 
-# run_one NAME COMMAND...: output, exit code and seconds go to files named NAME in the scratch folder.
+# run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go
+# to files named NAME in the scratch folder.
 run_one() {
-    local name=$1 started=$EPOCHREALTIME code=0
+    local name=$1 code=0 TIMEFORMAT='%R %U %S'
     shift
     mkdir -p "$scratch/$name.tmp"
-    TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 </dev/null ||
-        code=$?
-    printf '%s %s\n' "$code" "$(awk -v a="$started" -v b="$EPOCHREALTIME" \
-        'BEGIN { printf "%.1f", b - a }')" >"$scratch/$name.end"
+    { time TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 \
+        </dev/null; } 2>"$scratch/$name.time" || code=$?
+    awk -v code="$code" 'END { printf "%d %.1f %.1f\n", code, $1, $2 + $3 }' \
+        "$scratch/$name.time" >"$scratch/$name.end"
     chmod -R u+rwX "$scratch/$name.tmp" 2>/dev/null
     rm -rf "$scratch/$name.tmp"
 }
 
 # count_one NAME: adds one program's results and shows its output when something is wrong.
 count_one() {
-    local name=$1 code seconds line trouble='' p=0 f=0 s=0
+    local name=$1 code seconds cpu line trouble='' p=0 f=0 s=0
     local pattern='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'
-    read -r code seconds <"$scratch/$name.end"
+    read -r code seconds cpu <"$scratch/$name.end"
     line=$(grep -E "$pattern" "$scratch/$name.out" | tail -n 1)
     if [[ $line =~ $pattern ]]; then
         p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
@@ -72,8 +80,8 @@ count_one() {
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" = 0 ]; then
-        printf 'ok    %-32s %4d passed%s  %s s\n' "$name" "$p" \
-            "$([ "$s" = 0 ] || printf ', %d skipped' "$s")" "$seconds"
+        printf 'ok    %-32s %4d passed%s  %s s (CPU %s s)\n' "$name" "$p" \
+            "$([ "$s" = 0 ] || printf ', %d skipped' "$s")" "$seconds" "$cpu"
         grep '^skip ' "$scratch/$name.out" | sed 's/^/      /'
     else
         printf 'FAIL  %-32s %4d failed  %s s%s\n' "$name" "$f" "$seconds" "${trouble:+: it $trouble}"
@@ -81,87 +89,93 @@ count_one() {
     fi
 }
 
-# Two at a time; results are counted in the order of the names once all are done.
-run_programs() {
-    local program name names=() line_buffered=()
+# begin NAME COMMAND...: runs it in the background as soon as there is room.
+begin() {
+    while [ "$(jobs -pr | wc -l)" -ge "$slots" ]; do
+        wait -n
+    done
+    run_one "$@" &
+}
+
+# Those of the names on standard input that the filter takes, the long ones first.
+in_order() {
+    grep -E -- "$filter" | awk -v long="$long" '$1 ~ long { print; next } { rest = rest $0 "\n" }
+        END { printf "%s", rest }'
+}
+
+# begin_programs ARGUMENTS...: the programs of the build folder, each with these arguments.
+begin_programs() {
+    local name line_buffered=()
     # A program that crashes must not take along what it had printed.
     command -v stdbuf >/dev/null 2>&1 && line_buffered=(stdbuf -oL)
     # The sanitizers do not like a library preloaded before their own.
     if nm "$build/libstoker.a" 2>/dev/null | grep -q -m 1 -E '__(asan|tsan)_init'; then
         line_buffered=()
     fi
-    for program in "$build"/tests/test_*; do
-        name=${program##*/}
+    for name in $(printf '%s\n' "$build"/tests/test_* | sed 's|.*/||' | in_order); do
         # A program whose source is gone is left over from an earlier state of the tree.
-        if [ ! -f "tests/unit/$name.c" ] && [ ! -f "tests/fuzz/${name#test_}.c" ] ||
-            ! [[ $name =~ $filter ]]; then
-            continue
+        if [ -f "tests/unit/$name.c" ] || [ -f "tests/fuzz/${name#test_}.c" ]; then
+            begin "$name" "${line_buffered[@]}" "$build/tests/$name" "$@"
+            names+=("$name")
         fi
-        while [ "$(jobs -pr | wc -l)" -ge 2 ]; do
-            wait -n
-        done
-        run_one "$name" "${line_buffered[@]}" "$program" "$@" &
-        names+=("$name")
-    done
-    wait
-    for name in "${names[@]}"; do
-        count_one "$name"
     done
 }
 
-# Those that say that they do not measure time run two at a time, the others alone, after them.
-run_scripts() {
-    local script name names=() alone=()
-    for script in "tests/$1"/test_*.sh; do
-        name=$1_${script##*/test_}
-        name=${name%.sh}
-        if [ ! -f "$script" ] || ! [[ $name =~ $filter ]]; then
-            continue
-        fi
+# begin_scripts FOLDER: those of tests/FOLDER that say that they do not measure time.
+alone=()
+begin_scripts() {
+    local script name
+    for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
+        script=tests/$1/test_${name#"$1_"}.sh
         if [ ! -x "$STOKER" ]; then
             printf 'FAIL  %s: %s was not built\n' "$name" "$STOKER"
             failed=$((failed + 1))
             continue
         fi
         names+=("$name")
-        if ! grep -q '^# Measures no time\.$' "$script"; then
-            alone+=("$name")
-            continue
+        if grep -q '^# Measures no time\.$' "$script"; then
+            begin "$name" bash "$script"
+        else
+            alone+=("$name" "$script")
         fi
-        while [ "$(jobs -pr | wc -l)" -ge 2 ]; do
-            wait -n
-        done
-        run_one "$name" bash "$script" &
-    done
-    wait
-    for name in "${alone[@]}"; do
-        run_one "$name" bash "tests/$1/test_${name#"$1_"}.sh"
-    done
-    for name in "${names[@]}"; do
-        count_one "$name"
     done
 }
 
+# end_all: waits for what was begun, runs what has to run alone, and counts in the order of the names.
+end_all() {
+    local i name
+    wait
+    for ((i = 0; i < ${#alone[@]}; i += 2)); do
+        run_one "${alone[i]}" bash "${alone[i + 1]}"
+    done
+    for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
+        count_one "$name"
+    done
+    names=() alone=()
+}
+
 case $kind in
-unit) run_programs ;;
-cli) run_scripts cli ;;
+unit) begin_programs ;;
+cli) begin_scripts cli ;;
 all)
-    run_programs
-    run_scripts cli
+    begin_programs
+    begin_scripts cli
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
-    run_scripts soak
+    begin_scripts soak
+    end_all
     filter=test_cuda_
-    STK_TEST_FULL=1 run_programs
+    STK_TEST_FULL=1 begin_programs
     filter=test_fuzz_
-    run_programs 1000000 2000000
+    begin_programs 1000000 2000000
     ;;
 *)
     echo "tests/run.sh: there is no kind '$kind'; it can be unit, cli, all or soak" >&2
     exit 2
     ;;
 esac
+end_all
 
 if [ $((passed + failed + skipped)) = 0 ]; then
     echo "tests/run.sh: no test matches '$filter'" >&2

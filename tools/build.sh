@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
-# Configures and builds: tools/build.sh BUILD_DIR [CMake options]. Quiet unless something fails.
+# Configures and builds: tools/build.sh BUILD_DIR [CMake options] [-- targets]. Quiet unless something
+# fails. Without targets everything is built.
 set -eu
 
 cd "$(dirname "$0")/.."
 build=$1
 shift
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+done
+[ $# = 0 ] || shift
 
 mkdir -p "$build"
 fresh=1
 if [ -e "$build/build.ninja" ]; then
     fresh=0
 fi
-if ! cmake -G Ninja -B "$build" "$@" >"$build/configure.log" 2>&1; then
+if ! cmake -G Ninja -B "$build" "${options[@]}" >"$build/configure.log" 2>&1; then
     cat "$build/configure.log" >&2
     printf 'build: CMake failed; its output stands above. After a change of compiler or generator, make clean helps.\n' >&2
     exit 1
@@ -20,10 +27,10 @@ if [ "$fresh" = 1 ]; then
     sed -n 's/^-- \(CBLAS.*\)/build: \1/p' "$build/configure.log"
 fi
 if [ -t 1 ]; then
-    ninja -C "$build"
+    ninja -C "$build" "$@"
 else
     # Without a terminal Ninja prints a line per file; only its complaints matter in a log.
-    if ! ninja -C "$build" >"$build/build.log" 2>&1; then
+    if ! ninja -C "$build" "$@" >"$build/build.log" 2>&1; then
         cat "$build/build.log"
         exit 1
     fi

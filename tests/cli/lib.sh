@@ -296,6 +296,29 @@ is_sanitized() {
     grep -q -m 1 -a -E '__(asan|tsan)_init' "$STOKER"
 }
 
+# python_with PATH PACKAGE...: a Python environment with these packages from PyPI in the folder PATH,
+# made once; false, with the reason in $CANNOT, where there can be none. Modules are compiled when
+# they are first used: few of them are.
+python_with() {
+    local path=$1
+    shift
+    CANNOT=''
+    [ ! -e "$path/ready" ] || return 0
+    CANNOT='there is no python3'
+    command -v python3 >/dev/null || return 1
+    rm -rf "$path"
+    if ! python3 -m venv "$path" >venv.log 2>&1; then
+        CANNOT="python3 cannot make an environment: $(tail -n 1 venv.log)"
+    elif ! timeout 200 "$path/bin/pip" install --quiet --no-compile --disable-pip-version-check \
+        --retries 1 --timeout 10 "$@" >venv.log 2>&1; then
+        CANNOT="$1 cannot be had from PyPI: $(grep -m 1 '^ERROR' venv.log)"
+    else
+        CANNOT=''
+        touch "$path/ready"
+    fi
+    [ -z "$CANNOT" ]
+}
+
 # wait_for SECONDS COMMAND...: until the command succeeds; false when it does not in time.
 wait_for() {
     local until=$((SECONDS + $1))
@@ -307,13 +330,19 @@ wait_for() {
 }
 
 # start ARGUMENTS...: runs the command in the background as a terminal would, with $PID; `ended`
-# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise.
+# waits for it and sets $CODE. A process in the background of a script ignores Ctrl-C otherwise. At
+# first it is a copy of this shell, which a signal would end with all that this shell does at its end.
 start() {
     lib_command="${STOKER##*/} $*"
     set -m
     "$STOKER" "$@" >"$OUT" 2>"$ERR" </dev/null &
     PID=$!
     set +m
+    wait_for 30 has_begun
+}
+
+has_begun() {
+    [ ! "/proc/$PID/exe" -ef "/proc/$$/exe" ]
 }
 
 is_gone() {

@@ -6,32 +6,14 @@
 . "$(dirname "$0")/lib.sh"
 
 VENV=$ROOT/build/tests/moto-venv
-cannot=''
-
-# Makes the environment, or says why not.
-make_venv() {
-    [ ! -e "$VENV/ready" ] || return 0
-    command -v python3 >/dev/null || { cannot='there is no python3' && return 1; }
-    rm -rf "$VENV"
-    if ! python3 -m venv "$VENV" >venv.log 2>&1; then
-        cannot="python3 cannot make an environment: $(tail -n 1 venv.log)"
-    elif ! timeout 200 "$VENV/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
-        --timeout 10 'moto[server]>=5.1,<6' >venv.log 2>&1; then
-        cannot="moto cannot be had from PyPI: $(grep -m 1 '^ERROR' venv.log)"
-    else
-        touch "$VENV/ready"
-    fi
-    [ -z "$cannot" ]
-}
 
 it "S3 is built in, and moto can be had"
 "$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
 if grep -q 'no S3 support' s3-words; then
-    cannot='built without S3'
-fi
-[ -n "$cannot" ] || make_venv
-if [ -n "$cannot" ]; then
-    skip "$cannot"
+    skip 'built without S3'
+    finish
+elif ! python_with "$VENV" 'moto[s3]>=5.1,<6' flask flask-cors; then # less than moto[server] has
+    skip "$CANNOT"
     finish
 fi
 

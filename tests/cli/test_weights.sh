@@ -114,24 +114,7 @@ nothing r-bad
 
 # ---- the safetensors package ----
 
-# Makes the environment, or says why not.
-make_venv() {
-    [ ! -e "$VENV/ready" ] || return 0
-    command -v python3 >/dev/null || { cannot='there is no python3' && return 1; }
-    rm -rf "$VENV"
-    if ! python3 -m venv "$VENV" >venv.log 2>&1; then
-        cannot="python3 cannot make an environment: $(tail -n 1 venv.log)"
-    elif ! timeout 200 "$VENV/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
-        --timeout 10 numpy safetensors >venv.log 2>&1; then
-        cannot="safetensors cannot be had from PyPI: $(grep -m 1 '^ERROR' venv.log)"
-    else
-        touch "$VENV/ready"
-    fi
-    [ -z "$cannot" ]
-}
-
-cannot=''
-make_venv
+python_with "$VENV" safetensors numpy
 
 it "writes files that the safetensors package reads, metadata included"
 cat >look.py <<'PYTHON'
@@ -150,8 +133,8 @@ with safe_open(sys.argv[1], "np") as file:
     for name in names:
         assert file.get_tensor(name).dtype == "float32", name
 PYTHON
-if [ -n "$cannot" ]; then
-    skip "$cannot"
+if [ -n "$CANNOT" ]; then
+    skip "$CANNOT"
 else
     run_any "$VENV/bin/python" look.py "$weights"
     expect_exit 0
@@ -181,8 +164,8 @@ for name, value in trained.items():
     if "running_" not in name:  # statistics follow the pictures at any learning rate
         assert (halves["module." + name].astype("float32") == value).all(), name
 PYTHON
-if [ -n "$cannot" ]; then
-    skip "$cannot"
+if [ -n "$CANNOT" ]; then
+    skip "$CANNOT"
 else
     run_any "$VENV/bin/python" convert.py "$weights"
     expect_exit 0

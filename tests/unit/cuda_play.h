@@ -288,7 +288,7 @@ static inline bool play_find(play_device *play) {
         }
 #endif
     }
-    snprintf(reason, sizeof reason, "there is no GPU: %s", err.message);
+    snprintf(reason, sizeof reason, "there is no GPU: %.600s", err.message);
     check_skip_reason = reason;
     return false;
 }

@@ -95,27 +95,32 @@ static void check_network(int img_size, bool frozen) {
     bench_close(&b);
 }
 
+/* So many networks of `count` as there is time for. */
+static uint64_t some_of(uint64_t count) {
+    return check_is_quick() ? (count + 3) / 4 : count;
+}
+
 static void fused_steps_equal_plain_ones(void) {
-    for (network_seed = 0; network_seed < 40; network_seed++) {
+    for (network_seed = 0; network_seed < some_of(40); network_seed++) {
         check_network(13, false);
     }
 }
 
 /* So many pixels that sums and statistics are divided into several strips. */
 static void large_pictures_are_summed_in_strips(void) {
-    for (network_seed = 40; network_seed < 44; network_seed++) {
+    for (network_seed = 40; network_seed < 40 + some_of(4); network_seed++) {
         check_network(61, false);
     }
 }
 
 static void frozen_backbones_are_alike(void) {
-    for (network_seed = 0; network_seed < 6; network_seed++) {
+    for (network_seed = 0; network_seed < some_of(6); network_seed++) {
         check_network(13, true);
     }
 }
 
 static void fused_inference_equals_plain(void) {
-    for (network_seed = 0; network_seed < 20; network_seed++) {
+    for (network_seed = 0; network_seed < some_of(20); network_seed++) {
         bench b;
         REQUIRE(bench_open(&b, build_random, 13, BATCH, 2));
         stk_exec *plain = NULL;

@@ -75,8 +75,14 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
     u64 end = (u64)rows * (N / 8);
     for (int i = threadIdx.x; i < CEIL(ROWS * N, 128); i += THREADS) {
         u64 at = from + (u32)i * 16;
-        int bytes = at + 16 <= end ? 16 : at < end ? (int)(end - at) : 0;
-        copy_begin(stage + MASK_AT + i, p.mask + (bytes > 0 ? at : 0), bytes);
+        if (at + 16 <= end) {
+            copy_begin(stage + MASK_AT + i, p.mask + at, 16);
+        } else { /* behind the last row nothing is read */
+            u8 *to = (u8 *)(stage + MASK_AT + i);
+            for (u32 k = 0; k < 16; k++) {
+                to[k] = at + k < end ? p.mask[at + k] : 0;
+            }
+        }
     }
 #endif
 }
