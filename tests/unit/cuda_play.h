@@ -744,4 +744,26 @@ static inline bool play_run(play_device *play, cuda_program *program, const play
     return good;
 }
 
+/*
+ * Plays each of some cases in one 2-byte type, the types in turn, or in both where all is wanted:
+ * kernels that multiply matrices have no other types.
+ */
+static inline void play_each_case(const void *cases, size_t count, size_t bytes,
+                                  void (*one)(play_device *, cuda_type, const void *)) {
+    play_device play;
+    if (!play_open(&play)) {
+        return;
+    }
+    for (size_t i = 0; i < 2 * count; i++) {
+        cuda_type type = i % 2 == 0 ? CUDA_TYPE_F16 : CUDA_TYPE_BF16;
+        if (play_full(&play) || i / 2 % 2 == i % 2) {
+            one(&play, type, (const char *)cases + i / 2 * bytes);
+        }
+    }
+    play_close(&play);
+}
+
+#define EACH_CASE(cases, one) \
+    play_each_case(cases, sizeof(cases) / sizeof *(cases), sizeof *(cases), one)
+
 #endif

@@ -26,7 +26,7 @@ static const cuda_conv_shape large = {.kind = CUDA_CONV_WEIGHT,
 typedef struct stage {
     cuda_ways ways;
     cuda_conv_call call;
-    cuda_contest contest;
+    cuda_comparison check;
 } stage;
 
 /* The results by letters, equal ones agree; '!' is no number, '-' does not run. */
@@ -34,25 +34,25 @@ static void set_up(stage *s, const cuda_conv_shape *shape, const char *engines,
                    const char *results) {
     memset(s, 0, sizeof *s);
     s->call.shape = shape;
-    s->contest.ways = &s->ways;
-    s->contest.call = &s->call;
+    s->check.ways = &s->ways;
+    s->check.call = &s->call;
     for (int i = 0; engines[i] != '\0'; i++) {
-        cuda_print *print = &s->contest.prints[i];
+        cuda_print *print = &s->check.prints[i];
         s->ways.ways[i] = (cuda_way){.kind = CUDA_WAY_DNN, .engine = engines[i]};
-        s->contest.order[i] = i;
+        s->check.order[i] = i;
         print->taken = true;
         print->runs = results[i] != '-';
         print->finite = print->runs && results[i] != '!';
         for (int k = 0; k < CUDA_OWN_SUM_COUNT && print->finite; k++) {
             print->sums[k] = k == 0 ? 100 : results[i] - 'a' + k;
         }
-        s->ways.count = s->contest.count = i + 1;
+        s->ways.count = s->check.count = i + 1;
     }
 }
 
 static void reverse(stage *s) {
-    for (int i = 0; i < s->contest.count; i++) {
-        s->contest.order[i] = s->contest.count - 1 - i;
+    for (int i = 0; i < s->check.count; i++) {
+        s->check.order[i] = s->check.count - 1 - i;
     }
 }
 
@@ -73,15 +73,15 @@ static void the_best_that_another_engine_confirms_is_taken(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stage s;
         set_up(&s, &large, cases[i].engines, cases[i].results);
-        CHECK_INT(stk_cuda_contest_agreed(&s.contest), cases[i].agreed);
+        CHECK_INT(stk_cuda_comparison_agreed(&s.check), cases[i].agreed);
     }
     stage s;
     set_up(&s, &large, "12", "aa");
     reverse(&s);
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 1);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 1);
     set_up(&s, &large, "11", "aa"); /* but the libraries differ */
     s.ways.ways[1].kind = CUDA_WAY_PRODUCT;
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 0);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
 }
 
 static void without_a_judge_the_library_decides(void) {
@@ -100,7 +100,7 @@ static void without_a_judge_the_library_decides(void) {
         stage s;
         set_up(&s, &large, cases[i].engines, cases[i].results);
         reverse(&s);
-        CHECK_INT(stk_cuda_contest_unjudged(&s.contest), cases[i].taken);
+        CHECK_INT(stk_cuda_comparison_unjudged(&s.check), cases[i].taken);
     }
 }
 
@@ -123,41 +123,41 @@ static void how_far_results_may_be_apart(void) {
             for (int bad = 0; bad < 2; bad++) {
                 double share = bad ? cases[i].bad : cases[i].good;
                 set_up(&s, &shape, "12", "aa");
-                s.contest.prints[1].sums[k] *= k == 0 ? (1 - share) * (1 - share) : 1;
-                s.contest.prints[1].sums[k] -= k == 0 ? 0 : 10 * share;
-                CHECK_INT(stk_cuda_contest_agreed(&s.contest), bad ? -1 : 0);
+                s.check.prints[1].sums[k] *= k == 0 ? (1 - share) * (1 - share) : 1;
+                s.check.prints[1].sums[k] -= k == 0 ? 0 : 10 * share;
+                CHECK_INT(stk_cuda_comparison_agreed(&s.check), bad ? -1 : 0);
             }
         }
     }
     stage s;
     set_up(&s, &large, "12", "aa");
     for (int i = 0; i < 2; i++) { /* zeros are equal */
-        memset(s.contest.prints[i].sums, 0, sizeof s.contest.prints[i].sums);
+        memset(s.check.prints[i].sums, 0, sizeof s.check.prints[i].sums);
     }
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 0);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
 }
 
 static void uneven_padding_is_for_our_own_kernel_to_judge(void) {
     cuda_conv_shape shape = large;
     stage s;
-    CHECK(!stk_cuda_contest_can_judge(&shape));
+    CHECK(!stk_cuda_comparison_can_judge(&shape));
     shape.batch = 8;
-    CHECK(stk_cuda_contest_can_judge(&shape));
+    CHECK(stk_cuda_comparison_can_judge(&shape));
     set_up(&s, &shape, "12", "aa");
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 0);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
     shape.stride = 2;
     shape.pad = 0; /* a row and a column behind, none before */
     shape.out_height = shape.out_width = 28;
     set_up(&s, &shape, "12", "aa");
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), -1);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), -1);
     shape.pad = 1;
     set_up(&s, &shape, "12", "aa");
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 0);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
     shape.pad = 0;
     shape.batch = 4096; /* too large */
-    CHECK(!stk_cuda_contest_can_judge(&shape));
+    CHECK(!stk_cuda_comparison_can_judge(&shape));
     set_up(&s, &shape, "12", "aa");
-    CHECK_INT(stk_cuda_contest_agreed(&s.contest), 0);
+    CHECK_INT(stk_cuda_comparison_agreed(&s.check), 0);
 }
 
 /* ---- the kernel ---- */

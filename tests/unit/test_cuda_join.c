@@ -197,7 +197,8 @@ static bool run_numbers(play_device *play, numbers *m) {
     return good;
 }
 
-static void play_case(play_device *play, cuda_type type, const join_case *c) {
+static void play_case(play_device *play, cuda_type type, const void *given) {
+    const join_case *c = given;
     numbers m;
     numbers again;
     fill_numbers(&m, type, c);
@@ -216,30 +217,13 @@ static void play_case(play_device *play, cuda_type type, const join_case *c) {
     free_numbers(&m);
 }
 
-static void play_cases(const join_case *cases, size_t count) {
-    play_device play;
-    if (!play_open(&play)) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (int type = CUDA_TYPE_F16; type <= CUDA_TYPE_BF16; type++) {
-            if (play_full(&play) || (int)(i % 2) + CUDA_TYPE_F16 == type) {
-                play_case(&play, (cuda_type)type, &cases[i]);
-            }
-        }
-    }
-    play_close(&play);
-}
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* The layers that this was made for. */
 static void layers_of_networks(void) {
     static const join_case cases[] = {
         {5, 26, 64, 256, 1, false},  {5, 26, 64, 256, 1, true},  {4, 49, 128, 256, 1, true},
         {4, 49, 128, 512, 1, false}, {2, 49, 128, 512, 2, true},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 static void rows_and_channels(void) {
@@ -247,7 +231,7 @@ static void rows_and_channels(void) {
         {1, 1, 64, 256, 3, true},    {1, 63, 64, 64, 1, false},  {10, 100, 64, 128, 3, true},
         {1, 16, 128, 128, 2, false}, {1, 65, 64, 256, 1, false}, {3, 33, 192, 64, 2, true},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 /* What cannot be done in one pass is said to be so. */
@@ -264,7 +248,7 @@ static void limits(void) {
     CHECK(stk_cuda_join_scratch(&p, &join) == 0); /* nothing is known of the GPU */
     p.major = 9;
     CHECK(stk_cuda_join_scratch(&p, &join) == (size_t)8 * 2 * 64 * sizeof(float));
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         join.filters = cases[i].filters;
         join.plane.channels = cases[i].channels;
         if ((stk_cuda_join_scratch(&p, &join) > 0) != cases[i].possible) {

@@ -203,7 +203,8 @@ static void check_same(const numbers *m, const numbers *again) {
     }
 }
 
-static void play_case(play_device *play, cuda_type type, const join_case *c) {
+static void play_case(play_device *play, cuda_type type, const void *given) {
+    const join_case *c = given;
     numbers m;
     numbers again;
     fill_numbers(&m, type, c);
@@ -221,23 +222,6 @@ static void play_case(play_device *play, cuda_type type, const join_case *c) {
     free_numbers(&m);
 }
 
-static void play_cases(const join_case *cases, size_t count) {
-    play_device play;
-    if (!play_open(&play)) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (int type = CUDA_TYPE_F16; type <= CUDA_TYPE_BF16; type++) {
-            if (play_full(&play) || (int)(i % 2) + CUDA_TYPE_F16 == type) {
-                play_case(&play, (cuda_type)type, &cases[i]);
-            }
-        }
-    }
-    play_close(&play);
-}
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* The layers that this was made for. */
 static void layers_of_networks(void) {
     static const join_case cases[] = {
@@ -245,7 +229,7 @@ static void layers_of_networks(void) {
         {4, 49, 128, 256, 2, false, false}, {4, 49, 256, 512, 4, false, false},
         {5, 26, 64, 256, 1, false, true},   {5, 26, 128, 512, 2, false, true},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 static void rows_and_channels(void) {
@@ -256,7 +240,7 @@ static void rows_and_channels(void) {
         {1, 200, 128, 1024, 1, false, false}, {1, 130, 80, 640, 4, true, false},
         {2, 99, 240, 128, 1, false, false},   {1, 33, 256, 256, 2, false, true},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 /* What cannot be done in one pass is said to be so. */

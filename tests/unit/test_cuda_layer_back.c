@@ -290,7 +290,8 @@ static bool run_numbers(play_device *play, numbers *m, float *dx) {
     return good;
 }
 
-static void play_case(play_device *play, cuda_type type, const layer_case *c) {
+static void play_case(play_device *play, cuda_type type, const void *given) {
+    const layer_case *c = given;
     numbers m;
     fill_numbers(&m, type, c);
     float *dx = stk_mem_new(m.rows * m.k, sizeof *dx);
@@ -316,23 +317,6 @@ static void play_case(play_device *play, cuda_type type, const layer_case *c) {
     free_numbers(&m);
 }
 
-static void play_cases(const layer_case *cases, size_t count) {
-    play_device play;
-    if (!play_open(&play)) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (int type = CUDA_TYPE_F16; type <= CUDA_TYPE_BF16; type++) {
-            if (play_full(&play) || (int)(i % 2) + CUDA_TYPE_F16 == type) {
-                play_case(&play, (cuda_type)type, &cases[i]);
-            }
-        }
-    }
-    play_close(&play);
-}
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* The layers that this was made for. */
 static void layers_of_networks(void) {
     static const layer_case cases[] = {
@@ -344,7 +328,7 @@ static void layers_of_networks(void) {
         {4, 77, 24, 48, 2, NONE, false, 0, false, NO_NORM, 0.25F},
         {4, 77, 32, 192, 2, NONE, false, 0, false, NO_NORM, 0.25F},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 static void variants(void) {
@@ -356,7 +340,7 @@ static void variants(void) {
         {2, 65, 40, 56, 2, STK_OP_SILU, false, 2, true, STK_OP_SILU, 0},
         {2, 65, 56, 40, 2, NONE, false, 1, false, STK_OP_RELU, 0.5F},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 static void rows_and_blocks(void) {
@@ -369,7 +353,7 @@ static void rows_and_blocks(void) {
         {1, 129, 512, 32, 2, NONE, false, 0, false, NO_NORM, 0},
         {1, 129, 32, 512, 2, NONE, false, 0, true, NO_NORM, 0},
     };
-    play_cases(cases, COUNT(cases));
+    EACH_CASE(cases, play_case);
 }
 
 /* What cannot be done in one pass is said to be so. */

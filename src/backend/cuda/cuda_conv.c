@@ -302,7 +302,7 @@ static float time_runs(cuda_convs *convs, const conv_entry *entry, const cuda_wa
 }
 
 /* Puts the candidates that run in order of their times. */
-static void rank(cuda_convs *convs, const conv_entry *entry, cuda_contest *contest) {
+static void rank(cuda_convs *convs, const conv_entry *entry, cuda_comparison *check) {
     float times[CUDA_MOST_WAYS];
     float best = INFINITY;
     for (int i = 0; i < entry->candidates.count; i++) {
@@ -316,31 +316,31 @@ static void rank(cuda_convs *convs, const conv_entry *entry, cuda_contest *conte
             continue;
         }
         best = fminf(best, ms);
-        int at = contest->count++;
+        int at = check->count++;
         for (; at > 0 && times[at - 1] > ms; at--) {
             times[at] = times[at - 1];
-            contest->order[at] = contest->order[at - 1];
+            check->order[at] = check->order[at - 1];
         }
         times[at] = ms;
-        contest->order[at] = i;
+        check->order[at] = i;
     }
 }
 
 /* The candidate to take; *chosen < 0: none. */
-static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_contest *contest, int *chosen,
+static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_comparison *check, int *chosen,
                          stk_error *err) {
-    *chosen = contest->count > 0 ? stk_cuda_contest_agreed(contest) : -1;
-    if (*chosen >= 0 || contest->count == 0) {
+    *chosen = check->count > 0 ? stk_cuda_comparison_agreed(check) : -1;
+    if (*chosen >= 0 || check->count == 0) {
         return STK_OK;
     }
-    if (!stk_cuda_contest_can_judge(&entry->shape)) {
-        *chosen = stk_cuda_contest_unjudged(contest);
+    if (!stk_cuda_comparison_can_judge(&entry->shape)) {
+        *chosen = stk_cuda_comparison_unjudged(check);
         return STK_OK;
     }
     stk_cuda_own_want(&entry->own, CUDA_OWN_WHOLE, &entry->shape);
     stk_status status = compile(convs, &entry, 1, err);
     if (status == STK_OK) {
-        *chosen = stk_cuda_contest_judged(contest);
+        *chosen = stk_cuda_comparison_judged(check);
     }
     return status;
 }
@@ -349,7 +349,7 @@ static stk_status decide(cuda_convs *convs, conv_entry *entry, cuda_contest *con
 static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_error *err) {
     cuda_ways *candidates = &entry->candidates;
     cuda_conv_call call = *entry->call;
-    cuda_contest contest = {
+    cuda_comparison check = {
         .makers = &convs->makers, .ways = candidates, .own = &entry->own, .call = &call};
     int chosen = -1;
     call.shape = &entry->shape;
@@ -357,14 +357,14 @@ static stk_status choose(cuda_convs *convs, conv_entry *entry, bool *found, stk_
         if (candidates->ways[i].dnn != NULL) {
             stk_cuda_dnn_bind(convs->makers.dnn, &candidates->ways[i].dnn);
         }
-        contest.order[i] = i;
+        check.order[i] = i;
     }
     if (convs->config.deterministic) {
-        contest.count = candidates->count;
+        check.count = candidates->count;
     } else {
-        rank(convs, entry, &contest);
+        rank(convs, entry, &check);
     }
-    stk_status status = decide(convs, entry, &contest, &chosen, err);
+    stk_status status = decide(convs, entry, &check, &chosen, err);
     if (chosen >= 0) {
         entry->way = candidates->ways[chosen];
         candidates->ways[chosen] = (cuda_way){.kind = entry->way.kind};

@@ -30,7 +30,7 @@ static bool is_doubtful(const cuda_conv_shape *shape) {
            uneven(shape, shape->width, shape->out_width);
 }
 
-bool stk_cuda_contest_can_judge(const cuda_conv_shape *s) {
+bool stk_cuda_comparison_can_judge(const cuda_conv_shape *s) {
     double outs = (double)s->batch * s->out_height * s->out_width * s->filters;
     double operations = 2 * outs * s->kernel * s->kernel * s->channels;
     return operations < (is_doubtful(s) ? MANY_OPERATIONS : FEW_OPERATIONS);
@@ -49,11 +49,11 @@ static void add_up(cuda_print *print, float rows[][CUDA_OWN_SUM_COUNT], unsigned
     }
 }
 
-static void take(const cuda_contest *contest, const cuda_way *way, cuda_print *print) {
-    const cuda_convs_config *config = contest->makers->config;
+static void take(const cuda_comparison *check, const cuda_way *way, cuda_print *print) {
+    const cuda_convs_config *config = check->makers->config;
     const cuda_driver *d = config->driver;
-    const cuda_conv_call *call = contest->call;
-    const cuda_own *own = contest->own;
+    const cuda_conv_call *call = check->call;
+    const cuda_own *own = check->own;
     unsigned blocks = own->program.ops[own->ops[CUDA_OWN_SUMS]].launch.grid[0];
     float rows[CUDA_OWN_MOST_SUMS][CUDA_OWN_SUM_COUNT];
     cuda_pointer place = 0;
@@ -61,7 +61,7 @@ static void take(const cuda_contest *contest, const cuda_way *way, cuda_print *p
     *print = (cuda_print){.taken = true};
     print->runs =
         d->fill(place, SPOILED, bytes, config->stream) == CUDA_GOOD &&
-        stk_cuda_way_run(contest->makers, way, own, call, NULL) == STK_OK &&
+        stk_cuda_way_run(check->makers, way, own, call, NULL) == STK_OK &&
         stk_cuda_own_run(own, CUDA_OWN_SUMS, config, call, NULL) == STK_OK &&
         d->copy_out(rows, call->workspace, blocks * sizeof rows[0], config->stream) == CUDA_GOOD;
     print->runs = d->stream_wait(config->stream) == CUDA_GOOD && print->runs;
@@ -70,10 +70,10 @@ static void take(const cuda_contest *contest, const cuda_way *way, cuda_print *p
     }
 }
 
-static const cuda_print *print_of(cuda_contest *contest, int way) {
-    cuda_print *print = &contest->prints[way];
+static const cuda_print *print_of(cuda_comparison *check, int way) {
+    cuda_print *print = &check->prints[way];
     if (!print->taken) {
-        take(contest, &contest->ways->ways[way], print);
+        take(check, &check->ways->ways[way], print);
     }
     return print;
 }
@@ -96,15 +96,15 @@ static bool same_engine(const cuda_way *a, const cuda_way *b) {
 
 /* Settings of one engine may all be wrong in the same way, and only count when there is no other.
  */
-static int find_pair(cuda_contest *contest, bool of_one_engine) {
-    const cuda_way *ways = contest->ways->ways;
-    const cuda_conv_shape *shape = contest->call->shape;
-    for (int i = 0; i < contest->count; i++) {
-        int one = contest->order[i];
-        for (int j = 0; j < contest->count; j++) {
-            int other = contest->order[j];
+static int find_pair(cuda_comparison *check, bool of_one_engine) {
+    const cuda_way *ways = check->ways->ways;
+    const cuda_conv_shape *shape = check->call->shape;
+    for (int i = 0; i < check->count; i++) {
+        int one = check->order[i];
+        for (int j = 0; j < check->count; j++) {
+            int other = check->order[j];
             if (i != j && same_engine(&ways[one], &ways[other]) == of_one_engine &&
-                agree(print_of(contest, one), print_of(contest, other), shape)) {
+                agree(print_of(check, one), print_of(check, other), shape)) {
                 return one;
             }
         }
@@ -112,40 +112,40 @@ static int find_pair(cuda_contest *contest, bool of_one_engine) {
     return -1;
 }
 
-int stk_cuda_contest_agreed(cuda_contest *contest) {
-    const cuda_conv_shape *shape = contest->call->shape;
-    bool better_judge = is_doubtful(shape) && stk_cuda_contest_can_judge(shape);
-    return better_judge ? -1 : find_pair(contest, false);
+int stk_cuda_comparison_agreed(cuda_comparison *check) {
+    const cuda_conv_shape *shape = check->call->shape;
+    bool better_judge = is_doubtful(shape) && stk_cuda_comparison_can_judge(shape);
+    return better_judge ? -1 : find_pair(check, false);
 }
 
-int stk_cuda_contest_judged(cuda_contest *contest) {
+int stk_cuda_comparison_judged(cuda_comparison *check) {
     const cuda_way ours = {.kind = CUDA_WAY_OWN};
     cuda_print right;
-    take(contest, &ours, &right);
+    take(check, &ours, &right);
     if (!right.finite) { /* the inputs are not what they should be */
-        return stk_cuda_contest_unjudged(contest);
+        return stk_cuda_comparison_unjudged(check);
     }
-    for (int i = 0; i < contest->count; i++) {
-        if (agree(print_of(contest, contest->order[i]), &right, contest->call->shape)) {
-            return contest->order[i];
+    for (int i = 0; i < check->count; i++) {
+        if (agree(print_of(check, check->order[i]), &right, check->call->shape)) {
+            return check->order[i];
         }
     }
     return -1;
 }
 
-int stk_cuda_contest_unjudged(cuda_contest *contest) {
-    const cuda_way *ways = contest->ways->ways;
+int stk_cuda_comparison_unjudged(cuda_comparison *check) {
+    const cuda_way *ways = check->ways->ways;
     bool alone = true;
-    for (int i = 1; i < contest->count; i++) {
-        alone = alone && same_engine(&ways[contest->order[0]], &ways[contest->order[i]]);
+    for (int i = 1; i < check->count; i++) {
+        alone = alone && same_engine(&ways[check->order[0]], &ways[check->order[i]]);
     }
-    int chosen = alone ? find_pair(contest, true) : -1;
-    for (int way = 0; way < contest->ways->count && chosen < 0; way++) {
-        chosen = print_of(contest, way)->finite ? way : -1;
+    int chosen = alone ? find_pair(check, true) : -1;
+    for (int way = 0; way < check->ways->count && chosen < 0; way++) {
+        chosen = print_of(check, way)->finite ? way : -1;
     }
     /* Where no result is finite the inputs are not either, and nothing speaks against the best. */
-    for (int i = 0; i < contest->count && chosen < 0; i++) {
-        chosen = print_of(contest, contest->order[i])->runs ? contest->order[i] : -1;
+    for (int i = 0; i < check->count && chosen < 0; i++) {
+        chosen = print_of(check, check->order[i])->runs ? check->order[i] : -1;
     }
     return chosen;
 }

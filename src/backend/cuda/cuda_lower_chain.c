@@ -45,16 +45,9 @@ static bool is_depthwise(const lowering *l, const stk_piece *piece) {
     return piece->conv != STK_NO_NODE && lower_node(l, piece->conv)->op == STK_OP_DEPTHWISE;
 }
 
-/* The chain that leaves its norm and activation to this depthwise convolution; -1: none. */
-static int bare_maker(const lowering *l, const stk_piece *piece) {
-    int maker = l->values[piece->inputs[0]].maker;
-    return l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_DEPTHWISE ? maker
-                                                                                           : -1;
-}
-
 /* The depthwise convolution of a chain, which may do the norm and activation of the one before. */
 static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
-    int maker = bare_maker(l, piece);
+    int maker = lower_left(l, piece->inputs[0], LOWER_BY_DEPTHWISE);
     if (maker < 0) {
         return stk_cuda_lower_depthwise(l, piece->conv,
                                         stk_cuda_lower_pictures(l, piece->inputs[0]));
@@ -69,10 +62,9 @@ static cuda_depthwise depthwise_of(lowering *l, const stk_piece *piece) {
 static cuda_added added_of(lowering *l, const stk_piece *piece) {
     cuda_added added = {.x = cuda_nothing(), .dx = cuda_nothing()};
     if (piece->add != STK_NO_NODE) {
-        int maker = l->values[piece->inputs[1]].maker;
-        bool bare = l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_SUM;
-        added.x = bare ? l->items[maker].inner : stk_cuda_lower_pictures(l, piece->inputs[1]);
-        added.norm = bare ? &l->items[maker].norm : NULL;
+        int maker = lower_left(l, piece->inputs[1], LOWER_BY_SUM);
+        added.x = maker >= 0 ? l->items[maker].inner : stk_cuda_lower_pictures(l, piece->inputs[1]);
+        added.norm = maker >= 0 ? &l->items[maker].norm : NULL;
     }
     return added;
 }
@@ -231,7 +223,7 @@ static void filter_backward(lowering *l, const stk_piece *piece, cuda_ref dinner
         return;
     }
     cuda_depthwise conv = depthwise_of(l, piece);
-    int maker = bare_maker(l, piece);
+    int maker = lower_left(l, piece->inputs[0], LOWER_BY_DEPTHWISE);
     if (maker >= 0) {
         l->items[maker].norm.back = back_of(l, piece_of(l, maker));
     }

@@ -42,8 +42,8 @@ static bool is_made_so(const lowering *l, int value) {
 /* The chain that is added as it comes from its convolution, with its norm; NULL: a value is. */
 static const lower_piece *find_other(const lowering *l, int value) {
     const stk_piece *piece = &l->pieces->items[l->values[value].maker];
-    const lower_piece *added = &l->items[l->values[piece->inputs[1]].maker];
-    return added->kind == LOWER_CHAIN && added->by == LOWER_BY_SUM ? added : NULL;
+    int added = lower_left(l, piece->inputs[1], LOWER_BY_SUM);
+    return added >= 0 ? &l->items[added] : NULL;
 }
 
 void stk_cuda_lower_join_back_ask(lowering *l, int node, bool accumulate) {

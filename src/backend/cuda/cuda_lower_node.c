@@ -33,12 +33,6 @@ static cuda_ref data_of(lowering *l, int value) {
     return stk_cuda_lower_pictures(l, value);
 }
 
-/* The chain that leaves its norm and activation to this maximum; -1: none. */
-static int bare_chain(const lowering *l, const stk_node *n) {
-    int maker = l->values[n->inputs[0]].maker;
-    return l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == LOWER_BY_POOL ? maker : -1;
-}
-
 static stk_op act_of(const lowering *l, int chain) {
     int act = chain >= 0 ? l->pieces->items[chain].act : STK_NO_NODE;
     return act != STK_NO_NODE ? lower_node(l, act)->op : STK_OP_COUNT;
@@ -47,7 +41,7 @@ static stk_op act_of(const lowering *l, int chain) {
 static void max_pool(lowering *l, int index, const stk_node *n, cuda_ref y) {
     const stk_piece *piece = &l->pieces->items[index];
     cuda_pool pool = pool_of(l, n);
-    int chain = bare_chain(l, n);
+    int chain = lower_left(l, n->inputs[0], LOWER_BY_POOL);
     const lower_piece *maker = chain >= 0 ? &l->items[chain] : NULL;
     cuda_ref where = cuda_nothing();
     if (piece->live) {
@@ -220,7 +214,8 @@ static void add_back(lowering *l, const stk_node *n, cuda_ref dy) {
 static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
     const stk_piece *piece = &l->pieces->items[index];
     bool accumulate;
-    bool later = n->op == STK_OP_MAX_POOL && bare_chain(l, n) >= 0; /* with the chain's norm */
+    bool later = n->op == STK_OP_MAX_POOL &&
+                 lower_left(l, n->inputs[0], LOWER_BY_POOL) >= 0; /* with the chain's norm */
     if (!l->pieces->needs_grad[n->inputs[0]] || later) {
         return;
     }

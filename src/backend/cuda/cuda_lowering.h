@@ -104,6 +104,13 @@ static inline size_t lower_count(const lowering *l, int value) {
     return stk_shape_count(lower_shape(l, value)) * (size_t)l->batch;
 }
 
+/* The chain that makes a value and leaves its norm and activation to others; -1: none. */
+static inline int lower_left(const lowering *l, int value, lower_by by) {
+    int maker = l->values[value].maker;
+    bool left = maker >= 0 && l->items[maker].kind == LOWER_CHAIN && l->items[maker].by == by;
+    return left ? maker : -1;
+}
+
 /* A buffer of T for a value. */
 static inline cuda_ref lower_buffer(const lowering *l, int value) {
     return stk_cuda_buffer(l->p, lower_count(l, value) * cuda_type_bytes(l->p->type));
