@@ -224,6 +224,30 @@ static void the_next_start_asks_nothing(void) {
     CHECK(memcmp(&c[0], &c[1], sizeof c[0]) == 0);
 }
 
+/*
+ * Statistics are to be the convolution's, as a library once found, but no plan is there for it any
+ * more: what is asked next has no plain way to race with, and all is computed without.
+ */
+static void a_void_answer_spoils_no_race(void) {
+    bench b;
+    if (!bench_open(&b, build, check_folder(), false)) {
+        return;
+    }
+    stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
+    REQUIRE(exec != NULL);
+    decide(&b, exec, CUDA_ASK_STATS, CUDA_STATS_FUSED);
+    cuda->exec_free(exec);
+    exec = compile(&b, STK_PRECISION_BF16, false);
+    REQUIRE(exec != NULL);
+    for (int i = 0; i < exec->main.op_count; i++) {
+        const cuda_op *op = &exec->main.ops[i];
+        CHECK(op->kind != CUDA_OP_CONV || !op->conv.shape.stats);
+    }
+    stk_mem_free(step_results(&b, cuda, b.state, exec));
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
 /* Other types, node by node, and with nothing left to a clock; joins are our own, in bf16 too. */
 static void others_store_them(void) {
     static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
@@ -274,6 +298,7 @@ static const check_test tests[] = {
     TEST(narrow_coefficients_keep_the_mean),
     TEST(all_ways_give_the_same_in_the_same_memory),
     TEST(the_next_start_asks_nothing),
+    TEST(a_void_answer_spoils_no_race),
     TEST(others_store_them),
     TEST(a_profile_names_them),
 };

@@ -157,6 +157,10 @@ static stk_status race_one(const cuda_player *player, const contest *c, stk_erro
     if (device->config.halted != NULL && device->config.halted(device->config.user, 0)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were timed");
     }
+    /* By an earlier answer that is void, as stk_cuda_contests_void() will find: it stays open. */
+    if (!can_run(player, c->ways[0])) {
+        return STK_OK;
+    }
     if (can_run(player, c->ways[1])) {
         status = stk_cuda_player_range(player, c->noise, err);
         status = status == STK_OK ? stk_cuda_race(player, c->ways, CUDA_CONTEST_WAYS, &way, err)

@@ -304,17 +304,25 @@ static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *e
     return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
 }
 
+/* Whether the main program does with the memory that was taken; for its order see find_sizes(). */
+static bool fits(const stk_exec *exec) {
+    const cuda_sizes *s = &exec->sizes;
+    size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
+    return exec->main.arena_bytes <= s->bytes - s->arena &&
+           (size_t)exec->main.counters * 4 <= counters;
+}
+
 /*
  * The main program once more, after something was chosen. All ways are made to need the same
  * memory; should one need more after all, the plain ways are right, if slower.
  */
 static stk_status lower_again(stk_exec *exec, stk_error *err) {
-    const cuda_program *p = &exec->main;
-    size_t arena_bytes = p->arena_bytes;
-    int counters = p->counters;
     stk_status status = lower_main(exec, exec->state->device->choices, err);
-    if (status == STK_OK && (p->arena_bytes > arena_bytes || p->counters > counters)) {
+    if (status == STK_OK && !fits(exec)) {
         status = lower_main(exec, NULL, err);
+    }
+    if (status == STK_OK && !fits(exec)) {
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
     }
     return status;
 }
