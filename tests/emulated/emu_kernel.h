@@ -370,6 +370,11 @@ DEVICE void emu_add_product(float *c, const unsigned *a, const unsigned *b, int 
     }
 }
 
+#else /* an older GPU: a kernel that uses them does not compile */
+#define EMU_TOO_NEW __attribute__((error("not on a GPU of this compute capability")))
+void copy_begin(void *to, const void *from, int bytes) EMU_TOO_NEW;
+void copy_group(void) EMU_TOO_NEW;
+void copy_wait(int groups) EMU_TOO_NEW;
 #endif
 
 #define atomicAdd(place, value)                          \
