@@ -744,6 +744,11 @@ static inline bool play_run(play_device *play, cuda_program *program, const play
     return good;
 }
 
+/* By how much of its size rounding to a 2-byte type changes a number at most. */
+static inline double play_epsilon(cuda_type type) {
+    return type == CUDA_TYPE_F16 ? 0x1.0p-11 : 0x1.0p-8;
+}
+
 /*
  * Plays each of some cases in one 2-byte type, the types in turn, or in both where all is wanted:
  * kernels that multiply matrices have no other types.

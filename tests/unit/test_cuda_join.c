@@ -25,10 +25,6 @@ typedef struct numbers {
     unsigned char *mask;
 } numbers;
 
-static double epsilon_of(cuda_type type) {
-    return type == CUDA_TYPE_F16 ? 0x1.0p-11 : 0x1.0p-8;
-}
-
 static void fill_numbers(numbers *m, cuda_type type, const join_case *c) {
     *m = (numbers){.c = *c,
                    .type = type,
@@ -68,7 +64,7 @@ static double norm_of(const float *coefs, size_t channels, size_t c, float x) {
 }
 
 static void check_y(const numbers *m) {
-    double epsilon = epsilon_of(m->type);
+    double epsilon = play_epsilon(m->type);
     for (size_t i = 0; i < m->rows * m->k; i++) {
         size_t c = i % m->k;
         double other =
@@ -88,7 +84,7 @@ static void check_y(const numbers *m) {
 
 /* From y as it is stored. */
 static void check_z(const numbers *m) {
-    double epsilon = epsilon_of(m->type);
+    double epsilon = play_epsilon(m->type);
     for (size_t i = 0; i < m->rows * m->n; i++) {
         double sum = 0;
         double size = 0;
@@ -130,7 +126,7 @@ static void check_statistics(const numbers *m) {
         CHECK_NEAR(m->next_coefs[c], mean, room);
         CHECK_NEAR(m->next_coefs[2 * m->n + c], scale, room);
         CHECK_NEAR(m->next_coefs[3 * m->n + c], shift, room);
-        CHECK_NEAR(m->narrow[c], scale, room + epsilon_of(m->type) * fabs(scale));
+        CHECK_NEAR(m->narrow[c], scale, room + play_epsilon(m->type) * fabs(scale));
         CHECK_NEAR(m->mean[c], 0.9 * (double)mean_before[c] + 0.1 * mean, room);
         double unbiased = rows > 1 ? squares / (rows - 1) : squares;
         CHECK_NEAR(m->var[c], 0.9 * (double)var_before[c] + 0.1 * unbiased,

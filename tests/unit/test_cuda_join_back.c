@@ -28,10 +28,6 @@ typedef struct numbers {
     } norms[2];
 } numbers;
 
-static double epsilon_of(cuda_type type) {
-    return type == CUDA_TYPE_F16 ? 0x1.0p-11 : 0x1.0p-8;
-}
-
 static void fill_numbers(numbers *m, cuda_type type, const join_case *c) {
     *m = (numbers){.c = *c,
                    .type = type,
@@ -78,7 +74,7 @@ static void free_numbers(numbers *m) {
 
 /* One rounding of the result, and some of float32 sums of what it consists of. */
 static void check_dz(const numbers *m) {
-    double epsilon = epsilon_of(m->type);
+    double epsilon = play_epsilon(m->type);
     for (size_t i = 0; i < m->rows * m->k; i++) {
         size_t row = i / m->k;
         size_t k = i % m->k;

@@ -148,10 +148,7 @@ DEVICE void finish_rows(totals *t, const uint4 *from, u32 b[STEPS][PRODUCTS][2],
 DEVICE void leave_sums(lanes sums, float *room /* (TALL, ACROSS * WIDTH) */) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
-        UNROLL
-        for (int apart = 16; apart >= 4; apart /= 2) {
-            sums.v[i] += __shfl_xor_sync(0xFFFFFFFFu, sums.v[i], apart);
-        }
+        sums.v[i] = add_eight(sums.v[i]);
     }
     if (threadIdx.x % 32 < 4) {
         u32 at = own_filter() - blockIdx.y * ACROSS * WIDTH;

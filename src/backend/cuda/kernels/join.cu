@@ -181,10 +181,7 @@ DEVICE void finish_rows(totals *t, const uint4 *tile, u32 b[STEPS][UNITS][2], in
 DEVICE void put_sums(float *sums, float *to) {
     UNROLL
     for (int i = 0; i < OWN; i++) {
-        UNROLL
-        for (int apart = 16; apart >= 4; apart /= 2) {
-            sums[i] += __shfl_xor_sync(0xFFFFFFFFu, sums[i], apart);
-        }
+        sums[i] = add_eight(sums[i]);
         if (threadIdx.x % 32 < 4) {
             to[own_filter() + (u32)i] = sums[i];
         }

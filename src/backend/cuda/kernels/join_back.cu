@@ -187,10 +187,7 @@ DEVICE void finish_rows(totals *t, const uint4 *stage, u32 b[STEPS][4][2], int t
 DEVICE void put_sums(lanes sums, float *to) {
     UNROLL
     for (int i = 0; i < LANES; i++) {
-        UNROLL
-        for (int apart = 16; apart >= 4; apart /= 2) {
-            sums.v[i] += __shfl_xor_sync(0xFFFFFFFFu, sums.v[i], apart);
-        }
+        sums.v[i] = add_eight(sums.v[i]);
     }
     if (threadIdx.x % 32 < 4) {
         store_floats(to + own_channel(), sums);

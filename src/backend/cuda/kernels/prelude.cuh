@@ -440,7 +440,16 @@ DEVICE some some_total(some mine, float *room, u32 tile) {
 }
 #endif
 
-/* ---- blocks that work together ---- */
+/* ---- lanes and blocks that work together ---- */
+
+/* Adds up over the eight lanes of a warp whose numbers are the same modulo 4; all of them get it. */
+DEVICE float add_eight(float x) {
+    UNROLL
+    for (int apart = 16; apart >= 4; apart /= 2) {
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, apart);
+    }
+    return x;
+}
 
 /*
  * Called by all threads of a block after they wrote their share: 1 in the block that comes last of
