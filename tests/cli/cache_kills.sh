@@ -2,9 +2,8 @@
 # moments of runs that fill one cache folder. Sourced after lib.sh.
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317  # lib.sh reads variables; functions for wait_for
 
-SERVER=$(dirname "$STOKER")/tests/object_server
 CHECK=$(dirname "$STOKER")/tests/cache_check
-SERVER_PID='' URL='' killed=0 whole=0 hits=0
+killed=0 whole=0 hits=0
 for variable in $(compgen -e AWS_); do
     unset "$variable"
 done
@@ -14,16 +13,6 @@ export AWS_ACCESS_KEY_ID=cache AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-
 has_s3() {
     "$STOKER" train --data s3:/// --out r-none >/dev/null 2>s3-words
     ! grep -q 'no S3 support' s3-words
-}
-
-# serve FOLDER [FLAGS...]: a server of the folder as s3://bucket, which ends with the test.
-serve() {
-    "$SERVER" --max-seconds 1800 --root "$@" >address 2>&1 </dev/null &
-    SERVER_PID=$!
-    wait_for 20 grep -q listening address || fail "the server says: $(cat address)"
-    URL=$(sed -n 's/^listening on //p' address)
-    export AWS_ENDPOINT_URL=$URL
-    trap 'kill "$SERVER_PID"; chmod -R u+rwX "$LIB_FOLDER" 2>/dev/null; rm -rf "$LIB_FOLDER"' EXIT
 }
 
 control() {

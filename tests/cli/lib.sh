@@ -17,7 +17,15 @@ set -u
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 STOKER=${STOKER:-$ROOT/build/stoker}
 LIB_FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/stoker-cli-XXXXXX") || exit 1
-trap 'chmod -R u+rwX "$LIB_FOLDER" 2>/dev/null; rm -rf "$LIB_FOLDER"' EXIT
+SERVER=$(dirname "$STOKER")/tests/object_server
+SERVER_PID='' URL=''
+
+lib_end() {
+    [ -z "$SERVER_PID" ] || kill "$SERVER_PID" 2>/dev/null
+    chmod -R u+rwX "$LIB_FOLDER" 2>/dev/null
+    rm -rf "$LIB_FOLDER"
+}
+trap lib_end EXIT
 WORK=$LIB_FOLDER/work
 OUT=$LIB_FOLDER/out
 ERR=$LIB_FOLDER/err
@@ -357,6 +365,26 @@ ended() {
         wait "$PID"
         CODE=$?
     } 2>/dev/null
+}
+
+# serve ARGUMENTS...: an object server at $URL, which `stop` ends, or the end of the script.
+serve() {
+    # What an earlier one said is gone before this one's words are waited for.
+    : >"$LIB_FOLDER/address"
+    "$SERVER" --max-seconds 1800 "$@" >>"$LIB_FOLDER/address" 2>&1 </dev/null &
+    SERVER_PID=$!
+    wait_for 20 grep -q '^listening on ' "$LIB_FOLDER/address" ||
+        fail "the server says: $(cat "$LIB_FOLDER/address")"
+    # shellcheck disable=SC2034  # the scripts read it
+    URL=$(sed -n 's/^listening on //p' "$LIB_FOLDER/address")
+}
+
+stop() {
+    kill "$SERVER_PID"
+    wait "$SERVER_PID"
+    lib_code=$?
+    SERVER_PID=''
+    return "$lib_code"
 }
 
 # finish: the totals; the last line of every script.

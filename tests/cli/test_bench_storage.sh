@@ -3,9 +3,7 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 
-SERVER=$(dirname "$STOKER")/tests/object_server
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
-URL='' SERVER_PID=''
 export XDG_CACHE_HOME=$WORK/kept
 export AWS_ACCESS_KEY_ID=bench AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-east-1
 unset AWS_SESSION_TOKEN AWS_PROFILE AWS_ENDPOINT_URL_S3
@@ -28,19 +26,6 @@ step() {
 # is_above X Y: for numbers with fractions.
 is_above() {
     awk -v x="$1" -v y="$2" 'BEGIN { exit !(x ~ /^[0-9]/ && x + 0 > y + 0) }'
-}
-
-serve() {
-    "$SERVER" --max-seconds 120 "$@" >address 2>&1 </dev/null &
-    SERVER_PID=$!
-    wait_for 20 grep -q listening address || fail "the server says: $(cat address)"
-    URL=$(sed -n 's/^listening on //p' address)
-    export AWS_ENDPOINT_URL=$URL
-}
-
-stop() {
-    kill "$SERVER_PID"
-    wait "$SERVER_PID"
 }
 
 it "prints one object on one line for programs"
@@ -164,6 +149,7 @@ fi
 
 it "measures S3, with many reads in flight on few threads"
 serve --root f --delay-ms 10
+export AWS_ENDPOINT_URL=$URL
 run bench storage s3://bucket "${short[@]}" --in-flight 1,32 --rate 50 --json
 if grep -q 'no S3 support' "$ERR"; then
     skip "this build has no S3"

@@ -12,7 +12,8 @@ it "S3 is built in"
 has_s3 || { skip 'built without S3' && finish; }
 make_set set 3 20 200000
 objects=$(find set -type f | wc -l)
-serve set --warm
+serve --root set --warm
+export AWS_ENDPOINT_URL=$URL
 
 # train RUN ...: one short training; gets tells how many objects the server was asked for meanwhile.
 train() {

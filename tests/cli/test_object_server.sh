@@ -4,22 +4,7 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 
-SERVER=$(dirname "$STOKER")/tests/object_server
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
-URL='' SERVER_PID=''
-
-# serve ARGUMENTS...: starts a server at $URL; `stop` ends it.
-serve() {
-    "$SERVER" --max-seconds 120 "$@" >address 2>&1 </dev/null &
-    SERVER_PID=$!
-    wait_for 20 grep -q listening address || fail "the server says: $(cat address)"
-    URL=$(sed -n 's/^listening on //p' address)
-}
-
-stop() {
-    kill "$SERVER_PID"
-    wait "$SERVER_PID"
-}
 
 # get PATH [curl's arguments]: the body is in $OUT, the head in head.txt.
 get() {
@@ -443,16 +428,14 @@ stop
 
 it "ends when it is told to"
 serve --root store
-kill "$SERVER_PID"
-wait "$SERVER_PID"
-expect "exit code 0 after SIGTERM" [ $? = 0 ]
+expect "exit code 0 after SIGTERM" stop
 mkfifo input
 "$SERVER" --root store --until-eof >address <input &
-SERVER_PID=$!
+EOF_PID=$!
 exec 3>input
 wait_for 20 grep -q listening address || fail "it does not listen"
 exec 3>&-
-wait "$SERVER_PID"
+wait "$EOF_PID"
 expect "exit code 0 after the end of its input" [ $? = 0 ]
 wait "$SHORT_PID"
 expect "exit code 0 after its time" [ $? = 0 ]

@@ -177,14 +177,9 @@ it "trains on shards in S3 as on those beside it, and knows them the next time"
 if grep -q 'no S3 support' s3-words; then
     skip "built without S3"
 else
-    # The server ends with its input, which file descriptor 8 is.
-    mkfifo orders
-    "$(dirname "$STOKER")/tests/object_server" --root . --bucket shards=shards --bucket splits=splits \
-        --require-auth --until-eof <orders >address &
-    exec 8>orders
-    wait_for 10 grep -q listening address || fail "the server does not start"
-    export AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1
-    AWS_ENDPOINT_URL=$(sed 's/listening on //' address)
+    serve --root . --bucket shards=shards --bucket splits=splits --require-auth
+    export AWS_ENDPOINT_URL=$URL AWS_REGION=us-east-1
+    export AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret
     train s3://splits r-far --cache off
     expect_exit 0
     expect_out 'reading through 3 tars'
@@ -203,7 +198,7 @@ else
     train s3://splits r-far5 --cache off --refresh
     expect_exit 3
     expect_err 's3://splits/train\.tar is cut off'
-    exec 8>&-
+    stop
 fi
 
 it "reads real photographs from a tar"

@@ -3,7 +3,6 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2012,SC2016,SC2034  # ls of our own names; scripts in quotes; lib.sh reads variables
 . "$(dirname "$0")/lib.sh"
 
-SERVER=$(dirname "$STOKER")/tests/object_server
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
 QUICK='--img-size 24 --epochs 2 --quiet'
 export XDG_CACHE_HOME=$WORK/cache
@@ -311,11 +310,9 @@ else
 fi
 
 it "stages from an object store, without secrets in what it writes"
-"$SERVER" --root f --max-seconds 60 --require-auth --delay-ms 5 >address 2>&1 </dev/null &
-server=$!
-wait_for 20 grep -q listening address || fail "the server says: $(cat address)"
-export AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID=AKIDLETTERS AWS_SECRET_ACCESS_KEY=TopSecretWords AWS_REGION=us-east-1
-AWS_ENDPOINT_URL=$(sed -n 's/^listening on //p' address)
+serve --root f --require-auth --delay-ms 5
+export AWS_ENDPOINT_URL=$URL AWS_REGION=us-east-1
+export AWS_ACCESS_KEY_ID=AKIDLETTERS AWS_SECRET_ACCESS_KEY=TopSecretWords
 run stage s3://bucket/ s3near --classes 4 --per-class 15 --val-per-class 3 --subset-seed 42 --shard-size 25
 if grep -q 'without S3\|no S3' "$ERR"; then
     skip "this build has no S3"
@@ -327,7 +324,6 @@ else
     done
     expect_not "no secret is written" grep -rqE 'TopSecretWords|AKIDLETTERS' s3near
 fi
-kill "$server"
-wait "$server" 2>/dev/null
+stop
 unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_REGION
 finish

@@ -13,7 +13,8 @@ delay_ms=40
 it "S3 is built in"
 has_s3 || { skip 'built without S3' && finish; }
 make_set set 5 80 200000
-serve set --warm --delay-ms $delay_ms
+serve --root set --warm --delay-ms $delay_ms
+export AWS_ENDPOINT_URL=$URL
 
 it "fills a cache without a kill"
 begun=$EPOCHREALTIME
