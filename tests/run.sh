@@ -23,7 +23,16 @@ limit=${TEST_TIMEOUT:-300}
 cd "$(dirname "$0")/.." || exit 2
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-tests-XXXXXX") || exit 2
-trap 'rm -rf "$scratch"' EXIT
+
+# What still runs ends too.
+end() {
+    local running
+    running=$(jobs -pr)
+    # shellcheck disable=SC2086  # numbers are words
+    [ -z "$running" ] || { kill $running && wait; } 2>/dev/null
+    rm -rf "$scratch"
+}
+trap end EXIT
 trap 'exit 130' INT TERM
 # What the library keeps between runs is not the user's.
 export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
@@ -45,11 +54,17 @@ long+='cli_(cuda|s3|mounts|resume|weights|bench_step))$'
 # run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go
 # to files named NAME in the scratch folder.
 run_one() {
-    local name=$1 code=0 TIMEFORMAT='%R %U %S'
+    local name=$1 code=0 child='' TIMEFORMAT='%R %U %S'
     shift
     mkdir -p "$scratch/$name.tmp"
-    { time TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 \
-        </dev/null; } 2>"$scratch/$name.time" || code=$?
+    trap '[ -z "$child" ] || kill "$child"; exit 130' TERM
+    {
+        time {
+            TMPDIR=$scratch/$name.tmp timeout -k 10 "$limit" "$@" >"$scratch/$name.out" 2>&1 </dev/null &
+            child=$!
+            wait "$child"
+        }
+    } 2>"$scratch/$name.time" || code=$?
     awk -v code="$code" 'END { printf "%d %.1f %.1f\n", code, $1, $2 + $3 }' \
         "$scratch/$name.time" >"$scratch/$name.end"
     chmod -R u+rwX "$scratch/$name.tmp" 2>/dev/null
@@ -147,7 +162,8 @@ end_all() {
     local i name
     wait
     for ((i = 0; i < ${#alone[@]}; i += 2)); do
-        run_one "${alone[i]}" bash "${alone[i + 1]}"
+        run_one "${alone[i]}" bash "${alone[i + 1]}" &
+        wait $!
     done
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"

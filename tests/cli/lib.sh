@@ -382,9 +382,9 @@ serve() {
 stop() {
     kill "$SERVER_PID"
     wait "$SERVER_PID"
-    lib_code=$?
+    local code=$?
     SERVER_PID=''
-    return "$lib_code"
+    return "$code"
 }
 
 # finish: the totals; the last line of every script.

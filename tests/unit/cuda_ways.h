@@ -97,14 +97,55 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
     return exec;
 }
 
-/* Answers all questions of a kind that a program has asked. */
-static inline void decide(const bench *b, const stk_exec *exec, cuda_question_kind kind, int way) {
+/* Answers all questions of a kind that a program has asked; true: some had another answer. */
+static inline bool decide(const bench *b, const stk_exec *exec, cuda_question_kind kind, int way) {
+    bool changed = false;
     for (int i = 0; i < exec->main.question_count; i++) {
         if (exec->main.questions[i].kind == kind) {
             char name[CUDA_CHOICE_NAME];
             stk_cuda_question_name(&exec->main.questions[i], name);
+            changed = changed || stk_cuda_choice_of(b->device->choices, name) != way;
             stk_cuda_choice_set(b->device->choices, name, way);
         }
+    }
+    return changed;
+}
+
+/*
+ * Compiles with the questions of each kind answered so. An answer makes room for other questions;
+ * one that a library cannot follow is taken back.
+ */
+static inline stk_exec *compile_decided(bench *b, stk_precision precision,
+                                        const int ways[CUDA_ASK_KINDS]) {
+    stk_exec *exec = compile(b, precision, false);
+    bool changed = true;
+    for (int i = 0; i < 3 && exec != NULL && changed; i++) {
+        changed = false;
+        for (int kind = 0; kind < CUDA_ASK_KINDS; kind++) {
+            changed = decide(b, exec, (cuda_question_kind)kind, ways[kind]) || changed;
+        }
+        if (changed) {
+            cuda->exec_free(exec);
+            exec = compile(b, precision, false);
+        }
+    }
+    return exec;
+}
+
+/* Compiles in float32, node by node, and with nothing left to a clock; `look` is shown each. */
+static inline void compile_others(int (*build)(stk_graph *), void (*look)(const stk_exec *)) {
+    static const stk_precision precisions[] = {STK_PRECISION_FP32, STK_PRECISION_FP16,
+                                               STK_PRECISION_FP16};
+    for (int i = 0; i < 3; i++) {
+        bench b;
+        if (!bench_open(&b, build, check_folder(), i == 2)) {
+            return;
+        }
+        stk_exec *exec = compile(&b, precisions[i], i == 1);
+        REQUIRE(exec != NULL);
+        look(exec);
+        cuda->exec_free(exec);
+        bench_close(&b);
     }
 }
 
@@ -161,6 +202,20 @@ static inline float *reference_results(bench *b) {
     return results;
 }
 
+/* How many calls the lines with such a name have in the profile of a step. */
+static inline int profiled_calls(bench *b, stk_exec *exec, bool (*is_such)(const char *what)) {
+    static stk_profile_line lines[256];
+    size_t count = 0;
+    int calls = 0;
+    stk_mem_free(step_results(b, cuda, b->state, exec));
+    CHECK(cuda->profile(exec, lines, 256, &count, &b->err) == STK_OK);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(lines[i].what[0] != '(');
+        calls += is_such(lines[i].what) ? (int)lines[i].calls : 0;
+    }
+    return calls;
+}
+
 /* ||a - b|| / ||b|| */
 static inline double apart_by(const float *a, const float *b, size_t count) {
     double off = 0;
@@ -190,6 +245,16 @@ static inline void compare(const bench *b, float *const results[2], const float 
             CHECK_FAIL("%s: fused %g from the reference, apart %g", param->name, fused, plain);
         }
     }
+}
+
+/* The same with the reference of a network that has two ways; frees the results. */
+static inline void compare_both(bench *b, float *const results[2]) {
+    float *reference = reference_results(b);
+    REQUIRE(results[0] != NULL && results[1] != NULL && reference != NULL);
+    compare(b, results, reference);
+    stk_mem_free(reference);
+    stk_mem_free(results[0]);
+    stk_mem_free(results[1]);
 }
 
 #endif

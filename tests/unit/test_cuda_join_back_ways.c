@@ -73,18 +73,9 @@ static counts count_all(const stk_exec *exec) {
     return c;
 }
 
-/* Compiles with all questions answered; an answer makes room for other questions. */
-static stk_exec *compile_decided(bench *b, stk_precision precision, int join, int layer) {
-    stk_exec *exec = compile(b, precision, false);
-    for (int i = 0; i < 2 && exec != NULL; i++) {
-        for (int kind = 0; kind < CUDA_ASK_KINDS; kind++) {
-            int way = kind == CUDA_ASK_JOIN_BACK ? join : kind == CUDA_ASK_LAYER ? layer : 0;
-            decide(b, exec, (cuda_question_kind)kind, way);
-        }
-        cuda->exec_free(exec);
-        exec = compile(b, precision, false);
-    }
-    return exec;
+static stk_exec *compile_with(bench *b, stk_precision precision, int join, int layer) {
+    const int ways[CUDA_ASK_KINDS] = {[CUDA_ASK_JOIN_BACK] = join, [CUDA_ASK_LAYER] = layer};
+    return compile_decided(b, precision, ways);
 }
 
 /* How gradients join, and whether a norm and a convolution go back together; first the plain one.
@@ -109,7 +100,7 @@ static void all_ways(stk_precision precision, int count) {
     b.set = keep_clear;
     float *reference = reference_results(&b);
     for (int i = 0; i < count; i++) {
-        stk_exec *exec = compile_decided(&b, precision, settings[i][0], settings[i][1]);
+        stk_exec *exec = compile_with(&b, precision, settings[i][0], settings[i][1]);
         REQUIRE(exec != NULL && reference != NULL);
         counts c = count_all(exec);
         CHECK_INT(c.asked, SITES);
@@ -149,41 +140,28 @@ static void so_they_do_in_bfloat16(void) {
     all_ways(STK_PRECISION_BF16, 2);
 }
 
-/* In float32, node by node, and with nothing left to a clock. */
+static void has_them_apart(const stk_exec *exec) {
+    counts c = count_all(exec);
+    CHECK_INT(c.joined + c.settled + c.asked, 0);
+}
+
 static void others_have_them_apart(void) {
-    static const stk_precision precisions[] = {STK_PRECISION_FP32, STK_PRECISION_FP16,
-                                               STK_PRECISION_FP16};
-    for (int i = 0; i < 3; i++) {
-        bench b;
-        if (!bench_open(&b, build, check_folder(), i == 2)) {
-            return;
-        }
-        stk_exec *exec = compile(&b, precisions[i], i == 1);
-        REQUIRE(exec != NULL);
-        counts c = count_all(exec);
-        CHECK_INT(c.joined + c.settled + c.asked, 0);
-        cuda->exec_free(exec);
-        bench_close(&b);
-    }
+    compile_others(build, has_them_apart);
+}
+
+static bool is_join_back(const char *what) {
+    return strncmp(what, "join_back ", 10) == 0;
 }
 
 static void a_profile_names_them(void) {
     bench b;
-    static stk_profile_line lines[256];
-    size_t count = 0;
-    int found = 0;
     if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
     stk_exec *exec =
-        compile_decided(&b, STK_PRECISION_FP16, CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART);
+        compile_with(&b, STK_PRECISION_FP16, CUDA_JOIN_BACK_TOGETHER, CUDA_LAYER_APART);
     REQUIRE(exec != NULL);
-    stk_mem_free(step_results(&b, cuda, b.state, exec));
-    REQUIRE_OK(cuda->profile(exec, lines, 256, &count, &b.err), &b.err);
-    for (size_t i = 0; i < count; i++) {
-        found += strncmp(lines[i].what, "join_back ", 10) == 0 ? (int)lines[i].calls : 0;
-    }
-    CHECK_INT(found, SITES);
+    CHECK_INT(profiled_calls(&b, exec, is_join_back), SITES);
     cuda->exec_free(exec);
     bench_close(&b);
 }

@@ -91,12 +91,7 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
             results[way] = step_results(&b, cuda, b.state, exec);
         }
         CHECK_INT(arena[0], arena[1]);
-        float *reference = reference_results(&b);
-        REQUIRE(results[0] != NULL && results[1] != NULL && reference != NULL);
-        compare(&b, results, reference);
-        stk_mem_free(reference);
-        stk_mem_free(results[0]);
-        stk_mem_free(results[1]);
+        compare_both(&b, results);
         cuda->exec_free(exec);
         bench_close(&b);
     }
@@ -120,22 +115,13 @@ static void the_next_start_asks_nothing(void) {
     CHECK_INT(c[0].together, c[1].together);
 }
 
-/* float32, node by node, and with nothing left to a clock. */
+static void does_one_after_the_other(const stk_exec *exec) {
+    CHECK_INT(count_layers(exec).asked, 0);
+    CHECK_INT(count_layers(exec).together, 0);
+}
+
 static void others_do_one_after_the_other(void) {
-    static const stk_precision precisions[] = {STK_PRECISION_FP32, STK_PRECISION_FP16,
-                                               STK_PRECISION_FP16};
-    for (int i = 0; i < 3; i++) {
-        bench b;
-        if (!bench_open(&b, build, check_folder(), i == 2)) {
-            return;
-        }
-        stk_exec *exec = compile(&b, precisions[i], i == 1);
-        REQUIRE(exec != NULL);
-        CHECK_INT(count_layers(exec).asked, 0);
-        CHECK_INT(count_layers(exec).together, 0);
-        cuda->exec_free(exec);
-        bench_close(&b);
-    }
+    compile_others(build, does_one_after_the_other);
 }
 
 static const check_test tests[] = {

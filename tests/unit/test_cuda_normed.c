@@ -131,23 +131,13 @@ typedef struct setting {
     int stats, forward, back, join;
 } setting;
 
-/* Compiles with all questions answered so, and others the plain way. An answer makes room for other
- * questions. */
-static stk_exec *compile_decided(bench *b, setting s) {
-    stk_exec *exec = compile(b, STK_PRECISION_FP16, false);
-    for (int i = 0; i < 3 && exec != NULL; i++) {
-        for (int kind = 0; kind < CUDA_ASK_KINDS; kind++) {
-            int way = kind == CUDA_ASK_STATS         ? s.stats
-                      : kind == CUDA_ASK_NORMED      ? s.forward
-                      : kind == CUDA_ASK_NORMED_BACK ? s.back
-                      : kind == CUDA_ASK_JOIN        ? s.join
-                                                     : 0;
-            decide(b, exec, (cuda_question_kind)kind, way);
-        }
-        cuda->exec_free(exec);
-        exec = compile(b, STK_PRECISION_FP16, false);
-    }
-    return exec;
+/* With all questions answered so, and others the plain way. */
+static stk_exec *compile_with(bench *b, setting s) {
+    const int ways[CUDA_ASK_KINDS] = {[CUDA_ASK_STATS] = s.stats,
+                                      [CUDA_ASK_NORMED] = s.forward,
+                                      [CUDA_ASK_NORMED_BACK] = s.back,
+                                      [CUDA_ASK_JOIN] = s.join};
+    return compile_decided(b, STK_PRECISION_FP16, ways);
 }
 
 static void check_counts(const counts *c, setting s) {
@@ -177,7 +167,7 @@ static void all_ways_give_the_same_in_the_same_memory(void) {
     b.set = keep_clear;
     float *reference = reference_results(&b);
     for (int i = 0; i < SETTINGS; i++) {
-        stk_exec *exec = compile_decided(&b, settings[i]);
+        stk_exec *exec = compile_with(&b, settings[i]);
         REQUIRE(exec != NULL && reference != NULL);
         counts c = count_normed(exec);
         check_counts(&c, settings[i]);
@@ -248,48 +238,46 @@ static void a_void_answer_spoils_no_race(void) {
     bench_close(&b);
 }
 
-/* Other types, node by node, and with nothing left to a clock; joins are our own, in bf16 too. */
+static void stores_them(const stk_exec *exec) {
+    counts c = count_normed(exec);
+    CHECK_INT(c.forward + c.back + c.joined, 0);
+    CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
+    CHECK_INT(c.questions[CUDA_ASK_JOIN], 0);
+}
+
 static void others_store_them(void) {
-    static const stk_precision precisions[] = {STK_PRECISION_BF16, STK_PRECISION_FP32,
-                                               STK_PRECISION_FP16, STK_PRECISION_FP16};
-    for (int i = 0; i < 4; i++) {
-        bench b;
-        if (!bench_open(&b, build, check_folder(), i == 3)) {
-            return;
-        }
-        stk_exec *exec = compile(&b, precisions[i], i == 2);
-        REQUIRE(exec != NULL);
-        counts c = count_normed(exec);
-        CHECK_INT(c.forward + c.back, 0);
-        CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
-        CHECK_INT(c.questions[CUDA_ASK_JOIN], i == 0 ? JOINS : 0);
-        CHECK(c.joined == 0 || i == 0);
-        cuda->exec_free(exec);
-        bench_close(&b);
+    compile_others(build, stores_them);
+}
+
+/* What is cuDNN's is there for fp16 alone; joins are our own. */
+static void bfloat16_has_joins_alone(void) {
+    bench b;
+    if (!bench_open(&b, build, check_folder(), false)) {
+        return;
     }
+    stk_exec *exec = compile(&b, STK_PRECISION_BF16, false);
+    REQUIRE(exec != NULL);
+    counts c = count_normed(exec);
+    CHECK_INT(c.forward + c.back, 0);
+    CHECK_INT(c.questions[CUDA_ASK_NORMED] + c.questions[CUDA_ASK_NORMED_BACK], 0);
+    CHECK_INT(c.questions[CUDA_ASK_JOIN], JOINS);
+    cuda->exec_free(exec);
+    bench_close(&b);
+}
+
+static bool is_of_a_norm(const char *what) {
+    return (strncmp(what, "conv weight ", 12) == 0 && strstr(what, " of a norm") != NULL) ||
+           (strncmp(what, "conv ", 5) == 0 && strstr(what, " of a norm + statistics") != NULL);
 }
 
 static void a_profile_names_them(void) {
     bench b;
-    static stk_profile_line lines[256];
-    size_t count = 0;
-    int found = 0;
     if (!bench_open(&b, build, check_folder(), false)) {
         return;
     }
-    stk_exec *exec = compile_decided(&b, (setting){1, 1, 1, 1});
+    stk_exec *exec = compile_with(&b, (setting){1, 1, 1, 1});
     REQUIRE(exec != NULL);
-    stk_mem_free(step_results(&b, cuda, b.state, exec));
-    REQUIRE_OK(cuda->profile(exec, lines, 256, &count, &b.err), &b.err);
-    for (size_t i = 0; i < count; i++) {
-        bool forward = strncmp(lines[i].what, "conv ", 5) == 0 &&
-                       strstr(lines[i].what, " of a norm + statistics") != NULL;
-        bool back = strncmp(lines[i].what, "conv weight ", 12) == 0 &&
-                    strstr(lines[i].what, " of a norm") != NULL;
-        found += (forward || back) * (int)lines[i].calls;
-        CHECK(lines[i].what[0] != '(');
-    }
-    CHECK_INT(found, FUSIBLE + FUSIBLE_BACK);
+    CHECK_INT(profiled_calls(&b, exec, is_of_a_norm), FUSIBLE + FUSIBLE_BACK);
     cuda->exec_free(exec);
     bench_close(&b);
 }
@@ -300,6 +288,7 @@ static const check_test tests[] = {
     TEST(the_next_start_asks_nothing),
     TEST(a_void_answer_spoils_no_race),
     TEST(others_store_them),
+    TEST(bfloat16_has_joins_alone),
     TEST(a_profile_names_them),
 };
 

@@ -208,12 +208,7 @@ static void both_ways_give_the_same_in_the_same_memory(void) {
     CHECK_INT(arena[0], arena[1]);
     CHECK_INT(ops[0], ops[1]);
     CHECK_INT(counters[0], counters[1]);
-    float *reference = reference_results(&b);
-    REQUIRE(results[0] != NULL && results[1] != NULL && reference != NULL);
-    compare(&b, results, reference);
-    stk_mem_free(reference);
-    stk_mem_free(results[0]);
-    stk_mem_free(results[1]);
+    compare_both(&b, results);
     cuda->exec_free(exec);
     bench_close(&b);
 }
