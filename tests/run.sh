@@ -48,7 +48,8 @@ slots=$(($(nproc) + 1))
 [ "$slots" -le 5 ] || slots=5
 # Those that take longest begin first, so that none is left running by itself.
 long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
-long+='test_(storage_reader|image_part|job|backend_chain|train_ahead)|'
+long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|image_part|job|job_stop)|'
+long+='test_(backend_chain|train_ahead|train_cpu|sample)|'
 long+='cli_(cuda|s3|mounts|resume|weights|bench_step))$'
 
 # run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go

@@ -131,6 +131,9 @@ static void nothing_need_be_given(void) {
 
 static void learns_the_pictures(void) {
     static run_story story;
+    if (check_is_quick()) {
+        CHECK_SKIP("STK_TEST_QUICK is set");
+    }
     enter();
     train(&story, shared_data(), a, "epochs=8", plain);
     REQUIRE_OK(story.status, &story.err);

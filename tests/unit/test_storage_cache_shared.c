@@ -13,9 +13,7 @@
 #include "base/clock.h"
 #include "storage/cache_pack.h"
 
-#define KILLS 20
 #define KILL_OBJECTS 100000 /* more than can be written in the time */
-#define MANY_ENTRIES 1200000
 
 static void sleep_ms(int64_t ms) {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
@@ -211,9 +209,10 @@ static void kills_cost_nothing_but_misses(void) {
     const char *folder = new_folder();
     stk_rng rng = stk_rng_make((uint64_t)stk_clock_ns(), STK_RNG_TEST, 0, 0);
     uint64_t entries = 0;
+    int kills = check_is_quick() ? 8 : 20; /* of each kind two at least */
     int told[2];
     REQUIRE(pipe(told) == 0);
-    for (int round = 0; round < KILLS; round++) {
+    for (int round = 0; round < kills; round++) {
         pid_t children[2] = {-1, -1};
         int writers = 1 + round % 2;
         bool waits = round % 4 < 2; /* until one has begun to write; else they may still open */
@@ -240,7 +239,7 @@ static void kills_cost_nothing_but_misses(void) {
     }
     close(told[0]);
     close(told[1]);
-    printf("  %llu objects after %d kills\n", (unsigned long long)entries, KILLS);
+    printf("  %llu objects after %d kills\n", (unsigned long long)entries, kills);
     CHECK(entries > 0);
     stk_cache *cache = open_cache(folder, MANY_BYTES);
     REQUIRE(cache != NULL);
@@ -401,24 +400,25 @@ static bool append_entries(const char *path, int count) {
 
 static void a_large_index_is_read_quickly(void) {
     const char *folder = new_folder();
+    const int many = check_is_quick() ? 100000 : 1200000;
     stk_bytes bytes = {0};
     stk_cache *cache = open_cache(folder, MANY_BYTES);
     REQUIRE(cache != NULL);
     put_objects(cache, 0, 1);
     stk_cache_close(cache);
-    REQUIRE(append_entries(in(folder, "pack-0000.index"), MANY_ENTRIES));
+    REQUIRE(append_entries(in(folder, "pack-0000.index"), many));
     int64_t start = stk_clock_ns();
     cache = open_cache(folder, MANY_BYTES);
     REQUIRE(cache != NULL);
-    printf("  %d entries loaded in %.0f ms\n", MANY_ENTRIES, stk_clock_since_s(start) * 1000);
-    CHECK_INT(stats_of(cache).entries, MANY_ENTRIES);
-    for (uint64_t i = 0; i < MANY_ENTRIES; i += 997) {
+    printf("  %d entries loaded in %.0f ms\n", many, stk_clock_since_s(start) * 1000);
+    CHECK_INT(stats_of(cache).entries, many);
+    for (uint64_t i = 0; i < (uint64_t)many; i += 997) {
         CHECK(stk_cache_has(cache, key_of(i)));
         CHECK(stk_cache_read(cache, key_of(i), &bytes) && bytes.size == 0);
     }
-    CHECK(!stk_cache_has(cache, key_of(MANY_ENTRIES)));
-    put_objects(cache, MANY_ENTRIES, MANY_ENTRIES + 1);
-    CHECK(read_object(cache, MANY_ENTRIES, &bytes));
+    CHECK(!stk_cache_has(cache, key_of((uint64_t)many)));
+    put_objects(cache, (uint64_t)many, (uint64_t)many + 1);
+    CHECK(read_object(cache, (uint64_t)many, &bytes));
     stk_cache_close(cache);
     stk_bytes_free(&bytes);
 }

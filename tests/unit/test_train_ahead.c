@@ -94,6 +94,9 @@ static void nothing_depends_on_when_results_come(void) {
     CHECK_INT(run_fold(&at_once), STK_OK);
     for (size_t i = 0; i < sizeof lags / sizeof *lags; i++) {
         for (int slots = 2; slots <= 4; slots += 2) {
+            if (check_is_quick() && (int)i % 2 != slots / 2 % 2) { /* each of both with two lags */
+                continue;
+            }
             fold f;
             set_up(&f, slots);
             make_late(&f, lags[i]);
