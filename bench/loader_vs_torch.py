@@ -150,12 +150,11 @@ def pil_decodes_per_second(samples):
     return decoded / (time.perf_counter() - started)
 
 
-def measure_torch(settings):
+def torch_loader(settings, samples=None, **more):
+    """PyTorch's own loader over the folder, once or as many samples as asked for."""
     import torch
     from torchvision import datasets, transforms
 
-    rate = pil_decodes_per_second(datasets.ImageFolder(settings["data"]).samples)
-    opened_at = time.perf_counter()
     transform = transforms.Compose([
         transforms.RandomResizedCrop(settings["img_size"], scale=(settings["crop_scale"], 1),
                                      antialias=True),
@@ -163,11 +162,19 @@ def measure_torch(settings):
         transforms.PILToTensor(),
     ])
     dataset = datasets.ImageFolder(settings["data"], transform)
-    sampler = torch.utils.data.RandomSampler(
-        dataset, num_samples=samples_per_epoch(settings, len(dataset)))
-    loader = torch.utils.data.DataLoader(
+    sampler = torch.utils.data.RandomSampler(dataset, num_samples=samples)
+    return torch.utils.data.DataLoader(
         dataset, batch_size=settings["batch"], sampler=sampler, num_workers=settings["workers"],
-        persistent_workers=True, prefetch_factor=PREFETCH)
+        persistent_workers=True, prefetch_factor=PREFETCH, **more)
+
+
+def measure_torch(settings):
+    from torchvision import datasets
+
+    files = datasets.ImageFolder(settings["data"]).samples
+    rate = pil_decodes_per_second(files)
+    opened_at = time.perf_counter()
+    loader = torch_loader(settings, samples_per_epoch(settings, len(files)))
     figures = steady(settings, opened_at, endless(loader))
     figures["decode_only_per_second_per_core"] = rate
     return figures

@@ -71,6 +71,23 @@ def gpu_tables(found):
     return lines or ["No GPU was measured yet: `make gpu-test` does it.", ""]
 
 
+def train_table(found):
+    """Whole epochs from JPEG files; empty before the first measurement."""
+    latest = {(e["machine"], e["model"], e["batch"]): e for e in found
+              if e.get("bench") == "train_vs_torch"}
+    rows = []
+    for _, e in sorted(latest.items()):
+        for name, shown in (("stoker", "Stoker"), ("torch", f"PyTorch, {e['torch_mode']}")):
+            rates = [f"{rate:,.0f}" for rate in e[name]["epochs"]]
+            waits = e[name].get("wait_fraction")
+            rows.append([e["machine"], e["model"], f"{e['batch']}", shown, rates[0],
+                         ", ".join(rates[1:]), f"{e[name]['first_epoch_s']:.1f} s",
+                         share(waits[-1]) if waits else ""])
+    return ["## From JPEG files to a trained step", ""] + table(
+        ["machine", "model", "batch", "", "first epoch", "later epochs", "launch to the end of the first",
+         "waits for pictures"], rows) + [""] if rows else []
+
+
 def cpu_table(found):
     latest = {(e["machine"], e["mode"], e["model"], e["batch"]): e for e in found
               if e.get("bench") == "step_vs_torch"}
@@ -84,7 +101,7 @@ def cpu_table(found):
 
 
 def made(found):
-    return "\n".join(["", "## On a GPU", ""] + gpu_tables(found)
+    return "\n".join(["", "## On a GPU", ""] + gpu_tables(found) + train_table(found)
                      + ["## On a CPU, beside PyTorch", ""] + cpu_table(found))
 
 

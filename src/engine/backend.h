@@ -75,9 +75,11 @@ typedef struct stk_update {
     float head_lr;      /* of the classifier */
     float momentum;     /* SGD; AdamW: the first moment's */
     bool nesterov;
-    float beta2;       /* AdamW */
-    float epsilon;     /* AdamW */
-    int64_t step;      /* AdamW: updates of the backbone so far, this one included; from 1 */
+    float beta2;   /* AdamW */
+    float epsilon; /* AdamW */
+    /* AdamW: updates of the backbone so far, this one included; from 1. Those that were left out
+     * count here, and the device, which alone knows them in time, takes them off. */
+    int64_t step;
     int64_t head_step; /* the same of the classifier: more where the backbone was frozen at first */
     float weight_decay;
     float grad_scale; /* 1 / number of steps whose gradients were added up */
@@ -149,7 +151,7 @@ static inline bool stk_state_keeps(const stk_state_config *config, stk_tensor_ki
     }
 }
 
-#define STK_STATE_EXTRAS 4
+#define STK_STATE_EXTRAS 5
 
 /* Where the time of one step or inference goes. */
 typedef struct stk_profile_line {
@@ -191,7 +193,8 @@ typedef struct stk_backend {
     stk_status (*state_write)(stk_state *state, stk_tensor_kind kind, int param,
                               const float *values, stk_error *err);
     /* What else training remembers, such as a loss scale: numbers that mean something to the
-     * backend alone; extras_write without any: as in a new state. NULL: nothing. */
+     * backend alone, zeros where an older file has fewer of them; extras_write without any: as in a
+     * new state. NULL: nothing. */
     stk_status (*extras_read)(stk_state *state, float extras[STK_STATE_EXTRAS], stk_error *err);
     stk_status (*extras_write)(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                stk_error *err);

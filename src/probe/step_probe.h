@@ -18,7 +18,7 @@
 typedef struct stk_step_figures {
     const char *model;     /* static */
     char device[16];       /* "cuda:0" */
-    char about[256];       /* it in words: "NVIDIA H200, 139.8 GiB (given)" */
+    char about[400];       /* it in words: "NVIDIA H200, 139.8 GiB (given)" */
     const char *precision; /* static */
     int64_t batch;
     int64_t img_size;

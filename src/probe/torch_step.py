@@ -24,54 +24,71 @@ def peak_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def make_work(torch, timm, settings, device, mode):
-    """One step as a function."""
-    batch, size, classes = settings["batch"], settings["img_size"], settings["classes"]
-    precision, cuda = settings["precision"], device.type == "cuda"
-    layout = torch.channels_last
-    model = timm.create_model(settings["model"], num_classes=classes)
-    model = model.to(device=device, memory_format=layout)
+def cast_for(torch, device, precision):
+    """Makes the context of mixed precision, anew for each step."""
+    half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
+    return lambda: torch.autocast(device.type, half) if half else contextlib.nullcontext()
+
+
+def normalised(torch, pixels, device):
+    """Bytes cross to the device; everything else happens there."""
+    moved = pixels.to(device, non_blocking=True).contiguous(memory_format=torch.channels_last)
+    return (moved.float() / 255 - 0.45) / 0.225
+
+
+def make_model(torch, timm, settings, device, mode):
+    """The network and what computes its forward pass."""
+    model = timm.create_model(settings["model"], num_classes=settings["classes"])
+    model = model.to(device=device, memory_format=torch.channels_last)
     model.train(not settings["inference"])
-    pixels = torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8)
-    pixels = pixels.to(memory_format=layout)
-    labels = torch.randint(0, classes, (batch,))
-    pixels, labels = (pixels.pin_memory(), labels.pin_memory()) if cuda else (pixels, labels)
-    types = {"fp16": torch.float16, "bf16": torch.bfloat16}
-    half = types.get(precision)
-    scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-    forward = model
-    if mode != "eager":
-        forward = torch.compile(model, mode=None if mode == "compile" else mode)
+    if mode == "eager":
+        return model, model
+    return model, torch.compile(model, mode=None if mode == "compile" else mode)
 
-    def cast():
-        return torch.autocast(device.type, half) if half else contextlib.nullcontext()
 
-    def images():
-        moved = pixels.to(device, non_blocking=True)
-        return (moved.float() / 255 - 0.45) / 0.225
-
-    if settings["inference"]:
-        def infer():
-            with torch.inference_mode(), cast():
-                return forward(images()).float()
-        return infer
-
+def make_trainer(torch, timm, settings, device, mode):
+    """One step of training as a function of a batch, which is in the host's memory."""
+    model, forward = make_model(torch, timm, settings, device, mode)
+    cast = cast_for(torch, device, settings["precision"])
+    scaler = torch.amp.GradScaler(device.type, enabled=settings["precision"] == "fp16")
     decayed = [p for p in model.parameters() if p.ndim > 1]
     spared = [p for p in model.parameters() if p.ndim <= 1]
     optimizer = torch.optim.SGD(
         [{"params": decayed, "weight_decay": 5e-4}, {"params": spared, "weight_decay": 0}],
-        lr=1e-3, momentum=0.9, nesterov=True, fused=cuda or None)
+        lr=1e-3, momentum=0.9, nesterov=True, fused=device.type == "cuda" or None)
     criterion = torch.nn.CrossEntropyLoss()
 
-    def step():
+    def step(pixels, labels):
         optimizer.zero_grad(set_to_none=True)
         with cast():
-            loss = criterion(forward(images()), labels.to(device, non_blocking=True))
+            loss = criterion(forward(normalised(torch, pixels, device)),
+                             labels.to(device, non_blocking=True))
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
 
     return step
+
+
+def make_work(torch, timm, settings, device, mode):
+    """A step, or an inference, on pictures that are there already."""
+    batch, size = settings["batch"], settings["img_size"]
+    pixels = torch.randint(0, 256, (batch, 3, size, size), dtype=torch.uint8)
+    pixels = pixels.to(memory_format=torch.channels_last)
+    labels = torch.randint(0, settings["classes"], (batch,))
+    if device.type == "cuda":
+        pixels, labels = pixels.pin_memory(), labels.pin_memory()
+    if settings["inference"]:
+        _, forward = make_model(torch, timm, settings, device, mode)
+        cast = cast_for(torch, device, settings["precision"])
+
+        def infer():
+            with torch.inference_mode(), cast():
+                return forward(normalised(torch, pixels, device)).float()
+        return infer
+
+    step = make_trainer(torch, timm, settings, device, mode)
+    return lambda: step(pixels, labels)
 
 
 def measure(torch, timm, settings, mode, start):

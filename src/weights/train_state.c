@@ -89,9 +89,9 @@ static stk_status write_extras(stk_file_writer *writer, const stk_backend *backe
 
 static stk_status read_extras(const stk_tensor_file *file, const stk_backend *backend,
                               stk_state *state, stk_error *err) {
-    float extras[STK_STATE_EXTRAS];
+    float extras[STK_STATE_EXTRAS] = {0};
     const stk_tensor *found = stk_tensors_find(file, EXTRAS_NAME);
-    if (backend->extras_write == NULL || found == NULL || found->bytes != sizeof extras) {
+    if (backend->extras_write == NULL || found == NULL || found->bytes > sizeof extras) {
         return STK_OK;
     }
     stk_status status = stk_tensors_read(file, found, extras, err);

@@ -52,6 +52,12 @@ expect_exit 0
 expect_empty "$ERR"
 expect_summary old/summary.json precision fp16
 
+it "compiles for the newest GPU that NVRTC knows where it does not know this one, and says so"
+STK_EMU_CAPABILITY=145 run train "${small[@]}" --out new --epochs 1
+expect_exit 0
+expect_empty "$ERR"
+expect_out '^cuda:0: Emulated GPU, .*, kernels for compute_121: NVRTC 13\.0 does not know sm_145 \(given\)'
+
 it "takes what is there, and says why"
 run train "${small[@]}" --out a --device auto --epochs 1
 expect_exit 0

@@ -125,6 +125,8 @@ static const error_text errors[] = {
     {EMU_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {EMU_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {EMU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {EMU_NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "no kernel image is available for execution on the device"},
     {EMU_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {EMU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {EMU_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
@@ -185,8 +187,7 @@ int cuDeviceGetName(char *name, int room, int device) {
     return emu_leave(result);
 }
 
-/* Compute capability times ten. */
-static int capability(void) {
+int emu_capability(void) {
     const char *text = getenv("STK_EMU_CAPABILITY");
     return text != NULL ? atoi(text) : 90;
 }
@@ -194,17 +195,17 @@ static int capability(void) {
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     const struct {
         int attribute, value;
-    } known[] = {{1, EMU_MOST_THREADS},   /* MAX_THREADS_PER_BLOCK */
-                 {8, EMU_USUAL_SHARED},   /* MAX_SHARED_MEMORY_PER_BLOCK */
-                 {10, EMU_WARP},          /* WARP_SIZE */
-                 {13, 1000000},           /* CLOCK_RATE in kHz */
-                 {16, 4},                 /* MULTIPROCESSOR_COUNT */
-                 {36, 1000000},           /* MEMORY_CLOCK_RATE in kHz */
-                 {37, 64},                /* GLOBAL_MEMORY_BUS_WIDTH */
-                 {38, 1 << 20},           /* L2_CACHE_SIZE */
-                 {75, capability() / 10}, /* COMPUTE_CAPABILITY_MAJOR */
-                 {76, capability() % 10}, /* COMPUTE_CAPABILITY_MINOR */
-                 {97, EMU_MOST_SHARED}};  /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    } known[] = {{1, EMU_MOST_THREADS},       /* MAX_THREADS_PER_BLOCK */
+                 {8, EMU_USUAL_SHARED},       /* MAX_SHARED_MEMORY_PER_BLOCK */
+                 {10, EMU_WARP},              /* WARP_SIZE */
+                 {13, 1000000},               /* CLOCK_RATE in kHz */
+                 {16, 4},                     /* MULTIPROCESSOR_COUNT */
+                 {36, 1000000},               /* MEMORY_CLOCK_RATE in kHz */
+                 {37, 64},                    /* GLOBAL_MEMORY_BUS_WIDTH */
+                 {38, 1 << 20},               /* L2_CACHE_SIZE */
+                 {75, emu_capability() / 10}, /* COMPUTE_CAPABILITY_MAJOR */
+                 {76, emu_capability() % 10}, /* COMPUTE_CAPABILITY_MINOR */
+                 {97, EMU_MOST_SHARED}};      /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
     int result = emu_enter();
     if (result == EMU_GOOD) {
         result = device == 0 ? EMU_INVALID_VALUE : EMU_INVALID_DEVICE;

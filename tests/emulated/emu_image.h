@@ -1,14 +1,19 @@
-/* emu_image.h - what the emulated NVRTC calls machine code: this, and behind it a shared library.
+/*
+ * emu_image.h - what the emulated NVRTC calls machine code or PTX: this, and behind it a shared
+ * library. Machine code runs on what it was compiled for and later devices of the same generation,
+ * PTX on whatever is not older.
  */
 #ifndef STK_TESTS_EMU_IMAGE_H
 #define STK_TESTS_EMU_IMAGE_H
 
 #include <stdint.h>
 
-static const char EMU_IMAGE_MAGIC[8] = "EMUGPU1";
+static const char EMU_IMAGE_MAGIC[8] = "EMUGPU2";
 
 typedef struct emu_image {
     char magic[8];
+    int32_t arch;   /* compute capability times ten */
+    int32_t ptx;    /* 0: it is machine code */
     uint64_t bytes; /* of the library */
 } emu_image;
 

@@ -24,6 +24,7 @@ enum {
     EMU_INVALID_DEVICE = 101,
     EMU_INVALID_IMAGE = 200,
     EMU_INVALID_CONTEXT = 201,
+    EMU_NO_BINARY = 209,
     EMU_INVALID_HANDLE = 400,
     EMU_NOT_FOUND = 500,
     EMU_NOT_READY = 600,
@@ -51,6 +52,8 @@ bool emu_checking(void); /* STK_EMU_CHECK=1 */
 int emu_enter(void);         /* that the driver is started and the device not lost */
 int emu_enter_context(void); /* and that the thread has a context */
 int emu_leave(int result);
+
+int emu_capability(void); /* times ten: STK_EMU_CAPABILITY */
 
 /* Whether STK_EMU_FAIL=KIND:N means this call; calls of a kind are counted by asking. */
 bool emu_fails_now(const char *kind);

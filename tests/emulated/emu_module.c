@@ -43,6 +43,11 @@ static void *load(const emu_image *image) {
     return handle;
 }
 
+static bool suits(const emu_image *image) {
+    int gpu = emu_capability();
+    return image->arch <= gpu && (image->ptx != 0 || image->arch / 10 == gpu / 10);
+}
+
 int cuModuleLoadData(emu_module **module, const void *image) {
     int result = emu_enter_context();
     if (result != EMU_GOOD) {
@@ -50,6 +55,9 @@ int cuModuleLoadData(emu_module **module, const void *image) {
     }
     if (image == NULL || memcmp(image, EMU_IMAGE_MAGIC, sizeof EMU_IMAGE_MAGIC) != 0) {
         return emu_leave(EMU_INVALID_IMAGE);
+    }
+    if (!suits(image)) {
+        return emu_leave(EMU_NO_BINARY);
     }
     void *handle = load(image);
     emu_link_table *link = handle != NULL ? dlsym(handle, "emu_link") : NULL;

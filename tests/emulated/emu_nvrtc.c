@@ -28,7 +28,13 @@
 
 extern char **environ;
 
-enum { NVRTC_GOOD = 0, NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_INPUT = 3, NVRTC_COMPILATION = 6 };
+enum {
+    NVRTC_GOOD = 0,
+    NVRTC_OUT_OF_MEMORY = 1,
+    NVRTC_INVALID_INPUT = 3,
+    NVRTC_INVALID_OPTION = 5,
+    NVRTC_COMPILATION = 6
+};
 enum { MOST_OPTIONS = 64, MOST_PARAMETERS = 64 };
 
 typedef struct _nvrtcProgram {
@@ -37,9 +43,13 @@ typedef struct _nvrtcProgram {
     char *log;
     char *image; /* emu_image and what is behind it */
     size_t image_bytes;
+    int arch; /* that it was compiled for, and whether for all that are not older */
+    bool ptx;
 } emu_program;
 
 EMU_EXPORT int nvrtcVersion(int *major, int *minor);
+EMU_EXPORT int nvrtcGetNumSupportedArchs(int *count);
+EMU_EXPORT int nvrtcGetSupportedArchs(int *archs);
 EMU_EXPORT int nvrtcCreateProgram(emu_program **program, const char *source, const char *name,
                                   int header_count, const char *const *headers,
                                   const char *const *header_names);
@@ -47,6 +57,8 @@ EMU_EXPORT int nvrtcCompileProgram(emu_program *program, int option_count,
                                    const char *const *options);
 EMU_EXPORT int nvrtcGetCUBINSize(emu_program *program, size_t *bytes);
 EMU_EXPORT int nvrtcGetCUBIN(emu_program *program, char *code);
+EMU_EXPORT int nvrtcGetPTXSize(emu_program *program, size_t *bytes);
+EMU_EXPORT int nvrtcGetPTX(emu_program *program, char *text);
 EMU_EXPORT int nvrtcGetProgramLogSize(emu_program *program, size_t *bytes);
 EMU_EXPORT int nvrtcGetProgramLog(emu_program *program, char *log);
 EMU_EXPORT int nvrtcDestroyProgram(emu_program **program);
@@ -268,16 +280,40 @@ static bool write_source(const emu_program *program, const char *path) {
     return fclose(file) == 0;
 }
 
-static bool preprocess(const paths *p, int option_count, const char *const *options) {
-    static const char architecture[] = "--gpu-architecture=sm_";
+/* What the library knows, as libnvrtc.so.13.0 does. */
+static const int archs_known[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+enum { ARCHS_KNOWN = sizeof archs_known / sizeof *archs_known };
+
+/* What is compiled for; false: there is no such GPU. */
+static bool read_target(emu_program *program, int option_count, const char *const *options) {
+    static const char option[] = "--gpu-architecture=";
+    const char *text = "compute_75";
+    for (int i = 0; i < option_count; i++) {
+        if (strncmp(options[i], option, sizeof option - 1) == 0) {
+            text = options[i] + sizeof option - 1;
+        }
+    }
+    program->ptx = strncmp(text, "compute_", 8) == 0;
+    program->arch = program->ptx                   ? atoi(text + 8)
+                    : strncmp(text, "sm_", 3) == 0 ? atoi(text + 3)
+                                                   : 0;
+    for (int i = 0; i < ARCHS_KNOWN; i++) {
+        if (archs_known[i] == program->arch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool preprocess(const emu_program *program, const paths *p, int option_count,
+                       const char *const *options) {
     const char *words[MOST_OPTIONS + 16] = {"-std=gnu11", "-E", "-include", p->header};
-    char arch[40] = "-DEMU_ARCH=90";
+    char arch[40];
+    snprintf(arch, sizeof arch, "-DEMU_ARCH=%d", program->arch);
     int n = 4;
     words[n++] = arch;
     for (int i = 0; i < option_count && n < MOST_OPTIONS; i++) {
-        if (strncmp(options[i], architecture, sizeof architecture - 1) == 0) {
-            snprintf(arch, sizeof arch, "-DEMU_ARCH=%s", options[i] + sizeof architecture - 1);
-        } else if (strncmp(options[i], "-D", 2) == 0) {
+        if (strncmp(options[i], "-D", 2) == 0) {
             words[n++] = options[i];
             if (options[i][2] == '\0' && i + 1 < option_count) {
                 words[n++] = options[++i];
@@ -293,7 +329,8 @@ static bool preprocess(const paths *p, int option_count, const char *const *opti
 /*
  * What C++ refuses is refused here too. What is undefined and would go unnoticed on a host, such as
  * a vector on a wrong boundary, is a trap. Most kernels run for less time than it takes to compile
- * them: of the ways to optimise this one costs least in all.
+ * them: of the ways to optimise this one costs least in all. Functions of the C library are found
+ * when the driver loads the kernel: a linker that looks for them takes three times as long.
  */
 static const char *const flags[] = {
     "-std=gnu11",
@@ -311,13 +348,11 @@ static const char *const flags[] = {
     "-Werror=int-conversion",
     "-Werror=incompatible-pointer-types",
     "-fsanitize=alignment,bounds,integer-divide-by-zero,signed-integer-overflow",
-    "-fsanitize-undefined-trap-on-error",
-    "-Wl,-z,defs"};
+    "-fsanitize-undefined-trap-on-error"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static bool compile(const paths *p) {
-    const char *const files[] = {"-x", "cpp-output", p->whole, "-x",  "none",
-                                 "-o", p->library,   "-lm",    "-lc", "-lgcc"};
+    const char *const files[] = {"-x", "cpp-output", p->whole, "-o", p->library};
     const char *words[FLAGS + sizeof files / sizeof *files];
     memcpy(words, flags, sizeof flags);
     memcpy(words + FLAGS, files, sizeof files);
@@ -327,7 +362,7 @@ static bool compile(const paths *p) {
 static bool build(emu_program *program, const paths *p, int option_count,
                   const char *const *options) {
     size_t bytes;
-    if (!write_source(program, p->source) || !preprocess(p, option_count, options)) {
+    if (!write_source(program, p->source) || !preprocess(program, p, option_count, options)) {
         return false;
     }
     char *text = read_file(p->preprocessed, 0, &bytes);
@@ -340,7 +375,7 @@ static bool build(emu_program *program, const paths *p, int option_count,
     if (program->image == NULL) {
         return false;
     }
-    emu_image head = {.bytes = bytes};
+    emu_image head = {.arch = program->arch, .ptx = program->ptx, .bytes = bytes};
     memcpy(head.magic, EMU_IMAGE_MAGIC, sizeof head.magic);
     memcpy(program->image, &head, sizeof head);
     program->image_bytes = sizeof head + bytes;
@@ -366,6 +401,7 @@ static void kept_path(const emu_program *program, const paths *p, int option_cou
     const char *compiler = getenv("CC");
     uint64_t hash[2] = {0xCBF29CE484222325u, 0x9E3779B97F4A7C15u};
     for (int k = 0; k < 2; k++) {
+        hash[k] = mix(hash[k], EMU_IMAGE_MAGIC);
         hash[k] = mix(hash[k], compiler != NULL ? compiler : "cc");
         for (int i = 0; i < FLAGS; i++) {
             hash[k] = mix(hash[k], flags[i]);
@@ -454,6 +490,16 @@ int nvrtcVersion(int *major, int *minor) {
     return NVRTC_GOOD;
 }
 
+int nvrtcGetNumSupportedArchs(int *count) {
+    *count = ARCHS_KNOWN;
+    return NVRTC_GOOD;
+}
+
+int nvrtcGetSupportedArchs(int *archs) {
+    memcpy(archs, archs_known, sizeof archs_known);
+    return NVRTC_GOOD;
+}
+
 int nvrtcCreateProgram(emu_program **program, const char *source, const char *name,
                        int header_count, const char *const *headers,
                        const char *const *header_names) {
@@ -484,6 +530,10 @@ int nvrtcCompileProgram(emu_program *program, int option_count, const char *cons
     program->image = NULL;
     program->image_bytes = 0;
     program->log = NULL;
+    if (!read_target(program, option_count, options)) {
+        program->log = strdup("nvrtc: error: invalid value for --gpu-architecture (-arch)");
+        return NVRTC_INVALID_OPTION;
+    }
     if (!make_paths(&p)) {
         program->log = strdup("the emulated NVRTC could not make a folder for its files");
         return NVRTC_COMPILATION;
@@ -501,17 +551,34 @@ int nvrtcCompileProgram(emu_program *program, int option_count, const char *cons
     return good ? NVRTC_GOOD : NVRTC_COMPILATION;
 }
 
-int nvrtcGetCUBINSize(emu_program *program, size_t *bytes) {
-    *bytes = program->image_bytes;
+/* There is machine code only of what was compiled for one GPU, and here no PTX of that. */
+static int give_bytes(const emu_program *program, bool ptx, size_t *bytes) {
+    *bytes = ptx == program->ptx ? program->image_bytes : 0;
     return NVRTC_GOOD;
 }
 
-int nvrtcGetCUBIN(emu_program *program, char *code) {
-    if (program->image == NULL) {
+static int give(const emu_program *program, bool ptx, char *code) {
+    if (program->image == NULL || ptx != program->ptx) {
         return NVRTC_INVALID_INPUT;
     }
     memcpy(code, program->image, program->image_bytes);
     return NVRTC_GOOD;
+}
+
+int nvrtcGetCUBINSize(emu_program *program, size_t *bytes) {
+    return give_bytes(program, false, bytes);
+}
+
+int nvrtcGetCUBIN(emu_program *program, char *code) {
+    return give(program, false, code);
+}
+
+int nvrtcGetPTXSize(emu_program *program, size_t *bytes) {
+    return give_bytes(program, true, bytes);
+}
+
+int nvrtcGetPTX(emu_program *program, char *text) {
+    return give(program, true, text);
 }
 
 int nvrtcGetProgramLogSize(emu_program *program, size_t *bytes) {

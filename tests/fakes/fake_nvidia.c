@@ -30,13 +30,14 @@ int nvrtcVersion(int *major, int *minor) {
     int name(void) {  \
         return 1;     \
     }
-nothing(nvrtcCreateProgram) nothing(nvrtcCompileProgram) nothing(nvrtcGetCUBINSize)
-    nothing(nvrtcGetCUBIN) nothing(nvrtcGetProgramLogSize) nothing(nvrtcGetProgramLog)
-        nothing(nvrtcDestroyProgram)
+nothing(nvrtcGetNumSupportedArchs) nothing(nvrtcGetSupportedArchs) nothing(nvrtcCreateProgram)
+    nothing(nvrtcCompileProgram) nothing(nvrtcGetCUBINSize) nothing(nvrtcGetCUBIN)
+        nothing(nvrtcGetPTXSize) nothing(nvrtcGetPTX) nothing(nvrtcGetProgramLogSize)
+            nothing(nvrtcGetProgramLog) nothing(nvrtcDestroyProgram)
 #endif
 
 #ifdef FAKE_CUDNN
-            size_t cudnnGetVersion(void) {
+                size_t cudnnGetVersion(void) {
     return 91900;
 }
 size_t cudnnGetCudartVersion(void) {

@@ -198,6 +198,12 @@ static inline void pair_settle(pair *p) {
         }
     }
     stk_mem_free(zeros);
+    /* Of the updates that were left out nothing is left either: see stk_cuda_state_extras_read().
+     */
+    float extras[STK_STATE_EXTRAS] = {0};
+    CHECK(gpu->backend->extras_read(gpu->state, extras, &p->err) == STK_OK);
+    extras[3] = extras[4] = 0;
+    CHECK(gpu->backend->extras_write(gpu->state, extras, &p->err) == STK_OK);
 }
 
 /* False: the test was skipped or has failed; there is nothing to close. */

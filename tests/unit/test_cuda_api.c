@@ -81,10 +81,14 @@ static void names_and_numbers_are_nvidias(void) {
     CALL(cuda_driver, graph_exec_free, cuGraphExecDestroy);
     CALL(cuda_driver, graph_free, cuGraphDestroy);
     CALL(cuda_nvrtc, version, nvrtcVersion);
+    CALL(cuda_nvrtc, arch_count, nvrtcGetNumSupportedArchs);
+    CALL(cuda_nvrtc, archs, nvrtcGetSupportedArchs);
     CALL(cuda_nvrtc, create, nvrtcCreateProgram);
     CALL(cuda_nvrtc, compile, nvrtcCompileProgram);
     CALL(cuda_nvrtc, code_bytes, nvrtcGetCUBINSize);
     CALL(cuda_nvrtc, code, nvrtcGetCUBIN);
+    CALL(cuda_nvrtc, ptx_bytes, nvrtcGetPTXSize);
+    CALL(cuda_nvrtc, ptx, nvrtcGetPTX);
     CALL(cuda_nvrtc, log_bytes, nvrtcGetProgramLogSize);
     CALL(cuda_nvrtc, log, nvrtcGetProgramLog);
     CALL(cuda_nvrtc, destroy, nvrtcDestroyProgram);

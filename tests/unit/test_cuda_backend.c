@@ -219,6 +219,70 @@ static void loss_scale_of_fp16(void) {
     close_both(&p, graph);
 }
 
+/* An update that is left out, and then the state as a training that is taken up again has it. */
+static void leave_one_out(pair *p, const stk_step_input *in) {
+    const pair_side *gpu = &p->sides[PAIR_GPU];
+    int last = p->graph->param_count - 2;
+    const stk_param *param = &p->graph->params[last];
+    float *broken = stk_mem_new(param->count, sizeof *broken);
+    float *values = pair_read(p, PAIR_GPU, STK_TENSOR_VALUE);
+    float extras[STK_STATE_EXTRAS] = {0};
+    stk_step_output out = {0};
+    for (size_t i = 0; i < param->count; i++) {
+        broken[i] = INFINITY;
+    }
+    CHECK(gpu->backend->state_write(gpu->state, STK_TENSOR_VALUE, last, broken, &p->err) == STK_OK);
+    CHECK(gpu->backend->step(gpu->exec, in, &out, &p->err) == STK_OK);
+    CHECK(out.skipped);
+    /* Running statistics too, about which the next ones are summed. */
+    for (int i = 0; i < p->graph->param_count; i++) {
+        CHECK(gpu->backend->state_write(gpu->state, STK_TENSOR_VALUE, i,
+                                        values + p->graph->params[i].offset, &p->err) == STK_OK);
+    }
+    CHECK(gpu->backend->extras_read(gpu->state, extras, &p->err) == STK_OK);
+    CHECK(extras[3] == 1 && extras[4] == 1);
+    extras[0] *= 2; /* so that gradients are rounded as without it */
+    CHECK(gpu->backend->extras_write(gpu->state, NULL, &p->err) == STK_OK);
+    CHECK(gpu->backend->extras_write(gpu->state, extras, &p->err) == STK_OK);
+    extras[4] = 2; /* more of the backbone's than of the head's */
+    CHECK(gpu->backend->extras_write(gpu->state, extras, &p->err) == STK_ERR_DATA);
+    stk_mem_free(broken);
+    stk_mem_free(values);
+}
+
+/* AdamW goes on as if an update that was left out had never been counted. */
+static void adamw_counts_updates_that_were_made(void) {
+    float *values[2] = {NULL, NULL};
+    for (int with = 0; with < 2; with++) {
+        pair p;
+        stk_graph *graph;
+        pair_wish wish = {.precision = STK_PRECISION_FP16, .deterministic = true};
+        stk_update update = adamw;
+        wish.state.optimizer = STK_ADAMW;
+        if (!open_both(&p, &graph, wish)) {
+            break;
+        }
+        const pair_side *gpu = &p.sides[PAIR_GPU];
+        stk_step_input in = pair_input(&p);
+        stk_step_output out = {0};
+        in.update = &update;
+        for (int i = 0; i < 2; i++, update.step++, update.head_step++) {
+            CHECK(gpu->backend->step(gpu->exec, &in, &out, &p.err) == STK_OK);
+            CHECK(!out.skipped);
+            if (i == 0 && with) {
+                update.step++, update.head_step++;
+                leave_one_out(&p, &in);
+            }
+        }
+        values[with] = pair_read(&p, PAIR_GPU, STK_TENSOR_VALUE);
+        CHECK(!with || values[0] == NULL ||
+              memcmp(values[0], values[1], graph->param_elements * sizeof(float)) == 0);
+        close_both(&p, graph);
+    }
+    stk_mem_free(values[0]);
+    stk_mem_free(values[1]);
+}
+
 /* Steps that nobody waits for come to the same as those that are waited for. */
 static void steps_run_ahead(void) {
     enum { STEPS = 20 };
@@ -395,6 +459,7 @@ static const check_test tests[] = {
     TEST(mixed_samples),
     TEST(fewer_samples_than_the_batch),
     TEST(loss_scale_of_fp16),
+    TEST(adamw_counts_updates_that_were_made),
     TEST(steps_run_ahead),
     TEST(one_step_of_many_is_waited_for),
     TEST(inferences_between_steps),

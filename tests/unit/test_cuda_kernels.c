@@ -101,8 +101,44 @@ static int note_destroy(cuda_nvrtc_program *program) {
     return 0;
 }
 
-static const cuda_nvrtc note_nvrtc = {note_version, note_create,    note_compile, note_code_bytes,
-                                      note_code,    note_log_bytes, note_log,     note_destroy};
+/* Not in order: nobody promises that. */
+static const int note_known[] = {75, 100, 90, 103, 86};
+
+static int note_arch_count(int *count) {
+    *count = (int)(sizeof note_known / sizeof *note_known);
+    return 0;
+}
+
+static int note_archs(int *archs) {
+    memcpy(archs, note_known, sizeof note_known);
+    return 0;
+}
+
+static int note_ptx_bytes(cuda_nvrtc_program program, size_t *bytes) {
+    (void)program;
+    *bytes = 64;
+    return 0;
+}
+
+static int note_ptx(cuda_nvrtc_program program, char *text) {
+    (void)program;
+    memset(text, 0, 64);
+    strcpy(text, "a text for the driver");
+    return 0;
+}
+
+static const cuda_nvrtc note_nvrtc = {.version = note_version,
+                                      .arch_count = note_arch_count,
+                                      .archs = note_archs,
+                                      .create = note_create,
+                                      .compile = note_compile,
+                                      .code_bytes = note_code_bytes,
+                                      .code = note_code,
+                                      .ptx_bytes = note_ptx_bytes,
+                                      .ptx = note_ptx,
+                                      .log_bytes = note_log_bytes,
+                                      .log = note_log,
+                                      .destroy = note_destroy};
 
 static int refusals; /* of the next modules, so many are not taken */
 
@@ -189,12 +225,13 @@ static stk_status make(cuda_kernels *kernels, const cuda_program *p, stk_error *
     return stk_cuda_kernels_make(kernels, &p, 1, err);
 }
 
-static cuda_kernels *open_noting(cuda_store *store, int threads) {
+/* `capability` is that of the GPU, times ten. */
+static cuda_kernels *open_noting_for(int capability, cuda_store *store, int threads) {
     cuda_kernels_config config = {.driver = &note_driver,
                                   .nvrtc = &note_nvrtc,
                                   .store = store,
-                                  .major = 9,
-                                  .minor = 0,
+                                  .major = capability / 10,
+                                  .minor = capability % 10,
                                   .threads = threads,
                                   .texts = few_texts};
     cuda_kernels *kernels = NULL;
@@ -202,6 +239,10 @@ static cuda_kernels *open_noting(cuda_store *store, int threads) {
     compiles = 0;
     shared_calls = 0;
     return stk_cuda_kernels_open(&kernels, &config, &err) == STK_OK ? kernels : NULL;
+}
+
+static cuda_kernels *open_noting(cuda_store *store, int threads) {
+    return open_noting_for(90, store, threads);
 }
 
 static void equal_launches_are_compiled_once(void) {
@@ -273,6 +314,42 @@ static void a_second_start_compiles_nothing(void) {
         stk_cuda_kernels_close(kernels);
         stk_cuda_store_close(store);
     }
+    stk_cuda_program_free(&p);
+}
+
+/* What NVRTC does not know is compiled for the newest before it, and the driver does the rest. */
+static void a_gpu_that_nvrtc_does_not_know_gets_ptx(void) {
+    static const struct {
+        int capability;
+        const char *option;
+        const char *stand_in; /* NULL: none */
+    } cases[] = {{75, "--gpu-architecture=sm_75|", NULL},
+                 {103, "--gpu-architecture=sm_103|", NULL},
+                 {89, "--gpu-architecture=compute_86|", "compute_86"},
+                 {101, "--gpu-architecture=compute_100|", "compute_100"},
+                 {200, "--gpu-architecture=compute_103|", "compute_103"},
+                 {70, "--gpu-architecture=sm_70|", NULL}};
+    cuda_program p;
+    cuda_store *store = NULL;
+    stk_error err = {0};
+    begin(&p, CUDA_TYPE_F16);
+    twice(&p, 1);
+    REQUIRE_OK(stk_cuda_store_open(&store, check_folder(), "gpu", &err), &err);
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        size_t c = i / 2;
+        cuda_kernels *kernels = open_noting_for(cases[c].capability, store, 1);
+        REQUIRE(kernels != NULL);
+        memset(last_image, 0, sizeof last_image);
+        REQUIRE_OK(make(kernels, &p, &err), &err);
+        CHECK_INT(compiles, i % 2 == 0); /* the second finds what the first has kept */
+        CHECK(strncmp(last_options, cases[c].option, strlen(cases[c].option)) == 0);
+        const char *stand_in = stk_cuda_kernels_stand_in(kernels);
+        CHECK_STR(stand_in != NULL ? stand_in : "none",
+                  cases[c].stand_in != NULL ? cases[c].stand_in : "none");
+        CHECK_STR(last_image, stand_in != NULL ? "a text for the driver" : "machine code");
+        stk_cuda_kernels_close(kernels);
+    }
+    stk_cuda_store_close(store);
     stk_cuda_program_free(&p);
 }
 
@@ -443,6 +520,32 @@ static void the_real_compiler_takes_them(void) {
     }
 }
 
+/* No GPU has this number yet, or will with this NVRTC. */
+static void the_real_compiler_makes_ptx_for_newer_devices(void) {
+    cuda_nvrtc nvrtc;
+    cuda_program p;
+    stk_error err = {0};
+    if (!real_nvrtc(&nvrtc)) {
+        CHECK_SKIP("there is no libnvrtc.so.13");
+    }
+    cuda_kernels_config config = {.driver = &note_driver,
+                                  .nvrtc = &nvrtc,
+                                  .major = 99,
+                                  .minor = 9,
+                                  .threads = 1,
+                                  .texts = few_texts};
+    cuda_kernels *kernels = NULL;
+    REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+    CHECK_CONTAINS(stk_cuda_kernels_stand_in(kernels), "compute_1");
+    begin(&p, CUDA_TYPE_F16);
+    twice(&p, 3);
+    CHECK_INT(make(kernels, &p, &err), STK_OK);
+    CHECK_STR(err.message, "");
+    CHECK(memcmp(last_image, "//\n// Generated by NVIDIA NVVM", 30) == 0);
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+}
+
 /* Instructions that a device lacks are not in what is compiled for it. */
 static void the_real_compiler_takes_them_for_older_devices(void) {
     cuda_nvrtc nvrtc;
@@ -533,12 +636,14 @@ static void they_run_when_compiled_and_when_loaded(void) {
 static const check_test tests[] = {
     TEST(equal_launches_are_compiled_once),
     TEST(a_second_start_compiles_nothing),
+    TEST(a_gpu_that_nvrtc_does_not_know_gets_ptx),
     TEST(what_was_kept_in_vain_is_compiled_again),
     TEST(a_mistake_is_told_with_its_place),
     TEST(much_shared_memory_is_asked_for),
     TEST(no_memory_is_an_error_and_no_leak),
     TEST(the_texts_are_those_of_the_files),
     TEST(the_real_compiler_takes_them),
+    TEST(the_real_compiler_makes_ptx_for_newer_devices),
     TEST(the_real_compiler_takes_them_for_older_devices),
     TEST(they_run_when_compiled_and_when_loaded),
 };

@@ -128,12 +128,8 @@ static void set_knobs(pair *m, const stk_update *u, bool keep, bool frozen) {
                             .grad_scale = u->grad_scale,
                             .clip_norm = u->clip_norm,
                             .ema_decay = u->ema_decay,
+                            .steps = {u->step, u->head_step},
                             .frozen = frozen};
-    for (int h = 0; h < 2; h++) {
-        double steps = (double)(h ? u->head_step : u->step);
-        m->knobs.adam_size[h] = (float)((double)m->knobs.lr[h] / (1 - pow(u->momentum, steps)));
-        m->knobs.adam_root[h] = (float)(1 / sqrt(1 - pow(u->beta2, steps)));
-    }
 }
 
 /* A step of the GPU: gather, and the update. */
@@ -297,7 +293,8 @@ static void overflow(void) {
         CHECK_NEAR(m.scaler.scale, 128, 0);
         CHECK_NEAR(m.scaler.inverse, 1 / 128.0, 0);
         CHECK_INT(m.scaler.overflow, 0);
-        CHECK_INT(m.scaler.skipped, 1);
+        CHECK_INT(m.scaler.left_out[0], 1);
+        CHECK_INT(m.scaler.left_out[1], 1);
         CHECK_INT(m.scaler.good, 0);
         float *wanted = stk_mem_new(m.layout.elements, sizeof *wanted);
         for (int k = 0; k < STK_TENSOR_KINDS; k++) {
@@ -307,14 +304,63 @@ static void overflow(void) {
             }
         }
         stk_mem_free(wanted);
-        /* The next one is as if nothing had been. */
+        /* The next one is as if nothing had been, though the host has counted one more. */
         make_fresh(&m, false, 10);
         (void)run_cpu(&m, &u, false, false);
+        u.step++;
+        u.head_step++;
+        set_knobs(&m, &u, false, false);
         run_gpu(&play, &m);
         CHECK_INT(m.result.skipped, 0);
         compare(&m, false);
         close_pair(&m);
     }
+    play_close(&play);
+}
+
+/*
+ * AdamW's corrections count the updates that were made: the CPU's, which never leaves one out, are
+ * the same. What was left out while the backbone was frozen is missing in the head's count alone.
+ */
+static void updates_left_out_do_not_count(void) {
+    static const struct {
+        bool spoilt, frozen;
+    } rounds[] = {{true, true},  {false, true}, {true, true},   {false, false},
+                  {true, false}, {true, false}, {false, false}, {false, false}};
+    play_device play;
+    pair m;
+    stk_update counted = adamw; /* by the host, which is ahead */
+    stk_update made = adamw;
+    int left_out[2] = {0, 0};
+    if (!play_open(&play)) {
+        return;
+    }
+    open_pair(&m, CUDA_TYPE_F16, STK_ADAMW, true);
+    counted.step = counted.head_step = made.step = made.head_step = 1;
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
+        bool frozen = rounds[i].frozen;
+        make_fresh(&m, frozen, 70 + i);
+        set_knobs(&m, &counted, false, frozen);
+        if (rounds[i].spoilt) {
+            spoil(&m, m.graph->param_count - 1, 2);
+            left_out[0] += !frozen;
+            left_out[1]++;
+        } else {
+            (void)run_cpu(&m, &made, false, frozen);
+            made.step += !frozen;
+            made.head_step++;
+        }
+        run_gpu(&play, &m);
+        CHECK_INT(m.result.skipped, rounds[i].spoilt);
+        CHECK_INT(m.scaler.left_out[0], left_out[0]);
+        CHECK_INT(m.scaler.left_out[1], left_out[1]);
+        if (!rounds[i].spoilt) {
+            compare(&m, frozen);
+        }
+        counted.step += !frozen;
+        counted.head_step++;
+    }
+    close_pair(&m);
     play_close(&play);
 }
 
@@ -471,6 +517,11 @@ static void folds(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(updates), TEST(overflow), TEST(overflow_without_scale),
-                                   TEST(scales),  TEST(copies),   TEST(folds)};
+static const check_test tests[] = {TEST(updates),
+                                   TEST(overflow),
+                                   TEST(updates_left_out_do_not_count),
+                                   TEST(overflow_without_scale),
+                                   TEST(scales),
+                                   TEST(copies),
+                                   TEST(folds)};
 CHECK_MAIN(tests)

@@ -176,7 +176,8 @@ static void *compile_one(void *context) {
     char text[200];
     snprintf(text, sizeof text, "KERNEL number_%d(int *x) {\n    x[threadIdx.x] = %d;\n}\n",
              c->number, c->number);
-    (void)play_compile_code(c->play, text, "number", NULL, 0, &c->code);
+    const char *const options[] = {"--gpu-architecture=sm_90"};
+    (void)play_compile_code(c->play, text, "number", options, 1, &c->code);
     return NULL;
 }
 
@@ -211,6 +212,23 @@ static void threads_compile(void) {
         stk_mem_free(all[i].code);
     }
     CHECK_INT(play.driver->memory_free(x), 0);
+    play_close(&play);
+}
+
+static void code_for_another_gpu_is_refused(void) {
+    static const char *const others[] = {"--gpu-architecture=sm_89", "--gpu-architecture=sm_100"};
+    play_device play;
+    cuda_module module = NULL;
+    char *code = NULL;
+    if (!open_emulated(&play)) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(play_compile_code(&play, "KERNEL f(int *x) {\n    *x = 1;\n}\n", "f", &others[i], 1,
+                                &code));
+        CHECK_INT(play.driver->module_load(&module, code), 209);
+        stk_mem_free(code);
+    }
     play_close(&play);
 }
 
@@ -367,8 +385,9 @@ static void opposite_order(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {
-    TEST(memory_limit),  TEST(lost_device),     TEST(wrong_use),
-    TEST(bad_texts),     TEST(threads_compile), TEST(out_of_bounds),
-    TEST(threads_apart), TEST(leaks),           TEST(opposite_order)};
+static const check_test tests[] = {TEST(memory_limit),    TEST(lost_device),
+                                   TEST(wrong_use),       TEST(bad_texts),
+                                   TEST(threads_compile), TEST(code_for_another_gpu_is_refused),
+                                   TEST(out_of_bounds),   TEST(threads_apart),
+                                   TEST(leaks),           TEST(opposite_order)};
 CHECK_MAIN(tests)

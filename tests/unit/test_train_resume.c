@@ -416,6 +416,57 @@ static void state_files_are_exact(void) {
     close_fold(&k.f);
 }
 
+/* ---- what a backend remembers besides ---- */
+
+static float remembered[STK_STATE_EXTRAS];
+
+static stk_status read_remembered(stk_state *state, float extras[STK_STATE_EXTRAS],
+                                  stk_error *err) {
+    (void)state;
+    (void)err;
+    memcpy(extras, remembered, sizeof remembered);
+    return STK_OK;
+}
+
+static stk_status write_remembered(stk_state *state, const float extras[STK_STATE_EXTRAS],
+                                   stk_error *err) {
+    (void)state;
+    (void)err;
+    memcpy(remembered, extras, sizeof remembered);
+    return STK_OK;
+}
+
+/* Files that were written when there were fewer such numbers are read as well. */
+static void what_a_backend_remembers_is_kept(void) {
+    stk_error err = {0};
+    keeper k;
+    char path[512];
+    open_keeper(&k, plain_graph(), true);
+    stk_backend backend = *k.f.backend;
+    backend.extras_read = read_remembered;
+    backend.extras_write = write_remembered;
+    snprintf(path, sizeof path, "%s/extras.safetensors", state_folder());
+    for (int i = 0; i < STK_STATE_EXTRAS; i++) {
+        remembered[i] = (float)(i + 1);
+    }
+    must(stk_train_state_save(path, &backend, k.f.state, k.f.graph, false, NULL, 0, &err), &err);
+    stk_tensor_file file;
+    must(stk_tensors_open(&file, path, &err), &err);
+    stk_tensor *last = &file.tensors[file.count - 1];
+    CHECK_STR(last->name, "extras");
+    for (int count = STK_STATE_EXTRAS; count >= STK_STATE_EXTRAS - 1; count--) {
+        last->shape[0] = (uint64_t)count;
+        last->bytes = (uint64_t)count * sizeof(float);
+        memset(remembered, 0xFF, sizeof remembered);
+        must(stk_train_state_load(&file, path, &backend, k.f.state, k.f.graph, false, &err), &err);
+        for (int i = 0; i < STK_STATE_EXTRAS; i++) {
+            CHECK_NEAR(remembered[i], i < count ? i + 1 : 0, 0);
+        }
+    }
+    stk_tensors_close(&file);
+    close_fold(&k.f);
+}
+
 static const check_test tests[] = {
     TEST(taken_up_anywhere),
     TEST(part_of_an_epoch_leaves_no_trace),
@@ -429,6 +480,7 @@ static const check_test tests[] = {
     TEST(epochs_of_few_steps_are_judged),
     TEST(explosion_of_few_steps_goes_back),
     TEST(state_files_are_exact),
+    TEST(what_a_backend_remembers_is_kept),
 };
 
 CHECK_MAIN(tests)

@@ -115,6 +115,8 @@ typedef struct cuda_nvrtc_text *cuda_nvrtc_program; /* nvrtcProgram */
 
 #define CUDA_NVRTC_FUNCTIONS(X)                                                              \
     X(version, "nvrtcVersion", (int *major, int *minor))                                     \
+    X(arch_count, "nvrtcGetNumSupportedArchs", (int *count))                                 \
+    X(archs, "nvrtcGetSupportedArchs", (int *archs))                                         \
     X(create, "nvrtcCreateProgram",                                                          \
       (cuda_nvrtc_program * program, const char *source, const char *name, int header_count, \
        const char *const *headers, const char *const *header_names))                         \
@@ -122,6 +124,8 @@ typedef struct cuda_nvrtc_text *cuda_nvrtc_program; /* nvrtcProgram */
       (cuda_nvrtc_program program, int option_count, const char *const *options))            \
     X(code_bytes, "nvrtcGetCUBINSize", (cuda_nvrtc_program program, size_t * bytes))         \
     X(code, "nvrtcGetCUBIN", (cuda_nvrtc_program program, char *code))                       \
+    X(ptx_bytes, "nvrtcGetPTXSize", (cuda_nvrtc_program program, size_t * bytes))            \
+    X(ptx, "nvrtcGetPTX", (cuda_nvrtc_program program, char *text))                          \
     X(log_bytes, "nvrtcGetProgramLogSize", (cuda_nvrtc_program program, size_t * bytes))     \
     X(log, "nvrtcGetProgramLog", (cuda_nvrtc_program program, char *log))                    \
     X(destroy, "nvrtcDestroyProgram", (cuda_nvrtc_program * program))

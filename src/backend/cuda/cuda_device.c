@@ -162,10 +162,16 @@ static stk_status open_both(stk_device *d, stk_error *err) {
 
 static void describe(stk_device *d) {
     const cuda_libraries *l = &d->libraries;
-    snprintf(d->description, sizeof d->description, "%s, %.1f GiB, CUDA %d.%d, cuDNN %d.%d.%d",
+    const char *stand_in = stk_cuda_kernels_stand_in(d->kernels);
+    char kernels[96] = "";
+    if (stand_in != NULL) {
+        snprintf(kernels, sizeof kernels, ", kernels for %s: NVRTC %d.%d does not know sm_%d%d",
+                 stand_in, l->nvrtc_version / 100, l->nvrtc_version % 100, d->major, d->minor);
+    }
+    snprintf(d->description, sizeof d->description, "%s, %.1f GiB, CUDA %d.%d, cuDNN %d.%d.%d%s",
              d->name, (double)d->total_bytes / (double)(1 << 30), l->driver_version / 1000,
              l->driver_version % 1000 / 10, l->cudnn_version / 10000,
-             l->cudnn_version % 10000 / 100, l->cudnn_version % 100);
+             l->cudnn_version % 10000 / 100, l->cudnn_version % 100, kernels);
 }
 
 /* What is kept for exactly this GPU, driver and these libraries. */
@@ -228,7 +234,6 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
         status = open_both(d, err);
     }
     if (status == STK_OK) {
-        describe(d);
         status = open_store(d, err);
     }
     if (status == STK_OK) {
@@ -238,6 +243,7 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
         stk_cuda_device_close(d);
         return status;
     }
+    describe(d);
     *device = d;
     return STK_OK;
 }

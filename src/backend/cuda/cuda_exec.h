@@ -23,7 +23,7 @@ stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_E
                                       stk_error *err);
 stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                        stk_error *err);
-/* The loss scale at its start: a moving one, or 1. */
+/* The loss scale at its start: a moving one, or 1. How many updates were left out stays known. */
 STK_CHECKED stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err);
 
 /* ---- cuda_player.c: a program on the device ---- */

@@ -59,6 +59,8 @@ struct cuda_kernels {
     size_t capacity;
     stk_map by_key; /* to an index of kernels */
     int nvrtc_major, nvrtc_minor;
+    char target[24]; /* "sm_90": the GPU's; "compute_90": older, and the driver does the rest */
+    bool own;        /* the former */
     int compiled, loaded;
 };
 
@@ -128,6 +130,31 @@ static bool make_source(source *s, const cuda_text *file) {
     return s->text != NULL;
 }
 
+/*
+ * What to compile for: the GPU at hand where NVRTC knows it, else the newest before it. Where there
+ * is none, compiling fails and tells it.
+ */
+static stk_status find_target(cuda_kernels *k, stk_error *err) {
+    const cuda_nvrtc *nvrtc = k->config.nvrtc;
+    int gpu = 10 * k->config.major + k->config.minor;
+    int best = 0;
+    int count = 0;
+    bool told = nvrtc->arch_count(&count) == 0 && count > 0;
+    int *archs = stk_mem_new(told ? (size_t)count : 1, sizeof *archs);
+    if (archs == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of GPUs");
+    }
+    told = told && nvrtc->archs(archs) == 0;
+    for (int i = 0; i < count && told; i++) {
+        best = archs[i] <= gpu && archs[i] > best ? archs[i] : best;
+    }
+    stk_mem_free(archs);
+    k->own = best == gpu || best == 0;
+    snprintf(k->target, sizeof k->target, "%s_%d", k->own ? "sm" : "compute", k->own ? gpu : best);
+    return told ? STK_OK
+                : STK_FAIL(err, STK_ERR_DEVICE, "NVRTC does not tell for which GPUs it compiles");
+}
+
 stk_status stk_cuda_kernels_open(cuda_kernels **kernels, const cuda_kernels_config *config,
                                  stk_error *err) {
     const cuda_text *files = config->texts != NULL ? config->texts : stk_cuda_texts;
@@ -150,6 +177,11 @@ stk_status stk_cuda_kernels_open(cuda_kernels **kernels, const cuda_kernels_conf
     if (config->nvrtc->version(&k->nvrtc_major, &k->nvrtc_minor) != 0) {
         stk_cuda_kernels_close(k);
         return STK_FAIL(err, STK_ERR_DEVICE, "NVRTC does not tell its version");
+    }
+    stk_status status = find_target(k, err);
+    if (status != STK_OK) {
+        stk_cuda_kernels_close(k);
+        return status;
     }
     *kernels = k;
     return STK_OK;
@@ -218,7 +250,7 @@ static void read_log(const cuda_nvrtc *nvrtc, cuda_nvrtc_program program, char l
 typedef struct option_list {
     const char *all[MOST_OPTIONS];
     int count;
-    char architecture[32];
+    char architecture[48];
     char type[16];
     char name[96];
     char defines[CUDA_MOST_DEFINES];
@@ -226,8 +258,7 @@ typedef struct option_list {
 
 static void make_options(option_list *o, const cuda_kernels *k, const kernel *one) {
     char *rest = NULL;
-    snprintf(o->architecture, sizeof o->architecture, "--gpu-architecture=sm_%d%d", k->config.major,
-             k->config.minor);
+    snprintf(o->architecture, sizeof o->architecture, "--gpu-architecture=%s", k->target);
     snprintf(o->type, sizeof o->type, "-DTYPE=%d", (int)one->type);
     snprintf(o->name, sizeof o->name, "-DK_%s", one->name);
     snprintf(o->defines, sizeof o->defines, "%s", one->defines);
@@ -240,16 +271,20 @@ static void make_options(option_list *o, const cuda_kernels *k, const kernel *on
     }
 }
 
-static stk_status take_code(const cuda_nvrtc *nvrtc, cuda_nvrtc_program program, void **code,
+/* Machine code, or PTX: a text that ends with a 0, which is counted. */
+static stk_status take_code(const cuda_kernels *k, cuda_nvrtc_program program, void **code,
                             size_t *bytes, stk_error *err) {
-    if (nvrtc->code_bytes(program, bytes) != 0 || *bytes == 0) {
+    const cuda_nvrtc *nvrtc = k->config.nvrtc;
+    int result = k->own ? nvrtc->code_bytes(program, bytes) : nvrtc->ptx_bytes(program, bytes);
+    if (result != 0 || *bytes == 0) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "NVRTC compiled a kernel but has no code for it");
     }
     *code = stk_mem_raw(*bytes, 1);
     if (*code == NULL) {
         return STK_FAIL_MEMORY(err, "a kernel's code");
     }
-    if (nvrtc->code(program, *code) != 0) {
+    result = k->own ? nvrtc->code(program, *code) : nvrtc->ptx(program, *code);
+    if (result != 0) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "NVRTC does not hand over a kernel's code");
     }
     return STK_OK;
@@ -269,12 +304,12 @@ static stk_status compile(const cuda_kernels *k, kernel *one, const source *from
         char log[MOST_LOG];
         read_log(nvrtc, program, log);
         status = STK_FAIL(&one->error, STK_ERR_INTERNAL,
-                          "kernel %s of %s (type %d, %s) does not compile for sm_%d%d with NVRTC "
+                          "kernel %s of %s (type %d, %s) does not compile for %s with NVRTC "
                           "%d.%d: %s",
-                          one->name, from->name, (int)one->type, one->defines, k->config.major,
-                          k->config.minor, k->nvrtc_major, k->nvrtc_minor, log);
+                          one->name, from->name, (int)one->type, one->defines, k->target,
+                          k->nvrtc_major, k->nvrtc_minor, log);
     } else {
-        status = take_code(nvrtc, program, &one->code, bytes, &one->error);
+        status = take_code(k, program, &one->code, bytes, &one->error);
     }
     (void)nvrtc->destroy(&program);
     return status;
@@ -292,9 +327,8 @@ static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
                        one->file);
         return;
     }
-    char *stored =
-        stk_str_format("kernel sm_%d%d nvrtc %d.%d %s %s", k->config.major, k->config.minor,
-                       k->nvrtc_major, k->nvrtc_minor, from->digest, one->key);
+    char *stored = stk_str_format("kernel %s nvrtc %d.%d %s %s", k->target, k->nvrtc_major,
+                                  k->nvrtc_minor, from->digest, one->key);
     if (stored == NULL) {
         (void)STK_FAIL_MEMORY(&one->error, "a kernel");
         return;
@@ -522,6 +556,10 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
     char what[128];
     snprintf(what, sizeof what, "launching the kernel %s", launch->name);
     return stk_cuda_check(d, result, what, err);
+}
+
+const char *stk_cuda_kernels_stand_in(const cuda_kernels *kernels) {
+    return kernels->own ? NULL : kernels->target;
 }
 
 void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded) {

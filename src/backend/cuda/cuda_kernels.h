@@ -3,7 +3,8 @@
  *
  * Every kernel that a program launches is compiled by NVRTC for the GPU at hand, in parallel, and
  * its machine code kept on disk under a name that holds the GPU, the versions of driver and NVRTC
- * and the text itself: the next start loads it.
+ * and the text itself: the next start loads it. Of a GPU that NVRTC does not know yet it is PTX
+ * that is kept, which the driver compiles.
  */
 #ifndef STK_BACKEND_CUDA_KERNELS_H
 #define STK_BACKEND_CUDA_KERNELS_H
@@ -48,6 +49,13 @@ STK_CHECKED stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels,
                                                const cuda_launch *launch, cuda_type type,
                                                cuda_stream stream, cuda_find_place find,
                                                const void *context, stk_error *err);
+
+/*
+ * Where NVRTC is older than the GPU: the newest architecture before it that NVRTC knows,
+ * "compute_90", for which kernels are compiled instead. NULL: they are compiled for the GPU itself.
+ * Lives as the kernels do.
+ */
+const char *stk_cuda_kernels_stand_in(const cuda_kernels *kernels);
 
 /* How many were compiled, and how many came from disk, since open. */
 void stk_cuda_kernels_counts(const cuda_kernels *kernels, int *compiled, int *loaded);

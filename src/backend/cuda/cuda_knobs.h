@@ -16,8 +16,7 @@ typedef struct cuda_knobs {
     int mix_left, mix_top, mix_right, mix_bottom;
     float label_smoothing;
     int keep_gradients; /* add to the gradients that are there */
-    /* stk_update, what AdamW derives from its steps included; [0] is the backbone's, [1] the head's
-     */
+    /* stk_update; [0] is the backbone's, [1] the head's */
     int nesterov;
     float lr[2];
     float momentum;
@@ -27,8 +26,7 @@ typedef struct cuda_knobs {
     float grad_scale;
     float clip_norm;
     float ema_decay;
-    float adam_size[2]; /* lr / (1 - momentum ^ step) */
-    float adam_root[2]; /* 1 / sqrt(1 - beta2 ^ step) */
+    long long steps[2]; /* AdamW: this update's number, those that were left out included */
     int frozen;         /* only the head learns */
 } cuda_knobs;
 
@@ -39,7 +37,9 @@ typedef struct cuda_scaler {
     int dynamic;   /* 0: the scale never changes */
     int good;      /* updates since it last changed */
     int overflow;  /* a gradient since the last update was no number: the update is left out */
-    int skipped;   /* updates that were left out so far */
+    /* Updates that were left out so far: [0] of the backbone, [1] of the head, which learns alone
+     * where the backbone is frozen. The host, which is some steps ahead, cannot know. */
+    int left_out[2];
 } cuda_scaler;
 
 /* What a step came to; the loss kernel sets loss_sum and correct, and the others as they are where

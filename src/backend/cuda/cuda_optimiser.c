@@ -51,6 +51,7 @@ static void squares(cuda_program *p, const cuda_optimiser *o) {
 
 static void update(cuda_program *p, const cuda_optimiser *o) {
     cuda_launch *l = over(p, "update", o->elements, 1);
+    l->shared_bytes = o->kind == STK_ADAMW ? 4 * sizeof(float) : 0; /* one `adam` a block */
     stk_cuda_define(l, "ADAMW", o->kind == STK_ADAMW);
     stk_cuda_define(l, "EMA", o->ema);
     arg_fixed(l, CUDA_FIXED_VALUES);

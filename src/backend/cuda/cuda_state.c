@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda_exec.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -44,17 +45,35 @@ static stk_status finish(const stk_state *state, int result, const char *what, s
     return stk_cuda_check(d, result, what, err);
 }
 
-static stk_status set_scaler(stk_state *state, float scale, bool moving, int good, stk_error *err) {
-    cuda_scaler scaler = {.scale = scale, .inverse = 1 / scale, .dynamic = moving, .good = good};
-    state->scaled = moving;
+static cuda_scaler first_scaler(bool moving) {
+    float scale = moving ? FIRST_SCALE : 1;
+    return (cuda_scaler){.scale = scale, .inverse = 1 / scale, .dynamic = moving};
+}
+
+static stk_status read_scaler(const stk_state *state, cuda_scaler *scaler, stk_error *err) {
     return finish(state,
-                  state->device->driver->copy_in(state->scaler, &scaler, sizeof scaler,
+                  state->device->driver->copy_out(scaler, state->scaler, sizeof *scaler,
+                                                  state->device->compute),
+                  "reading the loss scale", err);
+}
+
+static stk_status set_scaler(stk_state *state, const cuda_scaler *scaler, stk_error *err) {
+    state->scaled = scaler->dynamic;
+    return finish(state,
+                  state->device->driver->copy_in(state->scaler, scaler, sizeof *scaler,
                                                  state->device->compute),
                   "setting the loss scale", err);
 }
 
 stk_status stk_cuda_state_scale(stk_state *state, bool moving, stk_error *err) {
-    return set_scaler(state, moving ? FIRST_SCALE : 1, moving, 0, err);
+    cuda_scaler scaler = first_scaler(moving);
+    cuda_scaler before;
+    stk_status status = read_scaler(state, &before, err);
+    if (status == STK_OK) {
+        memcpy(scaler.left_out, before.left_out, sizeof scaler.left_out);
+        status = set_scaler(state, &scaler, err);
+    }
+    return status;
 }
 
 static stk_status fill_state(stk_state *state, uint64_t bytes, stk_error *err) {
@@ -62,7 +81,8 @@ static stk_status fill_state(stk_state *state, uint64_t bytes, stk_error *err) {
                                state->device->driver->fill(state->blocks[STK_TENSOR_VALUE], 0,
                                                            bytes, state->device->compute),
                                "clearing the parameters", err);
-    return status == STK_OK ? stk_cuda_state_scale(state, false, err) : status;
+    cuda_scaler scaler = first_scaler(false);
+    return status == STK_OK ? set_scaler(state, &scaler, err) : status;
 }
 
 stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_graph *graph,
@@ -144,36 +164,43 @@ stk_status stk_cuda_state_write(stk_state *state, stk_tensor_kind kind, int para
                             : status;
 }
 
-/* The loss scale, whether it moves, and how long ago it did. */
+/* The loss scale, whether it moves, how long ago it did, and how many updates were left out of the
+ * head's and of the backbone's: older files have no such counts, which is as good as none. */
 stk_status stk_cuda_state_extras_read(stk_state *state, float extras[STK_STATE_EXTRAS],
                                       stk_error *err) {
     cuda_scaler scaler = {.scale = 1};
     stk_status status = stk_cuda_enter(state->device, err);
     if (status == STK_OK) {
-        status = finish(state,
-                        state->device->driver->copy_out(&scaler, state->scaler, sizeof scaler,
-                                                        state->device->compute),
-                        "reading the loss scale", err);
+        status = read_scaler(state, &scaler, err);
     }
     extras[0] = scaler.scale;
     extras[1] = (float)scaler.dynamic;
     extras[2] = (float)scaler.good;
-    extras[3] = 0;
+    extras[3] = (float)scaler.left_out[1];
+    extras[4] = (float)scaler.left_out[0];
     return status;
 }
 
 stk_status stk_cuda_state_extras_write(stk_state *state, const float extras[STK_STATE_EXTRAS],
                                        stk_error *err) {
-    bool moving = extras != NULL && extras[1] > 0;
+    cuda_scaler scaler = first_scaler(state->scaled);
     if (extras != NULL &&
         !(extras[0] >= 1 && extras[0] <= 1e9f && extras[2] >= 0 && extras[2] <= 1e6f)) {
         return STK_FAIL(err, STK_ERR_DATA, "%g is no loss scale", (double)extras[0]);
     }
-    stk_status status = stk_cuda_enter(state->device, err);
-    if (status != STK_OK) {
-        return status;
+    if (extras != NULL && !(extras[4] >= 0 && extras[4] <= extras[3] && extras[3] <= 1e9f)) {
+        return STK_FAIL(err, STK_ERR_DATA, "%g and %g updates cannot have been left out",
+                        (double)extras[3], (double)extras[4]);
     }
     /* What was kept before a scale was needed says nothing of one: it begins anew. */
-    return moving ? set_scaler(state, extras[0], true, (int)extras[2], err)
-                  : stk_cuda_state_scale(state, state->scaled, err);
+    if (extras != NULL && extras[1] > 0) {
+        scaler = (cuda_scaler){
+            .scale = extras[0], .inverse = 1 / extras[0], .dynamic = true, .good = (int)extras[2]};
+    }
+    if (extras != NULL) {
+        scaler.left_out[0] = (int)extras[4];
+        scaler.left_out[1] = (int)extras[3];
+    }
+    stk_status status = stk_cuda_enter(state->device, err);
+    return status == STK_OK ? set_scaler(state, &scaler, err) : status;
 }

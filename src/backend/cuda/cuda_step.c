@@ -8,7 +8,6 @@
  */
 #include "backend/cuda/cuda_step.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -24,10 +23,7 @@ static size_t picture_bytes(const stk_exec *exec) {
     return stk_shape_count(graph->values[graph->input].shape);
 }
 
-/* AdamW's corrections are powers of the number of updates: the host has the digits for that. */
 static void set_update(cuda_knobs *k, const stk_update *u) {
-    int64_t steps[2] = {u->step, u->head_step};
-    float rates[2] = {u->lr, u->head_lr};
     k->nesterov = u->nesterov;
     k->momentum = u->momentum;
     k->beta2 = u->beta2;
@@ -36,14 +32,10 @@ static void set_update(cuda_knobs *k, const stk_update *u) {
     k->grad_scale = u->grad_scale;
     k->clip_norm = u->clip_norm;
     k->ema_decay = u->ema_decay;
-    for (int i = 0; i < 2; i++) {
-        k->lr[i] = rates[i];
-        if (u->kind == STK_ADAMW) {
-            double count = (double)steps[i];
-            k->adam_size[i] = (float)(rates[i] / (1 - pow(u->momentum, count)));
-            k->adam_root[i] = (float)(1 / sqrt(1 - pow(u->beta2, count)));
-        }
-    }
+    k->lr[0] = u->lr;
+    k->lr[1] = u->head_lr;
+    k->steps[0] = u->step;
+    k->steps[1] = u->head_step;
 }
 
 static cuda_knobs knobs_of(const stk_exec *exec, const stk_step_input *input, size_t slot) {

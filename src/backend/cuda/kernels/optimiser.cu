@@ -170,13 +170,40 @@ KERNEL squares(const float *gradients, const cuda_chunk *table, const cuda_knobs
 #endif
 
 #ifdef K_update
-/* One vector: values, and the moments that the optimiser keeps. */
-DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m,
-                   lanes *v) {
-    int head = what.head != 0;
 #if ADAMW
-    float size = head ? knobs.adam_size[1] : knobs.adam_size[0];
-    float root = head ? knobs.adam_root[1] : knobs.adam_root[0];
+/* What AdamW derives from the number of updates; [0] is the backbone's, [1] the head's. */
+typedef struct adam {
+    float size[2]; /* lr / (1 - momentum ^ updates) */
+    float root[2]; /* 1 / sqrt(1 - beta2 ^ updates) */
+} adam;
+
+DEVICE double power(double x, long long n) {
+    double y = 1;
+    for (; n > 0; n >>= 1) {
+        y = n & 1 ? y * x : y;
+        x *= x;
+    }
+    return y;
+}
+
+/* An update that was left out has not moved the moments: it does not count. */
+DEVICE void correct(const cuda_knobs *knobs, const cuda_scaler *scaler, adam *to) {
+    NO_UNROLL for (int i = 0; i < 2; i++) {
+        long long updates = knobs->steps[i] - scaler->left_out[i];
+        updates = updates > 1 ? updates : 1;
+        to->size[i] = (float)(knobs->lr[i] / (1 - power(knobs->momentum, updates)));
+        to->root[i] = (float)(1 / sqrt(1 - power(knobs->beta2, updates)));
+    }
+}
+#endif
+
+/* One vector: values, and the moments that the optimiser keeps. */
+#if ADAMW
+DEVICE void change(cuda_knobs knobs, adam corrected, cuda_chunk what, float factor, lanes g,
+                   lanes *w, lanes *m, lanes *v) {
+    int head = what.head != 0;
+    float size = head ? corrected.size[1] : corrected.size[0];
+    float root = head ? corrected.root[1] : corrected.root[0];
     double decay = what.decay ? knobs.weight_decay : 0;
     float keep = (float)(1 - (head ? knobs.lr[1] : knobs.lr[0]) * decay);
     UNROLL for (int i = 0; i < LANES; i++) {
@@ -185,7 +212,10 @@ DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lan
         v->v[i] = knobs.beta2 * v->v[i] + (1 - knobs.beta2) * gradient * gradient;
         w->v[i] = keep * w->v[i] - size * (m->v[i] / (sqrtf(v->v[i]) * root + knobs.epsilon));
     }
+}
 #else
+DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lanes *w, lanes *m) {
+    int head = what.head != 0;
     /* Nesterov's step is g + momentum * m, the plain one m. */
     float of_g = knobs.nesterov ? 1 : 0, of_m = knobs.nesterov ? knobs.momentum : 1;
     float decay = what.decay ? knobs.weight_decay : 0;
@@ -195,8 +225,8 @@ DEVICE void change(cuda_knobs knobs, cuda_chunk what, float factor, lanes g, lan
         m->v[i] = knobs.momentum * m->v[i] + gradient;
         w->v[i] -= lr * (of_g * gradient + of_m * m->v[i]);
     }
-#endif
 }
+#endif
 
 KERNEL update(float *values, T *weights, const float *gradients, float *momentum, float *second,
               float *ema, const cuda_chunk *table, const cuda_knobs *given,
@@ -208,6 +238,14 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
     if (scaler->dynamic && scaler->overflow) {
         return;
     }
+#if ADAMW
+    SHARED(adam, of_block);
+    if (threadIdx.x == 0) {
+        correct(given, scaler, of_block);
+    }
+    __syncthreads();
+    adam corrected = *of_block;
+#endif
     for (int chunk = first; chunk < chunks; chunk += step) {
         cuda_chunk what = table[chunk];
         int moves = learns(what, knobs.frozen);
@@ -220,13 +258,13 @@ KERNEL update(float *values, T *weights, const float *gradients, float *momentum
         lanes mean = load_floats(ema + at);
 #endif
         if (moves) {
-            lanes g = load_floats(gradients + at), m = load_floats(momentum + at), v;
+            lanes g = load_floats(gradients + at), m = load_floats(momentum + at);
 #if ADAMW
-            v = load_floats(second + at);
-#endif
-            change(knobs, what, factor, g, &w, &m, &v);
-#if ADAMW
+            lanes v = load_floats(second + at);
+            change(knobs, corrected, what, factor, g, &w, &m, &v);
             store_floats(second + at, v);
+#else
+            change(knobs, what, factor, g, &w, &m);
 #endif
             store_floats(momentum + at, m);
             store_floats(values + at, w);
@@ -259,7 +297,8 @@ KERNEL rescale(const cuda_knobs *knobs, cuda_scaler *scaler, cuda_result *result
     if (skipped) {
         scaler->scale = scaler->scale > 2 ? scaler->scale / 2 : 1;
         scaler->good = 0;
-        scaler->skipped++;
+        scaler->left_out[0] += !knobs->frozen;
+        scaler->left_out[1]++;
     } else if (scaler->dynamic && ++scaler->good >= GOOD_UPDATES) {
         scaler->scale = scaler->scale < MOST_SCALE / 2 ? scaler->scale * 2 : MOST_SCALE;
         scaler->good = 0;
