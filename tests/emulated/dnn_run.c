@@ -174,36 +174,48 @@ static void each_tap(const dnn_taps *taps, dnn_tap tap) {
     }
 }
 
+/* to[i] += values[0] * rows[0][i] and so on, in the order of the rows, which are `step` apart; four
+ * at a time, so that what is added to need not be written for each. */
+static void add_rows(float *restrict to, int length, const float *values, int count,
+                     const float *restrict rows, size_t step) {
+    int row = 0;
+    for (; row + 4 <= count; row += 4, rows += 4 * step) {
+        const float *v = values + row;
+        const float *restrict b = rows + step;
+        const float *restrict c = b + step;
+        const float *restrict d = c + step;
+        for (int i = 0; i < length; i++) {
+            to[i] = to[i] + v[0] * rows[i] + v[1] * b[i] + v[2] * c[i] + v[3] * d[i];
+        }
+    }
+    for (; row < count; row++, rows += step) {
+        for (int i = 0; i < length; i++) {
+            to[i] += values[row] * rows[i];
+        }
+    }
+}
+
 /* w is (r, s, c, k) here, so that the innermost loop runs over outputs. */
 static void tap_forward(const dnn_taps *taps, float *x, float *y, int r, int s) {
     const dnn_view *w = taps->w;
-    const float *row = w->data + (size_t)(r * w->w + s) * (size_t)(w->c * w->n);
-    for (int c = 0; c < w->c; c++, row += w->n) {
-        float value = x[c];
-        for (int k = 0; k < w->n; k++) {
-            y[k] += value * row[k];
-        }
-    }
+    add_rows(y, w->n, x, w->c, w->data + (size_t)(r * w->w + s) * (size_t)(w->c * w->n),
+             (size_t)w->n);
 }
 
 static void tap_data(const dnn_taps *taps, float *x, float *y, int r, int s) {
     const dnn_view *w = taps->w;
-    const float *row = w->data + (size_t)(r * w->w + s) * (size_t)w->c;
-    for (int k = 0; k < w->n; k++, row += (size_t)(w->h * w->w) * (size_t)w->c) {
-        float value = y[k];
-        for (int c = 0; c < w->c; c++) {
-            x[c] += value * row[c];
-        }
-    }
+    add_rows(x, w->c, y, w->n, w->data + (size_t)(r * w->w + s) * (size_t)w->c,
+             (size_t)(w->h * w->w) * (size_t)w->c);
 }
 
 static void tap_filter(const dnn_taps *taps, float *x, float *y, int r, int s) {
     const dnn_view *w = taps->w;
-    float *row = w->data + (size_t)(r * w->w + s) * (size_t)w->c;
+    const float *restrict from = x;
+    float *restrict row = w->data + (size_t)(r * w->w + s) * (size_t)w->c;
     for (int k = 0; k < w->n; k++, row += (size_t)(w->h * w->w) * (size_t)w->c) {
         float value = y[k];
         for (int c = 0; c < w->c; c++) {
-            row[c] += value * x[c];
+            row[c] += value * from[c];
         }
     }
 }

@@ -69,7 +69,8 @@ __asm__(".text\n"
         "    popq %r12\n"
         "    popq %rbx\n"
         "    popq %rbp\n"
-        "    ret\n"
+        "    popq %rdx\n"
+        "    jmp *%rdx\n"
         ".size emu_switch, . - emu_switch\n");
 enum { FRAME_BYTES = 64, FRAME_RETURN = 48 };
 #elif defined(__aarch64__)

@@ -22,6 +22,8 @@
 #define TIMED_RUNS 4
 /* A candidate whose first run takes so many times the best one's is given up. */
 #define TOO_SLOW 1.5f
+/* What takes so long is told apart by one run. */
+#define ENOUGH_MS 30.0f
 
 typedef struct conv_entry {
     char key[192];
@@ -308,7 +310,7 @@ static void rank(cuda_convs *convs, const conv_entry *entry, cuda_comparison *ch
     for (int i = 0; i < entry->candidates.count; i++) {
         const cuda_way *way = &entry->candidates.ways[i];
         float ms = time_runs(convs, entry, way, 1);
-        if (ms >= 0 && ms < best * TOO_SLOW) {
+        if (ms >= 0 && ms < best * TOO_SLOW && ms < ENOUGH_MS) {
             ms = fminf(ms, time_runs(convs, entry, way, TIMED_RUNS));
         }
         convs->timed++;
