@@ -82,9 +82,13 @@ int main(int argc, char **argv) {
     cuda_nvrtc nvrtc;
     static char text[1 << 20];
     char words[3][200];
-    const char *options[64] = {words[0], words[1], words[2], "--ptxas-options=-v",
-                               "--diag-suppress=177"}; /* functions that nobody calls */
-    int count = 5;
+    const char *options[64] = {words[0],
+                               words[1],
+                               words[2],
+                               "--ptxas-options=-v",
+                               "--diag-suppress=177", /* functions that nobody calls */
+                               "--include-path=" STK_CUDA_FOLDER "/kernels"};
+    int count = 6;
     const char *arch = getenv("STK_ARCH");
     if (argc < 4) {
         fprintf(stderr, "usage: nvrtc_compile FILE KERNEL TYPE [-DNAME=VALUE...]\n");

@@ -1,7 +1,7 @@
 /*
- * test_cuda_norm.c - kernels/norm.cu on a GPU, real or emulated, against batch norm in float64:
- * every variant of what follows a norm, each type, channel counts that are multiples of 8 and
- * others.
+ * test_cuda_norm.c - kernels/norm.cu and norm_back.cu on a GPU, real or emulated, against batch
+ * norm in float64: every variant of what follows a norm, each type, channel counts that are
+ * multiples of 8 and others.
  */
 #include "backend/cuda/cuda_emit.h"
 #include "base/mem.h"

@@ -129,6 +129,37 @@ static void plans_do_not_depend_on_answers(void) {
     }
 }
 
+/* A batch that is not full is computed in the memory of a full one: see cuda_exec.c. */
+static void fewer_samples_need_no_more(void) {
+    static const scene scenes[] = {
+        {"resnet50", 224, 64, CUDA_TYPE_F16, 9, false},
+        {"resnet50", 224, 33, CUDA_TYPE_F32, 8, false},
+        {"resnet18", 97, 31, CUDA_TYPE_BF16, 9, true},
+        {"cifar_resnet20", 32, 128, CUDA_TYPE_F16, 9, false},
+        {"efficientnet_b0", 224, 48, CUDA_TYPE_F16, 9, false},
+        {"mobilenetv2_100", 160, 24, CUDA_TYPE_F32, 7, false},
+        {"convnet_s", 64, 40, CUDA_TYPE_F16, 9, false},
+    };
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        scene s = scenes[i];
+        lowered l;
+        stk_error err = {0};
+        CHECK(begin(&l, &s, &err) && lower(&l, &s, NULL, &err));
+        size_t arena_bytes = l.program.arena_bytes;
+        int counters = l.program.counters;
+        while (--s.batch > 0) {
+            CHECK(lower(&l, &s, NULL, &err));
+            /* There are places for twice the counters. */
+            if (l.program.arena_bytes > arena_bytes || l.program.counters > 2 * counters) {
+                CHECK_FAIL("%s: %d samples need %zu bytes and %d counters, %d need %zu and %d",
+                           s.model, s.batch, l.program.arena_bytes, l.program.counters,
+                           scenes[i].batch, arena_bytes, counters);
+            }
+        }
+        end(&l);
+    }
+}
+
 /* Nothing of a frozen network is trained but its head, which no question is about. */
 static void frozen_networks_ask_nothing(void) {
     const scene frozen = {"resnet50", 224, 32, CUDA_TYPE_F16, 9, true};
@@ -204,9 +235,8 @@ static void gradients_join_when_all_are_there(void) {
 }
 
 static const check_test tests[] = {
-    TEST(plans_do_not_depend_on_answers),
-    TEST(frozen_networks_ask_nothing),
-    TEST(blocks_fit_into_every_device),
+    TEST(plans_do_not_depend_on_answers),    TEST(fewer_samples_need_no_more),
+    TEST(frozen_networks_ask_nothing),       TEST(blocks_fit_into_every_device),
     TEST(gradients_join_when_all_are_there),
 };
 

@@ -242,7 +242,7 @@ static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
         plan.rows *= 2;
     }
     size_t pieces = 2 * cuda_ceil((size_t)s->channels, 16);
-    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of prelude.cuh */
+    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of tiles.cuh */
     size_t stage = (size_t)plan.rows * apart * 16;
     plan.blocks = warps / (plan.across * plan.tall);
     plan.blocks = plan.blocks < ROWS_MOST_BLOCKS ? plan.blocks : ROWS_MOST_BLOCKS;

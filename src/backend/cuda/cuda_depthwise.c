@@ -1,6 +1,6 @@
 /*
  * cuda_depthwise.c - how depthwise convolutions are cut into slabs, boxes and tiles; the kernels
- * and what these words mean are in kernels/depthwise.cu.
+ * and what these words mean are in kernels/depthwise_tiles.cuh.
  *
  * Each way to cut is judged by an estimate of the instructions that all its threads issue: what
  * the borders of windows and the waste behind the image's edge cost against what large tiles take
@@ -343,8 +343,9 @@ static void emit_back(cuda_program *p, const cuda_depthwise *conv, cuda_ref dy, 
     unsigned workers = workers_of(p, &t, &k);
     cuda_ref slots, counters;
     sum_places(p, &t, &k, workers, &slots, &counters);
-    cuda_launch *l = stk_cuda_launch(p, "depthwise", "depthwise_back", (unsigned)slabs_of(&t, &k),
-                                     workers, (unsigned)k.threads, (unsigned)k.shared_bytes);
+    cuda_launch *l =
+        stk_cuda_launch(p, "depthwise_back", "depthwise_back", (unsigned)slabs_of(&t, &k), workers,
+                        (unsigned)k.threads, (unsigned)k.shared_bytes);
     define_cut(l, &t, &k);
     stk_cuda_define(l, "DX", t.dx);
     stk_cuda_define(l, "ADD", t.add);

@@ -27,7 +27,7 @@ typedef struct cuda_tail {
     float drop_rate; /* 0: none */
 } cuda_tail;
 
-/* ---- norm: kernels/norm.cu ---- */
+/* ---- norm: kernels/norm.cu, norm_back.cu ---- */
 
 /* A norm's parameters; all float32 (C). */
 typedef struct cuda_norm {
@@ -211,7 +211,7 @@ void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join);
 /* From partial sums to the gradients of the norms' weights and biases, and their `back`. */
 void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join);
 
-/* ---- depthwise: kernels/depthwise.cu ---- */
+/* ---- depthwise: kernels/depthwise.cu, depthwise_back.cu ---- */
 
 typedef struct cuda_depthwise {
     int batch;

@@ -65,7 +65,8 @@ static void find_sizes(stk_exec *exec, const stk_graph *graph) {
     s->fixed[CUDA_FIXED_FRESH] = part(s, exec->layout.fresh_bytes);
     s->fixed[CUDA_FIXED_KNOBS] = part(s, sizeof(cuda_knobs));
     s->fixed[CUDA_FIXED_RESULT] = part(s, sizeof(cuda_result));
-    s->fixed[CUDA_FIXED_COUNTERS] = part(s, counters);
+    /* Of counters alone fewer samples may want more, by up to a third: see share_memory(). */
+    s->fixed[CUDA_FIXED_COUNTERS] = part(s, 2 * counters);
     s->fixed[CUDA_FIXED_TABLE] = part(s, exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk));
     s->fixed[CUDA_FIXED_WORKSPACE] = part(s, CUDA_WORKSPACE_BYTES);
     for (int i = 0; i < CUDA_SLOTS; i++) {
@@ -167,7 +168,7 @@ static void cuda_exec_free(stk_exec *exec) {
         for (int i = 0; i < STK_STEPS_AHEAD; i++) {
             exec->done[i] != NULL ? d->event_free(exec->done[i]) : 0;
         }
-        exec->memory != 0 ? d->memory_free(exec->memory) : 0;
+        exec->memory != 0 && exec->home == NULL ? d->memory_free(exec->memory) : 0;
         exec->ring != NULL ? d->host_free(exec->ring) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
@@ -176,10 +177,38 @@ static void cuda_exec_free(stk_exec *exec) {
     stk_mem_free(exec);
 }
 
+/* Whether the main program does with the memory that was taken; for its order see find_sizes(). */
+static bool fits(const stk_exec *exec) {
+    const cuda_sizes *s = &exec->sizes;
+    size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
+    return exec->main.arena_bytes <= s->bytes - s->arena &&
+           (size_t)exec->main.counters * 4 <= counters;
+}
+
+/*
+ * One that computes fewer samples does with the memory of the one that it was made for: nothing in
+ * it must stay from one step to the next but what is the same for both. So the plan of a batch
+ * holds for all that are not larger. False: it needs more after all, and memory of its own.
+ */
+static bool share_memory(stk_exec *exec) {
+    cuda_sizes own = exec->sizes;
+    exec->sizes = exec->home->sizes;
+    if (fits(exec)) {
+        exec->memory = exec->home->memory;
+        return true;
+    }
+    exec->sizes = own;
+    exec->home = NULL;
+    return false;
+}
+
 static stk_status take_memory(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     size_t free_bytes = 0;
     size_t total = 0;
+    if (exec->home != NULL && share_memory(exec)) {
+        return STK_OK;
+    }
     int result = d->memory_take(&exec->memory, exec->sizes.bytes);
     if (result == CUDA_GOOD) {
         return STK_OK;
@@ -304,14 +333,6 @@ static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *e
     return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
 }
 
-/* Whether the main program does with the memory that was taken; for its order see find_sizes(). */
-static bool fits(const stk_exec *exec) {
-    const cuda_sizes *s = &exec->sizes;
-    size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
-    return exec->main.arena_bytes <= s->bytes - s->arena &&
-           (size_t)exec->main.counters * 4 <= counters;
-}
-
 /*
  * The main program once more, after something was chosen. All ways are made to need the same
  * memory; should one need more after all, the plain ways are right, if slower.
@@ -389,13 +410,15 @@ typedef stk_status compile_step(stk_exec *exec, stk_error *err);
 static compile_step *const compile_steps[] = {
     check_config, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
 
-static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compile_config *config,
-                               stk_error *err) {
+/* With a `home` it is the smaller one of that. */
+static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_config *config,
+                            stk_exec *home, stk_error *err) {
     stk_exec *exec = stk_mem_new(1, sizeof *exec);
     if (exec == NULL) {
         return STK_FAIL_MEMORY(err, "a compiled network");
     }
     exec->state = state;
+    exec->home = home;
     stk_state_config kinds = {.train = config->train,
                               .optimizer =
                                   state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
@@ -416,11 +439,22 @@ static stk_status cuda_compile(stk_exec **out, stk_state *state, const stk_compi
     return STK_OK;
 }
 
-static uint64_t cuda_exec_bytes(const stk_exec *exec) {
-    return exec->sizes.bytes;
+static stk_status cuda_compile(stk_exec **exec, stk_state *state, const stk_compile_config *config,
+                               stk_error *err) {
+    return make_exec(exec, state, config, NULL, err);
 }
 
-/* A step of fewer samples than the batch has shapes of its own: another executable. */
+static uint64_t cuda_exec_bytes(const stk_exec *exec) {
+    const stk_exec *smaller = exec->smaller;
+    return exec->sizes.bytes +
+           (smaller != NULL && smaller->home == NULL ? smaller->sizes.bytes : 0);
+}
+
+/*
+ * A step of fewer samples than the batch has shapes of its own: another executable. It waits until
+ * the steps before it have ended, since they read pictures where it puts its own; its own step is
+ * waited for by whoever asks for it, cuda_step().
+ */
 static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_error *err) {
     stk_compile_config config = exec->config;
     config.batch = count;
@@ -432,8 +466,12 @@ static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_
         cuda_exec_free(exec->smaller);
         exec->smaller = NULL;
     }
-    stk_status status =
-        exec->smaller == NULL ? cuda_compile(&exec->smaller, exec->state, &config, err) : STK_OK;
+    const stk_device *device = exec->state->device;
+    stk_status status = stk_cuda_check(device->driver, device->driver->stream_wait(device->compute),
+                                       "a training step", err);
+    if (status == STK_OK && exec->smaller == NULL) {
+        status = make_exec(&exec->smaller, exec->state, &config, exec, err);
+    }
     *found = exec->smaller;
     return status;
 }

@@ -131,6 +131,7 @@ struct stk_exec {
     uint64_t collected;       /* of these, whose results were handed out */
     uint64_t version;         /* of the state's parameters that the copies were made from */
     struct stk_exec *smaller; /* for fewer samples than the batch; made when they are met */
+    struct stk_exec *home;    /* whose memory it has, being the smaller one of it; NULL: its own */
 };
 
 #endif

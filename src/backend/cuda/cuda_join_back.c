@@ -42,7 +42,7 @@ static size_t sums_of(const cuda_join_back *join) {
 /* Bytes of a tile in shared memory. */
 static size_t stage_bytes(const cuda_join_back *join, int columns) {
     size_t pieces = (size_t)join->filters / 8;
-    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of prelude.cuh */
+    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of tiles.cuh */
     return (TILE_ROWS * apart + sums_of(join) * (size_t)(TILE_ROWS / 8) * (size_t)columns +
             TILE_ROWS * (size_t)columns / 128) *
            PIECE;

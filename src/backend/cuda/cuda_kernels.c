@@ -78,19 +78,50 @@ static const char *text_named(const char *name) {
             return t->text;
         }
     }
-    return "";
+    return NULL;
+}
+
+#define INCLUDE "#include \""
+#define NAME_ROOM 64
+
+/* The text that a line includes, and its name; NULL: it includes none, or one that is not there. */
+static const char *included(const char *line, char name[NAME_ROOM]) {
+    size_t start = strlen(INCLUDE);
+    if (strncmp(line, INCLUDE, start) != 0) {
+        return NULL;
+    }
+    snprintf(name, NAME_ROOM, "%.*s", (int)strcspn(line + start, "\"\n"), line + start);
+    return text_named(name);
+}
+
+/*
+ * Appends a text, and those that it includes in place of the lines that say so: where kernels are
+ * compiled there are no files.
+ */
+static void append_text(stk_str *to, const char *name, const char *text) {
+    stk_str_appendf(to, "#line 1 \"%s\"\n", name);
+    for (int line = 1; *text != '\0'; line++) {
+        char other_name[NAME_ROOM];
+        const char *other = included(text, other_name);
+        size_t length = strcspn(text, "\n");
+        length += text[length] == '\n';
+        if (other != NULL) {
+            append_text(to, other_name, other);
+            stk_str_appendf(to, "#line %d \"%s\"\n", line + 1, name);
+        } else {
+            stk_str_append_bytes(to, text, length);
+        }
+        text += length;
+    }
 }
 
 /* The texts of one file and of what stands in front of it. */
 static bool make_source(source *s, const cuda_text *file) {
     uint8_t digest[STK_SHA256_BYTES];
     stk_str text = {0};
-    stk_str_append(&text, "#line 1 \"cuda_knobs.h\"\n");
-    stk_str_append(&text, text_named("cuda_knobs.h"));
-    stk_str_append(&text, "#line 1 \"prelude.cuh\"\n");
-    stk_str_append(&text, text_named("prelude.cuh"));
-    stk_str_appendf(&text, "#line 1 \"%s\"\n", file->name);
-    stk_str_append(&text, file->text);
+    append_text(&text, "cuda_knobs.h", text_named("cuda_knobs.h"));
+    append_text(&text, "prelude.cuh", text_named("prelude.cuh"));
+    append_text(&text, file->name, file->text);
     stk_sha256_of(stk_str_text(&text), text.length, digest);
     stk_hex(digest, sizeof digest, s->digest);
     s->name = file->name;

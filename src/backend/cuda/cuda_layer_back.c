@@ -34,7 +34,7 @@ static size_t rows_of(const cuda_layer_back *layer) {
     return (size_t)layer->plane.batch * (size_t)layer->plane.pixels;
 }
 
-/* Pieces from one row in shared memory to the next, as APART of prelude.cuh. */
+/* Pieces from one row in shared memory to the next, as APART of tiles.cuh. */
 static size_t apart(int channels) {
     size_t pieces = cuda_ceil((size_t)channels, 16) * 2;
     return pieces % 8 == 0 ? pieces : pieces | 1;

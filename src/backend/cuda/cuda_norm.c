@@ -1,5 +1,6 @@
 /*
- * cuda_norm.c - launches of kernels/norm.cu: how wide and how deep, for which variant.
+ * cuda_norm.c - launches of kernels/norm.cu and norm_back.cu: how wide and how deep, for which
+ * variant.
  *
  * A thread's registers limit how many threads a multiprocessor holds, and what these have in flight
  * must cover the way to memory: some 32 KiB for each multiprocessor of an H200, better twice that.
@@ -10,7 +11,8 @@
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_grid.h"
 
-#define FILE_NAME "norm"
+#define FORWARD "norm" /* files of kernels */
+#define BACKWARD "norm_back"
 #define LANES 8        /* channels of a thread, as in prelude.cuh */
 #define WIDEST_SUMS 32 /* groups of a tile whose sums are taken: rows of a block stay 8 or more */
 #define BLOCK 256      /* threads of a block that only reads and writes, about */
@@ -124,9 +126,9 @@ static shape shape_of_rows(const cuda_program *p, cuda_plane plane, effort e) {
     return shape_of(p, plane, rows_tile(ceil_div(plane.channels, LANES)), BLOCK, e);
 }
 
-static cuda_launch *launch_with(cuda_program *p, const char *name, cuda_plane plane, shape s,
-                                unsigned shared_bytes) {
-    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, name, s.grid, (unsigned)s.tiles,
+static cuda_launch *launch_with(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, shape s, unsigned shared_bytes) {
+    cuda_launch *launch = stk_cuda_launch(p, file, name, s.grid, (unsigned)s.tiles,
                                           (unsigned)s.threads, shared_bytes);
     stk_cuda_define(launch, "C", plane.channels);
     stk_cuda_define(launch, "TILE", s.tile);
@@ -146,18 +148,19 @@ static size_t partial_bytes(shape s, int sums) {
     return columns_of(s, sums) * s.grid * (size_t)s.tiles * sizeof(float);
 }
 
-static cuda_launch *launch_sums(cuda_program *p, const char *name, cuda_plane plane, shape s,
-                                int sums) {
+static cuda_launch *launch_sums(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, shape s, int sums) {
     size_t columns = columns_of(s, sums);
     size_t shared =
         (size_t)s.threads * LANES * sizeof(float) + columns * sizeof(double) + sizeof(double);
-    cuda_launch *launch = launch_with(p, name, plane, s, (unsigned)shared);
+    cuda_launch *launch = launch_with(p, file, name, plane, s, (unsigned)shared);
     stk_cuda_define(launch, "SUMS", sums);
     return launch;
 }
 
-static cuda_launch *launch_rows(cuda_program *p, const char *name, cuda_plane plane, effort e) {
-    return launch_with(p, name, plane, shape_of_rows(p, plane, e), 0);
+static cuda_launch *launch_rows(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, effort e) {
+    return launch_with(p, file, name, plane, shape_of_rows(p, plane, e), 0);
 }
 
 /* ---- what the passes have in common ---- */
@@ -224,7 +227,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
     shape s = shape_of_stats(p, plane);
     cuda_ref partial =
         cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
-    cuda_launch *launch = launch_sums(p, "norm_stats", plane, s, 2);
+    cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
     stk_cuda_arg(launch, x);
     stk_cuda_arg(launch, norm->weight);
     stk_cuda_arg(launch, norm->bias);
@@ -241,7 +244,7 @@ void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
 void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums) {
     unsigned threads = 128;
     cuda_launch *launch =
-        stk_cuda_launch(p, FILE_NAME, "norm_settled",
+        stk_cuda_launch(p, FORWARD, "norm_settled",
                         (unsigned)cuda_ceil((size_t)plane.channels, threads), 1, threads, 0);
     stk_cuda_arg(launch, sums);
     stk_cuda_arg(launch, norm->weight);
@@ -262,9 +265,8 @@ void stk_cuda_norm_skip(cuda_program *p, cuda_plane plane) {
 
 void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
     unsigned threads = 128;
-    cuda_launch *launch =
-        stk_cuda_launch(p, FILE_NAME, "norm_running",
-                        (unsigned)cuda_ceil((size_t)channels, threads), 1, threads, 0);
+    cuda_launch *launch = stk_cuda_launch(
+        p, FORWARD, "norm_running", (unsigned)cuda_ceil((size_t)channels, threads), 1, threads, 0);
     stk_cuda_arg(launch, norm->weight);
     stk_cuda_arg(launch, norm->bias);
     stk_cuda_arg(launch, norm->running_mean);
@@ -279,7 +281,7 @@ void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cu
                          cuda_ref mask) {
     chain c = chain_of(tail, added, mask);
     effort e = effort_of(p, plane.channels, c.added != 0 ? 2 : 1, false);
-    cuda_launch *launch = launch_rows(p, "norm_apply", plane, e);
+    cuda_launch *launch = launch_rows(p, FORWARD, "norm_apply", plane, e);
     define_chain(launch, &c);
     stk_cuda_arg(launch, x);
     stk_cuda_arg(launch, norm->coefs);
@@ -313,7 +315,7 @@ void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_re
         bytes = most_of(bytes, partial_bytes(shape_of_sums(p, plane, other_way), sums));
     }
     cuda_ref partial = stk_cuda_buffer(p, bytes);
-    cuda_launch *launch = launch_sums(p, "norm_reduce", plane, s, sums);
+    cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
     define_chain(launch, &c);
     stk_cuda_define(launch, "AGAIN", anew);
     stk_cuda_arg(launch, g);
@@ -351,7 +353,7 @@ void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_
     bool both = with_added && c.added == 2;
     bool accumulate = with_added && added->accumulate;
     effort e = effort_of(p, plane.channels, 2 + (c.read_added || accumulate), both && c.from_x);
-    cuda_launch *launch = launch_rows(p, "norm_backward", plane, e);
+    cuda_launch *launch = launch_rows(p, BACKWARD, "norm_backward", plane, e);
     define_chain(launch, &c);
     stk_cuda_define(launch, "DX", with_dx);
     stk_cuda_define(launch, "ADDED_DX", accumulate ? 2 : with_added);

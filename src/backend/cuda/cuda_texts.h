@@ -2,7 +2,8 @@
  * cuda_texts.h - inside the CUDA backend: the sources of kernels, as texts in the program.
  *
  * The build makes them (cmake/embed_texts.cmake) from kernels/ and from cuda_knobs.h: a file put
- * there is part of the library.
+ * there is part of the library. A text may include another one of them by its bare name, each once:
+ * cuda_kernels.c puts them together.
  */
 #ifndef STK_BACKEND_CUDA_TEXTS_H
 #define STK_BACKEND_CUDA_TEXTS_H

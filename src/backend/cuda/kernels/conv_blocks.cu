@@ -13,6 +13,8 @@
  */
 #ifdef TAPS
 
+#include "tiles.cuh"
+
 #define WARPS 4
 #define THREADS (32 * WARPS)
 #define SIDE 16                 /* of a tile */

@@ -16,6 +16,8 @@
  * Defines: K and N, multiples of 8; ACROSS; TALL; ROWS, a multiple of 16 * TALL; STAGES, at least
  * 2; BLOCKS that a multiprocessor should hold; IN_NORM and STATS, 0 or 1.
  */
+#include "tiles.cuh"
+
 #define THREADS (32 * ACROSS * TALL)
 #define STEPS CEIL(K, 16)
 #define PIECES (2 * STEPS) /* of a row in shared memory: the last may be zeros */
@@ -61,9 +63,15 @@ DEVICE void clear_last_piece(uint4 *stages) {
     (void)stages;
 }
 
-DEVICE void begin_tile(uint4 *stage, const T *x, u32 first, u32 rows) {
-    copy_rows(stage, x, K, PIECES, ROWS, THREADS, first, rows);
+typedef struct places {
+    const T *x;
+} places;
+
+DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
+    copy_rows(stage, p.x, K, PIECES, ROWS, THREADS, first, rows);
 }
+
+#include "stages.cuh"
 
 #if IN_NORM
 /* Those pieces of a tile that this thread copied go through norm and ReLU; rows that are not there
@@ -183,15 +191,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
               const T *in_norm /* scale, shift: (2, K) */, T *y /* (rows, N) */,
               float *partial /* (blocks, 2, N) */, u32 rows) {
     SHARED(uint4, stages);
+    places p = {x};
     u32 tiles = CEIL(rows, ROWS);
-    UNROLL
-    for (u32 k = 0; k < STAGES - 1; k++) {
-        u32 tile = blockIdx.x + k * gridDim.x;
-        if (tile < tiles) {
-            begin_tile(stages + k * STAGE, x, (tiles - 1 - tile) * ROWS, rows);
-        }
-        copy_group();
-    }
+    begin_turns(stages, p, STAGES - 1, tiles, rows);
     clear_last_piece(stages);
     u32 b[STEPS][PRODUCTS][2];
     take_weights(b, w);
@@ -211,7 +213,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #endif
         __syncthreads(); /* the tile is there for all, and all have done with the one before */
         if (far < tiles) {
-            begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, x,
+            begin_tile(stages + (at == 0 ? STAGES - 1 : at - 1) * STAGE, p,
                        (tiles - 1 - far) * ROWS, rows);
         }
         copy_group();

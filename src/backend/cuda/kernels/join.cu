@@ -25,6 +25,9 @@
  */
 #ifdef K_join
 
+#include "tiles.cuh"
+#include "branch.cuh"
+
 #define WARPS (THREADS / 32)
 #define PIECES (K / LANES)
 #define HIGH (THREADS / PIECES)
@@ -63,23 +66,22 @@ DEVICE void take_weights(u32 b[STEPS][UNITS][2], const T *w) {
     }
 }
 
-DEVICE void begin_tile(uint4 *mine, const T *x, const T *added, u32 first, u32 rows) {
+typedef struct places {
+    const T *x, *added;
+} places;
+
+DEVICE void begin_tile(uint4 *mine, places p, u32 first, u32 rows) {
     UNROLL
     for (int k = 0; k < SHARES; k++) {
         u32 row = first + own_row(k);
         int bytes = row < rows ? 16 : 0;
         u64 at = (u64)(row < rows ? row : 0) * K + own_piece() * LANES;
-        copy_begin(mine + k * THREADS, x + at, bytes);
-        copy_begin(mine + (SHARES + k) * THREADS, added + at, bytes);
+        copy_begin(mine + k * THREADS, p.x + at, bytes);
+        copy_begin(mine + (SHARES + k) * THREADS, p.added + at, bytes);
     }
 }
 
-typedef struct forms {
-    lanes scale, shift;
-#if ADDED == 2
-    lanes added_scale, added_shift;
-#endif
-} forms;
+#include "stages.cuh"
 
 /* A piece of y, where it is wanted; its bits. */
 DEVICE u32 join_piece(const forms *f, const uint4 *x, const uint4 *added, packed *y) {
@@ -91,12 +93,7 @@ DEVICE u32 join_piece(const forms *f, const uint4 *x, const uint4 *added, packed
     u32 bits = 0;
     UNROLL
     for (int i = 0; i < LANES; i++) {
-        v.v[i] = fmaf(f->scale.v[i], v.v[i], f->shift.v[i]);
-#if ADDED == 2
-        v.v[i] += fmaf(f->added_scale.v[i], w.v[i], f->added_shift.v[i]);
-#else
-        v.v[i] += w.v[i];
-#endif
+        v.v[i] = before_act(f, i, v.v[i], w.v[i], 1);
         bits |= slope(ACT_RELU, v.v[i]) != 0 ? 1u << i : 0;
         v.v[i] = activate(ACT_RELU, v.v[i]);
     }
@@ -195,15 +192,9 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
          float *partial /* (blocks, 2, N) */, u32 rows) {
     SHARED(uint4, room); /* two tiles, then STAGES of places */
     uint4 *mine = room + 2 * TILE + threadIdx.x;
+    places p = {x, added};
     u32 tiles = CEIL(rows, ROWS);
-    UNROLL
-    for (u32 k = 0; k < STAGES; k++) {
-        u32 tile = blockIdx.x + k * gridDim.x;
-        if (tile < tiles) {
-            begin_tile(mine + k * STAGE, x, added, (tiles - 1 - tile) * ROWS, rows);
-        }
-        copy_group();
-    }
+    begin_turns(mine, p, STAGES, tiles, rows);
     u32 b[STEPS][UNITS][2];
     take_weights(b, w);
     forms f;
@@ -229,7 +220,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
         copy_wait(STAGES - 1); /* the thread's own, and no other's */
         join_tile(&f, mine + at * STAGE, joined, y, mask, first, rows);
         if (far < tiles) {
-            begin_tile(mine + at * STAGE, x, added, (tiles - 1 - far) * ROWS, rows);
+            begin_tile(mine + at * STAGE, p, (tiles - 1 - far) * ROWS, rows);
         }
         copy_group();
         __syncthreads(); /* the tile is there, and all have done with the one before the last */

@@ -26,6 +26,8 @@
  * 128; ROWS, a multiple of 16; STAGES, at least 2; BLOCKS that a multiprocessor should hold; OTHER: 0
  * or 1.
  */
+#include "tiles.cuh"
+
 #define SUMS (2 + OTHER) /* of a channel */
 
 #ifdef K_join_back
@@ -95,6 +97,8 @@ DEVICE void begin_tile(uint4 *stage, places p, u32 first, u32 rows) {
         copy_begin(stage + MASK_AT + i, p.mask + at, row < rows ? 16 : 0);
     }
 }
+
+#include "stages.cuh"
 
 /* A piece that this thread copied. */
 DEVICE lanes own_piece(const uint4 *p) {
@@ -203,14 +207,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     SHARED(uint4, stages);
     places p = {dy, old, x, other, mask};
     u32 tiles = CEIL(rows, ROWS);
-    UNROLL
-    for (u32 k = 0; k < STAGES - 1; k++) {
-        u32 tile = blockIdx.x + k * gridDim.x;
-        if (tile < tiles) {
-            begin_tile(stages + k * STAGE, p, (tiles - 1 - tile) * ROWS, rows);
-        }
-        copy_group();
-    }
+    begin_turns(stages, p, STAGES - 1, tiles, rows);
     u32 b[STEPS][4][2];
     take_weights(b, w);
     totals t;
@@ -250,11 +247,15 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #endif
 
 #ifdef K_join_back_settle
+#define AHEAD 4
+#define BLOCK_QUADS (u64)(SUMS * K / 4)
+#define IN_DOUBLE 1
+#include "block_sums.cuh"
+
 /*
  * Adds up the sums of all blocks, in float64, and settles QUADS times four channels; HANDS threads
  * share a quad.
  */
-#define AHEAD 4
 KERNEL join_back_settle(const float *partial /* (blocks, SUMS, K) */, const float *weight,
                         const float *coefs /* (4, K) */, float *weight_grad, float *bias_grad,
                         float *back /* (3, K) */, const float *other_weight,
@@ -267,26 +268,9 @@ KERNEL join_back_settle(const float *partial /* (blocks, SUMS, K) */, const floa
     UNROLL
     for (int which = 0; which < SUMS; which++) {
         const float4 *from = (const float4 *)(partial + which * K + first) + quad;
-        double a = 0, b = 0, c = 0, d = 0;
-        for (int k = hand; k < blocks; k += AHEAD * HANDS) {
-            float4 some_sums[AHEAD];
-            UNROLL
-            for (int i = 0; i < AHEAD; i++) {
-                int block = k + i * HANDS < blocks ? k + i * HANDS : k;
-                some_sums[i] = from[(u64)block * (SUMS * K / 4)];
-            }
-            UNROLL
-            for (int i = 0; i < AHEAD; i++) {
-                if (k + i * HANDS < blocks) {
-                    a += some_sums[i].x;
-                    b += some_sums[i].y;
-                    c += some_sums[i].z;
-                    d += some_sums[i].w;
-                }
-            }
-        }
+        four sum = add_share(from, hand, blocks, 1);
         double *to = room + (hand * SUMS + which) * (4 * QUADS) + 4 * quad;
-        to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+        to[0] = sum.x, to[1] = sum.y, to[2] = sum.z, to[3] = sum.w;
     }
     __syncthreads();
     int own = (int)threadIdx.x;

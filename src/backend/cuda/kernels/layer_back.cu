@@ -23,6 +23,9 @@
  */
 #ifdef N
 
+#include "tiles.cuh"
+#include "branch.cuh"
+
 #define WARPS (THREADS / 32)
 #define N_FULL (CEIL(N, 16) * 16)
 #define K_FULL (CEIL(K, 16) * 16)
@@ -139,14 +142,6 @@ DEVICE packed piece_at(const uint4 *p) {
     return x;
 }
 
-/* What a launch knows of stochastic depth. */
-typedef struct dropping {
-    u64 seed, step;
-    u32 pixels; /* of a sample */
-    float rate;
-    int node;
-} dropping;
-
 /* From g to dy, in place; rows that are not there have none. The other gradient goes out. */
 DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u32 first,
                     u32 rows) {
@@ -174,15 +169,7 @@ DEVICE void make_dy(uint4 *stage, const slopes *s, dropping drop, T *added_dx, u
 #else
         (void)added_dx;
 #endif
-#if DROP
-        float factor = drop_factor(drop.rate, drop.seed, drop.step, drop.node, row / drop.pixels);
-        UNROLL
-        for (int i = 0; i < LANES; i++) {
-            dn.v[i] *= factor;
-        }
-#else
-        (void)drop;
-#endif
+        dn = times(dn, row_factor(drop, row));
         UNROLL
         for (int i = 0; i < LANES; i++) {
             dn.v[i] = fmaf(s->a.v[i], dn.v[i], fmaf(s->b.v[i], x.v[i], s->e.v[i]));
@@ -372,13 +359,7 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
     uint4 *stages = room + W_SIZE;
     places p = {g, x, input, dx, mask};
     slopes s = slopes_of(coefs, back);
-    dropping drop = {0, 0, pixels, rate, node};
-#if DROP
-    drop.seed = knobs->seed;
-    drop.step = knobs->step;
-#else
-    (void)knobs;
-#endif
+    dropping drop = dropping_of(knobs, pixels, rate, node);
     float dw[M_UNITS][PAIRS][2][4];
     UNROLL
     for (int i = 0; i < M_UNITS * PAIRS * 8; i++) {
@@ -420,37 +401,25 @@ KERNEL __launch_bounds__(THREADS, BLOCKS)
 #endif
 
 #ifdef K_layer_back_sum
-/* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
 #define AHEAD 4
+#define BLOCK_QUADS (u64)(COUNT / 4)
+#define IN_DOUBLE 0
+#include "block_sums.cuh"
+
+/* COUNT floats of each of `blocks`, in their order; HANDS threads share a quad, QUADS of a block. */
 KERNEL layer_back_sum(const float *partial /* (blocks, COUNT) */, T *dw, int blocks) {
-    SHARED(float4, room);
+    SHARED(four, room);
     int quad = (int)threadIdx.x % QUADS;
     int hand = (int)threadIdx.x / QUADS;
     int at = (int)blockIdx.x * QUADS + quad;
-    float4 sum;
-    sum.x = sum.y = sum.z = sum.w = 0;
-    for (int k = hand; at < COUNT / 4 && k < blocks; k += AHEAD * HANDS) {
-        float4 some_sums[AHEAD];
-        UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            int block = k + i * HANDS < blocks ? k + i * HANDS : k;
-            some_sums[i] = ((const float4 *)partial)[(u64)block * (COUNT / 4) + at];
-        }
-        UNROLL
-        for (int i = 0; i < AHEAD; i++) {
-            if (k + i * HANDS < blocks) {
-                sum.x += some_sums[i].x;
-                sum.y += some_sums[i].y;
-                sum.z += some_sums[i].z;
-                sum.w += some_sums[i].w;
-            }
-        }
-    }
+    int inside = at < COUNT / 4;
+    const float4 *from = (const float4 *)partial + at;
+    four sum = add_share(from, hand, blocks, inside);
     room[threadIdx.x] = sum;
     __syncthreads();
-    if (hand == 0 && at < COUNT / 4) {
+    if (hand == 0 && inside) {
         for (int k = 1; k < HANDS; k++) {
-            float4 more = room[k * QUADS + quad];
+            four more = room[k * QUADS + quad];
             sum.x += more.x;
             sum.y += more.y;
             sum.z += more.z;

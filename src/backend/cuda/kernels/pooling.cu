@@ -189,7 +189,7 @@ KERNEL max_pool_back(const u8 *where, const T *dy, T *dx, int height, int width,
 #define HANDS (THREADS / COLUMNS)
 #define AHEAD 16
 
-/* As norm_reduce of norm.cu; only winners have a gradient, and it is enough to look at these. */
+/* As norm_reduce of norm_back.cu; only winners have a gradient, and it is enough to look at these. */
 KERNEL __launch_bounds__(THREADS, 4)
     pool_norm_reduce(const u8 *where, const T *dy, const T *x, const float *weight,
                      const float *coefs /* (4, C) */, float *weight_grad, float *bias_grad,
@@ -269,7 +269,7 @@ KERNEL __launch_bounds__(THREADS, 4)
 #endif
 
 #ifdef K_pool_norm_backward
-/* dx = a * dn + b * (x - mean) + d, as norm_backward of norm.cu. */
+/* dx = a * dn + b * (x - mean) + d, as norm_backward of norm_back.cu. */
 KERNEL __launch_bounds__(256, 2)
     pool_norm_backward(const u8 *where, const T *dy, const T *x, const float *coefs /* (4, C) */,
                        const float *back /* (3, C) */, T *dx, int batch, int height, int width,

@@ -1,0 +1,268 @@
+/*
+ * depthwise_tiles.cuh - what depthwise.cu and depthwise_back.cu have in common: how the work is cut,
+ * what a thread knows of its tile, and how sums of all workers come together.
+ *
+ * A block has a slab of SL channels and walks over boxes of NN samples times NY by NX tiles. The
+ * window that a box needs lies in shared memory, brought there once, activated on the way, zeros
+ * where the image ends. A thread has two channels and one tile of TR rows and TC columns, whose
+ * sums are registers: loops over a tile and its window are unrolled completely, so that which tap
+ * joins which two pixels is known when this is compiled.
+ *
+ * Forward, the window is of the input and tiles are of y. Backward, the window is of dy and tiles
+ * are of x: each tap adds dy * pixel to the gradient of the filter and dy * w to that of its
+ * pixel, so that the input is activated once per pixel. TR and TC are multiples of the stride.
+ *
+ *   C             channels; multiples of 8 are read and written in wide pieces
+ *   KS, ST, PD    size of the kernel, stride, padding above and left
+ *   IH, IW        size of the input; OH, OW of the output
+ *   NORMED, ACT   1: the input is act(scale * x + shift)
+ *   THREADS, BLOCKS   of a block, and how many should fit a multiprocessor at least
+ *   GAP           numbers between rows of the window, which keep lanes off each other's banks
+ *   DOWN          1: tiles are numbered from top to bottom first, for the same reason
+ *
+ * The grid is (slabs, workers). Sums over all boxes go from threads to a slot per worker, from
+ * these to one per team of TEAM workers, from these to the result, each by whoever came last, in
+ * the order of their numbers.
+ *
+ * Whoever includes it has defined for its direction: TAP(o, r), the tap that joins row r of the
+ * window of a tile with row o of the tile, the same for columns; REACH(n), rows of the window of n
+ * rows; ORIGIN(first), where the window begins; STEP(n), how far it moves when the tile moves by n;
+ * FROM_H, FROM_W, TO_H and TO_W, the sizes of what the window and what the tiles are of; ACTIVATED,
+ * 1 where the window goes through NORMED and ACT; ENTRIES, the sums of a channel.
+ *
+ * Forward walks from the first sample to the last, backward the other way, against whoever wrote
+ * what is read: what was written last is still in the cache.
+ */
+#define TEAM 16
+#define HEAD 4 /* floats of shared memory in front of `room` */
+#define FLIGHT 4 /* loads that a thread has under way */
+#define KK (KS * KS)
+#define PAIRS (SL / 2)
+#define GROUPS (SL / LANES)
+#define LOADERS (THREADS / GROUPS) /* pixels that are brought at a time */
+#define TILES (NN * NY * NX)
+#define FLOOR_DIV(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b)-1) / (b)))
+#define ROUND_UP_DIV(a, b) (((a) + (b)-1) / (b))
+#define EVEN (C % LANES == 0)
+
+#define BOX_H (TR * NY)
+#define BOX_W (TC * NX)
+#define BOXES_Y ROUND_UP_DIV(TO_H, BOX_H)
+#define BOXES_X ROUND_UP_DIV(TO_W, BOX_W)
+#define WINDOW_H REACH(BOX_H)
+#define WINDOW_W REACH(BOX_W)
+#define WINDOW_PIXELS (NN * WINDOW_H * WINDOW_W)
+#define ROW (WINDOW_W * SL + GAP)
+#define FITS (TO_H % BOX_H == 0 && TO_W % BOX_W == 0) /* no tile ends behind the image */
+
+typedef struct pair {
+    float a, b;
+} pair;
+
+/* ---- a thread's two channels, c and c + 1 ---- */
+
+#if TYPE == 0
+typedef u64 two; /* as they lie in memory */
+DEVICE pair pair_up(two x) {
+    pair y;
+    y.a = __uint_as_float((u32)x), y.b = __uint_as_float((u32)(x >> 32));
+    return y;
+}
+DEVICE two pair_down(pair x) {
+    return (two)__float_as_uint(x.b) << 32 | __float_as_uint(x.a);
+}
+#else
+typedef u32 two;
+DEVICE pair pair_up(two x) {
+    pair y;
+    y.a = up((T)(x & 0xFFFF)), y.b = up((T)(x >> 16));
+    return y;
+}
+DEVICE two pair_down(pair x) {
+    return down2(x.a, x.b);
+}
+#endif
+
+DEVICE two pair_fetch(const T *p, int c) {
+#if EVEN
+    return *(const two *)p;
+#else
+    pair x = {0, 0};
+    if (c < C) {
+        x.a = up(p[0]);
+    }
+    if (c + 1 < C) {
+        x.b = up(p[1]);
+    }
+    return pair_down(x);
+#endif
+}
+
+DEVICE void pair_put(T *p, int c, two x) {
+#if EVEN
+    *(two *)p = x;
+#else
+    pair y = pair_up(x);
+    if (c < C) {
+        p[0] = down(y.a);
+    }
+    if (c + 1 < C) {
+        p[1] = down(y.b);
+    }
+#endif
+}
+
+DEVICE pair pair_of(const float *vector, int c) {
+    pair y = {0, 0};
+    if (EVEN || c < C) {
+        y.a = vector[c];
+    }
+    if (EVEN || c + 1 < C) {
+        y.b = vector[c + 1];
+    }
+    return y;
+}
+
+/* ---- the window ---- */
+
+/* Eight channels from c on; none behind the last. */
+DEVICE packed window_fetch(const T *p, int c) {
+#if EVEN
+    return fetch(p);
+#else
+    T found[LANES] __attribute__((aligned(16)));
+    for (int i = 0; i < LANES; i++) {
+        found[i] = c + i < C ? p[i] : down(0);
+    }
+    return fetch(found);
+#endif
+}
+
+DEVICE lanes window_vector(const float *vector, int c) {
+#if EVEN
+    return load_floats(vector + c);
+#else
+    lanes y;
+    for (int i = 0; i < LANES; i++) {
+        y.v[i] = c + i < C ? vector[c + i] : 0;
+    }
+    return y;
+#endif
+}
+
+DEVICE void put_packed(T *p, packed x) {
+#if TYPE == 0
+    *(float4 *)p = x.a;
+    *(float4 *)(p + 4) = x.b;
+#else
+    *(uint4 *)p = x.a;
+#endif
+}
+
+/* Brings what begins at row y0 and column x0 of the samples from n0 on. */
+DEVICE void load_window(T *window, const T *from, const float *coefs, int batch, int n0, int y0,
+                        int x0, int c0) {
+    int first = threadIdx.x / GROUPS;
+    int lane = threadIdx.x % GROUPS * LANES;
+    int c = c0 + lane;
+    if (first >= LOADERS) {
+        return;
+    }
+#if ACTIVATED
+    lanes scale = window_vector(coefs + 2 * C, c);
+    lanes shift = window_vector(coefs + 3 * C, c);
+#endif
+    for (int at = first; at < WINDOW_PIXELS; at += FLIGHT * LOADERS) {
+        packed found[FLIGHT];
+        int inside[FLIGHT];
+        UNROLL for (int u = 0; u < FLIGHT; u++) {
+            int pixel = at + u * LOADERS;
+            int n = n0 + pixel / (WINDOW_H * WINDOW_W);
+            int y = y0 + pixel / WINDOW_W % WINDOW_H;
+            int x = x0 + pixel % WINDOW_W;
+            inside[u] = pixel < WINDOW_PIXELS && n < batch && y >= 0 && y < FROM_H && x >= 0 &&
+                        x < FROM_W && (EVEN || c < C);
+            found[u] = fetch_nothing();
+            if (inside[u]) {
+                const T *sample = from + (u64)n * (FROM_H * FROM_W) * C;
+                found[u] = window_fetch(sample + (y * FROM_W + x) * C + c, c);
+            }
+        }
+        UNROLL for (int u = 0; u < FLIGHT; u++) {
+            int pixel = at + u * LOADERS;
+            if (pixel < WINDOW_PIXELS) {
+                T *to = window + pixel / WINDOW_W * ROW + pixel % WINDOW_W * SL + lane;
+#if ACTIVATED
+                lanes z = unpack(found[u]);
+                UNROLL for (int i = 0; i < LANES; i++) {
+                    float s = activate(ACT, fmaf(scale.v[i], z.v[i], shift.v[i]));
+                    z.v[i] = inside[u] ? s : 0;
+                }
+                put_packed(to, pack(z));
+#else
+                put_packed(to, found[u]);
+#endif
+            }
+        }
+    }
+}
+
+/* The filters of a slab as (taps, SL). */
+DEVICE void load_filters(float *filters, const float *weight, int c0) {
+    for (int i = threadIdx.x; i < KK * SL; i += THREADS) {
+        int c = c0 + i / KK;
+        filters[i % KK * SL + i / KK] = EVEN || c < C ? weight[c0 * KK + i] : 0;
+    }
+}
+
+/* ---- where a thread's tile is ---- */
+
+typedef struct tile {
+    int busy; /* there are more threads than tiles */
+    int n, y, x;
+    int c;       /* within the slab */
+    int corner;  /* where its window begins in the window of the box */
+    int number;  /* of all tiles of the box */
+} tile;
+
+DEVICE tile find_tile(void) {
+    tile t;
+    t.c = threadIdx.x % PAIRS * 2;
+    t.number = threadIdx.x / PAIRS;
+    t.busy = t.number < TILES;
+    int within = t.number % (NY * NX);
+    t.n = t.number / (NY * NX);
+    t.y = (DOWN ? within % NY : within / NX) * TR;
+    t.x = (DOWN ? within / NY : within % NX) * TC;
+    t.corner = (t.n * WINDOW_H + STEP(t.y)) * ROW + STEP(t.x) * SL + t.c;
+    return t;
+}
+
+/* ---- sums of all workers ---- */
+
+#define SLOT (ENTRIES * SL) /* floats that a worker tells */
+
+DEVICE void join(const float *slots, int count, float *to);
+
+/*
+ * Each worker has filled its slot; slots are (workers and then teams, SLOT). True in one block of
+ * the slab, which finds the result in `room`; HEAD floats in front of it are for `last_block`.
+ */
+DEVICE int gather(float *slots, u32 *counters, float *room) {
+    int workers = gridDim.y;
+    int teams = (workers + TEAM - 1) / TEAM;
+    int team = blockIdx.y / TEAM;
+    int members = workers - team * TEAM < TEAM ? workers - team * TEAM : TEAM;
+    u32 *counter = counters + blockIdx.x * (teams + 1);
+    volatile u32 *told = (u32 *)(room - HEAD);
+    if (!last_block(counter + 1 + team, (u32)members, told)) {
+        return 0;
+    }
+    join(slots + team * TEAM * SLOT, members, slots + (workers + team) * SLOT);
+    if (!last_block(counter, (u32)teams, told)) {
+        return 0;
+    }
+    join(slots + workers * SLOT, teams, room);
+    __syncthreads();
+    return 1;
+}

@@ -1,0 +1,267 @@
+/*
+ * norm_back.cu - batch norm and what follows it, backward, in two passes: sums, then gradients.
+ * norm_rows.cuh says how, and what is defined.
+ */
+#include "norm_rows.cuh"
+
+/* A byte of a mask, or 0. */
+DEVICE u32 take_bits(const u8 *p, int wanted) {
+#ifdef __CUDACC_RTC__
+    u32 bits = 0;
+    asm volatile("{\n\t.reg .pred q;\n\tsetp.ne.s32 q, %2, 0;\n\t"
+                 "@q ld.global.L1::no_allocate.u8 %0, [%1];\n\t}"
+                 : "+r"(bits)
+                 : "l"(p), "r"(wanted));
+    return bits;
+#else
+    return wanted ? *p : 0;
+#endif
+}
+
+/* The gradient in front of the activation, from the one behind it. */
+DEVICE lanes through_act(lanes g, lanes before, u32 bits) {
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+#if MASK
+        g.v[i] = bits >> i & 1 ? g.v[i] : 0;
+#elif FROM_X
+        g.v[i] *= slope(ACT, before.v[i]);
+#endif
+    }
+    (void)before;
+    (void)bits;
+    return g;
+}
+
+#define READ_ADDED (ADDED == 2 || (ADDED == 1 && FROM_X))
+
+#ifdef K_norm_reduce
+/*
+ * Sums of dn and of dn * (x - mean); then, with the norm of what is added, of sg and sg * (added -
+ * its mean), where dn = drop * sg. Without stochastic depth dn and sg are one.
+ */
+KERNEL BOUNDS norm_reduce(const T *g /* (rows, C) */, const T *x, const float *weight,
+                          const float *coefs /* (4, C) */, const T *added,
+                          const float *added_weight, const float *added_coefs, const u8 *mask,
+                          T *again, float *weight_grad, float *bias_grad, float *back /* (3, C) */,
+                          float *added_weight_grad, float *added_bias_grad, float *added_back,
+                          float *partial, u32 *counters, const cuda_knobs *knobs, u32 rows,
+                          u32 pixels, float rate, int node) {
+    SHARED(float, room);
+    dropping drop = dropping_of(knobs, pixels, rate, node);
+    int group = blockIdx.y * TILE + threadIdx.x % TILE;
+    int inside = group < GROUPS;
+    int own = inside ? group : 0;
+    u32 step = gridDim.x * HIGH;
+    lanes mean = vector(coefs, own);
+#if FROM_X || AGAIN
+    forms f;
+    f.scale = vector(coefs + 2 * C, own);
+    f.shift = vector(coefs + 3 * C, own);
+#endif
+#if ADDED == 2
+    lanes added_mean = vector(added_coefs, own);
+#if FROM_X
+    f.added_scale = vector(added_coefs + 2 * C, own);
+    f.added_shift = vector(added_coefs + 3 * C, own);
+#endif
+#endif
+    lanes sums[SUMS];
+    UNROLL
+    for (int s = 0; s < SUMS; s++) {
+        UNROLL
+        for (int i = 0; i < LANES; i++) {
+            sums[s].v[i] = 0;
+        }
+    }
+    u32 at = inside ? blockIdx.x * HIGH + threadIdx.x / TILE : rows;
+    for (; at < rows; at += DEPTH * step) {
+        held taken_g[DEPTH];
+        held taken_x[DEPTH];
+        held more[DEPTH];
+        u32 bits[DEPTH];
+        UNROLL
+        for (int k = 0; k < DEPTH; k++) {
+            u32 row = rows - 1 - (at + k * step);
+            int wanted = at + k * step < rows;
+            taken_g[k] = take(g + place(row, group), wanted, nothing_held(), group);
+            taken_x[k] = take(x + place(row, group), wanted, nothing_held(), group);
+            more[k] = nothing_held();
+            bits[k] = 0;
+#if READ_ADDED
+            more[k] = take(added + place(row, group), wanted, more[k], group);
+#endif
+#if MASK
+            bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
+#endif
+        }
+        UNROLL
+        for (int k = 0; k < DEPTH; k++) {
+            /* Behind the last row g is 0, and so is all that is added to the sums. */
+            u32 row = rows - 1 - (at + k * step);
+            float factor = row_factor(drop, row);
+            lanes v = open_held(taken_x[k]);
+            lanes w = open_held(more[k]);
+            lanes before = v;
+#if FROM_X || AGAIN
+            before = all_before_act(&f, v, w, factor);
+#endif
+#if AGAIN
+            if (at + k * step < rows) {
+                put(again + place(row, group), after_act(before), group);
+            }
+#endif
+            lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
+            lanes dn = times(sg, factor);
+            UNROLL
+            for (int i = 0; i < LANES; i++) {
+                sums[0].v[i] += dn.v[i];
+                sums[1].v[i] = fmaf(dn.v[i], v.v[i] - mean.v[i], sums[1].v[i]);
+#if ADDED == 2
+                sums[2].v[i] = fmaf(sg.v[i], w.v[i] - added_mean.v[i], sums[2].v[i]);
+#if SUMS == 4
+                sums[3].v[i] += sg.v[i];
+#endif
+#endif
+            }
+        }
+    }
+    if (!sum_up(room, sums, partial, counters)) {
+        return;
+    }
+    const double *totals = totals_in(room);
+    for (int k = threadIdx.x; k < LANES * TILE; k += THREADS) {
+        int c = channel_of(k);
+        if (c < C) {
+            norm_settle_back(c, C, totals[k], totals[LANES * TILE + k] * coefs[C + c], rows, weight,
+                             coefs, weight_grad, bias_grad, back);
+#if ADDED == 2
+            norm_settle_back(c, C, totals[(SUMS == 4 ? 3 : 0) * LANES * TILE + k],
+                             totals[2 * LANES * TILE + k] * added_coefs[C + c], rows, added_weight,
+                             added_coefs, added_weight_grad, added_bias_grad, added_back);
+#endif
+        }
+    }
+}
+#endif
+
+#ifdef K_norm_backward
+
+/* dx = a * dn + b * x + e, where e = d - b * mean. */
+typedef struct slopes {
+    lanes a, b, e;
+} slopes;
+
+DEVICE slopes slopes_of(const float *coefs, const float *back, int group) {
+    slopes s;
+    lanes mean = vector(coefs, group);
+    s.a = vector(back, group);
+    s.b = vector(back + C, group);
+    s.e = vector(back + 2 * C, group);
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        s.e.v[i] = fmaf(-s.b.v[i], mean.v[i], s.e.v[i]);
+    }
+    return s;
+}
+
+DEVICE lanes through_norm(const slopes *s, lanes dn, lanes x) {
+    lanes y;
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        y.v[i] = fmaf(s->a.v[i], dn.v[i], fmaf(s->b.v[i], x.v[i], s->e.v[i]));
+    }
+    return y;
+}
+
+#define READ_X (DX || FROM_X)
+
+KERNEL BOUNDS norm_backward(const T *g /* (rows, C) */, const T *x,
+                            const float *coefs /* (4, C) */, const float *back /* (3, C) */,
+                            const T *added, const float *added_coefs, const float *added_back,
+                            const u8 *mask, T *dx, T *added_dx, const cuda_knobs *knobs, u32 rows,
+                            u32 pixels, float rate, int node) {
+    dropping drop = dropping_of(knobs, pixels, rate, node);
+    int group = blockIdx.y * TILE + threadIdx.x % TILE;
+    if (group >= GROUPS) {
+        return;
+    }
+    u32 step = gridDim.x * HIGH;
+#if DX
+    slopes s = slopes_of(coefs, back, group);
+#endif
+#if ADDED == 2 && ADDED_DX
+    slopes added_s = slopes_of(added_coefs, added_back, group);
+#endif
+#if FROM_X
+    forms f;
+#if DX
+    f.scale = s.a; /* the same number, in the same registers */
+#else
+    f.scale = vector(coefs + 2 * C, group);
+#endif
+    f.shift = vector(coefs + 3 * C, group);
+#if ADDED == 2
+    f.added_scale = vector(added_coefs + 2 * C, group);
+    f.added_shift = vector(added_coefs + 3 * C, group);
+#endif
+#endif
+    for (u32 at = blockIdx.x * HIGH + threadIdx.x / TILE; at < rows; at += DEPTH * step) {
+        held taken_g[DEPTH];
+        held taken_x[DEPTH];
+        held more[DEPTH];
+        held old[DEPTH];
+        u32 bits[DEPTH];
+        UNROLL
+        for (int k = 0; k < DEPTH; k++) {
+            u32 row = at + k * step;
+            int wanted = row < rows;
+            taken_g[k] = take(g + place(row, group), wanted, nothing_held(), group);
+            taken_x[k] = more[k] = old[k] = nothing_held();
+            bits[k] = 0;
+#if READ_X
+            taken_x[k] = take(x + place(row, group), wanted, taken_x[k], group);
+#endif
+#if READ_ADDED
+            more[k] = take(added + place(row, group), wanted, more[k], group);
+#endif
+#if ADDED_DX == 2
+            old[k] = take(added_dx + place(row, group), wanted, old[k], group);
+#endif
+#if MASK
+            bits[k] = take_bits(mask + (u64)row * GROUPS + group, wanted);
+#endif
+        }
+        UNROLL
+        for (int k = 0; k < DEPTH; k++) {
+            u32 row = at + k * step;
+            if (row >= rows) {
+                continue;
+            }
+            float factor = row_factor(drop, row);
+            lanes v = open_held(taken_x[k]);
+            lanes w = open_held(more[k]);
+            lanes before = v;
+#if FROM_X
+            before = all_before_act(&f, v, w, factor);
+#endif
+            lanes sg = through_act(open_held(taken_g[k]), before, bits[k]);
+#if DX
+            put(dx + place(row, group), through_norm(&s, times(sg, factor), v), group);
+#endif
+#if ADDED_DX
+#if ADDED == 2
+            sg = through_norm(&added_s, sg, w);
+#elif ADDED_DX == 2
+            lanes before_it = open_held(old[k]);
+            UNROLL
+            for (int i = 0; i < LANES; i++) {
+                sg.v[i] += before_it.v[i];
+            }
+#endif
+            put(added_dx + place(row, group), sg, group);
+#endif
+        }
+    }
+}
+#endif
