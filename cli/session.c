@@ -16,8 +16,8 @@
 /* A handler can reach nothing else; the library itself has no such state. */
 static stk_stop stop_request;
 
-/* SIGKILL follows SIGTERM after ten seconds as a rule; by then all must be written. */
-#define TERM_DEADLINE_S 8
+/* SIGKILL follows SIGTERM after ten seconds as a rule; by then the process must be gone. */
+#define TERM_DEADLINE_S 9
 
 static void on_signal(int number) {
     bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;

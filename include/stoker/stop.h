@@ -8,6 +8,8 @@
 #ifndef STOKER_STOP_H
 #define STOKER_STOP_H
 
+#include <stdint.h>
+
 #include <stoker/status.h>
 
 #ifdef __cplusplus
@@ -25,8 +27,9 @@ typedef enum stk_stop_level {
  * plain numbers so that the header serves C++ too, whose atomics are other types.
  */
 typedef struct stk_stop {
-    int level;      /* a stk_stop_level; it only ever rises */
-    int deadline_s; /* seconds allowed for ending once the level left NONE; 0: no limit */
+    int level;        /* a stk_stop_level; it only ever rises */
+    int deadline_s;   /* seconds allowed for ending once the level left NONE; 0: no limit */
+    int64_t asked_ns; /* CLOCK_MONOTONIC: when they began; 0: there was no such request */
 } stk_stop;
 
 /* Raises the level to at least `level`. With deadline_s > 0 the work has that many seconds to end.
@@ -39,6 +42,12 @@ STK_API stk_stop_level stk_stop_asked(const stk_stop *stop);
 /* The seconds that the first request with a deadline allowed; 0 without one or when stop is NULL.
  */
 STK_API int stk_stop_deadline_s(const stk_stop *stop);
+
+/*
+ * Seconds that are left of them, below 0 when they are over; INFINITY when no request had a
+ * deadline or stop is NULL. They count from the request, whenever the work looks at it.
+ */
+STK_API double stk_stop_left_s(const stk_stop *stop);
 
 #ifdef __cplusplus
 }

@@ -4,12 +4,19 @@
  */
 #include <stoker/stop.h>
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "base/clock.h"
 
 void stk_stop_request(stk_stop *stop, stk_stop_level level, int deadline_s) {
     if (deadline_s > 0) {
         int none = 0;
+        int64_t never = 0;
+        /* First when, then how long: who sees a deadline knows what it counts from. */
+        __atomic_compare_exchange_n(&stop->asked_ns, &never, stk_clock_ns(), false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         __atomic_compare_exchange_n(&stop->deadline_s, &none, deadline_s, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST);
     }
@@ -26,4 +33,11 @@ stk_stop_level stk_stop_asked(const stk_stop *stop) {
 
 int stk_stop_deadline_s(const stk_stop *stop) {
     return stop != NULL ? __atomic_load_n(&stop->deadline_s, __ATOMIC_SEQ_CST) : 0;
+}
+
+double stk_stop_left_s(const stk_stop *stop) {
+    int deadline_s = stk_stop_deadline_s(stop);
+    return deadline_s > 0
+               ? deadline_s - stk_clock_since_s(__atomic_load_n(&stop->asked_ns, __ATOMIC_SEQ_CST))
+               : INFINITY;
 }

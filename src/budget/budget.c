@@ -11,7 +11,7 @@
 
 #define RESERVE_SHARE 0.15
 #define PREDICT_MARGIN 1.5
-#define PREDICT_EXTRA_S 0.5 /* reading and writing files around it */
+#define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before it */
 
 /* Before anything was measured a validation is taken to last this many training steps. */
 #define VALIDATION_GUESS_STEPS 2.0
@@ -41,12 +41,12 @@ static const stk_option options[] = {
 const stk_option_table stk_budget_option_table =
     STK_OPTION_TABLE("Time", options, stk_budget_options);
 
-static double measured_need(double predict_s) {
-    return isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
+static double measured_need(double predict_s, double final_s) {
+    return final_s + (isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S);
 }
 
-double stk_budget_reserve(double budget_s, double predict_s) {
-    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s));
+double stk_budget_reserve(double budget_s, double predict_s, double final_s) {
+    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s, final_s));
 }
 
 /* Without a budget: what was asked for. */
@@ -54,7 +54,7 @@ static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
     stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .epoch_s = epoch_s};
     plan.epochs = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_DEFAULT_EPOCHS;
     plan.steps_left = (plan.epochs - f->epoch + 1) * f->steps_per_epoch - f->step;
-    double validations = (plan.epochs - f->epoch + 1) * f->val_s;
+    double validations = (plan.epochs - f->epoch + 1) * (f->val_s + f->save_s);
     plan.total_s = (double)plan.steps_left * f->step_s + (isnan(validations) ? 0 : validations);
     return plan;
 }
@@ -69,18 +69,18 @@ static double fold_time(const stk_budget_facts *f, double reserve_s) {
 }
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
-    double val_s = isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s;
+    double val_s = (isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s) + f->save_s;
     double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
     if (isnan(f->budget_s)) {
         return free_plan(f, epoch_s);
     }
     stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
-    plan.reserve_s = stk_budget_reserve(f->budget_s, f->predict_s);
+    plan.reserve_s = stk_budget_reserve(f->budget_s, f->predict_s, f->final_s);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
     double time = fold_time(f, plan.reserve_s);
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
-    double spare = plan.reserve_s - measured_need(f->predict_s);
+    double spare = plan.reserve_s - measured_need(f->predict_s, f->final_s);
     double slack = f->step > 0 ? spare / 2 * f->share : 0; /* only for the running epoch */
     if (time + slack <= 0) {
         plan.epochs = f->epoch;

@@ -29,7 +29,9 @@ typedef struct stk_budget_facts {
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
     double val_s;     /* seconds per validation */
+    double save_s;    /* seconds for saving after each validation; 0: not known */
     double predict_s; /* seconds for predicting the test set once */
+    double final_s;   /* seconds to be left after that: margin.h */
 } stk_budget_facts;
 
 typedef struct stk_budget_plan {
@@ -52,8 +54,10 @@ typedef struct stk_budget_plan {
  */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
-/* The part of the budget that training must leave: 15 %, or what prediction was measured to need.
+/*
+ * The part of the budget that training must leave: 15 %, or what prediction and the last files were
+ * measured to need.
  */
-double stk_budget_reserve(double budget_s, double predict_s);
+double stk_budget_reserve(double budget_s, double predict_s, double final_s);
 
 #endif

@@ -7,11 +7,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Kept for writing the last files: a part of the budget within these seconds. */
-#define WRITE_SHARE 0.02
-#define WRITE_LEAST_S 0.2
-#define WRITE_MOST_S 2.0
-
 /* Of a deadline, as of --budget. */
 #define DEADLINE_LEAST_S 1.0
 
@@ -32,36 +27,36 @@ stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const char *text,
     return status;
 }
 
-bool stk_clockwork_stopping(stk_clockwork *clock) {
-    bool asked = stk_stop_asked(clock->stop) != STK_STOP_NONE;
-    if (asked && clock->stop_seen_ns == 0) {
-        clock->stop_seen_ns = stk_clock_ns();
-    }
-    return asked;
+bool stk_clockwork_stopping(const stk_clockwork *clock) {
+    return stk_stop_asked(clock->stop) != STK_STOP_NONE;
 }
 
-double stk_clockwork_left(stk_clockwork *clock) {
+double stk_clockwork_left(const stk_clockwork *clock) {
     double left =
         isnan(clock->budget_s) ? INFINITY : clock->budget_s - stk_clockwork_elapsed(clock);
-    if (stk_clockwork_stopping(clock)) {
-        int allowed = stk_stop_deadline_s(clock->stop);
-        if (allowed > 0) {
-            left = fmin(left, allowed - stk_clock_since_s(clock->stop_seen_ns));
-        }
-        if (stk_stop_asked(clock->stop) == STK_STOP_NOW) {
-            left = 0;
-        }
-    }
-    return left;
+    bool at_once = stk_stop_asked(clock->stop) == STK_STOP_NOW;
+    return at_once ? fmin(left, 0) : fmin(left, stk_stop_left_s(clock->stop));
+}
+
+void stk_clockwork_note(stk_clockwork *clock, stk_margin_work work, int64_t start_ns) {
+    stk_margin_note(&clock->margin, work, stk_clock_since_s(start_ns));
+}
+
+double stk_clockwork_needed(const stk_clockwork *clock, stk_margin_work first) {
+    return stk_margin_needed(&clock->margin, first, clock->budget_s);
 }
 
 bool stk_clockwork_must_halt(void *user, double next_s) {
-    stk_clockwork *clock = user;
-    double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
+    const stk_clockwork *clock = user;
     return (clock->hasty && stk_clockwork_stopping(clock)) ||
-           stk_clockwork_left(clock) < fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S) + next_s;
+           stk_clockwork_left(clock) < stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION) + next_s;
 }
 
 bool stk_clockwork_must_write(void *user) {
     return stk_clockwork_must_halt(user, 0);
+}
+
+bool stk_clockwork_is_late(void *user) {
+    const stk_clockwork *clock = user;
+    return stk_clockwork_left(clock) < stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
 }

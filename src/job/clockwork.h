@@ -10,12 +10,13 @@
 #include <stoker/stop.h>
 
 #include "budget/deadline.h"
+#include "budget/margin.h"
 
 typedef struct stk_clockwork {
     int64_t start_ns;
-    double budget_s;      /* NaN: none */
-    stk_stop *stop;       /* borrowed, may be NULL */
-    int64_t stop_seen_ns; /* when the request was first noticed; 0: not yet */
+    double budget_s;   /* NaN: none */
+    stk_stop *stop;    /* borrowed, may be NULL */
+    stk_margin margin; /* what the last work of a run took so far */
     /* What the device does now is of no use after a request to stop, which then halts it. */
     bool hasty;
 } stk_clockwork;
@@ -30,15 +31,24 @@ STK_CHECKED stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const c
                                                    stk_deadline *deadline, stk_error *err);
 
 /* Seconds until the budget or the stop's own deadline ends; INFINITY without either. */
-double stk_clockwork_left(stk_clockwork *clock);
+double stk_clockwork_left(const stk_clockwork *clock);
 
 /* A request to stop is there. */
-bool stk_clockwork_stopping(stk_clockwork *clock);
+bool stk_clockwork_stopping(const stk_clockwork *clock);
+
+/* Keeps how long one of the last works took that began at start_ns and ends now. */
+void stk_clockwork_note(stk_clockwork *clock, stk_margin_work work, int64_t start_ns);
+
+/* Seconds to keep for the work from `first` to the end of the process. */
+double stk_clockwork_needed(const stk_clockwork *clock, stk_margin_work first);
 
 /* For a device: whether its next part, which may take next_s, would leave no time for writing. */
 bool stk_clockwork_must_halt(void *user, double next_s);
 
 /* For stk_halt: prediction ends when only the time for writing files is left. */
 bool stk_clockwork_must_write(void *clock);
+
+/* For stk_halt: even a submission that is half written is given up; the one before is there. */
+bool stk_clockwork_is_late(void *clock);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -116,7 +117,9 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
                               .steps_per_epoch = progress->steps_per_epoch,
                               .step_s = progress->step_s,
                               .val_s = progress->val_s,
-                              .predict_s = predict_seconds(fold, progress->val_s)};
+                              .save_s = job->checkpoint_s + job->state_write_s,
+                              .predict_s = predict_seconds(fold, progress->val_s),
+                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
     stk_budget_plan plan = stk_budget_make(&facts);
     job->predict_s = facts.predict_s;
     int64_t total = progress->steps_done + plan.steps_left;
@@ -151,12 +154,20 @@ static void compiling(void *user, bool begins) {
     fold->job->clock.hasty = begins;
 }
 
-/* A validation ends when only the time for predicting with the best weights so far is left. */
+/* Seconds to be kept for saving the best weights. The state has them too: it takes no less. */
+static double save_seconds(const stk_job *job) {
+    return STK_MARGIN_SAFETY * (job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s);
+}
+
+/*
+ * A validation ends when only the time for saving its weights and predicting with the best so far
+ * is left.
+ */
 static bool validation_must_end(void *user) {
     fold_run *fold = user;
-    double needed = fold->job->predict_s;
-    return stk_clockwork_must_write(&fold->job->clock) ||
-           (needed > 0 && stk_clockwork_left(&fold->job->clock) < needed);
+    stk_job *job = fold->job;
+    double predict_s = job->predict_s > 0 ? job->predict_s : 0;
+    return stk_clockwork_must_halt(&job->clock, predict_s + save_seconds(job));
 }
 
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
@@ -186,10 +197,12 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     fold_run *fold = user;
     stk_job *job = fold->job;
     stk_error why = {0};
+    int64_t start = stk_clock_ns();
     if (best) {
         stk_job_keep_best(job, fold->best_path);
     }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
+        job->checkpoint_s = stk_clock_since_s(start);
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (why.status == STK_ERR_DEVICE) {
         return STK_FAIL(err, why.status, "%s", why.message);
@@ -197,7 +210,9 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         job->weights_lost = true;
         stk_events_warning(&job->events, "training ends: %s", why.message);
     }
-    if (!job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+    /* Nothing reads the last weights: they come last when time is short. */
+    bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
+    if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
         if (why.status == STK_ERR_DEVICE) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
@@ -323,15 +338,11 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
 }
 
 /* Rows that there was no time for keep what the ballot had before. */
-static void tell_unpredicted(const stk_job *job, const bool *have) {
-    size_t predicted = 0;
-    for (size_t i = 0; i < job->ballot.rows; i++) {
-        predicted += have[i];
-    }
-    stk_events_warning(&job->events,
-                       "there was time to predict %zu of %zu test images only; the others have %s",
-                       predicted, job->ballot.rows,
-                       job->ballot.models > 1 ? "what the other models say" : "class priors");
+static void tell_unpredicted(const stk_job *job, size_t predicted) {
+    stk_events_warning(
+        &job->events, "there was time to predict %zu of %zu test images only; the others have %s",
+        predicted, job->ballot.rows,
+        job->ballot.models > (predicted > 0) ? "what the other models say" : "class priors");
 }
 
 /* The test set joins the ballot, and a better submission replaces the one before. */
@@ -341,12 +352,18 @@ static stk_status predict_test(stk_job *job, stk_error *err) {
     bool done = false;
     stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
                                           job->ballot.rows, &probs, &have, &done, err);
-    if (status == STK_OK) {
+    size_t predicted = 0;
+    for (size_t i = 0; status == STK_OK && i < job->ballot.rows; i++) {
+        predicted += have[i];
+    }
+    job->cut = job->cut || !done;
+    if (status == STK_OK && (done || predicted > 0)) {
         stk_ballot_add(&job->ballot, probs, have);
-        job->cut = job->cut || !done;
-        if (!done) {
-            tell_unpredicted(job, have);
-        }
+    }
+    if (status == STK_OK && !done) {
+        tell_unpredicted(job, predicted);
+    }
+    if (status == STK_OK && (done || predicted > 0)) {
         bool whole = !job->cut && job->fold + 1 == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
@@ -391,6 +408,7 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     if (status == STK_OK && test) {
         status = predict_test(job, err);
     }
+    oof = oof && !stk_clockwork_must_write(&job->clock);
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
@@ -557,6 +575,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK) {
         status = train(&fold, err);
+        stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, fold.result.closing_s);
         tell_unkept(job);
         add_to_summary(&fold, status != STK_OK);
     }

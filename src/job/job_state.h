@@ -41,7 +41,8 @@ typedef struct stk_job {
     stk_ballot ballot;
     stk_oof oof;      /* only with folds */
     char *submission; /* owned path; NULL without test rows */
-    bool submitted;   /* the file exists */
+    bool submitted;   /* the file exists ... */
+    int models;       /* ... and has the votes of so many */
     int folds;
     int fold;                /* the one in work, from 0 */
     int folds_done;          /* whose weights are saved */
@@ -64,6 +65,7 @@ typedef struct stk_job {
     bool between_epochs;      /* what lies at state_path is of such a moment */
     char *kept_best;          /* owned: where the best weights are kept that it speaks of */
     double state_write_s;     /* how long saving took; 0: not known */
+    double checkpoint_s;      /* how long saving the best weights took; 0: not known */
     bool state_lost;          /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
@@ -116,7 +118,10 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
                                           stk_train_position *position, bool *there,
                                           stk_error *err);
 
-/* Writes the submission from what the ballot holds now; "prior", "partial" or "complete". */
+/*
+ * Writes the submission from what the ballot holds now; "prior", "partial" or "complete". Where
+ * there is one already and no time for another, it stays, and that is told.
+ */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
 
 /*

@@ -18,9 +18,6 @@
 #include "job/job_state.h"
 #include "weights/checkpoint.h"
 
-/* With less than this many times of what it took before, the time is for the predictions. */
-#define SAVE_MARGIN 2.0
-
 /* A second name for a file that is about to be replaced, or a copy where there are no links. */
 static bool keep(const char *path, const char *kept) {
     if (link(path, kept) == 0) {
@@ -61,8 +58,8 @@ static void keep_epoch(stk_job *job) {
 void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     stk_run_state *run = &job->run_state;
     stk_error why = {0};
-    if (stk_clockwork_left(&job->clock) < SAVE_MARGIN * job->state_write_s ||
-        stk_clockwork_must_write(&job->clock)) {
+    /* When time is short it is for the predictions. */
+    if (stk_clockwork_must_halt(&job->clock, STK_MARGIN_SAFETY * job->state_write_s)) {
         return;
     }
     run->fold = job->fold;

@@ -385,13 +385,31 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
 
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
-    stk_status written =
-        stk_submission_write(job->submission, dataset, dataset->classes, dataset->class_count,
-                             stk_ballot_count(&job->ballot), err);
-    if (written != STK_OK) {
-        return written;
+    stk_clockwork *clock = &job->clock;
+    stk_halt late = {job->submitted ? stk_clockwork_is_late : NULL, clock};
+    double took = stk_margin_took(&clock->margin, STK_MARGIN_SUBMISSION);
+    stk_error why = {0};
+    int64_t start = stk_clock_ns();
+    stk_status written = STK_ERR_STOPPED;
+    if (!job->submitted || stk_clockwork_left(clock) >= took) {
+        written = stk_submission_write_unless(job->submission, dataset, dataset->classes,
+                                              dataset->class_count, stk_ballot_count(&job->ballot),
+                                              late, &why);
     }
+    if (written == STK_ERR_STOPPED) {
+        job->cut = true;
+        stk_events_warning(&job->events,
+                           "there was no time to write better predictions: %s stays "
+                           "as it was",
+                           job->submission);
+        return STK_OK;
+    }
+    if (written != STK_OK) {
+        return STK_FAIL(err, written, "%s", why.message);
+    }
+    stk_clockwork_note(clock, STK_MARGIN_SUBMISSION, start);
     job->submitted = true;
+    job->models = job->ballot.models;
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
                                   .rows = (int64_t)job->ballot.rows,
@@ -439,7 +457,7 @@ static void finish_summary(stk_job *job, stk_status status) {
     bool whole = trained && !job->cut && job->folds_done == job->folds;
     /* A submission from earlier processes has their models, whether they were asked again or not.
      */
-    bool voted = job->ballot.models > 0 || (job->submitted && job->resume.state.folds_done > 0);
+    bool voted = job->models > 0 || (job->submitted && job->resume.state.folds_done > 0);
     s->status = status != STK_OK || !delivered                 ? "failed"
                 : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
                 : whole                                        ? "complete"
@@ -454,9 +472,12 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
     s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
-    s->reserve_s = isnan(s->budget_s)        ? NAN
-                   : job->planned_total >= 0 ? job->plan.reserve_s
-                                             : stk_budget_reserve(job->clock.budget_s, NAN);
+    s->reserve_s =
+        isnan(s->budget_s) ? NAN
+        : job->planned_total >= 0
+            ? job->plan.reserve_s
+            : stk_budget_reserve(job->clock.budget_s, NAN,
+                                 stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
@@ -477,7 +498,7 @@ static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
              job->submitted ? job->submission : "");
     snprintf(outcome->status, sizeof outcome->status, "%s", job->summary.status);
     outcome->best_acc1 = job->summary.best_acc1;
-    outcome->models = job->ballot.models;
+    outcome->models = job->models;
     outcome->rows = job->submitted ? (int64_t)job->ballot.rows : 0;
 }
 
@@ -582,6 +603,19 @@ static stk_status take_deadline(stk_job *job, const stk_observer *observer, stk_
     return STK_OK;
 }
 
+/* What takes its time is done before the summary, which says how long all took. */
+static void finish_work(stk_job *job) {
+    job->choice.opened.backend->state_free(job->state);
+    job->state = NULL;
+    if (job->files != NULL) {
+        /* Without time for it the plot lacks the last epochs. */
+        double plot_s = STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
+        stk_runfiles_finish(job->files,
+                            stk_clockwork_left(&job->clock) >=
+                                stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) + plot_s);
+    }
+}
+
 /* From the first file to the last. */
 static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     size_t train = 0;
@@ -594,6 +628,7 @@ static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     if (status == STK_OK) {
         status = run_folds(job, err);
     }
+    finish_work(job);
     finish_summary(job, status);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);

@@ -11,6 +11,7 @@
 
 #include "dataset/dataset.h"
 #include "events/events.h"
+#include "loader/loader.h"
 
 /*
  * Whether the columns of the sample file can be filled from the classes of the data set, to be
@@ -31,5 +32,14 @@ STK_CHECKED stk_status stk_submission_write(const char *path, const stk_dataset 
                                             const char *const *classes, int class_count,
                                             const double *probs /* (test rows, class_count) */,
                                             stk_error *err);
+
+/*
+ * The same for a file that has a forerunner which is worth something: when `late` is true before
+ * all rows are written that one stays, and STK_ERR_STOPPED is returned.
+ */
+STK_CHECKED stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
+                                                   const char *const *classes, int class_count,
+                                                   const double *probs, stk_halt late,
+                                                   stk_error *err);
 
 #endif

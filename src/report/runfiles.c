@@ -44,6 +44,7 @@ struct stk_runfiles {
     size_t row_capacity;
     int64_t plotted_ns; /* when the last drawing ended */
     bool plotted;       /* there was one */
+    double plot_s;      /* how long it took */
     stk_error error;    /* the first */
 };
 
@@ -108,9 +109,11 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 
 static void draw_plot(stk_runfiles *files) {
     stk_plot plot = {.title = files->title, .rows = files->rows, .count = files->row_count};
+    int64_t start = stk_clock_ns();
     note(stk_plot_write(&plot, files->plot_path, &files->error));
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
+    files->plot_s = stk_clock_since_s(start);
 }
 
 /* ---- callbacks ---- */
@@ -201,11 +204,7 @@ static void on_warning(void *user, const char *text) {
 static void on_stop(void *user, const stk_summary *summary) {
     stk_runfiles *files = user;
     PASS_ON(files, stop, summary);
-    note(write_results(files, &files->error)); /* a disk that was full may have room again */
     note(write_summary(files, summary, &files->error));
-    if (files->row_count > 0) {
-        draw_plot(files);
-    }
 }
 
 /* ---- the header's functions ---- */
@@ -330,6 +329,17 @@ void stk_runfiles_free(stk_runfiles *files) {
 
 const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
     return &files->observer;
+}
+
+void stk_runfiles_finish(stk_runfiles *files, bool plot) {
+    note(write_results(files, &files->error)); /* a disk that was full may have room again */
+    if (plot && files->row_count > 0) {
+        draw_plot(files);
+    }
+}
+
+double stk_runfiles_plot_s(const stk_runfiles *files) {
+    return files->plot_s;
 }
 
 stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err) {

@@ -36,6 +36,15 @@ void stk_runfiles_free(stk_runfiles *files);
 /* Valid until stk_runfiles_free. */
 const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 
+/*
+ * The table of epochs and, where there are any, their plot as they are to stay, before the summary
+ * that says how long all took. Without `plot` the one that was drawn last stays.
+ */
+void stk_runfiles_finish(stk_runfiles *files, bool plot);
+
+/* Seconds that the last plot took; 0: none was drawn yet. */
+double stk_runfiles_plot_s(const stk_runfiles *files);
+
 /* The first failure since the start, STK_OK when all was written. */
 STK_CHECKED stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err);
 

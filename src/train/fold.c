@@ -474,10 +474,12 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
         stk_loader_take_bad(t.loader, tell_bad, &t);
         tell_notices(&t);
     }
+    int64_t closing = stk_clock_ns();
     /* The loader last: a step that still runs reads its batch. */
     config->backend->exec_free(t.infer_exec);
     config->backend->exec_free(t.train_exec);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val);
+    result->closing_s = stk_clock_since_s(closing);
     return status;
 }

@@ -123,6 +123,7 @@ typedef struct stk_train_result {
     double images;      /* trained on */
     double train_s;     /* in steps, waiting included */
     double wait_s;      /* waiting for batches */
+    double closing_s;   /* giving back what training needed */
     int workers;        /* that the loader ended with */
     int slots;
 } stk_train_result;

@@ -1,6 +1,8 @@
 /* test_base_error.c - errors, their exit codes, and the request to stop. */
 #include "check.h"
 
+#include <math.h>
+
 #include <stoker/stop.h>
 
 #include "base/error.h"
@@ -71,10 +73,23 @@ static void a_stop_only_rises(void) {
     CHECK_INT(stk_stop_deadline_s(&stop), 5);
 }
 
+static void the_time_to_stop_counts_from_the_request(void) {
+    stk_stop stop = {0};
+    CHECK(isinf(stk_stop_left_s(NULL)));
+    stk_stop_request(&stop, STK_STOP_SOON, 0); /* Ctrl-C: take your time */
+    CHECK(isinf(stk_stop_left_s(&stop)));
+    stk_stop_request(&stop, STK_STOP_SOON, 5);
+    usleep(50000);
+    double left = stk_stop_left_s(&stop);
+    CHECK(left <= 4.96 && left > 0);
+    stk_stop_request(&stop, STK_STOP_SOON, 60); /* the first deadline stays */
+    CHECK(stk_stop_left_s(&stop) <= left);
+}
+
 static const check_test tests[] = {
     TEST(the_first_error_wins),  TEST(nobody_need_listen),
     TEST(long_messages_are_cut), TEST(exit_codes_are_the_documented_ones),
-    TEST(a_stop_only_rises),
+    TEST(a_stop_only_rises),     TEST(the_time_to_stop_counts_from_the_request),
 };
 
 CHECK_MAIN(tests)

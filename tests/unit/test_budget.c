@@ -17,12 +17,36 @@ static stk_budget_facts facts_of(double budget_s, double elapsed_s) {
 }
 
 static void reserve(void) {
-    CHECK_NEAR(stk_budget_reserve(100, NAN), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 0), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 9), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
-    CHECK_NEAR(stk_budget_reserve(100, 10), 15.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 40), 60.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(1, 0), 0.5, 1e-12); /* files take their time in any case */
+    CHECK_NEAR(stk_budget_reserve(100, NAN, 0), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 0, 0), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 9, 0), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
+    CHECK_NEAR(stk_budget_reserve(100, 10, 0), 15.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 40, 0), 60.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(1, 0, 0), 0.5, 1e-12); /* weights are read in any case */
+    CHECK_NEAR(stk_budget_reserve(100, NAN, 14), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, NAN, 16), 16, 1e-12); /* the last files alone */
+    CHECK_NEAR(stk_budget_reserve(100, 10, 2), 17.5, 1e-12);
+}
+
+/* Saving counts with every validation, the last files count once. */
+static void saving_takes_its_time(void) {
+    stk_budget_facts facts = facts_of(100, 10);
+    facts.save_s = 1.5; /* an epoch of 12.5 s: six are 75 s, exactly what there is */
+    stk_budget_plan plan = stk_budget_make(&facts);
+    CHECK_INT(plan.epochs, 6);
+    CHECK_NEAR(plan.epoch_s, 12.5, 1e-9);
+    CHECK_NEAR(plan.total_s, 75, 1e-9);
+    facts.save_s = 2;
+    CHECK_INT(stk_budget_make(&facts).epochs, 5);
+    facts.save_s = 0;
+    facts.final_s = 24.5; /* more than 15 %, with the half second: 25 s */
+    plan = stk_budget_make(&facts);
+    CHECK_NEAR(plan.reserve_s, 25, 1e-9);
+    CHECK_INT(plan.epochs, 5);
+    facts.budget_s = NAN;
+    facts.save_s = 1;
+    facts.epochs_wanted = 2;
+    CHECK_NEAR(stk_budget_make(&facts).total_s, 24, 1e-9);
 }
 
 static void no_budget(void) {
@@ -103,7 +127,8 @@ static void cases_by_hand(void) {
                        (long long)plan.steps_left, plan.cut, plan.total_s);
         }
         CHECK_NEAR(plan.left_s, cases[i].budget - cases[i].elapsed, 1e-9);
-        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s), 1e-9);
+        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s, 0),
+                   1e-9);
     }
 }
 
@@ -214,6 +239,7 @@ static void never_beyond_the_time(void) {
 
 static const check_test tests[] = {
     TEST(reserve),
+    TEST(saving_takes_its_time),
     TEST(no_budget),
     TEST(cases_by_hand),
     TEST(unmeasured_begins_as_if_all_were_possible),

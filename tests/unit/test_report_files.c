@@ -398,6 +398,33 @@ static void folds_and_epochs_become_rows(void) {
     stk_mem_free(path);
 }
 
+static void the_last_plot_can_be_left_out(void) {
+    stk_error err = {0};
+    stk_runfiles *files = NULL;
+    stk_events events = {0};
+    const char *folder = check_folder();
+    const char *plot = stk_canvas_has_png() ? "results.png" : "results.svg";
+    REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
+    stk_events_add(&events, stk_runfiles_observer(files));
+    CHECK_NEAR(stk_runfiles_plot_s(files), 0, 0);
+    stk_events_epoch(&events, &epoch_event); /* the first epoch is drawn */
+    CHECK(stk_runfiles_plot_s(files) > 0);
+    char *path = stk_path_join(folder, plot);
+    char *table = stk_path_join(folder, "results.csv");
+    REQUIRE(path != NULL && table != NULL);
+    for (int drawn = 0; drawn < 2; drawn++) {
+        REQUIRE(unlink(path) == 0 && unlink(table) == 0);
+        stk_runfiles_finish(files, drawn > 0);
+        CHECK(stk_path_is_file(path) == (drawn > 0));
+        CHECK(stk_path_is_file(table));
+        stk_runfiles_finish(files, true);
+    }
+    CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
+    stk_runfiles_free(files);
+    stk_mem_free(path);
+    stk_mem_free(table);
+}
+
 static void no_epoch_gives_no_plot(void) {
     stk_error err = {0};
     stk_runfiles *files = NULL;
@@ -405,6 +432,7 @@ static void no_epoch_gives_no_plot(void) {
     const char *folder = check_folder();
     REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
     stk_events_add(&events, stk_runfiles_observer(files));
+    stk_runfiles_finish(files, true);
     stk_events_stop(&events, &empty_summary);
     CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
     stk_runfiles_free(files);
@@ -475,6 +503,7 @@ static void an_error_is_kept_and_writing_goes_on(void) {
     CHECK_INT(stk_runfiles_error(files, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "results.csv");
     REQUIRE(rename(moved, folder) == 0);
+    stk_runfiles_finish(files, true);
     stk_events_stop(&events, &empty_summary);
     char *text = read_text(folder, "results.csv");
     CHECK_INT(text != NULL ? count_lines(text) : 0, 2);
@@ -514,19 +543,13 @@ static void lack_of_memory_is_survived(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_event_is_one_line),
-    TEST(values_keep_their_kinds),
-    TEST(steps_come_twice_a_second),
-    TEST(a_full_disk_is_remembered),
-    TEST(half_a_line_is_taken_back),
-    TEST(a_torn_line_is_ended),
-    TEST(a_run_folder_is_complete),
-    TEST(folds_and_epochs_become_rows),
-    TEST(no_epoch_gives_no_plot),
-    TEST(events_are_continued),
-    TEST(a_missing_folder_is_an_error),
-    TEST(a_read_only_folder_is_an_error),
-    TEST(an_error_is_kept_and_writing_goes_on),
+    TEST(every_event_is_one_line),        TEST(values_keep_their_kinds),
+    TEST(steps_come_twice_a_second),      TEST(a_full_disk_is_remembered),
+    TEST(half_a_line_is_taken_back),      TEST(a_torn_line_is_ended),
+    TEST(a_run_folder_is_complete),       TEST(folds_and_epochs_become_rows),
+    TEST(no_epoch_gives_no_plot),         TEST(the_last_plot_can_be_left_out),
+    TEST(events_are_continued),           TEST(a_missing_folder_is_an_error),
+    TEST(a_read_only_folder_is_an_error), TEST(an_error_is_kept_and_writing_goes_on),
     TEST(lack_of_memory_is_survived),
 };
 

@@ -2,10 +2,13 @@
  */
 #include "check.h"
 
+#include <math.h>
+
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/str.h"
 #include "predict/submission.h"
 
@@ -182,6 +185,95 @@ static void printed_rows_sum_to_one(void) {
     stk_csv_free(&csv);
 }
 
+/* Numbers are written as "%.9g" writes them, whatever way that takes. */
+static void numbers_as_the_library_writes_them(void) {
+    static const double hard[] = {0,
+                                  1,
+                                  0.1,
+                                  0.25,
+                                  0.5,
+                                  0.0999999999999,
+                                  0.9999999994,
+                                  0.9999999996,
+                                  1e-4,
+                                  9.9999999999e-5,
+                                  1e-5,
+                                  1.5e-5,
+                                  0.1234567885,
+                                  0.00012345678949999,
+                                  1e-13,
+                                  1e-14,
+                                  9e-15,
+                                  1e-300,
+                                  5e-324,
+                                  0.3,
+                                  2.0 / 3,
+                                  1e-10};
+    enum { HARD = sizeof hard / sizeof *hard, ROWS = 20000 };
+    static stk_sample many[ROWS];
+    static double probs[ROWS * 2];
+    static const char *const header[] = {"id", "a", "b"};
+    static const char *const classes[] = {"a", "b"};
+    stk_dataset d = make(header, 3, 0);
+    stk_rng rng = stk_rng_make(7, (stk_rng_stream)0, 0, 0);
+    d.test = (stk_sample_list){many, ROWS};
+    for (int i = 0; i < ROWS; i++) {
+        double value = stk_rng_uniform(&rng) * pow(10, -(i % 17));
+        many[i].id = "x";
+        probs[2 * i] = i < HARD ? hard[i] : value;
+        probs[2 * i + 1] = 1 - probs[2 * i];
+    }
+    REQUIRE_OK(stk_submission_write(path, &d, classes, 2, probs, &error), &error);
+    stk_csv csv;
+    REQUIRE_OK(stk_csv_read(path, &csv, &error), &error);
+    REQUIRE(csv.rows == ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        double sum = probs[2 * i] + probs[2 * i + 1];
+        for (size_t k = 0; k < 2; k++) {
+            char expected[40];
+            snprintf(expected, sizeof expected, "%.9g", probs[2 * i + (int)k] / sum);
+            REQUIRE(strcmp(stk_csv_cell(&csv, (size_t)i, k + 1), expected) == 0);
+        }
+    }
+    stk_csv_free(&csv);
+}
+
+static bool second_time(void *user) {
+    int *asked = user;
+    return ++*asked == 2;
+}
+
+/* A file that takes too long leaves the one before in place, and nothing else. */
+static void what_is_late_is_given_up(void) {
+    enum { ROWS = 60000 };
+    static stk_sample many[ROWS];
+    static double probs[ROWS * 3];
+    stk_dataset d = make(NULL, 0, 0);
+    REQUIRE_OK(stk_submission_write(path, &d, pets, 3, even_probs, &error), &error);
+    char *before = NULL;
+    char *after = NULL;
+    size_t size = 0;
+    REQUIRE_OK(stk_file_read(path, 0, &before, &size, &error), &error);
+    d.test = (stk_sample_list){many, ROWS};
+    for (int i = 0; i < ROWS; i++) {
+        many[i].id = "row";
+        probs[3 * i] = 1;
+    }
+    int asked = 0;
+    stk_halt late = {second_time, &asked};
+    CHECK_INT(stk_submission_write_unless(path, &d, pets, 3, probs, late, &error), STK_ERR_STOPPED);
+    CHECK_INT(asked, 2);
+    REQUIRE_OK(stk_file_read(path, 0, &after, &size, NULL), &error);
+    CHECK_STR(after, before);
+    stk_mem_free(before);
+    stk_mem_free(after);
+    stk_error_clear(&error);
+    REQUIRE_OK(stk_submission_write_unless(path, &d, pets, 3, probs, late, &error), &error);
+    REQUIRE_OK(stk_file_read(path, 0, &after, &size, &error), &error);
+    CHECK(size > ROWS * 10);
+    stk_mem_free(after);
+}
+
 static void what_cannot_be_written(void) {
     stk_dataset d = make(NULL, 0, 0);
     CHECK_INT(stk_submission_write("/no/such/folder/s.csv", &d, pets, 3, even_probs, &error),
@@ -221,6 +313,8 @@ static const check_test tests[] = {
     TEST(columns_that_match_nothing),
     TEST(rows_that_are_no_probabilities),
     TEST(printed_rows_sum_to_one),
+    TEST(numbers_as_the_library_writes_them),
+    TEST(what_is_late_is_given_up),
     TEST(what_cannot_be_written),
     TEST(memory_runs_out),
 };

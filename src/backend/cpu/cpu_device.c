@@ -62,6 +62,7 @@ struct stk_exec {
     char *arena;                           /* plan.arena_bytes */
     stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
     size_t done_count;
+    double longest_part_s; /* of the last call; 0: there was none */
 };
 
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
@@ -341,14 +342,16 @@ typedef struct parts {
     double next_times; /* a backward part has twice the products of its forward part */
 } parts;
 
-static stk_status check_halt(const stk_exec *exec, parts *p, stk_error *err) {
+/* The first part of a call may be the longest: the call before tells. */
+static stk_status check_halt(stk_exec *exec, parts *p, stk_error *err) {
     const stk_device_config *config = &exec->state->device->config;
     if (config->halted == NULL) {
         return STK_OK;
     }
     p->longest_s = fmax(p->longest_s, stk_clock_since_s(p->last_ns));
     p->last_ns = stk_clock_ns();
-    return config->halted(config->user, p->next_times * p->longest_s)
+    double longest_s = fmax(p->longest_s, exec->longest_part_s);
+    return config->halted(config->user, p->next_times * longest_s)
                ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step")
                : STK_OK;
 }
@@ -376,6 +379,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
         memset(exec->state->blocks[STK_TENSOR_GRADIENT], 0, graph->param_elements * sizeof(float));
     }
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 2};
+    status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         aim(exec, i, &call);
         kernel_of(&exec->pieces, i)->forward(&call);
@@ -394,6 +398,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
             stk_cpu_optimize(exec->state, input->update, exec->pieces.config.frozen);
     }
     exec->done_count += later && status == STK_OK;
+    exec->longest_part_s = timed.longest_s;
     return status;
 }
 
@@ -418,6 +423,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
     parts timed = {.last_ns = stk_clock_ns(), .next_times = 1};
+    status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         if (!is_loss(exec, i)) {
             aim(exec, i, &call);
@@ -425,6 +431,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
             status = check_halt(exec, &timed, err);
         }
     }
+    exec->longest_part_s = timed.longest_s;
     if (status == STK_OK) {
         memcpy(logits, at(exec, exec->plan.values[graph->logits]),
                count * (size_t)graph->classes * sizeof *logits);

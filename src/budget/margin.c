@@ -1,0 +1,30 @@
+/* margin.c - how long the end of a run takes. */
+#include "budget/margin.h"
+
+#include <math.h>
+
+/* For the end of the process, which nothing tells beforehand: a part of the budget, within these
+ * seconds. */
+#define UNKNOWN_SHARE 0.02
+#define UNKNOWN_LEAST_S 0.2
+#define UNKNOWN_MOST_S 2.0
+
+void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds) {
+    double *recent = margin->recent_s[work];
+    recent[1] = recent[0];
+    recent[0] = fmax(seconds, 0);
+}
+
+double stk_margin_took(const stk_margin *margin, stk_margin_work first) {
+    double sum = 0;
+    for (int work = first; work < STK_MARGIN_WORKS; work++) {
+        sum += fmax(margin->recent_s[work][0], margin->recent_s[work][1]);
+    }
+    return sum;
+}
+
+double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s) {
+    double unknown = isnan(budget_s) ? 0 : UNKNOWN_SHARE * budget_s;
+    return STK_MARGIN_SAFETY * stk_margin_took(margin, first) +
+           fmin(fmax(unknown, UNKNOWN_LEAST_S), UNKNOWN_MOST_S);
+}
