@@ -1,6 +1,7 @@
 /* clock.c - the monotonic clock, and when the process began. */
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +23,22 @@ int64_t stk_clock_wall_ns(void) {
 
 double stk_clock_since_s(int64_t start_ns) {
     return (double)(stk_clock_ns() - start_ns) * 1e-9;
+}
+
+bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns) {
+    char text[96];
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    long long ran = 0;
+    long long waited = 0;
+    bool told = sscanf(text, "%lld %lld", &ran, &waited) == 2;
+    *ran_ns = ran;
+    *waited_ns = waited;
+    return told;
 }
 
 /*

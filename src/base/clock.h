@@ -2,6 +2,7 @@
 #ifndef STK_BASE_CLOCK_H
 #define STK_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Nanoseconds of the monotonic clock; setting the wall clock does not move it. */
@@ -12,6 +13,12 @@ int64_t stk_clock_wall_ns(void);
 
 /* Seconds between a stk_clock_ns() reading and now. */
 double stk_clock_since_s(int64_t start_ns);
+
+/*
+ * How long the calling thread has run on a core since it began, and how long it could have run but
+ * had to wait for one. False where the kernel does not tell.
+ */
+bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns);
 
 /* The stk_clock_ns() reading at which this process was started (exec), from the kernel. */
 int64_t stk_clock_process_start_ns(void);

@@ -3,11 +3,17 @@
 
 #include <math.h>
 
-/* For the end of the process, which nothing tells beforehand: a part of the budget, within these
- * seconds. */
+/*
+ * For the end of the process, which nothing tells beforehand: a part of the budget, within these
+ * seconds, or the least of them on a machine that is as busy as this one.
+ */
 #define UNKNOWN_SHARE 0.02
 #define UNKNOWN_LEAST_S 0.2
 #define UNKNOWN_MOST_S 2.0
+
+/* A thread that waited longer than this for its core was unlucky: it will not be at every moment.
+ */
+#define BUSY_MOST 5.0
 
 void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds) {
     double *recent = margin->recent_s[work];
@@ -23,8 +29,12 @@ double stk_margin_took(const stk_margin *margin, stk_margin_work first) {
     return sum;
 }
 
+double stk_margin_stretch(const stk_margin *margin, double seconds) {
+    return seconds * fmin(fmax(margin->busy, 1), STK_MARGIN_SAFETY);
+}
+
 double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s) {
     double unknown = isnan(budget_s) ? 0 : UNKNOWN_SHARE * budget_s;
-    return STK_MARGIN_SAFETY * stk_margin_took(margin, first) +
-           fmin(fmax(unknown, UNKNOWN_LEAST_S), UNKNOWN_MOST_S);
+    unknown = fmax(unknown, UNKNOWN_LEAST_S * fmin(fmax(margin->busy, 1), BUSY_MOST));
+    return STK_MARGIN_SAFETY * stk_margin_took(margin, first) + fmin(unknown, UNKNOWN_MOST_S);
 }

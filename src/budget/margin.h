@@ -21,6 +21,7 @@ typedef enum stk_margin_work {
 /* Zero-initialised: nothing was measured yet. */
 typedef struct stk_margin {
     double recent_s[STK_MARGIN_WORKS][2]; /* the last two of each, the latest first */
+    double busy; /* how many times as long everything takes as it would alone; 0: not known */
 } stk_margin;
 
 void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds);
@@ -33,5 +34,8 @@ double stk_margin_took(const stk_margin *margin, stk_margin_work first);
  * it happens. budget_s is NaN without a budget.
  */
 double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s);
+
+/* What a part of the work is to be reckoned with: on a busy machine times scatter. */
+double stk_margin_stretch(const stk_margin *margin, double seconds);
 
 #endif

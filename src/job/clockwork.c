@@ -7,6 +7,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+/* How often it is looked how busy the machine is, and on how much running of our own it rests. */
+#define BUSY_LOOK_S 0.1
+#define BUSY_RUN_NS 200000000
+#define BUSY_FIRST_NS 20000000
+
 /* Of a deadline, as of --budget. */
 #define DEADLINE_LEAST_S 1.0
 
@@ -42,14 +47,36 @@ void stk_clockwork_note(stk_clockwork *clock, stk_margin_work work, int64_t star
     stk_margin_note(&clock->margin, work, stk_clock_since_s(start_ns));
 }
 
-double stk_clockwork_needed(const stk_clockwork *clock, stk_margin_work first) {
+/*
+ * Other programs on the same cores make everything longer, the end of the process too. How much is
+ * known from how long this thread has waited for a core for each second that it ran.
+ */
+static void look_how_busy(stk_clockwork *clock) {
+    int64_t ran;
+    int64_t waited;
+    if (clock->looked_ns != 0 && stk_clock_since_s(clock->looked_ns) < BUSY_LOOK_S) {
+        return;
+    }
+    clock->looked_ns = stk_clock_ns();
+    int64_t enough = clock->margin.busy > 0 ? BUSY_RUN_NS : BUSY_FIRST_NS;
+    if (!stk_clock_thread_ns(&ran, &waited) || ran - clock->ran_ns < enough) {
+        return; /* too little to tell; the next look covers it */
+    }
+    clock->margin.busy = 1 + (double)(waited - clock->waited_ns) / (double)(ran - clock->ran_ns);
+    clock->ran_ns = ran;
+    clock->waited_ns = waited;
+}
+
+double stk_clockwork_needed(stk_clockwork *clock, stk_margin_work first) {
+    look_how_busy(clock);
     return stk_margin_needed(&clock->margin, first, clock->budget_s);
 }
 
 bool stk_clockwork_must_halt(void *user, double next_s) {
-    const stk_clockwork *clock = user;
-    return (clock->hasty && stk_clockwork_stopping(clock)) ||
-           stk_clockwork_left(clock) < stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION) + next_s;
+    stk_clockwork *clock = user;
+    double needed = stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION) +
+                    stk_margin_stretch(&clock->margin, next_s);
+    return (clock->hasty && stk_clockwork_stopping(clock)) || stk_clockwork_left(clock) < needed;
 }
 
 bool stk_clockwork_must_write(void *user) {

@@ -17,6 +17,9 @@ typedef struct stk_clockwork {
     double budget_s;   /* NaN: none */
     stk_stop *stop;    /* borrowed, may be NULL */
     stk_margin margin; /* what the last work of a run took so far */
+    int64_t ran_ns;    /* by the job's thread, and ... */
+    int64_t waited_ns; /* ... for a core, when it was last looked how busy the machine is */
+    int64_t looked_ns; /* when that was */
     /* What the device does now is of no use after a request to stop, which then halts it. */
     bool hasty;
 } stk_clockwork;
@@ -40,7 +43,7 @@ bool stk_clockwork_stopping(const stk_clockwork *clock);
 void stk_clockwork_note(stk_clockwork *clock, stk_margin_work work, int64_t start_ns);
 
 /* Seconds to keep for the work from `first` to the end of the process. */
-double stk_clockwork_needed(const stk_clockwork *clock, stk_margin_work first);
+double stk_clockwork_needed(stk_clockwork *clock, stk_margin_work first);
 
 /* For a device: whether its next part, which may take next_s, would leave no time for writing. */
 bool stk_clockwork_must_halt(void *user, double next_s);

@@ -22,7 +22,7 @@ expect_took() {
 it "delivers within one second"
 timed train --data k --out r1 --budget 1s
 expect_exit 0
-expect_took 1.5
+expect_took 1
 expect_submission r1/submission.csv k/sample_submission.csv "$labels"
 expect_summary r1/summary.json status 'prior|partial|complete'
 expect_summary r1/summary.json budget_s 1
@@ -52,7 +52,7 @@ expect_summary r10/summary.json budget_s 10
 expect_summary r10/summary.json stop_reason budget
 expect_submission r10/submission.csv k/sample_submission.csv "$labels"
 expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r10/summary.json used_s)" \
-    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.7) }'
+    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.2) }'
 if ! is_sanitized; then
     expect_summary r10/summary.json status complete
     expect "most of the time was used" \
@@ -88,7 +88,7 @@ for n in 1 2 3 4 5 6 7 8 9 10 11; do # links: 48 pictures become some 98000
 done
 timed train --data many --out r-many --budget 4s
 expect_exit 0
-expect_took 4.6
+expect_took 4
 expect_summary r-many/summary.json status 'partial|prior'
 expect_summary r-many/summary.json stop_reason budget
 expect "every picture has its row" \

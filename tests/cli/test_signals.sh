@@ -88,6 +88,54 @@ expect_summary r/summary.json stop_reason signal
 expect_weights r/weights/best.safetensors
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
 
+# term_ends: SIGTERM now, and an end within ten seconds; sanitizers may take longer.
+term_ends() {
+    local begun=$EPOCHREALTIME
+    kill -TERM "$PID"
+    ended 40
+    is_sanitized || expect "it was gone in ten seconds" \
+        awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a <= 10) }'
+}
+
+it "SIGTERM at any moment delivers in time"
+for delay in 0 0.05 0.1 0.2 0.4 0.8 1.3; do # before the folder exists, while it learns or validates
+    long --val-fraction 0.45
+    sleep "$delay"
+    term_ends
+    [ "$CODE" = 130 ] || [ "$CODE" = 143 ] || expect_exit 0
+    [ ! -d r ] || expect_sound r k/sample_submission.csv "$labels"
+    [ "$CODE" != 0 ] || expect_summary r/summary.json stop_reason signal
+done
+
+it "SIGTERM in a step that would take too long ends it"
+rm -rf r
+start train --data k --out r --model resnet18 --img-size 224 --batch 128 --epochs 3
+wait_for 60 grep -q '"event": "submission"' r/events.jsonl || fail "no priors were written"
+sleep 0.5
+term_ends
+expect_exit 0
+expect_summary r/summary.json stop_reason signal
+expect_summary r/summary.json status 'prior|partial'
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+
+it "SIGTERM while predicting and writing delivers what was predicted"
+mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
+for n in 1 2 3 4 5 6 7 8 9 10; do
+    mkdir more && cp -al many/test more/"$n" && mv more/"$n" many/test/ && rmdir more
+done
+rows=$(find many/test -name '*.jpg' | wc -l)
+for delay in 0 1; do
+    rm -rf r
+    start train --data many --out r --img-size 64 --epochs 1
+    wait_for 60 grep -q '"event": "checkpoint"' r/events.jsonl || fail "no epoch was done"
+    sleep "$delay"
+    term_ends
+    expect_exit 0
+    expect "every picture has its row" [ "$(wc -l <r/submission.csv)" = $((rows + 1)) ]
+    [ "$(json r/summary.json status)" = complete ] || expect_summary r/summary.json stop_reason 'signal|epochs'
+    expect_weights r/weights/best.safetensors
+done
+
 it "Ctrl-C without test pictures and before an epoch is exit code 130 or weights"
 "$STOKER" sample bare --classes 2 --per-class 4 --quiet && rm -rf bare/test bare/val
 rm -rf r

@@ -30,9 +30,28 @@ static void the_process_began_before_now(void) {
     CHECK_NEAR((double)(second - first) * 1e-9, 0, 0.2);
 }
 
+static void a_thread_runs_or_waits(void) {
+    int64_t ran = 0;
+    int64_t waited = 0;
+    if (!stk_clock_thread_ns(&ran, &waited)) {
+        CHECK_INT(ran, 0);
+        CHECK_SKIP("this kernel does not tell");
+    }
+    int64_t start = stk_clock_ns();
+    while (stk_clock_since_s(start) < 0.05) {
+    }
+    int64_t ran_later = 0;
+    int64_t waited_later = 0;
+    REQUIRE(stk_clock_thread_ns(&ran_later, &waited_later));
+    double both = (double)(ran_later - ran + waited_later - waited) * 1e-9;
+    CHECK(ran_later > ran && waited_later >= waited);
+    CHECK(both > 0.03 && both < 60); /* it never slept */
+}
+
 static const check_test tests[] = {
     TEST(time_goes_forward),
     TEST(the_process_began_before_now),
+    TEST(a_thread_runs_or_waits),
 };
 
 CHECK_MAIN(tests)

@@ -39,9 +39,34 @@ static void what_is_done_is_not_waited_for(void) {
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 4), 0.25 + 0.2, 1e-12);
 }
 
+static void a_busy_machine_needs_longer(void) {
+    stk_margin margin = {.busy = 1};
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 0.2, 1e-12);
+    margin.busy = 3;
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 0.6, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 1, 1e-12);
+    margin.busy = 100; /* that will not last */
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 1), 1, 1e-12);
+    /* What was measured was measured on that machine. */
+    stk_margin_note(&margin, STK_MARGIN_CLOSING, 1);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 3, 1e-12);
+}
+
+static void times_scatter_on_a_busy_machine(void) {
+    stk_margin margin = {0};
+    CHECK_NEAR(stk_margin_stretch(&margin, 0.5), 0.5, 1e-12);
+    margin.busy = 1.5;
+    CHECK_NEAR(stk_margin_stretch(&margin, 0.5), 0.75, 1e-12);
+    margin.busy = 9;
+    CHECK_NEAR(stk_margin_stretch(&margin, 0.5), 1, 1e-12);
+    CHECK_NEAR(stk_margin_stretch(&margin, 0), 0, 1e-12);
+}
+
 static const check_test tests[] = {
     TEST(nothing_measured),
     TEST(the_longer_of_the_last_two),
+    TEST(a_busy_machine_needs_longer),
+    TEST(times_scatter_on_a_busy_machine),
     TEST(what_is_done_is_not_waited_for),
 };
 
