@@ -38,11 +38,15 @@ double stk_clockwork_left(stk_clockwork *clock) {
     return left;
 }
 
+double stk_clockwork_before_writing(stk_clockwork *clock) {
+    double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
+    return stk_clockwork_left(clock) - fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S);
+}
+
 bool stk_clockwork_must_halt(void *user, double next_s) {
     stk_clockwork *clock = user;
-    double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
     return (clock->hasty && stk_clockwork_stopping(clock)) ||
-           stk_clockwork_left(clock) < fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S) + next_s;
+           stk_clockwork_before_writing(clock) < next_s;
 }
 
 bool stk_clockwork_must_write(void *user) {

@@ -23,6 +23,9 @@ double stk_clockwork_elapsed(const stk_clockwork *clock);
 /* Seconds until the budget or the stop's own deadline ends; INFINITY without either. */
 double stk_clockwork_left(stk_clockwork *clock);
 
+/* The same until only the time for writing files is left. */
+double stk_clockwork_before_writing(stk_clockwork *clock);
+
 /* A request to stop is there. */
 bool stk_clockwork_stopping(stk_clockwork *clock);
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "budget/votes.h"
 #include "job/job_state.h"
-#include "predict/predict.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
 
@@ -74,11 +74,16 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
                : status;
 }
 
-/* Seconds that predicting will take, from what a validation took; NaN before the first. */
+/*
+ * Seconds that predicting will take, from what a validation took; NaN before the first. Views that
+ * the time kept for it in any case does not allow are given up rather than training.
+ */
 static double predict_seconds(const fold_run *fold, double val_s) {
-    const stk_job *job = fold->job;
+    stk_job *job = fold->job;
     double images = (double)job->ballot.rows;
-    return images > 0 ? val_s * images / (double)fold->split.val_count : 0;
+    double once_s = images > 0 ? val_s * images / (double)fold->split.val_count : 0;
+    job->views = stk_votes_in_reserve(job->clock.budget_s, once_s, (int)job->view_options->tta);
+    return once_s * job->views;
 }
 
 static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
@@ -299,10 +304,22 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
+/* Whether there is time for one more view. */
+static bool wants_view(void *user, const stk_predicted *so_far) {
+    stk_job *job = user;
+    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
+                             .rows = 1, /* all of them as one: pass_s is what they take */
+                             .picture_s = so_far->pass_s,
+                             .model_s = NAN,
+                             .views = job->views,
+                             .views_done = so_far->views};
+    return stk_votes_plan(&facts).views > so_far->views;
+}
+
 /* What the weights in the state say of samples; *probs and *have are freed by the caller. */
 static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
                                     const size_t *indices, size_t count, double **probs,
-                                    bool **have, bool *done, stk_error *err) {
+                                    bool **have, stk_predicted *predicted, stk_error *err) {
     stk_prediction prediction = {.backend = job->choice.opened.backend,
                                  .state = job->state,
                                  .graph = job->graph,
@@ -311,22 +328,32 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock}};
+                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .views = job->views,
+                                 .wants_view = wants_view,
+                                 .user = job};
     prediction.data.samples = samples;
     prediction.data.indices = indices;
     prediction.data.count = count;
     *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
     return *probs != NULL && *have != NULL
-               ? stk_predict_samples(&prediction, *probs, *have, done, err)
+               ? stk_predict_samples(&prediction, *probs, *have, predicted, err)
                : STK_FAIL_MEMORY(err, "predictions");
 }
 
-/* Rows that there was no time for keep what the ballot had before. */
-static void tell_unpredicted(const stk_job *job, const bool *have) {
+/* Views that there was no time for, or rows, which keep what the ballot had before. */
+static void tell_unpredicted(const stk_job *job, const bool *have, int views) {
     size_t predicted = 0;
     for (size_t i = 0; i < job->ballot.rows; i++) {
         predicted += have[i];
+    }
+    if (views > 0) {
+        stk_events_warning(&job->events,
+                           "there was time for %d of the %d views of each test image that --tta "
+                           "asks for",
+                           views, (int)job->view_options->tta);
+        return;
     }
     stk_events_warning(&job->events,
                        "there was time to predict %zu of %zu test images only; the others have %s",
@@ -338,14 +365,15 @@ static void tell_unpredicted(const stk_job *job, const bool *have) {
 static stk_status predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
-    bool done = false;
+    stk_predicted predicted = {0};
     stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                          job->ballot.rows, &probs, &have, &done, err);
+                                          job->ballot.rows, &probs, &have, &predicted, err);
     if (status == STK_OK) {
-        stk_ballot_add(&job->ballot, probs, have);
+        bool done = predicted.done && predicted.views == job->view_options->tta;
+        stk_ballot_add(&job->ballot, probs, have, 1);
         job->cut = job->cut || !done;
         if (!done) {
-            tell_unpredicted(job, have);
+            tell_unpredicted(job, have, predicted.views);
         }
         bool whole = !job->cut && job->fold + 1 == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
@@ -360,9 +388,9 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
-    bool done = false;
+    stk_predicted predicted = {0};
     stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                          fold->split.val_count, &probs, &have, &done, err);
+                                          fold->split.val_count, &probs, &have, &predicted, err);
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
@@ -489,7 +517,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job};
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
-    bool done[2] = {true, true};
+    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
     stk_status status = make_split(&fold, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);
@@ -501,20 +529,20 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     }
     if (there && status == STK_OK && job->ballot.rows > 0) {
         status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                   &probs[0], &have[0], &done[0], err);
+                                   &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
-            stk_ballot_add(&job->ballot, probs[0], have[0]);
+            stk_ballot_add(&job->ballot, probs[0], have[0], 1);
         }
     }
     if (there && status == STK_OK) {
         status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
-                                   fold.split.val_count, &probs[1], &have[1], &done[1], err);
+                                   fold.split.val_count, &probs[1], &have[1], &predicted[1], err);
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);
         }
     }
-    job->cut = job->cut || !done[0] || !done[1];
+    job->cut = job->cut || !predicted[0].done || !predicted[1].done;
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);

@@ -395,7 +395,8 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
                                   .rows = (int64_t)job->ballot.rows,
-                                  .models = job->ballot.models};
+                                  .models = job->ballot.models,
+                                  .models_wanted = job->folds};
     stk_events_submission(&job->events, &event);
     return STK_OK;
 }
@@ -533,6 +534,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->view_options = stk_options_values(options, &stk_view_option_table);
+    job->views = (int)job->view_options->tta;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
     job->planned_total = -1;
