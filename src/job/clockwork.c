@@ -6,10 +6,14 @@
 
 #include "base/clock.h"
 
-/* Kept for writing the last files: a part of the budget within these seconds. */
+/*
+ * Kept for writing the last files: a part of the budget within these seconds, and somewhat more than
+ * writing predictions took before.
+ */
 #define WRITE_SHARE 0.02
 #define WRITE_LEAST_S 0.2
 #define WRITE_MOST_S 2.0
+#define WRITE_MARGIN 1.5
 
 double stk_clockwork_elapsed(const stk_clockwork *clock) {
     return stk_clock_since_s(clock->start_ns);
@@ -40,7 +44,8 @@ double stk_clockwork_left(stk_clockwork *clock) {
 
 double stk_clockwork_before_writing(stk_clockwork *clock) {
     double margin = isnan(clock->budget_s) ? WRITE_LEAST_S : WRITE_SHARE * clock->budget_s;
-    return stk_clockwork_left(clock) - fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S);
+    double kept = fmin(fmax(margin, WRITE_LEAST_S), WRITE_MOST_S);
+    return stk_clockwork_left(clock) - kept - WRITE_MARGIN * clock->write_s;
 }
 
 bool stk_clockwork_must_halt(void *user, double next_s) {

@@ -16,6 +16,7 @@ typedef struct stk_clockwork {
     int64_t stop_seen_ns; /* when the request was first noticed; 0: not yet */
     /* What the device does now is of no use after a request to stop, which then halts it. */
     bool hasty;
+    double write_s; /* how long writing the predictions was seen to take; 0: not known */
 } stk_clockwork;
 
 double stk_clockwork_elapsed(const stk_clockwork *clock);

@@ -45,6 +45,7 @@ typedef struct predict_job {
     stk_ballot ballot;
     char *path; /* owned: the file that is written */
     bool kept;  /* what lies there is worth more than priors */
+    bool news;  /* the ballot has changed since it was last written */
     double acc1_sum;
     /* What is known of the time that models take, and what there was none for. */
     size_t begun;     /* voters that were tried */
@@ -138,10 +139,13 @@ static const char *const *class_names(const predict_job *job) {
 
 static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
                          stk_error *err) {
+    int64_t start = stk_clock_ns();
     stk_status written =
         stk_submission_write(job->path, job->dataset, class_names(job), (int)job->ballot.classes,
                              stk_ballot_count(&job->ballot), err);
     if (written == STK_OK) {
+        job->clock.write_s = stk_clock_since_s(start);
+        job->news = false;
         stk_event_submission event = {.path = job->path,
                                       .status = status,
                                       .rows = (int64_t)job->ballot.rows,
@@ -280,6 +284,7 @@ static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l
     }
     if (status == STK_OK && (!job->is_halted || job->halted > 0)) {
         stk_ballot_add(&job->ballot, probs, have, voter->weight);
+        job->news = true;
         job->acc1_sum += voter->info.acc1;
     }
     stk_mem_free(probs);
@@ -342,7 +347,8 @@ static bool tell_left_out(const predict_job *job) {
     const stk_ballot *ballot = &job->ballot;
     stk_str text = {0};
     if (job->begun < job->voters.count || (job->is_halted && job->halted == 0)) {
-        stk_str_appendf(&text, "; %d of %zu models predicted", ballot->models, job->voters.count);
+        stk_str_appendf(&text, "; %d of the %zu models predicted", ballot->models,
+                        job->voters.count);
     }
     if (job->fewest_views < job->views) {
         stk_str_appendf(&text, "; images were seen in %d of %d views", job->fewest_views,
@@ -375,7 +381,9 @@ static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err
         return STK_OK;
     }
     bool whole = !cut && job->ballot.models == job->voters.wanted;
-    return submit(job, !voted ? "prior" : whole ? "complete" : "partial", outcome, err);
+    const char *status = !voted ? "prior" : whole ? "complete" : "partial";
+    bool there = !job->news && strcmp(outcome->status, status) == 0;
+    return there ? STK_OK : submit(job, status, outcome, err);
 }
 
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
@@ -421,6 +429,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
         .views = (int)views->tta,
         .fewest_views = (int)views->tta,
         .clock = {.start_ns = stk_clock_ns(), .budget_s = budget->budget_s, .hasty = true},
+        .news = true,
         .model_s = NAN,
         .picture_s = NAN};
     job->events.bad_told = &job->bad_told;

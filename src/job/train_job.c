@@ -385,6 +385,7 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
 
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
+    int64_t start = stk_clock_ns();
     stk_status written =
         stk_submission_write(job->submission, dataset, dataset->classes, dataset->class_count,
                              stk_ballot_count(&job->ballot), err);
@@ -392,6 +393,7 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
         return written;
     }
     job->submitted = true;
+    job->clock.write_s = stk_clock_since_s(start);
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
                                   .rows = (int64_t)job->ballot.rows,
