@@ -33,8 +33,9 @@
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
-    stk_storage_options storage;      /* those of the options, with the run's stop and deadline */
-    int views;                        /* wanted of each picture */
+    const stk_budget_options *budget;
+    stk_storage_options storage; /* those of the options, with the run's stop and deadline */
+    int views;                   /* wanted of each picture */
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
@@ -391,7 +392,12 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
                                 .deterministic = job->options->deterministic,
                                 .halted = stk_clockwork_must_halt,
                                 .user = &job->clock};
-    stk_status status = stk_voters_find(&job->voters, job->options, &job->events, err);
+    stk_status status =
+        stk_clockwork_take_deadline(&job->clock, job->budget->deadline, &job->events, err);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    if (status == STK_OK) {
+        status = stk_voters_find(&job->voters, job->options, &job->events, err);
+    }
     if (status == STK_OK) {
         status = stk_opened_device_open(&job->opened, job->options->device,
                                         (stk_precision)job->options->precision, &config, err);
@@ -425,6 +431,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
     *job = (predict_job){
         .options = stk_options_values(options, &stk_predict_option_table),
         .given = stk_options_values(options, &stk_dataset_option_table),
+        .budget = budget,
         .storage = *storage,
         .views = (int)views->tta,
         .fewest_views = (int)views->tta,
@@ -438,9 +445,6 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         job->storage.stop = run->stop;
         stk_events_add(&job->events, run->observer);
-    }
-    if (!isnan(job->clock.budget_s)) {
-        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
     }
 }
 
