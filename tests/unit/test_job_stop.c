@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "budget/fold_choice.h"
+
 static char base[256];
 static char a[300];
 
