@@ -424,7 +424,11 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->weights_lost) {
             break;
         }
-        if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
+        if (job->fold > 0) {
+            stk_job_plan_folds(job, -1);
+        }
+        if (job->fold >= job->folds_now || stk_clockwork_stopping(&job->clock) ||
+            stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
             job->summary.stop_reason =
                 NULL; /* whatever ended the fold before did not end the run */
@@ -540,6 +544,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->views = (int)job->view_options->tta;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
+    job->folds_now = job->folds;
+    job->epoch_s = NAN;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
