@@ -5,20 +5,6 @@
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 
-# timed ARGUMENTS...: as run, with the seconds in $TOOK.
-timed() {
-    local begun=$EPOCHREALTIME
-    run "$@"
-    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
-}
-
-# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane.
-expect_took() {
-    local most=$1
-    is_sanitized && most=$(awk -v a="$1" 'BEGIN { print a * 10 }')
-    awk -v a="$TOOK" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $TOOK s, more than $most s"
-}
-
 it "delivers within one second"
 timed train --data k --out r1 --budget 1s
 expect_exit 0
