@@ -94,7 +94,7 @@ STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_
 STK_API STK_CHECKED stk_status stk_train(stk_options *options, const stk_run *run,
                                          stk_outcome *outcome, stk_error *err);
 
-/* Writes predictions from the models of a run folder (option "run"). */
+/* Writes predictions from the models of run folders (option "run", set once for each of them). */
 STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *run,
                                            stk_outcome *outcome, stk_error *err);
 

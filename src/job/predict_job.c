@@ -30,6 +30,9 @@
 #include "predict/submission.h"
 #include "train/host_memory.h"
 
+/* Seconds for a cell of the file, until one was written: a slow machine's. */
+#define CELL_S 1e-6
+
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
@@ -196,6 +199,7 @@ static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *e
         return STK_FAIL_MEMORY(err, "a path");
     }
     job->kept = own && stk_path_is_file(job->path);
+    job->clock.write_s = CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2));
     bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept;
     return first ? submit(job, "prior", outcome, err) : STK_OK;
 }

@@ -43,6 +43,15 @@ expect_no_out 'class priors\)'
 expect_file w-run/submission.csv
 expect_tidy w-run
 
+it "trains inside a budget for a test set that is far larger than what it learns from, with views"
+timed train --data w --out w-short --img-size 16 --tta 8 --budget 6
+expect_exit 0
+expect_took 6
+expect_summary w-short/summary.json status 'prior|partial'
+expect_out 'there was time (for|to predict) [0-9]'
+expect "a row for each" [ "$(wc -l <w-short/submission.csv)" -gt "$rows" ]
+expect_tidy w-short
+
 it "delivers all of it where there is time, and says so"
 run predict --run r --run r-folds --budget 60 --out rich.csv --json
 expect_exit 0
