@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "job/job_state.h"
+#include "job/folds.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
@@ -21,6 +21,8 @@ typedef struct fold_run {
     const stk_sample *val_samples; /* what split.val refers to */
     char *best_path;               /* owned */
     char *last_path;               /* owned */
+    char *unfit_path;              /* owned: where best weights go that do not beat class priors */
+    bool unfit;                    /* they do not, and have gone there */
     double start_s;                /* on the job's clock */
     bool resumed;                  /* an earlier process began it, and came to ... */
     stk_train_position position;   /* ... this */
@@ -237,6 +239,9 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         return stk_job_first_weights(job, err);
     }
     bool there = false;
+    if (!stk_path_is_file(fold->best_path)) {
+        (void)rename(fold->unfit_path, fold->best_path); /* more may come of them now */
+    }
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
@@ -347,7 +352,7 @@ static stk_status predict_test(stk_job *job, stk_error *err) {
         if (!done) {
             tell_unpredicted(job, have);
         }
-        bool whole = !job->cut && job->fold + 1 == job->folds;
+        bool whole = !job->cut && job->folds_done == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
     stk_mem_free(probs);
@@ -370,6 +375,7 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
             path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
         stk_mem_free(path);
     }
+    status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
@@ -380,7 +386,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->ballot.rows > 0;
     bool oof = job->folds > 1;
-    if (!fold->result.has_best || (!test && !oof) || stk_clockwork_must_write(&job->clock)) {
+    if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
+        stk_clockwork_must_write(&job->clock)) {
         return STK_OK;
     }
     stk_status status = STK_OK;
@@ -394,6 +401,36 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
+/*
+ * A fold whose best validation does not beat class priors would make the others' predictions worse:
+ * it is not done. Its weights are kept where nobody takes them for a model that votes.
+ */
+static stk_status judge_fold(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    stk_prior_score prior;
+    char what[64];
+    char why[200];
+    if (job->folds <= 1 || !fold->result.has_best) {
+        return STK_OK;
+    }
+    stk_status status = stk_prior_score_make(job->dataset, &fold->split, &prior, err);
+    if (status != STK_OK || stk_prior_is_beaten(&prior, (stk_metric)job->choice.train.metric,
+                                                best->val_loss, best->val_acc1)) {
+        return status;
+    }
+    fold->unfit = true;
+    job->unfit++;
+    (void)rename(fold->best_path, fold->unfit_path);
+    snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
+    snprintf(why, sizeof why,
+             "its best validation, loss %.4g and accuracy %.1f %%, does not beat class priors, "
+             "%.4g and %.1f %%",
+             best->val_loss, best->val_acc1, prior.loss, prior.acc1);
+    stk_events_decision(&job->events, what, why);
+    return STK_OK;
+}
+
 /* What was reached counts also where an error ended it; the fold is then not done. */
 static void add_to_summary(fold_run *fold, bool failed) {
     stk_job *job = fold->job;
@@ -405,7 +442,7 @@ static void add_to_summary(fold_run *fold, bool failed) {
     job->slots = r->slots > 0 ? r->slots : job->slots;
     job->train_s += r->train_s;
     job->wait_s += r->wait_s;
-    if (r->has_best) {
+    if (r->has_best && !fold->unfit) {
         /* Over folds the mean of the best: what a reader of one number expects. */
         double n = job->folds_done;
         s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
@@ -453,7 +490,8 @@ static stk_status make_paths(fold_run *fold, stk_error *err) {
     if (status == STK_OK) {
         fold->best_path = stk_path_join(dir, "best.safetensors");
         fold->last_path = stk_path_join(dir, "last.safetensors");
-        status = fold->best_path != NULL && fold->last_path != NULL
+        fold->unfit_path = stk_path_join(dir, "below_prior.safetensors");
+        status = fold->best_path != NULL && fold->last_path != NULL && fold->unfit_path != NULL
                      ? STK_OK
                      : STK_FAIL_MEMORY(err, "a path");
     }
@@ -482,6 +520,7 @@ static void close_fold(fold_run *fold) {
     stk_split_free(&fold->split);
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
+    stk_mem_free(fold->unfit_path);
 }
 
 /* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
@@ -512,6 +551,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);
+            status = stk_job_score_oof(job, false, err);
         }
     }
     job->cut = job->cut || !done[0] || !done[1];
@@ -558,6 +598,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = train(&fold, err);
         tell_unkept(job);
+        if (status == STK_OK) {
+            status = judge_fold(&fold, err);
+        }
         add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "job/job_state.h"
+#include "job/folds.h"
 #include "models/memory_check.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
@@ -261,7 +261,14 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = stk_submission_check(job->dataset, &early, err);
     }
     if (status == STK_OK) {
+        status = stk_job_settle_folds(job, err);
+    }
+    if (status == STK_OK) {
         status = count_training(job, train, val, err);
+    }
+    if (status == STK_OK) {
+        status = stk_dataset_check_folds(job->dataset, job->dataset_options->val_fraction,
+                                         job->folds, (uint64_t)job->job_options->seed, &early, err);
     }
     if (status == STK_OK) {
         status = choose(job, *train, err);
@@ -498,6 +505,12 @@ static stk_status judge(const stk_job *job, stk_error *err) {
                         "training diverged in the first epoch; use a lower --lr than %.3g",
                         job->choice.lr);
     }
+    if (job->unfit > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no fold's model beats class priors; train longer, or with another --lr "
+                        "than %.3g",
+                        job->choice.lr);
+    }
     return STK_FAIL(err, STK_ERR_USAGE,
                     "the budget of %.3g s was too short for a single epoch, and there are no test "
                     "images to predict from class priors; give a larger --budget",
@@ -539,6 +552,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
     job->summary.best_metric = NAN;
+    job->summary.oof_acc1 = NAN;
+    job->summary.oof_metric = NAN;
     job->summary.status = "failed";
     if (run != NULL) {
         job->clock.stop = run->stop;
