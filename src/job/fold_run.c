@@ -401,9 +401,21 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
+/* The time decided how much was trained. */
+static bool ended_by_budget(const fold_run *fold) {
+    const stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    return !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
+           (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
+}
+
+static bool had_trouble(const fold_run *fold) {
+    return fold->result.diverged || fold->job->weights_lost;
+}
+
 /*
- * A fold whose best validation does not beat class priors would make the others' predictions worse:
- * it is not done. Its weights are kept where nobody takes them for a model that votes.
+ * A fold that was cut short and does not beat class priors would make the others' predictions
+ * worse: it is not done. Its weights are kept where nobody takes them for a model that votes.
  */
 static stk_status judge_fold(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
@@ -411,7 +423,8 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     stk_prior_score prior;
     char what[64];
     char why[200];
-    if (job->folds <= 1 || !fold->result.has_best) {
+    bool cut = stk_clockwork_stopping(&job->clock) || had_trouble(fold) || ended_by_budget(fold);
+    if (job->folds <= 1 || !fold->result.has_best || !cut) {
         return STK_OK;
     }
     stk_status status = stk_prior_score_make(job->dataset, &fold->split, &prior, err);
@@ -424,8 +437,8 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     (void)rename(fold->best_path, fold->unfit_path);
     snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
     snprintf(why, sizeof why,
-             "its best validation, loss %.4g and accuracy %.1f %%, does not beat class priors, "
-             "%.4g and %.1f %%",
+             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
+             "beat class priors, %.4g and %.1f %%",
              best->val_loss, best->val_acc1, prior.loss, prior.acc1);
     stk_events_decision(&job->events, what, why);
     return STK_OK;
@@ -450,13 +463,11 @@ static void add_to_summary(fold_run *fold, bool failed) {
         job->folds_done += failed ? 0 : 1;
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
-    bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-                     (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
-    bool trouble = r->diverged || job->weights_lost;
+    bool trouble = had_trouble(fold);
     s->stop_reason = stopped                  ? "signal"
                      : trouble                ? "error"
                      : r->ran_out_of_patience ? "patience"
-                     : by_budget              ? "budget"
+                     : ended_by_budget(fold)  ? "budget"
                                               : "epochs";
     job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {

@@ -44,8 +44,8 @@ typedef struct stk_job {
     bool submitted;   /* the file exists */
     int folds;
     int fold;                /* the one in work, from 0 */
-    int folds_done;          /* whose weights are saved, and good for something: */
-    int unfit;               /* folds of this process that do not beat class priors */
+    int folds_done;          /* whose weights are saved and vote */
+    int unfit;               /* folds of this process that were cut short below class priors */
     bool cut;                /* some fold ended before what was asked for */
     stk_budget_plan plan;    /* held: see pace in fold_run.c */
     int64_t planned_total;   /* steps of the running fold; -1: not planned yet */
