@@ -103,7 +103,12 @@ def machine(device):
     return f"{torch.cuda.get_device_name(device)}, {len(os.sched_getaffinity(0))} cores"
 
 
-def compare(options, model, batch, folder, counts):
+def told(figures):
+    return (", ".join(f"{rate:.0f}" for rate in figures["epochs"])
+            + f" images/s by epoch, {figures['first_epoch_s']:.1f} s to the end of the first")
+
+
+def compare(options, model, batch, folder, counts, note):
     classes = sum(1 for entry in (folder / "data" / "train").iterdir() if entry.is_dir())
     settings = {"model": model, "batch": batch, "img_size": options.img_size, "classes": classes,
                 "precision": options.precision, "device": options.device, "epochs": options.epochs,
@@ -111,7 +116,9 @@ def compare(options, model, batch, folder, counts):
                 "data": str(folder / "data" / "train"), "torch_mode": options.torch_mode,
                 "inference": False}
     stoker = train_stoker(options, settings, folder)
+    note(f"{model}, batch {batch}, Stoker: {told(stoker)}")
     torch = train_torch(settings)
+    note(f"{model}, batch {batch}, PyTorch, {options.torch_mode}: {told(torch)}")
     return {"bench": "train_vs_torch", "date": datetime.date.today().isoformat(),
             "machine": machine(options.device), "versions": versions(), "model": model,
             "batch": batch, "img_size": options.img_size, "precision": options.precision,
@@ -165,8 +172,8 @@ def main():
             counts = lay_out(options.data, Path(scratch))
             for step in options.steps.split(","):
                 model, _, batch = step.partition(":")
-                results.append(compare(options, model, int(batch), Path(scratch), counts))
-                print(f"{step}: done", file=sys.stderr)
+                results.append(compare(options, model, int(batch), Path(scratch), counts,
+                                       lambda text: print(text, file=sys.stderr, flush=True)))
     except ImportError as error:
         print(f"PyTorch, torchvision and timm are needed: {error}", file=sys.stderr)
         return 2

@@ -202,25 +202,31 @@ static void print_torch(const stk_step_figures *step, const stk_torch_figures *t
         step->images_per_second / t->images_per_second);
 }
 
+typedef struct comparison {
+    listener *listener;
+    const stk_step_figures *step;
+} comparison;
+
+static void tell_torch(void *user, const stk_torch_figures *t) {
+    const comparison *c = user;
+    if (c->listener->session->json) {
+        print_json(c->listener, put_torch, &(torch_line){c->step, t});
+    } else if (!c->listener->session->quiet) {
+        print_torch(c->step, t);
+    }
+    fflush(stdout); /* the next mode may take minutes */
+}
+
 /* PyTorch beside it; where it is not there, that is said once. */
 static void compare(listener *l, const stk_step_figures *f) {
-    stk_torch_figures torch[STK_TORCH_MODES];
-    size_t count = 0;
+    comparison c = {l, f};
+    stk_torch_listener torch = {&c, tell_torch};
     if (l->options->compare == NULL || l->torch_missing != NULL || l->error.status != STK_OK) {
         return;
     }
-    if (stk_probe_torch(f, l->options->seconds, l->session->run.stop, torch, &count, l->missing,
-                        sizeof l->missing, &l->error) != STK_OK) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (l->session->json) {
-            print_json(l, put_torch, &(torch_line){f, &torch[i]});
-        } else if (!l->session->quiet) {
-            print_torch(f, &torch[i]);
-        }
-    }
-    if (count == 0) {
+    if (stk_probe_torch(f, l->options->seconds, l->session->run.stop, &torch, l->missing,
+                        sizeof l->missing, &l->error) == STK_OK &&
+        l->missing[0] != '\0') {
         l->torch_missing = l->missing;
         if (!l->session->quiet) {
             fprintf(stderr, "stoker: PyTorch is not compared with: %s\n", l->missing);

@@ -16,6 +16,10 @@ int64_t stk_clock_ns(void) {
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t stk_clock_wall_ns(void) {
+    return read_clock(CLOCK_REALTIME);
+}
+
 double stk_clock_since_s(int64_t start_ns) {
     return (double)(stk_clock_ns() - start_ns) * 1e-9;
 }

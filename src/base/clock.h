@@ -7,6 +7,9 @@
 /* Nanoseconds of the monotonic clock; setting the wall clock does not move it. */
 int64_t stk_clock_ns(void);
 
+/* Nanoseconds since 1970 by the clock on the wall, which may be set while the process runs. */
+int64_t stk_clock_wall_ns(void);
+
 /* Seconds between a stk_clock_ns() reading and now. */
 double stk_clock_since_s(int64_t start_ns);
 

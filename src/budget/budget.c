@@ -29,6 +29,13 @@ static const stk_option options[] = {
      .metavar = "T",
      .help =
          "time from start to written submission: 11m, 2h30m, 00:11:00 or seconds; auto is none"},
+    {.name = "deadline",
+     .momentary = true,
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_budget_options, deadline),
+     .metavar = "TIME",
+     .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; a time that "
+             "is past means tomorrow's, and with --budget the earlier counts"},
 };
 
 const stk_option_table stk_budget_option_table =

@@ -11,7 +11,8 @@
 #include "options/options.h"
 
 typedef struct stk_budget_options {
-    double budget_s; /* STK_AUTO_DOUBLE: no budget */
+    double budget_s;      /* STK_AUTO_DOUBLE: no budget */
+    const char *deadline; /* as given; NULL: none */
 } stk_budget_options;
 
 extern const stk_option_table stk_budget_option_table;

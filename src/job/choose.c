@@ -200,7 +200,7 @@ static stk_status choose_rates(stk_choice *choice, stk_options *options, double 
 static stk_status choose_epochs(stk_choice *choice, stk_options *options,
                                 const stk_budget_options *budget, stk_error *err) {
     stk_train_options *train = &choice->train;
-    bool limited = !stk_is_auto_double(budget->budget_s);
+    bool limited = !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
     bool as_fits = limited && stk_is_auto_int(train->epochs);
     stk_status status = STK_OK;
     if (!stk_is_auto_int(train->epochs)) {
@@ -289,7 +289,8 @@ static void write_line(stk_choice *choice, const stk_options *options) {
                  {"workers", false},
                  {"prefetch", false},
                  {"seed", true},
-                 {"budget", true}};
+                 {"budget", true},
+                 {"deadline", true}};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         char value[160];
         const char *name = shown[i].name;

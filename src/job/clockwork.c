@@ -5,14 +5,31 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 /* Kept for writing the last files: a part of the budget within these seconds. */
 #define WRITE_SHARE 0.02
 #define WRITE_LEAST_S 0.2
 #define WRITE_MOST_S 2.0
 
+/* Of a deadline, as of --budget. */
+#define DEADLINE_LEAST_S 1.0
+
 double stk_clockwork_elapsed(const stk_clockwork *clock) {
     return stk_clock_since_s(clock->start_ns);
+}
+
+stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const char *text,
+                                       stk_deadline *deadline, stk_error *err) {
+    stk_status status = stk_deadline_read(deadline, text, stk_clock_wall_ns(), err);
+    if (status == STK_OK && deadline->left_s < DEADLINE_LEAST_S) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "--deadline %s is less than a second away", text);
+    }
+    if (status == STK_OK) {
+        /* fmin takes the number where the other one is NaN. */
+        clock->budget_s = fmin(clock->budget_s, stk_clockwork_elapsed(clock) + deadline->left_s);
+    }
+    return status;
 }
 
 bool stk_clockwork_stopping(stk_clockwork *clock) {

@@ -9,6 +9,8 @@
 
 #include <stoker/stop.h>
 
+#include "budget/deadline.h"
+
 typedef struct stk_clockwork {
     int64_t start_ns;
     double budget_s;      /* NaN: none */
@@ -19,6 +21,13 @@ typedef struct stk_clockwork {
 } stk_clockwork;
 
 double stk_clockwork_elapsed(const stk_clockwork *clock);
+
+/*
+ * A moment on the wall as an end of the budget, unless that ends earlier. The wall is looked at
+ * here and never again: what happens to its clock later changes nothing.
+ */
+STK_CHECKED stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const char *text,
+                                                   stk_deadline *deadline, stk_error *err);
 
 /* Seconds until the budget or the stop's own deadline ends; INFINITY without either. */
 double stk_clockwork_left(stk_clockwork *clock);

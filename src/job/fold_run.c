@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "budget/fold_choice.h"
 #include "job/folds.h"
 #include "predict/predict.h"
 #include "weights/checkpoint.h"
@@ -100,6 +101,76 @@ static bool is_news(const stk_job *job) {
     return job->told_epochs == 0 || abs(job->plan.epochs - job->told_epochs) * 4 > job->told_epochs;
 }
 
+void stk_job_plan_folds(stk_job *job, int epochs_done) {
+    bool between = epochs_done < 0;
+    stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                            .budget_s = job->clock.budget_s,
+                            .folds_wanted = job->folds,
+                            .folds_begun = job->fold + (between ? 0 : 1),
+                            .epochs_done = between ? 0 : epochs_done,
+                            .epochs_wanted = job->choice.epochs_wanted,
+                            .between = between,
+                            .epoch_s = job->epoch_s,
+                            .predict_s = job->predict_s};
+    stk_fold_choice choice = stk_budget_choose_folds(&facts);
+    /* In the middle of a fold its time is not given to another one that may fit or not. */
+    int folds = between || choice.folds < job->folds_now ? choice.folds : job->folds_now;
+    if (folds == job->folds_now) {
+        return;
+    }
+    char what[64];
+    char why[160];
+    int all = facts.epochs_wanted > 0 ? facts.epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
+    snprintf(what, sizeof what, "%d of %d folds", folds, job->folds);
+    if (folds < job->folds_now) {
+        snprintf(why, sizeof why,
+                 "%d folds of %d epochs need %.3g s more and there are %.3g; with %d epochs each "
+                 "this loses the least accuracy",
+                 job->folds, all, choice.wanted_s, fmax(choice.left_s, 0), choice.epochs);
+    } else {
+        snprintf(why, sizeof why, "%.3g s are left over: time for %d epoch%s of each that follows",
+                 choice.left_s, choice.epochs, choice.epochs == 1 ? "" : "s");
+    }
+    job->folds_now = folds;
+    stk_events_decision(&job->events, what, why);
+}
+
+/* Facts of this moment; the share is that of the folds that are planned now. */
+static stk_budget_facts facts_of(const fold_run *fold, const stk_train_progress *progress) {
+    const stk_job *job = fold->job;
+    return (stk_budget_facts){.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                              .budget_s = job->clock.budget_s,
+                              .fold_start_s = fold->start_s,
+                              .share = 1.0 / (job->folds_now - job->fold),
+                              .epochs_wanted = job->choice.epochs_wanted,
+                              .epoch = progress->epoch,
+                              .step = progress->step,
+                              .steps_per_epoch = progress->steps_per_epoch,
+                              .step_s = progress->step_s,
+                              .val_s = progress->val_s,
+                              .predict_s = predict_seconds(fold, progress->val_s)};
+}
+
+/*
+ * Fewer folds leave more time for this one. The first steps alone are too noisy to give folds up,
+ * unless with all of them there would be one epoch of each at most.
+ */
+static stk_budget_plan plan_again(const fold_run *fold, const stk_train_progress *progress,
+                                  const stk_budget_plan *plan) {
+    stk_job *job = fold->job;
+    int folds = job->folds_now;
+    job->epoch_s = plan->epoch_s;
+    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
+        return *plan;
+    }
+    stk_job_plan_folds(job, progress->epoch - 1);
+    if (job->folds_now == folds) {
+        return *plan;
+    }
+    stk_budget_facts facts = facts_of(fold, progress);
+    return stk_budget_make(&facts);
+}
+
 /*
  * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
  * when the running epoch cannot be finished any more; in between noise in the timing would only
@@ -108,27 +179,17 @@ static bool is_news(const stk_job *job) {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     stk_job *job = fold->job;
-    stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
-                              .budget_s = job->clock.budget_s,
-                              .fold_start_s = fold->start_s,
-                              .share = 1.0 / (job->folds - job->fold),
-                              .epochs_wanted = job->choice.epochs_wanted,
-                              .epoch = progress->epoch,
-                              .step = progress->step,
-                              .steps_per_epoch = progress->steps_per_epoch,
-                              .step_s = progress->step_s,
-                              .val_s = progress->val_s,
-                              .predict_s = predict_seconds(fold, progress->val_s)};
+    stk_budget_facts facts = facts_of(fold, progress);
     stk_budget_plan plan = stk_budget_make(&facts);
     job->predict_s = facts.predict_s;
-    int64_t total = progress->steps_done + plan.steps_left;
-    int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
-    if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
+    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
+    if (job->planned_total < 0 || progress->step == 0 || first || plan.steps_left < epoch_rest) {
+        plan = measured ? plan_again(fold, progress, &plan) : plan;
         job->plan = plan;
-        job->planned_total = total;
+        job->planned_total = progress->steps_done + plan.steps_left;
         job->planned_by_measure = measured;
         if (measured && is_news(job)) {
             tell_plan(job, progress);

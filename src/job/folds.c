@@ -33,6 +33,7 @@ stk_status stk_job_settle_folds(stk_job *job, stk_error *err) {
     snprintf(text, sizeof text, "%d", given);
     snprintf(why, sizeof why, "as many as column %.80s has", dataset->part_column);
     job->folds = given;
+    job->folds_now = given;
     return stk_options_resolve(job->options, "folds", text, why, err);
 }
 

@@ -39,10 +39,12 @@ typedef struct stk_job {
     stk_state *state;
     char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
-    stk_oof oof;      /* only with folds */
-    char *submission; /* owned path; NULL without test rows */
-    bool submitted;   /* the file exists */
-    int folds;
+    stk_oof oof;             /* only with folds */
+    char *submission;        /* owned path; NULL without test rows */
+    bool submitted;          /* the file exists */
+    int folds;               /* that were asked for */
+    int folds_now;           /* that there is time for, by the last plan */
+    double epoch_s;          /* of one epoch with its validation; NaN: not measured yet */
     int fold;                /* the one in work, from 0 */
     int folds_done;          /* whose weights are saved and vote */
     int unfit;               /* folds of this process that were cut short below class priors */
@@ -90,6 +92,13 @@ void stk_job_tell_start(stk_job *job, size_t train, size_t val);
 
 /* The weights that this fold begins with; what the optimiser keeps is zero. */
 STK_CHECKED stk_status stk_job_first_weights(stk_job *job, stk_error *err);
+
+/*
+ * Looks whether there is time for all folds that were asked for, and takes fewer where there is
+ * not; between folds also more than before, with what was left over. `epochs_done` are those of the
+ * running fold; -1: none is running.
+ */
+void stk_job_plan_folds(stk_job *job, int epochs_done);
 
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);

@@ -201,7 +201,8 @@ stk_status stk_resume_open(stk_resume *resume, stk_options *options, stk_run_fol
                            stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     memset(resume, 0, sizeof *resume);
-    bool more_time = stk_options_source(options, "budget") != STK_FROM_DEFAULT;
+    bool more_time = stk_options_source(options, "budget") != STK_FROM_DEFAULT ||
+                     stk_options_source(options, "deadline") != STK_FROM_DEFAULT;
     stk_status status = check_folder(job->resume, err);
     if (status == STK_OK) {
         status = stk_run_folder_reopen(folder, job->resume, err);

@@ -234,12 +234,12 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
                            stk_error *err) {
     stk_events early = {0};
     stk_events_add(&early, observer);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         /* An empty text is what a script hands over when a variable was not set. */
-        static const char *const names[] = {"out", "name", "resume"};
+        static const char *const names[] = {"out", "name", "resume", "deadline"};
         if (stk_options_source(job->options, names[i]) != STK_FROM_DEFAULT &&
             stk_options_get(job->options, names[i])[0] == '\0') {
-            return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a name or leave it out",
+            return STK_FAIL(err, STK_ERR_USAGE, "--%s is empty; give a value or leave it out",
                             names[i]);
         }
     }
@@ -428,7 +428,11 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->weights_lost) {
             break;
         }
-        if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
+        if (job->fold > 0) {
+            stk_job_plan_folds(job, -1);
+        }
+        if (job->fold >= job->folds_now || stk_clockwork_stopping(&job->clock) ||
+            stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
             job->summary.stop_reason =
                 NULL; /* whatever ended the fold before did not end the run */
@@ -538,6 +542,13 @@ void stk_job_close(stk_job *job) {
     stk_resume_free(&job->resume);
 }
 
+/* Nothing is waited for longer than there is time. */
+static void limit_storage(stk_job *job) {
+    if (!isnan(job->clock.budget_s)) {
+        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
+    }
+}
+
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
@@ -548,6 +559,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
+    job->folds_now = job->folds;
+    job->epoch_s = NAN;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
@@ -561,9 +574,33 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }
-    if (!isnan(job->clock.budget_s)) {
-        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
+    limit_storage(job);
+}
+
+/* A deadline by the clock on the wall becomes a budget, once and for all. */
+static stk_status take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
+    stk_deadline deadline;
+    if (budget->deadline == NULL) {
+        return STK_OK;
     }
+    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &deadline, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    limit_storage(job);
+    stk_events events = {0};
+    char what[64];
+    char why[96];
+    snprintf(what, sizeof what, "deadline %s", deadline.moment);
+    snprintf(why, sizeof why, "%s%.0f s from now%s", deadline.days_ahead == 1 ? "tomorrow, " : "",
+             deadline.left_s,
+             budget->budget_s < stk_clockwork_elapsed(&job->clock) + deadline.left_s
+                 ? "; the budget ends earlier"
+                 : "");
+    stk_events_add(&events, observer);
+    stk_events_decision(&events, what, why);
+    return STK_OK;
 }
 
 /* From the first file to the last. */
@@ -615,6 +652,9 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
         status = stk_resume_open(&job.resume, options, &job.folder, err);
     }
     stk_job_open(&job, options, run);
+    if (status == STK_OK) {
+        status = take_deadline(&job, &words.observer, err);
+    }
     if (status == STK_OK) {
         status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);
     }

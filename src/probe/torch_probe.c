@@ -22,7 +22,16 @@
 #include "probe/probe_texts.h"
 
 #define POLL_MS 200
-#define MOST_ANSWER ((size_t)1 << 16)
+#define MOST_LINE ((size_t)1 << 16)
+
+/* What has been read of the script's words. */
+typedef struct answer {
+    const stk_torch_listener *listener;
+    stk_str text; /* the line that is not complete yet */
+    bool any;     /* something was told */
+    char *missing;
+    size_t room;
+} answer;
 
 static void put_number(stk_json_writer *writer, const char *key, double value) {
     stk_json_key(writer, key);
@@ -66,10 +75,52 @@ static int start(const char *settings, int out, pid_t *pid) {
     return stk_process_start(list, out, pid);
 }
 
+static void copy_text(const stk_json *line, const char *key, char *to, size_t room) {
+    const char *text = stk_json_string(stk_json_get(line, key));
+    snprintf(to, room, "%s", text != NULL ? text : "");
+}
+
+/* One line of the script; those that are none of its own are passed over. */
+static void read_line(answer *a, const char *text, size_t size) {
+    stk_json *line = NULL;
+    stk_error ignored = {0};
+    if (stk_json_parse(text, size, &line, &ignored) != STK_OK) {
+        return;
+    }
+    if (stk_json_get(line, "missing") != NULL) {
+        copy_text(line, "missing", a->missing, a->room);
+    } else if (stk_json_get(line, "mode") != NULL) {
+        stk_torch_figures f = {
+            .images_per_second = stk_json_number(stk_json_get(line, "images_per_second"), NAN),
+            .ms_per_step = stk_json_number(stk_json_get(line, "ms_per_step"), NAN),
+            .warmup_s = stk_json_number(stk_json_get(line, "warmup_s"), NAN)};
+        copy_text(line, "mode", f.mode, sizeof f.mode);
+        copy_text(line, "version", f.version, sizeof f.version);
+        copy_text(line, "error", f.error, sizeof f.error);
+        a->listener->told(a->listener->user, &f);
+        a->any = true;
+    }
+    stk_json_free(line);
+}
+
+/* Reads every line that is complete; the beginning of the next one stays. */
+static void read_lines(answer *a) {
+    const char *text = stk_str_text(&a->text);
+    const char *p = text;
+    for (const char *end = strchr(p, '\n'); end != NULL; end = strchr(p, '\n')) {
+        read_line(a, p, (size_t)(end - p));
+        p = end + 1;
+    }
+    stk_str rest = {0};
+    stk_str_append(&rest, p);
+    stk_str_free(&a->text);
+    a->text = rest;
+}
+
 /* Reads until the other end is closed; false when somebody asked to stop. */
-static bool read_all(int fd, const stk_stop *stop, stk_str *text) {
+static bool read_all(int fd, const stk_stop *stop, answer *a) {
     char block[4096];
-    while (text->length < MOST_ANSWER) {
+    while (a->text.length < MOST_LINE) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         int ready = poll(&wait, 1, POLL_MS);
         if (stk_stop_asked(stop) != STK_STOP_NONE) {
@@ -77,7 +128,8 @@ static bool read_all(int fd, const stk_stop *stop, stk_str *text) {
         }
         ssize_t got = ready > 0 ? read(fd, block, sizeof block) : -1;
         if (got > 0) {
-            stk_str_append_bytes(text, block, (size_t)got);
+            stk_str_append_bytes(&a->text, block, (size_t)got);
+            read_lines(a);
         } else if (ready > 0 && (got == 0 || errno != EINTR)) {
             return true;
         }
@@ -85,37 +137,9 @@ static bool read_all(int fd, const stk_stop *stop, stk_str *text) {
     return true;
 }
 
-static void copy_text(const stk_json *line, const char *key, char *to, size_t room) {
-    const char *text = stk_json_string(stk_json_get(line, key));
-    snprintf(to, room, "%s", text != NULL ? text : "");
-}
-
-/* One line of the script; those that are none of its own are passed over. */
-static void read_line(const char *text, size_t size, stk_torch_figures *figures, size_t *count,
-                      char *missing, size_t room) {
-    stk_json *line = NULL;
-    stk_error ignored = {0};
-    if (stk_json_parse(text, size, &line, &ignored) != STK_OK) {
-        return;
-    }
-    if (stk_json_get(line, "missing") != NULL) {
-        copy_text(line, "missing", missing, room);
-    } else if (stk_json_get(line, "mode") != NULL && *count < STK_TORCH_MODES) {
-        stk_torch_figures *f = &figures[(*count)++];
-        *f = (stk_torch_figures){
-            .images_per_second = stk_json_number(stk_json_get(line, "images_per_second"), NAN),
-            .ms_per_step = stk_json_number(stk_json_get(line, "ms_per_step"), NAN),
-            .warmup_s = stk_json_number(stk_json_get(line, "warmup_s"), NAN)};
-        copy_text(line, "mode", f->mode, sizeof f->mode);
-        copy_text(line, "version", f->version, sizeof f->version);
-        copy_text(line, "error", f->error, sizeof f->error);
-    }
-    stk_json_free(line);
-}
-
-/* Runs the script; what it printed goes to `answer`, how it could not to `missing`. */
-static stk_status run_script(const char *settings, const stk_stop *stop, stk_str *answer,
-                             char *missing, size_t room, stk_error *err) {
+/* Runs the script and tells what it prints. */
+static stk_status run_script(const char *settings, const stk_stop *stop, answer *a,
+                             stk_error *err) {
     int ends[2];
     int ended = 0;
     pid_t pid = 0;
@@ -124,10 +148,10 @@ static stk_status run_script(const char *settings, const stk_stop *stop, stk_str
     }
     int error = start(settings, ends[1], &pid);
     close(ends[1]);
-    bool stopped = error == 0 && !read_all(ends[0], stop, answer);
+    bool stopped = error == 0 && !read_all(ends[0], stop, a);
     close(ends[0]);
     if (error != 0) {
-        snprintf(missing, room, "python3 cannot be run: %s", strerror(error));
+        snprintf(a->missing, a->room, "python3 cannot be run: %s", strerror(error));
         return STK_OK;
     }
     if (stopped) {
@@ -135,27 +159,22 @@ static stk_status run_script(const char *settings, const stk_stop *stop, stk_str
     }
     while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {
     }
-    snprintf(missing, room, "python3 ended without an answer");
     return stopped ? STK_FAIL(err, STK_ERR_STOPPED, "stopped while PyTorch was measured") : STK_OK;
 }
 
 stk_status stk_probe_torch(const stk_step_figures *step, double seconds, const stk_stop *stop,
-                           stk_torch_figures figures[STK_TORCH_MODES], size_t *count, char *missing,
-                           size_t room, stk_error *err) {
+                           const stk_torch_listener *listener, char *missing, size_t room,
+                           stk_error *err) {
     stk_str settings = {0};
-    stk_str answer = {0};
-    *count = 0;
+    answer a = {.listener = listener, .missing = missing, .room = room};
+    missing[0] = '\0';
     write_settings(step, seconds, &settings);
-    stk_status status = stk_str_ok(&settings)
-                            ? run_script(stk_str_text(&settings), stop, &answer, missing, room, err)
-                            : STK_FAIL_MEMORY(err, "the comparison");
-    const char *p = stk_str_text(&answer);
-    while (status == STK_OK && *p != '\0') {
-        size_t size = strcspn(p, "\n");
-        read_line(p, size, figures, count, missing, room);
-        p += size + (p[size] == '\n');
+    stk_status status = stk_str_ok(&settings) ? run_script(stk_str_text(&settings), stop, &a, err)
+                                              : STK_FAIL_MEMORY(err, "the comparison");
+    if (status == STK_OK && !a.any && missing[0] == '\0') {
+        snprintf(missing, room, "python3 ended without an answer");
     }
     stk_str_free(&settings);
-    stk_str_free(&answer);
+    stk_str_free(&a.text);
     return status;
 }

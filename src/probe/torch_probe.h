@@ -6,8 +6,6 @@
 
 #include "probe/step_probe.h"
 
-#define STK_TORCH_MODES 3
-
 typedef struct stk_torch_figures {
     char mode[16]; /* "eager", "compile", "reduce-overhead" */
     double images_per_second;
@@ -17,13 +15,19 @@ typedef struct stk_torch_figures {
     char error[320]; /* "" unless it could not be measured */
 } stk_torch_figures;
 
+/* Told when a mode has been measured: compiling the next one may take minutes. */
+typedef struct stk_torch_listener {
+    void *user;
+    void (*told)(void *user, const stk_torch_figures *figures);
+} stk_torch_listener;
+
 /*
  * Measures what `step` measured, in as many seconds. Where python3, torch or timm is not there
- * *count is 0 and `missing` says what: that is no error. A request to stop ends it.
+ * nothing is told and `missing` says what, which is "" otherwise: that is no error. A request to
+ * stop ends it.
  */
 STK_CHECKED stk_status stk_probe_torch(const stk_step_figures *step, double seconds,
-                                       const stk_stop *stop,
-                                       stk_torch_figures figures[STK_TORCH_MODES], size_t *count,
+                                       const stk_stop *stop, const stk_torch_listener *listener,
                                        char *missing, size_t room, stk_error *err);
 
 #endif

@@ -72,7 +72,7 @@ expect_summary r-short/summary.json status complete
 expect_summary r-short/summary.json budget_s 3600
 
 it "divides the time among folds"
-timed train --data k --out r-folds --budget 6s --folds 3 --img-size 32
+timed train --data k --out r-folds --budget 6s --folds 3 --img-size 16
 expect_exit 0
 expect_took 6
 if ! is_sanitized; then
@@ -80,6 +80,19 @@ if ! is_sanitized; then
     expect_summary r-folds/summary.json status complete
 fi
 expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
+
+it "gives folds up where there is no time for all of them, and says why"
+timed train --data k --out r-fewer --budget 5s --folds 5 --epochs 400 --img-size 16
+expect_exit 0
+expect_took 5
+expect_summary r-fewer/summary.json status partial
+expect_summary r-fewer/summary.json stop_reason budget
+expect_summary r-fewer/summary.json folds_planned 5
+expect_summary r-fewer/summary.json folds_done '[1-4]'
+expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.e+]+ s more and there are [0-9.]+'
+grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
+    fail "the decision is not in events.jsonl"
+expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
 
 it "predicts what there is time for, and says how much"
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
@@ -96,6 +109,67 @@ expect "every picture has its row" \
 if [ "$(json r-many/summary.json status)" = partial ]; then
     expect_out 'predict [0-9]+ of [0-9]+ test images'
 fi
+
+# clock SECONDS: the time of day by the clock on the wall that many seconds from now.
+clock() {
+    date -d "@$(($(date +%s) + $1))" +"${2:-%H:%M:%S}"
+}
+
+it "takes a time of day as the end"
+timed train --data k --out r-at --deadline "$(clock 4)"
+expect_exit 0
+expect_took 4
+expect_out 'deadline [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}: [34] s from now$'
+expect_summary r-at/summary.json budget_s '[34](\.[0-9]+)?'
+expect_submission r-at/submission.csv k/sample_submission.csv "$labels"
+is_sanitized || expect_out 'epochs as the budget allows'
+
+it "takes a date with it, and what ends earlier"
+timed train --data k --out r-date --deadline "$(clock 3 %Y-%m-%dT%H:%M:%S)" --budget 1h
+expect_exit 0
+expect_took 3
+timed train --data k --out r-first --deadline "$(clock 3600 %Y-%m-%dT%H:%M:%S)" --budget 2s
+expect_exit 0
+expect_took 2
+expect_out 'the budget ends earlier'
+expect_summary r-first/summary.json budget_s 2
+
+it "takes a time that is past for tomorrow's"
+run train --data k --out r-past --deadline "$(clock -120 %H:%M)" --epochs 1 --img-size 16
+expect_exit 0
+expect_out '86[0-9]{3} s from now' # tomorrow, unless it is just after midnight
+
+it "refuses a date that is past, and what is no time"
+run train --data k --out r-no --deadline 2020-01-01T10:00
+expect_exit 2
+expect_err '2020-01-01T10:00 is past: it is '
+for text in 25:00 11m "" now 2027-02-29T10:00; do
+    run train --data k --out r-no --deadline "$text"
+    expect_exit 2
+    expect_err '^stoker: --deadline .*(no time|empty)'
+done
+run train --data k --out r-no --deadline "$(clock 1)"
+[ "$CODE" = 0 ] || expect_err 'less than a second|is past'
+[ "$CODE" = 0 ] || expect_no_file r-no
+
+it "goes on until another time of day"
+timed train --resume r-date --deadline "$(clock 4)"
+expect_exit 0
+expect_took 4
+expect_submission r-date/submission.csv k/sample_submission.csv "$labels"
+
+it "does not look at the clock on the wall again"
+back=$(dirname "$STOKER")/tests/wall_back.so
+export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+begun=$EPOCHREALTIME
+run_any env LD_PRELOAD="$back" date +%s # the clock is set back only later
+expect "the preload does no harm" [ "$CODE" = 0 ]
+run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 5)"
+TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+expect_exit 0
+expect_took 5.5
+expect_summary r-back/summary.json stop_reason budget
+expect_submission r-back/submission.csv k/sample_submission.csv "$labels"
 
 it "cannot deliver priors where nothing is to be predicted"
 mkdir bare && cp -r k/train k/train.csv bare/

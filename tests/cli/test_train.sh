@@ -199,6 +199,12 @@ run train --data k --out r-mix --img-size 16 --epochs 1 --mixup 0.2 --cutmix 1 -
 expect_exit 0
 expect_submission r-mix/submission.csv k/sample_submission.csv "$labels"
 
+it "cuts a batch to the training set, with the learning rate, and says so"
+run train --data k --out r-wide --img-size 16 --epochs 1 --batch 100000 --lr 2
+expect_exit 0
+expect_out 'batch [0-9]+ \(cut to the training set\)'
+expect_out 'lr [0-9.e-]+ \(scaled with the batch\)'
+
 it "goes on when the reader of its output leaves"
 run_any bash -c '"$0" train --data k --out r-pipe --img-size 16 --epochs 2 | head -n 1; exit ${PIPESTATUS[0]}' "$STOKER"
 expect_exit 0

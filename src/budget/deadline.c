@@ -1,0 +1,108 @@
+/* deadline.c - reading a time of day, with or without a date. */
+#include "budget/deadline.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+
+#define NS_PER_S 1000000000
+
+/* A whole number of so many digits within a range; moves *text behind it. */
+static bool take(const char **text, int least_digits, int most_digits, int min, int max,
+                 int *value) {
+    int digits = 0;
+    *value = 0;
+    while (digits < most_digits && isdigit((unsigned char)**text)) {
+        *value = *value * 10 + (**text - '0');
+        digits++;
+        (*text)++;
+    }
+    return digits >= least_digits && *value >= min && *value <= max;
+}
+
+static bool take_sign(const char **text, const char *signs) {
+    bool there = **text != '\0' && strchr(signs, **text) != NULL;
+    *text += there;
+    return there;
+}
+
+static bool read_date(const char **text, struct tm *day) {
+    int year = 0;
+    int month = 0;
+    bool good = take(text, 4, 4, 1970, 9999, &year) && take_sign(text, "-") &&
+                take(text, 2, 2, 1, 12, &month) && take_sign(text, "-") &&
+                take(text, 2, 2, 1, 31, &day->tm_mday) && take_sign(text, "Tt ");
+    day->tm_year = year - 1900;
+    day->tm_mon = month - 1;
+    return good;
+}
+
+static bool read_time(const char **text, struct tm *day) {
+    day->tm_sec = 0;
+    bool good = take(text, 1, 2, 0, 23, &day->tm_hour) && take_sign(text, ":") &&
+                take(text, 2, 2, 0, 59, &day->tm_min);
+    if (good && take_sign(text, ":")) {
+        good = take(text, 2, 2, 0, 59, &day->tm_sec);
+    }
+    return good && **text == '\0';
+}
+
+/* mktime says of the 30th of February that it is one in March. */
+static bool same_day(const struct tm *a, const struct tm *b) {
+    return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday;
+}
+
+/* Days of the calendar between two dates: noon is noon where an hour was put in or left out. */
+static int days_between(struct tm from, struct tm to) {
+    from.tm_hour = to.tm_hour = 12;
+    from.tm_min = to.tm_min = from.tm_sec = to.tm_sec = 0;
+    from.tm_isdst = to.tm_isdst = -1;
+    double days = difftime(mktime(&to), mktime(&from)) / 86400;
+    return (int)(days + (days < 0 ? -0.5 : 0.5));
+}
+
+static stk_status fail_format(const char *text, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "--deadline %s is no time; give one such as 14:30, 14:30:00 or "
+                    "2026-11-16T14:30",
+                    text);
+}
+
+stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t now_ns,
+                             stk_error *err) {
+    time_t now_s = (time_t)(now_ns / NS_PER_S);
+    struct tm now;
+    if (localtime_r(&now_s, &now) == NULL) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "--deadline: the clock shows no time of day");
+    }
+    struct tm wanted = now;
+    bool dated = strchr(text, '-') != NULL;
+    const char *p = text;
+    if ((dated && !read_date(&p, &wanted)) || !read_time(&p, &wanted)) {
+        return fail_format(text, err);
+    }
+    struct tm asked = wanted;
+    wanted.tm_isdst = -1;
+    time_t moment = mktime(&wanted);
+    if (!dated && (int64_t)moment * NS_PER_S <= now_ns) {
+        wanted = asked;
+        wanted.tm_isdst = -1;
+        wanted.tm_mday++;
+        moment = mktime(&wanted);
+    } else if (!same_day(&asked, &wanted)) {
+        return fail_format(text, err);
+    }
+    deadline->left_s = ((double)moment - (double)now_s) - (double)(now_ns % NS_PER_S) / NS_PER_S;
+    deadline->days_ahead = days_between(now, wanted);
+    strftime(deadline->moment, sizeof deadline->moment, "%Y-%m-%d %H:%M:%S", &wanted);
+    if (deadline->left_s <= 0) {
+        char shown[32];
+        strftime(shown, sizeof shown, "%Y-%m-%d %H:%M:%S", &now);
+        return STK_FAIL(err, STK_ERR_USAGE, "--deadline %s is past: it is %s", text, shown);
+    }
+    return STK_OK;
+}
