@@ -104,7 +104,8 @@ typedef struct stk_event_submission {
     const char *path;
     const char *status; /* "prior", "partial" or "complete" */
     int64_t rows;
-    int models; /* that were averaged; 0 for priors */
+    int models;        /* that were averaged; 0 for priors */
+    int models_wanted; /* that there are when everything asked for is trained; 0: not known */
 } stk_event_submission;
 
 /* How far work is that takes long and is no training, told some times a second. */

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "budget/fold_choice.h"
+#include "budget/votes.h"
 #include "job/folds.h"
-#include "predict/predict.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
 
@@ -77,11 +77,17 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
                : status;
 }
 
-/* Seconds that predicting will take, from what a validation took; NaN before the first. */
-static double predict_seconds(const fold_run *fold, double val_s) {
-    const stk_job *job = fold->job;
-    double images = (double)job->ballot.rows;
+/* Seconds for one view of the test set, from what a validation took; NaN before the first. */
+static double view_seconds(const fold_run *fold, double val_s) {
+    double images = (double)fold->job->ballot.rows;
     return images > 0 ? val_s * images / (double)fold->split.val_count : 0;
+}
+
+/* Views that the time kept for prediction in any case does not allow are given up, not training. */
+static int views_for(const fold_run *fold, double val_s) {
+    const stk_job *job = fold->job;
+    return stk_votes_in_reserve(job->clock.budget_s, view_seconds(fold, val_s),
+                                (int)job->view_options->tta);
 }
 
 static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
@@ -148,7 +154,8 @@ static stk_budget_facts facts_of(const fold_run *fold, const stk_train_progress 
                               .steps_per_epoch = progress->steps_per_epoch,
                               .step_s = progress->step_s,
                               .val_s = progress->val_s,
-                              .predict_s = predict_seconds(fold, progress->val_s)};
+                              .predict_s = views_for(fold, progress->val_s) *
+                                           view_seconds(fold, progress->val_s)};
 }
 
 /*
@@ -182,6 +189,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     stk_budget_facts facts = facts_of(fold, progress);
     stk_budget_plan plan = stk_budget_make(&facts);
     job->predict_s = facts.predict_s;
+    job->views = views_for(fold, progress->val_s);
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
@@ -365,10 +373,22 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
+/* Whether there is time for one more view. */
+static bool wants_view(void *user, const stk_predicted *so_far) {
+    stk_job *job = user;
+    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
+                             .rows = 1, /* all of them as one: pass_s is what they take */
+                             .picture_s = so_far->pass_s,
+                             .model_s = NAN,
+                             .views = job->views,
+                             .views_done = so_far->views};
+    return stk_votes_plan(&facts).views > so_far->views;
+}
+
 /* What the weights in the state say of samples; *probs and *have are freed by the caller. */
 static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
                                     const size_t *indices, size_t count, double **probs,
-                                    bool **have, bool *done, stk_error *err) {
+                                    bool **have, stk_predicted *predicted, stk_error *err) {
     stk_prediction prediction = {.backend = job->choice.opened.backend,
                                  .state = job->state,
                                  .graph = job->graph,
@@ -377,22 +397,32 @@ static stk_status predict_with_best(stk_job *job, const char *split, const stk_s
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock}};
+                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .views = job->views,
+                                 .wants_view = wants_view,
+                                 .user = job};
     prediction.data.samples = samples;
     prediction.data.indices = indices;
     prediction.data.count = count;
     *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
     return *probs != NULL && *have != NULL
-               ? stk_predict_samples(&prediction, *probs, *have, done, err)
+               ? stk_predict_samples(&prediction, *probs, *have, predicted, err)
                : STK_FAIL_MEMORY(err, "predictions");
 }
 
-/* Rows that there was no time for keep what the ballot had before. */
-static void tell_unpredicted(const stk_job *job, const bool *have) {
+/* Views that there was no time for, or rows, which keep what the ballot had before. */
+static void tell_unpredicted(const stk_job *job, const bool *have, int views) {
     size_t predicted = 0;
     for (size_t i = 0; i < job->ballot.rows; i++) {
         predicted += have[i];
+    }
+    if (views > 0) {
+        stk_events_warning(&job->events,
+                           "there was time for %d of the %d views of each test image that --tta "
+                           "asks for",
+                           views, (int)job->view_options->tta);
+        return;
     }
     stk_events_warning(&job->events,
                        "there was time to predict %zu of %zu test images only; the others have %s",
@@ -404,14 +434,15 @@ static void tell_unpredicted(const stk_job *job, const bool *have) {
 static stk_status predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
-    bool done = false;
+    stk_predicted predicted = {0};
     stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                          job->ballot.rows, &probs, &have, &done, err);
+                                          job->ballot.rows, &probs, &have, &predicted, err);
     if (status == STK_OK) {
-        stk_ballot_add(&job->ballot, probs, have);
+        bool done = predicted.done && predicted.views == job->view_options->tta;
+        stk_ballot_add(&job->ballot, probs, have, 1);
         job->cut = job->cut || !done;
         if (!done) {
-            tell_unpredicted(job, have);
+            tell_unpredicted(job, have, predicted.views);
         }
         bool whole = !job->cut && job->folds_done == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
@@ -426,9 +457,9 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
-    bool done = false;
+    stk_predicted predicted = {0};
     stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                          fold->split.val_count, &probs, &have, &done, err);
+                                          fold->split.val_count, &probs, &have, &predicted, err);
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
@@ -600,7 +631,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job};
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
-    bool done[2] = {true, true};
+    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
     stk_status status = make_split(&fold, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);
@@ -612,21 +643,21 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     }
     if (there && status == STK_OK && job->ballot.rows > 0) {
         status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                   &probs[0], &have[0], &done[0], err);
+                                   &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
-            stk_ballot_add(&job->ballot, probs[0], have[0]);
+            stk_ballot_add(&job->ballot, probs[0], have[0], 1);
         }
     }
     if (there && status == STK_OK) {
         status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
-                                   fold.split.val_count, &probs[1], &have[1], &done[1], err);
+                                   fold.split.val_count, &probs[1], &have[1], &predicted[1], err);
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);
             status = stk_job_score_oof(job, false, err);
         }
     }
-    job->cut = job->cut || !done[0] || !done[1];
+    job->cut = job->cut || !predicted[0].done || !predicted[1].done;
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);

@@ -114,10 +114,9 @@ static const field bad_image_fields[] = {
 };
 
 static const field submission_fields[] = {
-    FIELD(stk_event_submission, TEXT, path),
-    FIELD(stk_event_submission, TEXT, status),
-    FIELD(stk_event_submission, COUNT64, rows),
-    FIELD(stk_event_submission, COUNT, models),
+    FIELD(stk_event_submission, TEXT, path),           FIELD(stk_event_submission, TEXT, status),
+    FIELD(stk_event_submission, COUNT64, rows),        FIELD(stk_event_submission, COUNT, models),
+    FIELD(stk_event_submission, COUNT, models_wanted),
 };
 
 static const field summary_fields[] = {

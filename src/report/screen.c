@@ -395,7 +395,9 @@ static void on_submission(void *user, const stk_event_submission *event) {
     if (event->rows >= 0) {
         stk_str_appendf(line, "%lld row%s, ", (long long)event->rows, plural(event->rows));
     }
-    if (event->models > 0) {
+    if (event->models > 0 && event->models < event->models_wanted) {
+        stk_str_appendf(line, "from %d of %d models)", event->models, event->models_wanted);
+    } else if (event->models > 0) {
         stk_str_appendf(line, "from %d model%s)", event->models, plural(event->models));
     } else {
         stk_str_append(line, "class priors)");

@@ -137,7 +137,7 @@ expect_no_file unfit/weights/fold1/best.safetensors
 expect "only fold 0 is in oof.csv" [ "$(tail -n +2 unfit/oof.csv | cut -d , -f 3 | sort -u)" = 0 ]
 run predict --run unfit
 expect_exit 0
-expect_out 'from 1 model\)'
+expect_out 'from 1 of 2 models'
 cp unfit/submission.csv before.csv
 run train --resume unfit --budget 2s
 expect_exit 0
