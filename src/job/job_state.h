@@ -14,6 +14,7 @@
 #include "job/resume.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
+#include "predict/predict.h"
 #include "report/runfiles.h"
 #include "train/host_memory.h"
 #include "train/lr_find.h"
@@ -25,6 +26,7 @@ typedef struct stk_job {
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
     const stk_job_options *job_options;
+    const stk_view_options *view_options;
     stk_storage_options storage; /* those of the options, with the run's stop */
     stk_events events;
     stk_clockwork clock;
@@ -46,7 +48,8 @@ typedef struct stk_job {
     int folds_now;           /* that there is time for, by the last plan */
     double epoch_s;          /* of one epoch with its validation; NaN: not measured yet */
     int fold;                /* the one in work, from 0 */
-    int folds_done;          /* whose weights are saved */
+    int folds_done;          /* whose weights are saved and vote */
+    int unfit;               /* folds of this process that were cut short below class priors */
     bool cut;                /* some fold ended before what was asked for */
     stk_budget_plan plan;    /* held: see pace in fold_run.c */
     int64_t planned_total;   /* steps of the running fold; -1: not planned yet */
@@ -57,6 +60,7 @@ typedef struct stk_job {
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
+    int views;             /* of each picture that are predicted with; see pace in fold_run.c */
     stk_resume resume;
     stk_run_state run_state;  /* what was to be saved last; see state_save.c */
     bool state_saved;         /* there is something to go on from: ... */

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "job/job_state.h"
+#include "job/folds.h"
 #include "models/memory_check.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
@@ -264,7 +264,14 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = stk_submission_check(job->dataset, &early, err);
     }
     if (status == STK_OK) {
+        status = stk_job_settle_folds(job, err);
+    }
+    if (status == STK_OK) {
         status = count_training(job, train, val, err);
+    }
+    if (status == STK_OK) {
+        status = stk_dataset_check_folds(job->dataset, job->dataset_options->val_fraction,
+                                         job->folds, (uint64_t)job->job_options->seed, &early, err);
     }
     if (status == STK_OK) {
         status = choose(job, *train, err);
@@ -389,6 +396,7 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
 
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
+    int64_t start = stk_clock_ns();
     stk_status written =
         stk_submission_write(job->submission, dataset, dataset->classes, dataset->class_count,
                              stk_ballot_count(&job->ballot), err);
@@ -396,10 +404,12 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
         return written;
     }
     job->submitted = true;
+    job->clock.write_s = stk_clock_since_s(start);
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
                                   .rows = (int64_t)job->ballot.rows,
-                                  .models = job->ballot.models};
+                                  .models = job->ballot.models,
+                                  .models_wanted = job->folds};
     stk_events_submission(&job->events, &event);
     return STK_OK;
 }
@@ -506,6 +516,12 @@ static stk_status judge(const stk_job *job, stk_error *err) {
                         "training diverged in the first epoch; use a lower --lr than %.3g",
                         job->choice.lr);
     }
+    if (job->unfit > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no fold's model beats class priors; train longer, or with another --lr "
+                        "than %.3g",
+                        job->choice.lr);
+    }
     return STK_FAIL(err, STK_ERR_USAGE,
                     "the budget of %.3g s was too short for a single epoch, and there are no test "
                     "images to predict from class priors; give a larger --budget",
@@ -533,13 +549,6 @@ void stk_job_close(stk_job *job) {
     stk_resume_free(&job->resume);
 }
 
-/* Nothing is waited for longer than there is time. */
-static void limit_storage(stk_job *job) {
-    if (!isnan(job->clock.budget_s)) {
-        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
-    }
-}
-
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
@@ -548,6 +557,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->view_options = stk_options_values(options, &stk_view_option_table);
+    job->views = (int)job->view_options->tta;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
     job->folds_now = job->folds;
@@ -556,6 +567,8 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
     job->summary.best_metric = NAN;
+    job->summary.oof_acc1 = NAN;
+    job->summary.oof_metric = NAN;
     job->summary.status = "failed";
     if (run != NULL) {
         job->clock.stop = run->stop;
@@ -563,33 +576,17 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }
-    limit_storage(job);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
 }
 
 /* A deadline by the clock on the wall becomes a budget, once and for all. */
 static stk_status take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
-    stk_deadline deadline;
-    if (budget->deadline == NULL) {
-        return STK_OK;
-    }
-    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &deadline, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    limit_storage(job);
     stk_events events = {0};
-    char what[64];
-    char why[96];
-    snprintf(what, sizeof what, "deadline %s", deadline.moment);
-    snprintf(why, sizeof why, "%s%.0f s from now%s", deadline.days_ahead == 1 ? "tomorrow, " : "",
-             deadline.left_s,
-             budget->budget_s < stk_clockwork_elapsed(&job->clock) + deadline.left_s
-                 ? "; the budget ends earlier"
-                 : "");
     stk_events_add(&events, observer);
-    stk_events_decision(&events, what, why);
-    return STK_OK;
+    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &events, err);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    return status;
 }
 
 /* From the first file to the last. */
