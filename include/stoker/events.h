@@ -136,6 +136,8 @@ typedef struct stk_summary {
     int epochs_done;
     int folds_done;
     int folds_planned;
+    double oof_acc1;   /* percent, over the out-of-fold predictions; NaN without folds */
+    double oof_metric; /* the same by `metric` */
     double images_per_second;
     double wait_fraction;
     double budget_s;

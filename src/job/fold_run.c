@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "budget/fold_choice.h"
 #include "budget/votes.h"
-#include "job/job_state.h"
+#include "job/folds.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
 
@@ -22,6 +22,8 @@ typedef struct fold_run {
     const stk_sample *val_samples; /* what split.val refers to */
     char *best_path;               /* owned */
     char *last_path;               /* owned */
+    char *unfit_path;              /* owned: where best weights go that do not beat class priors */
+    bool unfit;                    /* they do not, and have gone there */
     double start_s;                /* on the job's clock */
     bool resumed;                  /* an earlier process began it, and came to ... */
     stk_train_position position;   /* ... this */
@@ -306,6 +308,9 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         return stk_job_first_weights(job, err);
     }
     bool there = false;
+    if (!stk_path_is_file(fold->best_path)) {
+        (void)rename(fold->unfit_path, fold->best_path); /* more may come of them now */
+    }
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
@@ -439,7 +444,7 @@ static stk_status predict_test(stk_job *job, stk_error *err) {
         if (!done) {
             tell_unpredicted(job, have, predicted.views);
         }
-        bool whole = !job->cut && job->fold + 1 == job->folds;
+        bool whole = !job->cut && job->folds_done == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
     stk_mem_free(probs);
@@ -462,6 +467,7 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
             path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
         stk_mem_free(path);
     }
+    status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
@@ -472,7 +478,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->ballot.rows > 0;
     bool oof = job->folds > 1;
-    if (!fold->result.has_best || (!test && !oof) || stk_clockwork_must_write(&job->clock)) {
+    if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
+        stk_clockwork_must_write(&job->clock)) {
         return STK_OK;
     }
     stk_status status = STK_OK;
@@ -486,6 +493,49 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
 
+/* The time decided how much was trained. */
+static bool ended_by_budget(const fold_run *fold) {
+    const stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    return !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
+           (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
+}
+
+static bool had_trouble(const fold_run *fold) {
+    return fold->result.diverged || fold->job->weights_lost;
+}
+
+/*
+ * A fold that was cut short and does not beat class priors would make the others' predictions
+ * worse: it is not done. Its weights are kept where nobody takes them for a model that votes.
+ */
+static stk_status judge_fold(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    stk_prior_score prior;
+    char what[64];
+    char why[200];
+    bool cut = stk_clockwork_stopping(&job->clock) || had_trouble(fold) || ended_by_budget(fold);
+    if (job->folds <= 1 || !fold->result.has_best || !cut) {
+        return STK_OK;
+    }
+    stk_status status = stk_prior_score_make(job->dataset, &fold->split, &prior, err);
+    if (status != STK_OK || stk_prior_is_beaten(&prior, (stk_metric)job->choice.train.metric,
+                                                best->val_loss, best->val_acc1)) {
+        return status;
+    }
+    fold->unfit = true;
+    job->unfit++;
+    (void)rename(fold->best_path, fold->unfit_path);
+    snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
+    snprintf(why, sizeof why,
+             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
+             "beat class priors, %.4g and %.1f %%",
+             best->val_loss, best->val_acc1, prior.loss, prior.acc1);
+    stk_events_decision(&job->events, what, why);
+    return STK_OK;
+}
+
 /* What was reached counts also where an error ended it; the fold is then not done. */
 static void add_to_summary(fold_run *fold, bool failed) {
     stk_job *job = fold->job;
@@ -497,7 +547,7 @@ static void add_to_summary(fold_run *fold, bool failed) {
     job->slots = r->slots > 0 ? r->slots : job->slots;
     job->train_s += r->train_s;
     job->wait_s += r->wait_s;
-    if (r->has_best) {
+    if (r->has_best && !fold->unfit) {
         /* Over folds the mean of the best: what a reader of one number expects. */
         double n = job->folds_done;
         s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
@@ -505,13 +555,11 @@ static void add_to_summary(fold_run *fold, bool failed) {
         job->folds_done += failed ? 0 : 1;
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
-    bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-                     (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
-    bool trouble = r->diverged || job->weights_lost;
+    bool trouble = had_trouble(fold);
     s->stop_reason = stopped                  ? "signal"
                      : trouble                ? "error"
                      : r->ran_out_of_patience ? "patience"
-                     : by_budget              ? "budget"
+                     : ended_by_budget(fold)  ? "budget"
                                               : "epochs";
     job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {
@@ -545,7 +593,8 @@ static stk_status make_paths(fold_run *fold, stk_error *err) {
     if (status == STK_OK) {
         fold->best_path = stk_path_join(dir, "best.safetensors");
         fold->last_path = stk_path_join(dir, "last.safetensors");
-        status = fold->best_path != NULL && fold->last_path != NULL
+        fold->unfit_path = stk_path_join(dir, "below_prior.safetensors");
+        status = fold->best_path != NULL && fold->last_path != NULL && fold->unfit_path != NULL
                      ? STK_OK
                      : STK_FAIL_MEMORY(err, "a path");
     }
@@ -574,6 +623,7 @@ static void close_fold(fold_run *fold) {
     stk_split_free(&fold->split);
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
+    stk_mem_free(fold->unfit_path);
 }
 
 /* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
@@ -604,6 +654,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);
+            status = stk_job_score_oof(job, false, err);
         }
     }
     job->cut = job->cut || !predicted[0].done || !predicted[1].done;
@@ -650,6 +701,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = train(&fold, err);
         tell_unkept(job);
+        if (status == STK_OK) {
+            status = judge_fold(&fold, err);
+        }
         add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {

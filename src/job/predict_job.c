@@ -93,6 +93,8 @@ static stk_dataset_options run_data(const predict_job *job) {
     options.per_class = arg_number(job, "per_class");
     options.val_per_class = arg_number(job, "val_per_class");
     options.subset_seed = arg_number(job, "subset_seed");
+    options.fold_column = NULL; /* how the training samples were divided no longer matters */
+    options.group_column = NULL;
     return options;
 }
 

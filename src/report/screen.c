@@ -491,6 +491,12 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
         stk_str_appendf(line, "%s%d of %d folds", between, summary->folds_done,
                         summary->folds_planned);
         between = ", ";
+        if (isfinite(summary->oof_acc1)) {
+            stk_str_appendf(line, ", out-of-fold accuracy %.1f%%", summary->oof_acc1);
+        }
+        if (other_metric && isfinite(summary->oof_metric)) {
+            stk_str_appendf(line, ", out-of-fold %s %.4g", summary->metric, summary->oof_metric);
+        }
     }
     if (summary->stop_reason != NULL) {
         stk_str_appendf(line, "%s%s", between[0] == ':' ? between : "; ",
