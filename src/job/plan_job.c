@@ -271,11 +271,8 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
 /* The budget is the training's: planning is not cut by it. */
 static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
-    stk_deadline deadline;
     stk_status status =
-        budget->deadline != NULL
-            ? stk_clockwork_take_deadline(&job->clock, budget->deadline, &deadline, err)
-            : STK_OK;
+        stk_clockwork_take_deadline(&job->clock, budget->deadline, &job->events, err);
     e->budget_s = job->clock.budget_s;
     job->clock.budget_s = NAN;
     job->storage.deadline_ns = 0;
