@@ -373,93 +373,15 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
-/* Whether there is time for one more view. */
-static bool wants_view(void *user, const stk_predicted *so_far) {
-    stk_job *job = user;
-    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
-                             .rows = 1, /* all of them as one: pass_s is what they take */
-                             .picture_s = so_far->pass_s,
-                             .model_s = NAN,
-                             .views = job->views,
-                             .views_done = so_far->views};
-    return stk_votes_plan(&facts).views > so_far->views;
-}
-
-/* What the weights in the state say of samples; *probs and *have are freed by the caller. */
-static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
-                                    const size_t *indices, size_t count, double **probs,
-                                    bool **have, stk_predicted *predicted, stk_error *err) {
-    stk_prediction prediction = {.backend = job->choice.opened.backend,
-                                 .state = job->state,
-                                 .graph = job->graph,
-                                 .precision = job->choice.opened.precision,
-                                 .data = stk_job_loader(job, false),
-                                 .ema = job->weights_lost && job->state_config.ema,
-                                 .split = split,
-                                 .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock},
-                                 .views = job->views,
-                                 .wants_view = wants_view,
-                                 .user = job};
-    prediction.data.samples = samples;
-    prediction.data.indices = indices;
-    prediction.data.count = count;
-    *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
-    *have = stk_mem_new(count, sizeof **have);
-    return *probs != NULL && *have != NULL
-               ? stk_predict_samples(&prediction, *probs, *have, predicted, err)
-               : STK_FAIL_MEMORY(err, "predictions");
-}
-
-/* Views that there was no time for, or rows, which keep what the ballot had before. */
-static void tell_unpredicted(const stk_job *job, const bool *have, int views) {
-    size_t predicted = 0;
-    for (size_t i = 0; i < job->ballot.rows; i++) {
-        predicted += have[i];
-    }
-    if (views > 0) {
-        stk_events_warning(&job->events,
-                           "there was time for %d of the %d views of each test image that --tta "
-                           "asks for",
-                           views, (int)job->view_options->tta);
-        return;
-    }
-    stk_events_warning(&job->events,
-                       "there was time to predict %zu of %zu test images only; the others have %s",
-                       predicted, job->ballot.rows,
-                       job->ballot.models > 1 ? "what the other models say" : "class priors");
-}
-
-/* The test set joins the ballot, and a better submission replaces the one before. */
-static stk_status predict_test(stk_job *job, stk_error *err) {
-    double *probs = NULL;
-    bool *have = NULL;
-    stk_predicted predicted = {0};
-    stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                          job->ballot.rows, &probs, &have, &predicted, err);
-    if (status == STK_OK) {
-        bool done = predicted.done && predicted.views == job->view_options->tta;
-        stk_ballot_add(&job->ballot, probs, have, 1);
-        job->cut = job->cut || !done;
-        if (!done) {
-            tell_unpredicted(job, have, predicted.views);
-        }
-        bool whole = !job->cut && job->folds_done == job->folds;
-        status = stk_job_submit(job, whole ? "complete" : "partial", err);
-    }
-    stk_mem_free(probs);
-    stk_mem_free(have);
-    return status;
-}
-
 /* The fold's own validation samples go to oof.csv. */
 static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
-    stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                          fold->split.val_count, &probs, &have, &predicted, err);
+    stk_status status =
+        stk_job_predict_with_best(job, "val", fold->val_samples, fold->split.val,
+                                  fold->split.val_count, &probs, &have, &predicted, err);
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
@@ -488,7 +410,7 @@ static stk_status predict(fold_run *fold, stk_error *err) {
                                      job->graph, err);
     }
     if (status == STK_OK && test) {
-        status = predict_test(job, err);
+        status = stk_job_predict_test(job, err);
     }
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
 }
@@ -642,15 +564,17 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
                                      job->graph, err);
     }
     if (there && status == STK_OK && job->ballot.rows > 0) {
-        status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                   &probs[0], &have[0], &predicted[0], err);
+        status =
+            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
+                                      &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
             stk_ballot_add(&job->ballot, probs[0], have[0], 1);
         }
     }
     if (there && status == STK_OK) {
-        status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
-                                   fold.split.val_count, &probs[1], &have[1], &predicted[1], err);
+        status = stk_job_predict_with_best(job, "val", fold.val_samples, fold.split.val,
+                                           fold.split.val_count, &probs[1], &have[1], &predicted[1],
+                                           err);
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);

@@ -112,6 +112,18 @@ void stk_job_plan_folds(stk_job *job, int epochs_done);
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
 
+/*
+ * What the weights in the state say of samples (indices NULL: of the first `count`), `split` being
+ * "test" or "val"; *probs and *have are freed by the caller also after an error.
+ */
+STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split,
+                                                 const stk_sample *samples, const size_t *indices,
+                                                 size_t count, double **probs, bool **have,
+                                                 stk_predicted *predicted, stk_error *err);
+
+/* The test set joins the ballot, and a better submission replaces the one before. */
+STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
+
 /* A fold that an earlier process has finished: its model predicts again. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 

@@ -14,6 +14,7 @@
 #include "base/locale.h"
 #include "base/mem.h"
 #include "budget/fold_choice.h"
+#include "budget/votes.h"
 #include "job/job_state.h"
 #include "predict/predict.h"
 
@@ -232,6 +233,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         e->steps_per_epoch = m.steps_per_epoch;
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
+        e->predict_s *= stk_votes_in_reserve(e->budget_s, e->predict_s, job->views);
         work_out(job, e);
     }
     return status;
