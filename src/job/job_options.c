@@ -252,6 +252,10 @@ stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
     return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
 }
 
+stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "plan", train_tables, COUNT(train_tables), err);
+}
+
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {
     return stk_options_new(options, "predict", predict_tables, COUNT(predict_tables), err);
 }

@@ -81,12 +81,18 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
 /*
- * Everything up to the first line: data set, choices, device, run folder. Nothing is written while
- * the input may still be refused. `observer` hears what is said meanwhile; *train and *val are how
- * many images a fold has.
+ * Everything up to the first line: data set, choices, device. Nothing is written, so that the input
+ * may still be refused. `observer` hears what is said meanwhile; *train and *val are how many
+ * images a fold has.
  */
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
+
+/* The run folder, once nothing can be refused any more. */
+STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
+
+/* How this run's network is compiled: for training, or for validation and prediction. */
+stk_compile_config stk_job_compiles(const stk_job *job, bool train);
 
 /* args.yaml and args.json, as far as options are resolved by now. */
 STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);

@@ -102,17 +102,20 @@ static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
     return status;
 }
 
+stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
+    return (stk_compile_config){.batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+                                .precision = job->choice.opened.precision,
+                                .train = train,
+                                .ema = !train && job->state_config.ema,
+                                .plain = !job->job_options->compile};
+}
+
 /* Says now, rather than in the middle of something, when a batch cannot fit. */
 static stk_status check_memory(const stk_job *job, stk_error *err) {
     const stk_choice *choice = &job->choice;
     const stk_opened_device *opened = &choice->opened;
-    bool plain = !job->job_options->compile;
-    stk_compile_config train = {
-        .batch = choice->batch, .precision = opened->precision, .train = true, .plain = plain};
-    stk_compile_config infer = {.batch = STK_PREDICT_BATCH,
-                                .precision = opened->precision,
-                                .ema = job->state_config.ema,
-                                .plain = plain};
+    stk_compile_config train = stk_job_compiles(job, true);
+    stk_compile_config infer = stk_job_compiles(job, false);
     uint64_t slots = (uint64_t)choice->loader.slots * choice->loader.slot_bytes / choice->batch;
     stk_memory_ask ask = {.backend = opened->backend,
                           .device = opened->device,
@@ -284,11 +287,12 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     if (status == STK_OK && first_weights) {
         status = find_pretrained(job, &early, err);
     }
-    if (status == STK_OK && !job->resume.on) {
-        const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
-        status = stk_run_folder_open(&job->folder, job->job_options->out, name, err);
-    }
     return status;
+}
+
+stk_status stk_job_claim_folder(stk_job *job, stk_error *err) {
+    const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
+    return stk_run_folder_open(&job->folder, job->job_options->out, name, err);
 }
 
 /* Where the state is saved, and what it says of all of the run. */
@@ -590,6 +594,9 @@ static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
     stk_status status = stk_job_prepare(job, &words->observer, &train, &val, err);
+    if (status == STK_OK && !job->resume.on) {
+        status = stk_job_claim_folder(job, err);
+    }
     if (status != STK_OK) {
         return status;
     }
