@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "budget/fold_choice.h"
 #include "budget/votes.h"
 #include "job/folds.h"
 #include "weights/checkpoint.h"
@@ -105,40 +104,6 @@ static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
 /* A plan is worth a line when it is the first that was measured, or differs much from the last. */
 static bool is_news(const stk_job *job) {
     return job->told_epochs == 0 || abs(job->plan.epochs - job->told_epochs) * 4 > job->told_epochs;
-}
-
-void stk_job_plan_folds(stk_job *job, int epochs_done) {
-    bool between = epochs_done < 0;
-    stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
-                            .budget_s = job->clock.budget_s,
-                            .folds_wanted = job->folds,
-                            .folds_begun = job->fold + (between ? 0 : 1),
-                            .epochs_done = between ? 0 : epochs_done,
-                            .epochs_wanted = job->choice.epochs_wanted,
-                            .between = between,
-                            .epoch_s = job->epoch_s,
-                            .predict_s = job->predict_s};
-    stk_fold_choice choice = stk_budget_choose_folds(&facts);
-    /* In the middle of a fold its time is not given to another one that may fit or not. */
-    int folds = between || choice.folds < job->folds_now ? choice.folds : job->folds_now;
-    if (folds == job->folds_now) {
-        return;
-    }
-    char what[64];
-    char why[160];
-    int all = facts.epochs_wanted > 0 ? facts.epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
-    snprintf(what, sizeof what, "%d of %d folds", folds, job->folds);
-    if (folds < job->folds_now) {
-        snprintf(why, sizeof why,
-                 "%d folds of %d epochs need %.3g s more and there are %.3g; with %d epochs each "
-                 "this loses the least accuracy",
-                 job->folds, all, choice.wanted_s, fmax(choice.left_s, 0), choice.epochs);
-    } else {
-        snprintf(why, sizeof why, "%.3g s are left over: time for %d epoch%s of each that follows",
-                 choice.left_s, choice.epochs, choice.epochs == 1 ? "" : "s");
-    }
-    job->folds_now = folds;
-    stk_events_decision(&job->events, what, why);
 }
 
 /* Facts of this moment; the share is that of the folds that are planned now. */
@@ -434,28 +399,18 @@ static bool had_trouble(const fold_run *fold) {
 static stk_status judge_fold(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     const stk_event_epoch *best = &fold->result.best;
-    stk_prior_score prior;
-    char what[64];
-    char why[200];
     bool cut = stk_clockwork_stopping(&job->clock) || had_trouble(fold) || ended_by_budget(fold);
+    bool counts = true;
     if (job->folds <= 1 || !fold->result.has_best || !cut) {
         return STK_OK;
     }
-    stk_status status = stk_prior_score_make(job->dataset, &fold->split, &prior, err);
-    if (status != STK_OK || stk_prior_is_beaten(&prior, (stk_metric)job->choice.train.metric,
-                                                best->val_loss, best->val_acc1)) {
-        return status;
+    stk_status status = stk_job_fold_counts(job, &fold->split, best, &counts, err);
+    if (status == STK_OK && !counts) {
+        fold->unfit = true;
+        job->unfit++;
+        (void)rename(fold->best_path, fold->unfit_path);
     }
-    fold->unfit = true;
-    job->unfit++;
-    (void)rename(fold->best_path, fold->unfit_path);
-    snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
-    snprintf(why, sizeof why,
-             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
-             "beat class priors, %.4g and %.1f %%",
-             best->val_loss, best->val_acc1, prior.loss, prior.acc1);
-    stk_events_decision(&job->events, what, why);
-    return STK_OK;
+    return status;
 }
 
 /* What was reached counts also where an error ended it; the fold is then not done. */

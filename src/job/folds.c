@@ -1,4 +1,7 @@
-/* folds.c - given folds, the prior that a fold has to beat, the score of what is out of fold. */
+/*
+ * folds.c - given folds, how many there is time for, the prior that a fold has to beat, the score
+ * of what is out of fold.
+ */
 #include "job/folds.h"
 
 #include <math.h>
@@ -7,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "budget/fold_choice.h"
 
 /* As many as option folds may ask for. */
 #define MOST_FOLDS 100
@@ -35,6 +39,40 @@ stk_status stk_job_settle_folds(stk_job *job, stk_error *err) {
     job->folds = given;
     job->folds_now = given;
     return stk_options_resolve(job->options, "folds", text, why, err);
+}
+
+void stk_job_plan_folds(stk_job *job, int epochs_done) {
+    bool between = epochs_done < 0;
+    stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                            .budget_s = job->clock.budget_s,
+                            .folds_wanted = job->folds,
+                            .folds_begun = job->fold + (between ? 0 : 1),
+                            .epochs_done = between ? 0 : epochs_done,
+                            .epochs_wanted = job->choice.epochs_wanted,
+                            .between = between,
+                            .epoch_s = job->epoch_s,
+                            .predict_s = job->predict_s};
+    stk_fold_choice choice = stk_budget_choose_folds(&facts);
+    /* In the middle of a fold its time is not given to another one that may fit or not. */
+    int folds = between || choice.folds < job->folds_now ? choice.folds : job->folds_now;
+    if (folds == job->folds_now) {
+        return;
+    }
+    char what[64];
+    char why[160];
+    int all = facts.epochs_wanted > 0 ? facts.epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
+    snprintf(what, sizeof what, "%d of %d folds", folds, job->folds);
+    if (folds < job->folds_now) {
+        snprintf(why, sizeof why,
+                 "%d folds of %d epochs need %.3g s more and there are %.3g; with %d epochs each "
+                 "this loses the least accuracy",
+                 job->folds, all, choice.wanted_s, fmax(choice.left_s, 0), choice.epochs);
+    } else {
+        snprintf(why, sizeof why, "%.3g s are left over: time for %d epoch%s of each that follows",
+                 choice.left_s, choice.epochs, choice.epochs == 1 ? "" : "s");
+    }
+    job->folds_now = folds;
+    stk_events_decision(&job->events, what, why);
 }
 
 stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *split,
@@ -67,6 +105,26 @@ stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *spl
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double val_loss,
                          double val_acc1) {
     return val_loss < prior->loss || (metric != STK_METRIC_LOGLOSS && val_acc1 > prior->acc1);
+}
+
+stk_status stk_job_fold_counts(const stk_job *job, const stk_split *split,
+                               const stk_event_epoch *best, bool *counts, stk_error *err) {
+    stk_prior_score prior;
+    char what[64];
+    char why[200];
+    stk_status status = stk_prior_score_make(job->dataset, split, &prior, err);
+    *counts = status == STK_OK && stk_prior_is_beaten(&prior, (stk_metric)job->choice.train.metric,
+                                                      best->val_loss, best->val_acc1);
+    if (status != STK_OK || *counts) {
+        return status;
+    }
+    snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
+    snprintf(why, sizeof why,
+             "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
+             "beat class priors, %.4g and %.1f %%",
+             best->val_loss, best->val_acc1, prior.loss, prior.acc1);
+    stk_events_decision(&job->events, what, why);
+    return STK_OK;
 }
 
 static void tell_oof(const stk_job *job, size_t rows) {

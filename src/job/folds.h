@@ -8,6 +8,13 @@
 /* Where a column of the table gives the folds, job->folds is how many it has. */
 STK_CHECKED stk_status stk_job_settle_folds(stk_job *job, stk_error *err);
 
+/*
+ * Looks whether there is time for all folds that were asked for, and takes fewer where there is
+ * not; between folds also more than before, with what was left over. `epochs_done` are those of the
+ * running fold; -1: none is running.
+ */
+void stk_job_plan_folds(stk_job *job, int epochs_done);
+
 /* What knowing nothing but how often each class is trained on would score. */
 typedef struct stk_prior_score {
     double
@@ -24,6 +31,11 @@ STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const st
  */
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double val_loss,
                          double val_acc1);
+
+/* Whether a fold that was cut short beats it with its best epoch; one that does not is told. */
+STK_CHECKED stk_status stk_job_fold_counts(const stk_job *job, const stk_split *split,
+                                           const stk_event_epoch *best, bool *counts,
+                                           stk_error *err);
 
 /*
  * What the out-of-fold predictions so far score, for the summary; with `tell` it is one line too.

@@ -102,13 +102,6 @@ void stk_job_tell_start(stk_job *job, size_t train, size_t val);
 /* The weights that this fold begins with; what the optimiser keeps is zero. */
 STK_CHECKED stk_status stk_job_first_weights(stk_job *job, stk_error *err);
 
-/*
- * Looks whether there is time for all folds that were asked for, and takes fewer where there is
- * not; between folds also more than before, with what was left over. `epochs_done` are those of the
- * running fold; -1: none is running.
- */
-void stk_job_plan_folds(stk_job *job, int epochs_done);
-
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
 
