@@ -7,8 +7,8 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_predict = {
     .name = "predict",
-    .summary = "Writes the submission again from a run folder, or predictions for other pictures.",
-    .usage = "--run DIR [--data DIR] [--out FILE] [options]",
+    .summary = "Writes the submission again from run folders, or predictions for other pictures.",
+    .usage = "--run DIR [--run DIR ...] [--data DIR] [--out FILE] [options]",
     .options = stk_options_for_predict,
     .run = run,
 };

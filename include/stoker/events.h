@@ -104,7 +104,8 @@ typedef struct stk_event_submission {
     const char *path;
     const char *status; /* "prior", "partial" or "complete" */
     int64_t rows;
-    int models; /* that were averaged; 0 for priors */
+    int models;        /* that were averaged; 0 for priors */
+    int models_wanted; /* that there are when everything asked for is trained; 0: not known */
 } stk_event_submission;
 
 /* How far work is that takes long and is no training, told some times a second. */
@@ -135,6 +136,8 @@ typedef struct stk_summary {
     int epochs_done;
     int folds_done;
     int folds_planned;
+    double oof_acc1;   /* percent, over the out-of-fold predictions; NaN without folds */
+    double oof_metric; /* the same by `metric` */
     double images_per_second;
     double wait_fraction;
     double budget_s;

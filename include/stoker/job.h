@@ -79,11 +79,46 @@ typedef struct stk_found_lr {
     stk_lr_point points[STK_LR_MOST_STEPS]; /* the first `count` of them */
 } stk_found_lr;
 
+/* What a training would come to: measured in a few steps, the rest is arithmetic. */
+typedef struct stk_estimate {
+    char device[64];
+    char precision[16];
+    int64_t batch;
+    int64_t accumulate;
+    int64_t train_images, val_images, test_images; /* of one fold; of all of them */
+    int64_t steps_per_epoch;
+    double setup_s; /* from the start to the first step: listing, opening, compiling */
+    double step_s;
+    double images_per_second;
+    double wait_fraction;            /* of the steps that were measured: waiting for pictures */
+    double val_s;                    /* one validation */
+    double epoch_s;                  /* with its validation */
+    double predict_s;                /* the test set with one model */
+    int folds_wanted, epochs_wanted; /* epochs 0: as many as the budget allows */
+    double total_s;                  /* for all that was wanted, set-up and predictions included */
+    double budget_s;                 /* NaN: none */
+    double reserve_s;                /* kept back for prediction; NaN without a budget */
+    int folds, epochs;               /* that there is time for */
+    bool cut;                        /* that is less than was wanted */
+    /* Bytes on the device: */
+    uint64_t weights, gradients, optimiser, average; /* average: with --ema */
+    uint64_t activations, workspace;                 /* of a training step */
+    uint64_t inference;                              /* what validation takes beside it */
+    uint64_t device_bytes;                           /* all of these */
+    uint64_t device_free, device_total;
+    /* Bytes on the host: */
+    uint64_t batches; /* that are prepared ahead, at most */
+    uint64_t reads;   /* pictures that were read and not decoded yet, at most */
+    uint64_t cache;   /* of pictures in memory, with --cache ram or decoded; 0: none */
+    int workers;
+} stk_estimate;
+
 /* Options of each verb at their defaults; freed with stk_options_free. */
 STK_API STK_CHECKED stk_status stk_options_for_train(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_predict(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_sample(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_lr(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_plan(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_error *err);
 
 /*
@@ -94,7 +129,7 @@ STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_
 STK_API STK_CHECKED stk_status stk_train(stk_options *options, const stk_run *run,
                                          stk_outcome *outcome, stk_error *err);
 
-/* Writes predictions from the models of a run folder (option "run"). */
+/* Writes predictions from the models of run folders (option "run", set once for each of them). */
 STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *run,
                                            stk_outcome *outcome, stk_error *err);
 
@@ -105,6 +140,13 @@ STK_API STK_CHECKED stk_status stk_predict(stk_options *options, const stk_run *
  */
 STK_API STK_CHECKED stk_status stk_find_lr(stk_options *options, const stk_run *run,
                                            stk_found_lr *found, stk_error *err);
+
+/*
+ * Trains for a few steps as the options say, without writing anything, and says what all of it
+ * would need: time, memory, and what a budget would cut. `run` may be NULL.
+ */
+STK_API STK_CHECKED stk_status stk_plan_run(stk_options *options, const stk_run *run,
+                                            stk_estimate *estimate, stk_error *err);
 
 /* Makes a data set of drawn pictures in the folder `dir`. */
 STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options,

@@ -41,12 +41,12 @@ static const stk_option options[] = {
 const stk_option_table stk_budget_option_table =
     STK_OPTION_TABLE("Time", options, stk_budget_options);
 
-static double measured_need(double predict_s, double final_s) {
-    return final_s + (isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S);
+static double measured_need(double predict_s) {
+    return isnan(predict_s) ? 0 : predict_s * PREDICT_MARGIN + PREDICT_EXTRA_S;
 }
 
-double stk_budget_reserve(double budget_s, double predict_s, double final_s) {
-    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s, final_s));
+double stk_budget_reserve(double budget_s, double predict_s) {
+    return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s));
 }
 
 /* Without a budget: what was asked for. */
@@ -75,12 +75,13 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
         return free_plan(f, epoch_s);
     }
     stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
-    plan.reserve_s = stk_budget_reserve(f->budget_s, f->predict_s, f->final_s);
+    double need = measured_need(f->predict_s) + f->final_s;
+    plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
     double time = fold_time(f, plan.reserve_s);
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
-    double spare = plan.reserve_s - measured_need(f->predict_s, f->final_s);
+    double spare = plan.reserve_s - need;
     double slack = f->step > 0 ? spare / 2 * f->share : 0; /* only for the running epoch */
     if (time + slack <= 0) {
         plan.epochs = f->epoch;

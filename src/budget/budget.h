@@ -54,10 +54,8 @@ typedef struct stk_budget_plan {
  */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 
-/*
- * The part of the budget that training must leave: 15 %, or what prediction and the last files were
- * measured to need.
+/* The part of the budget that training must leave: 15 %, or what prediction was measured to need.
  */
-double stk_budget_reserve(double budget_s, double predict_s, double final_s);
+double stk_budget_reserve(double budget_s, double predict_s);
 
 #endif

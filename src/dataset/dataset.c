@@ -31,6 +31,18 @@ static const stk_option dataset_options[] = {
      .offset = offsetof(stk_dataset_options, label_column),
      .metavar = "NAME",
      .help = "column of the labels' table that names the class (found by its usual names)"},
+    {.name = "fold-column",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, fold_column),
+     .metavar = "NAME",
+     .help = "column of the labels' table that says in which fold a picture validates; -1: it "
+             "always trains"},
+    {.name = "group-column",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, group_column),
+     .metavar = "NAME",
+     .help = "column of the labels' table; pictures with the same value in it are never divided "
+             "between training and validation"},
     {.name = "image-ext",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_dataset_options, image_ext),
@@ -128,6 +140,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     stk_error cause = {0};
     stk_status status = set_ext(listing, err);
+    status = status == STK_OK ? stk_parts_check(listing->options, err) : status;
     if (status == STK_OK) {
         status = stk_store_open(&dataset->source, path, storage, listing->events, &cause);
         if (status != STK_OK) {
@@ -150,6 +163,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
 
 static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset) {
     stk_map_free(&listing->class_places);
+    stk_map_free(&listing->part_places);
     stk_dir_list_free(&listing->top);
     if (status == STK_OK) {
         *dataset = listing->dataset;
@@ -175,8 +189,9 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         snprintf(why, sizeof why, "no id in %s is the name of a picture", table);
         stk_events_decision(listing->events, "labels from class folders", why);
     }
-    bool samples;
-    stk_status status = stk_webdataset_exists(listing, &samples, err);
+    bool samples = false;
+    stk_status status = stk_parts_need_table(listing, err);
+    status = status == STK_OK ? stk_webdataset_exists(listing, &samples, err) : status;
     if (status != STK_OK || samples) {
         listing->dataset->layout = STK_LAYOUT_WEBDATASET;
         return status == STK_OK ? stk_webdataset_list(listing, err) : status;
@@ -287,6 +302,7 @@ void stk_dataset_free(stk_dataset *dataset) {
             block = next;
         }
         stk_mem_free(store->classes);
+        stk_mem_free(store->parts);
         stk_mem_free(store->header);
         stk_mem_free(store);
     }

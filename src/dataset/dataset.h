@@ -23,6 +23,8 @@ typedef struct stk_dataset_options {
     const char *data;         /* folder or address */
     const char *id_column;    /* NULL: found by its usual names */
     const char *label_column; /* NULL: found by its usual names */
+    const char *fold_column;  /* NULL: folds are dealt */
+    const char *group_column; /* NULL: every picture may go its own way */
     const char *image_ext;    /* NULL: any image extension; else "jpg" or ".jpg" */
     double val_fraction;      /* of each class, when no validation set is given */
     int mismatch;             /* stk_mismatch: labels without files and files without labels */
@@ -49,6 +51,8 @@ typedef struct stk_sample {
     const char *id;   /* as the table spells it; in class folders the path (train, val) or the file
                          name without extension, with folders where names repeat (test) */
     int label;        /* index into classes; -1: not known */
+    int part;         /* of a training sample: index into parts, where there are any; -1: a fold
+                         column says that it always trains */
 } stk_sample;
 
 typedef struct stk_sample_list {
@@ -63,10 +67,18 @@ typedef enum stk_layout {
     STK_LAYOUT_STAGED /* what `stoker stage` wrote */
 } stk_layout;
 
-/* The tables of a staged data set; the first says how to read the second. */
+/* What decides which training samples validate together. */
+typedef enum stk_division {
+    STK_DIVIDE_CLASSES, /* nothing but their classes */
+    STK_DIVIDE_FOLDS,   /* a column of the table: each value of it is a fold */
+    STK_DIVIDE_GROUPS   /* a column of the table: what has the same value stays together */
+} stk_division;
+
+/* The tables of a staged data set; the first says how to read the second. The column that divides
+ * the samples follows under its own name where one was asked for. */
 #define STK_STAGED_ABOUT "stage.json"
 #define STK_STAGED_SAMPLES "samples.csv"
-#define STK_STAGED_HEADER "split,class,id,path,member\n"
+#define STK_STAGED_HEADER "split,class,id,path,member"
 #define STK_STAGED_FORMAT 1
 
 typedef struct stk_dataset {
@@ -78,6 +90,10 @@ typedef struct stk_dataset {
     stk_sample_list train; /* sorted by path (folders) or id (Kaggle); staged: as it was there */
     stk_sample_list val;   /* given or set apart, in the same order; empty when there is none */
     stk_sample_list test;  /* in the order of the submission's rows */
+    stk_division division;
+    const char *part_column;  /* what its column is called; NULL with STK_DIVIDE_CLASSES */
+    const char *const *parts; /* the values in it, sorted as classes are */
+    int part_count;           /* 0 with STK_DIVIDE_CLASSES */
     /* Name and header of sample_submission.csv; NULL and 0 when there is none. */
     const char *template_file;
     const char *const *template_header;
@@ -118,12 +134,29 @@ STK_CHECKED stk_status stk_dataset_open_any(stk_dataset **dataset,
 void stk_dataset_free(stk_dataset *dataset);
 
 /*
- * A division of the training samples, as indices into dataset->train; both lists sorted. With
- * folds <= 1: the given validation set makes val empty and train everything; otherwise a stratified
- * val_fraction of every class, at least one image of each class that has two or more. With folds
- * >= 2: fold number `fold` (from 0) is val; every class is dealt over the folds evenly, and a class
- * with one image trains in all of them. Depends on nothing but the seed and the samples. A division
- * that leaves nothing to validate is STK_ERR_DATA.
+ * The fold of every training sample: fold_of has one place for each. With folds <= 1: 0 is the
+ * validating part, a stratified val_fraction of every class with at least one image of each class
+ * that has two or more; where a validation set is given all is -1. With folds >= 2 every class is
+ * dealt over the folds evenly. Groups are kept together, their classes as even as that allows. A
+ * fold column decides alone: its values are the folds, whatever `folds` is. -1 always trains: so
+ * does a class with one image, together with its group. Depends on nothing but the seed and the
+ * samples.
+ */
+STK_CHECKED stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int folds,
+                                        uint64_t seed, int *fold_of, stk_error *err);
+
+/*
+ * Looks at all folds at once: STK_ERR_DATA for one that has nothing to validate or nothing to train
+ * on. Tells which have no picture of some class, and how a column divides the samples.
+ */
+STK_CHECKED stk_status stk_dataset_check_folds(const stk_dataset *dataset, double val_fraction,
+                                               int folds, uint64_t seed, const stk_events *events,
+                                               stk_error *err);
+
+/*
+ * One of these divisions, as indices into dataset->train; both lists sorted: fold number `fold`
+ * (from 0; without folds there is 0 only) is val. A division that leaves nothing to validate is
+ * STK_ERR_DATA.
  */
 typedef struct stk_split {
     size_t *train;

@@ -31,6 +31,7 @@ typedef struct table {
     stk_pictures pictures;
     size_t id;     /* column */
     size_t label;  /* column */
+    size_t part;   /* column that divides the samples; SIZE_MAX: none */
     size_t *files; /* owned: per row the picture, SIZE_MAX when there is none */
     size_t found;  /* rows that have a picture */
 } table;
@@ -110,14 +111,19 @@ static stk_status choose_label(const stk_listing *listing, table *t, stk_error *
             t->where, names);
     }
     size_t usual = 0;
+    size_t others = 0; /* columns that nothing else is known of */
+    size_t other = 0;
     for (size_t i = 0; i < t->csv.columns; i++) {
-        if (i != t->id && stk_table_is_label_name(t->csv.header[i])) {
+        bool unknown = i != t->id && i != t->part;
+        if (unknown && stk_table_is_label_name(t->csv.header[i])) {
             t->label = i;
             usual++;
         }
+        others += unknown;
+        other = unknown ? i : other;
     }
-    if (usual == 0 && t->csv.columns == 2) {
-        t->label = 1 - t->id;
+    if (usual == 0 && others == 1) {
+        t->label = other;
     } else if (usual != 1) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "cannot tell which column of %s is the label: its columns are %s; name it "
@@ -150,8 +156,20 @@ static stk_status match_rows(const stk_listing *listing, table *t, stk_error *er
     return STK_OK;
 }
 
+static stk_status choose_part(const stk_listing *listing, table *t, stk_error *err) {
+    const char *flag;
+    const char *name = stk_parts_column(listing->options, &flag);
+    t->part = SIZE_MAX;
+    return name != NULL ? stk_table_column(&t->csv, t->where, flag, name, &t->part, err) : STK_OK;
+}
+
 static stk_status check_cells(const table *t, stk_error *err) {
     for (size_t row = 0; row < t->csv.rows; row++) {
+        if (t->part != SIZE_MAX && stk_csv_cell(&t->csv, row, t->part)[0] == '\0') {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: column %s is empty; fill it in for every row", t->where,
+                            line_of(t, row), t->csv.header[t->part]);
+        }
         bool no_id = id_of(t, row)[0] == '\0';
         if (no_id || stk_csv_cell(&t->csv, row, t->label)[0] == '\0') {
             return STK_FAIL(err, STK_ERR_DATA,
@@ -283,6 +301,9 @@ static stk_status add_samples(stk_listing *listing, const table *t, stk_error *e
                      ? stk_listing_class(listing, stk_csv_cell(&t->csv, row, t->label),
                                          &sample.label, err)
                      : STK_FAIL_MEMORY(err, t->where);
+        if (status == STK_OK && t->part != SIZE_MAX) {
+            status = stk_parts_add(listing, stk_csv_cell(&t->csv, row, t->part), &sample.part, err);
+        }
         if (status == STK_OK) {
             status = stk_listing_add(train, &listing->train_capacity, sample, err);
         }
@@ -321,6 +342,7 @@ static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     stk_table_trim(&t->csv);
     status = stk_pictures_scan(listing, folder, folder[0] == '\0' ? test : NULL, &t->pictures, err);
     status = status == STK_OK ? stk_pictures_index(listing, &t->pictures, err) : status;
+    status = status == STK_OK ? choose_part(listing, t, err) : status;
     status = status == STK_OK ? choose_id(listing, t, err) : status;
     return status == STK_OK ? match_rows(listing, t, err) : status;
 }
@@ -348,7 +370,7 @@ static stk_status check_contents(const stk_listing *listing, const table *t, stk
 static bool yields(const stk_listing *listing, const table *t) {
     const stk_dataset_options *options = listing->options;
     return t->found == 0 && t->pictures.by_base.count > 0 && options->id_column == NULL &&
-           options->label_column == NULL;
+           options->label_column == NULL && t->part == SIZE_MAX;
 }
 
 stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {

@@ -15,11 +15,11 @@
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 
-typedef struct class_order {
+typedef struct name_order {
     const char *name;
     int64_t value; /* when all names are whole numbers */
-    int old;       /* label before sorting */
-} class_order;
+    int old;       /* place before sorting */
+} name_order;
 
 void stk_few_add(stk_few *few, const char *name) {
     if (few->count < sizeof few->first / sizeof *few->first) {
@@ -197,12 +197,12 @@ void stk_listing_sort(stk_sample_list *list) {
 }
 
 static int compare_names(const void *a, const void *b) {
-    return strcmp(((const class_order *)a)->name, ((const class_order *)b)->name);
+    return strcmp(((const name_order *)a)->name, ((const name_order *)b)->name);
 }
 
 static int compare_values(const void *a, const void *b) {
-    const class_order *x = a;
-    const class_order *y = b;
+    const name_order *x = a;
+    const name_order *y = b;
     return x->value != y->value ? (x->value < y->value ? -1 : 1) : strcmp(x->name, y->name);
 }
 
@@ -213,32 +213,39 @@ static void relabel(stk_sample_list *list, const int *new_labels) {
     }
 }
 
-/* Puts the classes in order; labels follow. */
-static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
-    size_t count = (size_t)dataset->class_count;
-    class_order *order = stk_mem_new(count, sizeof *order);
-    int *new_labels = stk_mem_new(count, sizeof *new_labels);
-    if (order == NULL || new_labels == NULL) {
-        stk_mem_free(order);
-        stk_mem_free(new_labels);
-        return STK_FAIL_MEMORY(err, "the class names");
+stk_status stk_listing_sort_names(const char **names, size_t count, int *places, stk_error *err) {
+    name_order *order = stk_mem_new(count, sizeof *order);
+    if (order == NULL) {
+        return STK_FAIL_MEMORY(err, "the order of names");
     }
     bool numbers = true;
     for (size_t i = 0; i < count; i++) {
-        order[i] = (class_order){.name = dataset->classes[i], .old = (int)i};
+        order[i] = (name_order){.name = names[i], .old = (int)i};
         numbers = numbers && stk_parse_int(order[i].name, &order[i].value);
     }
     qsort(order, count, sizeof *order, numbers ? compare_values : compare_names);
     for (size_t i = 0; i < count; i++) {
-        dataset->store->classes[i] = order[i].name;
-        new_labels[order[i].old] = (int)i;
+        names[i] = order[i].name;
+        places[order[i].old] = (int)i;
     }
-    relabel(&dataset->train, new_labels);
-    relabel(&dataset->val, new_labels);
-    relabel(&dataset->test, new_labels);
     stk_mem_free(order);
-    stk_mem_free(new_labels);
     return STK_OK;
+}
+
+/* Puts the classes in order; labels follow. */
+static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
+    size_t count = (size_t)dataset->class_count;
+    int *new_labels = stk_mem_new(count, sizeof *new_labels);
+    stk_status status =
+        new_labels != NULL ? stk_listing_sort_names(dataset->store->classes, count, new_labels, err)
+                           : STK_FAIL_MEMORY(err, "the class names");
+    if (status == STK_OK) {
+        relabel(&dataset->train, new_labels);
+        relabel(&dataset->val, new_labels);
+        relabel(&dataset->test, new_labels);
+    }
+    stk_mem_free(new_labels);
+    return status;
 }
 
 /* Takes out the samples without a label. */
@@ -358,11 +365,13 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     }
     stk_status status = need_two_classes(listing, err);
     status = status == STK_OK ? sort_classes(listing->dataset, err) : status;
+    status = status == STK_OK ? stk_parts_sort(listing, err) : status;
     if (status == STK_OK && listing->options->rare_class == STK_RARE_DROP) {
         /* First, so that a subset has as many classes as were asked for. */
         status = treat_rare_if_split(listing, err);
     }
     status = status == STK_OK ? stk_subset_classes(listing, err) : status;
     status = status == STK_OK ? treat_rare_if_split(listing, err) : status;
-    return status == STK_OK ? stk_subset_pictures(listing, err) : status;
+    status = status == STK_OK ? stk_subset_pictures(listing, err) : status;
+    return status == STK_OK ? stk_parts_finish(listing, err) : status;
 }

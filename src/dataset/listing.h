@@ -26,6 +26,7 @@ typedef struct stk_text_block {
 struct stk_dataset_store {
     stk_text_block *blocks;
     const char **classes; /* what stk_dataset.classes shows */
+    const char **parts;   /* what stk_dataset.parts shows */
     const char **header;  /* what stk_dataset.template_header shows */
 };
 
@@ -36,7 +37,9 @@ typedef struct stk_listing {
     stk_dir_list top;                   /* what stands in the folder itself */
     char ext[STK_EXT_MAX];              /* ".jpg" of --image-ext; "": every picture counts */
     stk_map class_places;               /* from class name to label */
+    stk_map part_places;                /* from value of the dividing column to part */
     size_t class_capacity;
+    size_t part_capacity;
     size_t train_capacity;
     size_t val_capacity;
     size_t test_capacity;
@@ -91,6 +94,13 @@ bool stk_listing_is_junk(const char *name);
 
 /* Names that tell what a folder is for, so that next to class folders they are no class. */
 bool stk_listing_is_split(const char *name);
+
+/*
+ * Puts names in order, by bytes or, when all are whole numbers, by value; places[i] is where
+ * names[i] has gone.
+ */
+STK_CHECKED stk_status stk_listing_sort_names(const char **names, size_t count, int *places,
+                                              stk_error *err);
 
 /* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
 void stk_listing_sort(stk_sample_list *list);
@@ -194,6 +204,33 @@ bool stk_folders_exist(const stk_listing *listing);
  */
 STK_CHECKED stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err);
 STK_CHECKED stk_status stk_webdataset_list(stk_listing *listing, stk_error *err);
+
+/* The column that divides the samples, and in *flag the option that names it; NULL: none. */
+const char *stk_parts_column(const stk_dataset_options *options, const char **flag);
+
+/* Options that contradict each other, before anything is listed. */
+STK_CHECKED stk_status stk_parts_check(const stk_dataset_options *options, stk_error *err);
+
+/* STK_ERR_USAGE when a column was named and the layout has no table. */
+STK_CHECKED stk_status stk_parts_need_table(const stk_listing *listing, stk_error *err);
+
+/* The part of a training sample, from what stands in the column; a new value is added. */
+STK_CHECKED stk_status stk_parts_add(stk_listing *listing, const char *value, int *part,
+                                     stk_error *err);
+
+/* Puts the parts in order; samples follow. */
+STK_CHECKED stk_status stk_parts_sort(stk_listing *listing, stk_error *err);
+
+/* When the samples are those that stay: no fold may have lost all of its. */
+STK_CHECKED stk_status stk_parts_finish(const stk_listing *listing, stk_error *err);
+
+/*
+ * Deals groups over `bins` that are to get these shares of every class (they sum to 1); bin_of has
+ * a place for every training sample. A class with one image keeps its group out of all of them:
+ * that is -1. `folds` says what the bins are, for people.
+ */
+STK_CHECKED stk_status stk_groups_deal(const stk_dataset *dataset, const double *shares, int bins,
+                                       bool folds, uint64_t seed, int *bin_of, stk_error *err);
 
 /* Which file of the folder holds labels; NULL when none has a usual name. */
 const char *stk_kaggle_table(const stk_listing *listing);

@@ -1,5 +1,6 @@
 /*
- * split.c - divides the training samples, class by class, by a permutation that the seed names.
+ * split.c - divides the training samples, class by class, by a permutation that the seed names, or
+ * as a column says.
  */
 #include "dataset/dataset.h"
 
@@ -9,15 +10,16 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "dataset/listing.h"
 
-/* The samples grouped by class: those of class c are members[starts[c]] .. members[starts[c+1]-1]
+/* The samples sorted by class: those of class c are members[starts[c]] .. members[starts[c+1]-1]
  */
-typedef struct groups {
+typedef struct by_class {
     size_t *starts;
     size_t *members;
-} groups;
+} by_class;
 
-static bool group_by_class(const stk_dataset *dataset, groups *g) {
+static bool sort_by_class(const stk_dataset *dataset, by_class *g) {
     size_t classes = (size_t)dataset->class_count;
     g->starts = stk_mem_new(classes + 2, sizeof *g->starts);
     g->members = stk_mem_new(dataset->train.count, sizeof *g->members);
@@ -41,8 +43,8 @@ static bool group_by_class(const stk_dataset *dataset, groups *g) {
  * The validating part of every class. What rounding takes from one class the next one gets, so that
  * the whole comes near the fraction too; a class of two or more keeps one image on either side.
  */
-static void mark_fraction(const groups *g, int classes, double fraction, uint64_t seed,
-                          bool *is_val) {
+static void deal_fraction(const by_class *g, int classes, double fraction, uint64_t seed,
+                          int *fold_of) {
     double carry = 0;
     for (int c = 0; c < classes; c++) {
         size_t n = g->starts[c + 1] - g->starts[c];
@@ -57,7 +59,7 @@ static void mark_fraction(const groups *g, int classes, double fraction, uint64_
         stk_rng rng = stk_rng_make(seed, STK_RNG_SPLIT, 0, (uint64_t)c);
         uint64_t key = stk_rng_u64(&rng);
         for (size_t i = 0; i < part; i++) {
-            is_val[g->members[g->starts[c] + stk_rng_permute(key, n, i)]] = true;
+            fold_of[g->members[g->starts[c] + stk_rng_permute(key, n, i)]] = 0;
         }
     }
 }
@@ -67,8 +69,7 @@ static void mark_fraction(const groups *g, int classes, double fraction, uint64_
  * one ended: classes and whole folds differ by one image at most. A class with one image always
  * trains.
  */
-static void mark_fold(const groups *g, int classes, size_t folds, size_t fold, uint64_t seed,
-                      bool *is_val) {
+static void deal_folds(const by_class *g, int classes, size_t folds, uint64_t seed, int *fold_of) {
     size_t turn = 0;
     for (int c = 0; c < classes; c++) {
         size_t n = g->starts[c + 1] - g->starts[c];
@@ -78,16 +79,44 @@ static void mark_fold(const groups *g, int classes, size_t folds, size_t fold, u
         stk_rng rng = stk_rng_make(seed, STK_RNG_SPLIT, 1, (uint64_t)c);
         uint64_t key = stk_rng_u64(&rng);
         for (size_t i = 0; i < n; i++) {
-            if ((turn + i) % folds == fold) {
-                is_val[g->members[g->starts[c] + stk_rng_permute(key, n, i)]] = true;
-            }
+            fold_of[g->members[g->starts[c] + stk_rng_permute(key, n, i)]] =
+                (int)((turn + i) % folds);
         }
         turn = (turn + n) % folds;
     }
 }
 
-/* Turns the marks into the two sorted lists. */
-static stk_status collect(const bool *is_val, size_t count, stk_split *split, stk_error *err) {
+/* As the column says, save for classes with one image. */
+static void deal_given(const stk_dataset *dataset, const by_class *g, int *fold_of) {
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        const stk_sample *sample = &dataset->train.items[i];
+        bool alone = g->starts[sample->label + 1] - g->starts[sample->label] < 2;
+        fold_of[i] = alone ? -1 : sample->part;
+    }
+}
+
+static stk_status deal_groups(const stk_dataset *dataset, double val_fraction, int folds,
+                              uint64_t seed, int *fold_of, stk_error *err) {
+    bool many = folds >= 2;
+    int bins = many ? folds : 2;
+    double *shares = stk_mem_new((size_t)bins, sizeof *shares);
+    if (shares == NULL) {
+        return STK_FAIL_MEMORY(err, "the division of the groups");
+    }
+    for (int i = 0; i < bins; i++) {
+        shares[i] = many ? 1.0 / bins : i == 0 ? val_fraction : 1 - val_fraction;
+    }
+    stk_status status = stk_groups_deal(dataset, shares, bins, many, seed, fold_of, err);
+    for (size_t i = 0; status == STK_OK && !many && i < dataset->train.count; i++) {
+        fold_of[i] = fold_of[i] == 0 ? 0 : -1;
+    }
+    stk_mem_free(shares);
+    return status;
+}
+
+/* The two sorted lists of one fold. */
+static stk_status collect(const int *fold_of, size_t count, int fold, stk_split *split,
+                          stk_error *err) {
     split->train = stk_mem_new(count, sizeof *split->train);
     split->val = stk_mem_new(count, sizeof *split->val);
     if (split->train == NULL || split->val == NULL) {
@@ -95,7 +124,7 @@ static stk_status collect(const bool *is_val, size_t count, stk_split *split, st
         return STK_FAIL_MEMORY(err, "the division of the samples");
     }
     for (size_t i = 0; i < count; i++) {
-        if (is_val[i]) {
+        if (fold_of[i] == fold) {
             split->val[split->val_count++] = i;
         } else {
             split->train[split->train_count++] = i;
@@ -105,11 +134,7 @@ static stk_status collect(const bool *is_val, size_t count, stk_split *split, st
 }
 
 static stk_status check_request(const stk_dataset *dataset, double val_fraction, int folds,
-                                int fold, stk_error *err) {
-    if (folds >= 2 && (fold < 0 || fold >= folds)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "fold %d does not exist; with --folds %d it is 0 to %d",
-                        fold, folds, folds - 1);
-    }
+                                stk_error *err) {
     if (folds >= 2 && (size_t)folds > dataset->train.count) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "cannot make %d folds of %zu images in %s; pass fewer with --folds", folds,
@@ -122,38 +147,58 @@ static stk_status check_request(const stk_dataset *dataset, double val_fraction,
     return STK_OK;
 }
 
+stk_status stk_dataset_deal(const stk_dataset *dataset, double val_fraction, int folds,
+                            uint64_t seed, int *fold_of, stk_error *err) {
+    by_class g = {0};
+    stk_status status = check_request(dataset, val_fraction, folds, err);
+    bool given = folds < 2 && dataset->val.count > 0;
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        fold_of[i] = -1;
+    }
+    if (status != STK_OK || (given && dataset->division != STK_DIVIDE_FOLDS)) {
+        return status;
+    }
+    if (dataset->division == STK_DIVIDE_GROUPS) {
+        return deal_groups(dataset, val_fraction, folds, seed, fold_of, err);
+    }
+    if (!sort_by_class(dataset, &g)) {
+        status = STK_FAIL_MEMORY(err, "the division of the samples");
+    } else if (dataset->division == STK_DIVIDE_FOLDS) {
+        deal_given(dataset, &g, fold_of);
+    } else if (folds >= 2) {
+        deal_folds(&g, dataset->class_count, (size_t)folds, seed, fold_of);
+    } else {
+        deal_fraction(&g, dataset->class_count, val_fraction, seed, fold_of);
+    }
+    stk_mem_free(g.starts);
+    stk_mem_free(g.members);
+    return status;
+}
+
 stk_status stk_dataset_split(const stk_dataset *dataset, double val_fraction, int folds, int fold,
                              uint64_t seed, stk_split *split, stk_error *err) {
     size_t count = dataset->train.count;
-    bool *is_val = NULL;
-    groups g = {0};
+    int there = dataset->division == STK_DIVIDE_FOLDS ? dataset->part_count : folds;
     memset(split, 0, sizeof *split);
-    stk_status status = check_request(dataset, val_fraction, folds, fold, err);
-    if (status != STK_OK) {
-        return status;
+    if (there >= 2 && (fold < 0 || fold >= there)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "fold %d does not exist; with --folds %d it is 0 to %d",
+                        fold, there, there - 1);
     }
-    is_val = stk_mem_new(count, sizeof *is_val);
-    if (is_val == NULL || !group_by_class(dataset, &g)) {
-        status = STK_FAIL_MEMORY(err, "the division of the samples");
-        goto done;
+    int *fold_of = stk_mem_new(count, sizeof *fold_of);
+    stk_status status = fold_of != NULL
+                            ? stk_dataset_deal(dataset, val_fraction, folds, seed, fold_of, err)
+                            : STK_FAIL_MEMORY(err, "the division of the samples");
+    if (status == STK_OK) {
+        status = collect(fold_of, count, there >= 2 ? fold : 0, split, err);
     }
-    if (folds >= 2) {
-        mark_fold(&g, dataset->class_count, (size_t)folds, (size_t)fold, seed, is_val);
-    } else if (dataset->val.count == 0) {
-        mark_fraction(&g, dataset->class_count, val_fraction, seed, is_val);
-    }
-    status = collect(is_val, count, split, err);
-    if (status == STK_OK && split->val_count == 0 && (folds >= 2 || dataset->val.count == 0)) {
+    stk_mem_free(fold_of);
+    if (status == STK_OK && split->val_count == 0 && (there >= 2 || dataset->val.count == 0)) {
         stk_split_free(split);
         status = STK_FAIL(err, STK_ERR_DATA,
                           "nothing of %s is left to validate: too few classes have two or more "
                           "images; add pictures%s",
                           dataset->root, folds >= 2 ? " or pass fewer --folds" : "");
     }
-done:
-    stk_mem_free(is_val);
-    stk_mem_free(g.starts);
-    stk_mem_free(g.members);
     return status;
 }
 

@@ -18,7 +18,8 @@
 static const char *const about_names[] = {STK_STAGED_ABOUT, NULL};
 static const char *const samples_names[] = {STK_STAGED_SAMPLES, NULL};
 
-enum { SPLIT, CLASS, ID, PATH, MEMBER, COLUMNS };
+/* What divides the samples stands behind the columns that are always there. */
+enum { SPLIT, CLASS, ID, PATH, MEMBER, COLUMNS, PART = COLUMNS };
 static const char *const column_names[COLUMNS] = {"split", "class", "id", "path", "member"};
 
 /* The lists of a data set, by the name that a row has for them. */
@@ -81,7 +82,7 @@ static stk_status read_about(stk_listing *listing, stk_error *err) {
 }
 
 static stk_status check_table(const stk_listing *listing, const stk_csv *csv, stk_error *err) {
-    bool fits = csv->columns == COLUMNS;
+    bool fits = csv->columns == COLUMNS || csv->columns == PART + 1;
     for (int i = 0; fits && i < COLUMNS; i++) {
         fits = stk_str_equal(csv->header[i], column_names[i]);
     }
@@ -89,11 +90,26 @@ static stk_status check_table(const stk_listing *listing, const stk_csv *csv, st
                 : fail_damaged(listing, STK_STAGED_SAMPLES, "its columns have other names", err);
 }
 
+/* The column that was asked for must be the one that was staged. */
+static stk_status check_part(const stk_listing *listing, const stk_csv *csv, stk_error *err) {
+    const char *flag;
+    const char *name = stk_parts_column(listing->options, &flag);
+    bool staged = csv->columns > PART;
+    if (name == NULL || (staged && stk_str_equal_nocase(csv->header[PART], name))) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "%s %s: %s was staged %s%s; stage the data set again with %s %s", flag, name,
+                    listing->dataset->root, staged ? "with column " : "without such a column",
+                    staged ? csv->header[PART] : "", flag, name);
+}
+
 static stk_status add_row(stk_listing *listing, const split_list *split, const stk_csv *csv,
                           size_t row, stk_few *missing, stk_error *err) {
     const char *class_name = stk_csv_cell(csv, row, CLASS);
     const char *id = stk_csv_cell(csv, row, ID);
     const char *member = stk_csv_cell(csv, row, MEMBER);
+    const char *flag;
     bool is_test = split->list == &listing->dataset->test;
     stk_sample sample = {.id = stk_listing_keep(listing, id, strlen(id)), .label = -1};
     stk_status status = sample.id != NULL ? STK_OK : STK_FAIL_MEMORY(err, STK_STAGED_SAMPLES);
@@ -101,6 +117,10 @@ static stk_status add_row(stk_listing *listing, const split_list *split, const s
         status = stk_listing_class(listing, class_name, &sample.label, err);
     } else if (status == STK_OK && !is_test) {
         status = fail_damaged(listing, STK_STAGED_SAMPLES, "a sample has no class", err);
+    }
+    if (status == STK_OK && split->list == &listing->dataset->train &&
+        stk_parts_column(listing->options, &flag) != NULL) {
+        status = stk_parts_add(listing, stk_csv_cell(csv, row, PART), &sample.part, err);
     }
     if (status == STK_OK && member[0] != '\0') {
         sample.path = stk_listing_join(listing, split->name, member);
@@ -161,6 +181,9 @@ stk_status stk_staged_list(stk_listing *listing, bool only_test, stk_error *err)
         return status;
     }
     status = check_table(listing, &csv, err);
+    if (status == STK_OK && !only_test) {
+        status = check_part(listing, &csv, err);
+    }
     status = status == STK_OK ? add_rows(listing, &csv, only_test, err) : status;
     if (status == STK_OK) {
         status = stk_testset_header(listing, listing->dataset->id_name, err);

@@ -91,7 +91,15 @@ typedef struct stk_transform {
     stk_augment_options augment;
     double crop_fraction;            /* evaluation: the share of the short side that is kept */
     stk_interpolation interpolation; /* evaluation; training is always bilinear */
+    int view;                        /* evaluation: which of the views below; 0: the centre */
 } stk_transform;
+
+/*
+ * Views of one picture for evaluation: the centre, its mirror image, then three squares of 90 % of
+ * the centre's side, each followed by its mirror image: in the middle of it, at its upper left and
+ * at its lower right.
+ */
+#define STK_TRANSFORM_VIEWS 8
 
 /*
  * The part that the transform takes from an upright picture of this size, and whether it is

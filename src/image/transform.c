@@ -3,7 +3,8 @@
  *
  * Training crops are RandomResizedCrop's (Szegedy et al., 2015, as torchvision does it): a share of
  * the area between min_scale and 1, an aspect between 3/4 and 4/3 uniform in its logarithm, whole
- * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre.
+ * pixels, ten tries, then the largest part with an allowed aspect. Evaluation takes the centre, or
+ * one of a few parts near it: what a network says of several is better than of one.
  */
 #include "image/image.h"
 
@@ -19,6 +20,9 @@
 #define ASPECT_MIN (3.0 / 4.0)
 #define ASPECT_MAX (4.0 / 3.0)
 #define TRIES 10
+
+/* Further views for evaluation: the share of the centre's side that they have. */
+#define VIEW_SHARE 0.9
 
 static stk_crop centre(int width, int height, double part_width, double part_height) {
     return (stk_crop){
@@ -50,6 +54,17 @@ static stk_crop draw_crop(double min_scale, int width, int height, stk_rng *rng)
     return crop;
 }
 
+/* Odd views are the mirror images of those before them. */
+static stk_crop view_of(stk_crop centre_part, int view) {
+    static const double places[STK_TRANSFORM_VIEWS / 2] = {0, 0.5, 0, 1};
+    double share = view / 2 > 0 ? VIEW_SHARE : 1;
+    double place = places[view / 2 % (STK_TRANSFORM_VIEWS / 2)];
+    double side = share * centre_part.width;
+    double shift = place * (centre_part.width - side);
+    return (stk_crop){
+        .x = centre_part.x + shift, .y = centre_part.y + shift, .width = side, .height = side};
+}
+
 stk_crop stk_transform_draw(const stk_transform *transform, int width, int height, stk_rng *rng,
                             bool *flip) {
     *flip = false;
@@ -57,7 +72,8 @@ stk_crop stk_transform_draw(const stk_transform *transform, int width, int heigh
         double fraction = transform->crop_fraction;
         double side = width < height ? width : height;
         side *= fraction > 0 && fraction <= 1 ? fraction : 1;
-        return centre(width, height, side, side);
+        *flip = transform->view % 2 == 1;
+        return view_of(centre(width, height, side, side), transform->view);
     }
     stk_crop crop = draw_crop(transform->augment.crop_scale, width, height, rng);
     *flip = transform->augment.flip && stk_rng_below(rng, 2) == 1;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,16 +21,32 @@ double stk_clockwork_elapsed(const stk_clockwork *clock) {
 }
 
 stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const char *text,
-                                       stk_deadline *deadline, stk_error *err) {
-    stk_status status = stk_deadline_read(deadline, text, stk_clock_wall_ns(), err);
-    if (status == STK_OK && deadline->left_s < DEADLINE_LEAST_S) {
+                                       const stk_events *events, stk_error *err) {
+    stk_deadline deadline;
+    if (text == NULL) {
+        return STK_OK;
+    }
+    stk_status status = stk_deadline_read(&deadline, text, stk_clock_wall_ns(), err);
+    if (status == STK_OK && deadline.left_s < DEADLINE_LEAST_S) {
         status = STK_FAIL(err, STK_ERR_USAGE, "--deadline %s is less than a second away", text);
     }
-    if (status == STK_OK) {
-        /* fmin takes the number where the other one is NaN. */
-        clock->budget_s = fmin(clock->budget_s, stk_clockwork_elapsed(clock) + deadline->left_s);
+    if (status != STK_OK) {
+        return status;
     }
-    return status;
+    double end_s = stk_clockwork_elapsed(clock) + deadline.left_s;
+    char what[64];
+    char why[96];
+    snprintf(what, sizeof what, "deadline %s", deadline.moment);
+    snprintf(why, sizeof why, "%s%.0f s from now%s", deadline.days_ahead == 1 ? "tomorrow, " : "",
+             deadline.left_s, clock->budget_s < end_s ? "; the budget ends earlier" : "");
+    stk_events_decision(events, what, why);
+    /* fmin takes the number where the other one is NaN. */
+    clock->budget_s = fmin(clock->budget_s, end_s);
+    return STK_OK;
+}
+
+int64_t stk_clockwork_end_ns(const stk_clockwork *clock) {
+    return isnan(clock->budget_s) ? 0 : clock->start_ns + (int64_t)(clock->budget_s * 1e9);
 }
 
 bool stk_clockwork_stopping(const stk_clockwork *clock) {
@@ -72,11 +89,14 @@ double stk_clockwork_needed(stk_clockwork *clock, stk_margin_work first) {
     return stk_margin_needed(&clock->margin, first, clock->budget_s);
 }
 
+double stk_clockwork_before_writing(stk_clockwork *clock) {
+    return stk_clockwork_left(clock) - stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION);
+}
+
 bool stk_clockwork_must_halt(void *user, double next_s) {
     stk_clockwork *clock = user;
-    double needed = stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION) +
-                    stk_margin_stretch(&clock->margin, next_s);
-    return (clock->hasty && stk_clockwork_stopping(clock)) || stk_clockwork_left(clock) < needed;
+    return (clock->hasty && stk_clockwork_stopping(clock)) ||
+           stk_clockwork_before_writing(clock) < stk_margin_stretch(&clock->margin, next_s);
 }
 
 bool stk_clockwork_must_write(void *user) {

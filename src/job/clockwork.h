@@ -11,6 +11,7 @@
 
 #include "budget/deadline.h"
 #include "budget/margin.h"
+#include "events/events.h"
 
 typedef struct stk_clockwork {
     int64_t start_ns;
@@ -27,14 +28,20 @@ typedef struct stk_clockwork {
 double stk_clockwork_elapsed(const stk_clockwork *clock);
 
 /*
- * A moment on the wall as an end of the budget, unless that ends earlier. The wall is looked at
- * here and never again: what happens to its clock later changes nothing.
+ * A moment on the wall (NULL: none) as an end of the budget, unless that ends earlier; tells it.
+ * The wall is looked at here and never again: what happens to its clock later changes nothing.
  */
 STK_CHECKED stk_status stk_clockwork_take_deadline(stk_clockwork *clock, const char *text,
-                                                   stk_deadline *deadline, stk_error *err);
+                                                   const stk_events *events, stk_error *err);
+
+/* When the budget ends, for those who wait no longer; 0 without one. */
+int64_t stk_clockwork_end_ns(const stk_clockwork *clock);
 
 /* Seconds until the budget or the stop's own deadline ends; INFINITY without either. */
 double stk_clockwork_left(const stk_clockwork *clock);
+
+/* The same until only the time for writing files is left. */
+double stk_clockwork_before_writing(stk_clockwork *clock);
 
 /* A request to stop is there. */
 bool stk_clockwork_stopping(const stk_clockwork *clock);

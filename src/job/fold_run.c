@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "job/job_state.h"
-#include "predict/predict.h"
+#include "budget/votes.h"
+#include "job/folds.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
 
@@ -22,6 +22,8 @@ typedef struct fold_run {
     const stk_sample *val_samples; /* what split.val refers to */
     char *best_path;               /* owned */
     char *last_path;               /* owned */
+    char *unfit_path;              /* owned: where best weights go that do not beat class priors */
+    bool unfit;                    /* they do not, and have gone there */
     double start_s;                /* on the job's clock */
     bool resumed;                  /* an earlier process began it, and came to ... */
     stk_train_position position;   /* ... this */
@@ -75,11 +77,17 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
                : status;
 }
 
-/* Seconds that predicting will take, from what a validation took; NaN before the first. */
-static double predict_seconds(const fold_run *fold, double val_s) {
-    const stk_job *job = fold->job;
-    double images = (double)job->ballot.rows;
+/* Seconds for one view of the test set, from what a validation took; NaN before the first. */
+static double view_seconds(const fold_run *fold, double val_s) {
+    double images = (double)fold->job->ballot.rows;
     return images > 0 ? val_s * images / (double)fold->split.val_count : 0;
+}
+
+/* Views that the time kept for prediction in any case does not allow are given up, not training. */
+static int views_for(const fold_run *fold, double val_s) {
+    const stk_job *job = fold->job;
+    return stk_votes_in_reserve(job->clock.budget_s, view_seconds(fold, val_s),
+                                (int)job->view_options->tta);
 }
 
 static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
@@ -99,6 +107,45 @@ static bool is_news(const stk_job *job) {
     return job->told_epochs == 0 || abs(job->plan.epochs - job->told_epochs) * 4 > job->told_epochs;
 }
 
+/* Facts of this moment; the share is that of the folds that are planned now. */
+static stk_budget_facts facts_of(const fold_run *fold, const stk_train_progress *progress) {
+    stk_job *job = fold->job;
+    return (stk_budget_facts){.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                              .budget_s = job->clock.budget_s,
+                              .fold_start_s = fold->start_s,
+                              .share = 1.0 / (job->folds_now - job->fold),
+                              .epochs_wanted = job->choice.epochs_wanted,
+                              .epoch = progress->epoch,
+                              .step = progress->step,
+                              .steps_per_epoch = progress->steps_per_epoch,
+                              .step_s = progress->step_s,
+                              .val_s = progress->val_s,
+                              .save_s = job->checkpoint_s + job->state_write_s,
+                              .predict_s = views_for(fold, progress->val_s) *
+                                           view_seconds(fold, progress->val_s),
+                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
+}
+
+/*
+ * Fewer folds leave more time for this one. The first steps alone are too noisy to give folds up,
+ * unless with all of them there would be one epoch of each at most.
+ */
+static stk_budget_plan plan_again(const fold_run *fold, const stk_train_progress *progress,
+                                  const stk_budget_plan *plan) {
+    stk_job *job = fold->job;
+    int folds = job->folds_now;
+    job->epoch_s = plan->epoch_s;
+    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
+        return *plan;
+    }
+    stk_job_plan_folds(job, progress->epoch - 1);
+    if (job->folds_now == folds) {
+        return *plan;
+    }
+    stk_budget_facts facts = facts_of(fold, progress);
+    return stk_budget_make(&facts);
+}
+
 /*
  * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
  * when the running epoch cannot be finished any more; in between noise in the timing would only
@@ -107,29 +154,18 @@ static bool is_news(const stk_job *job) {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     stk_job *job = fold->job;
-    stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
-                              .budget_s = job->clock.budget_s,
-                              .fold_start_s = fold->start_s,
-                              .share = 1.0 / (job->folds - job->fold),
-                              .epochs_wanted = job->choice.epochs_wanted,
-                              .epoch = progress->epoch,
-                              .step = progress->step,
-                              .steps_per_epoch = progress->steps_per_epoch,
-                              .step_s = progress->step_s,
-                              .val_s = progress->val_s,
-                              .save_s = job->checkpoint_s + job->state_write_s,
-                              .predict_s = predict_seconds(fold, progress->val_s),
-                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
+    stk_budget_facts facts = facts_of(fold, progress);
     stk_budget_plan plan = stk_budget_make(&facts);
     job->predict_s = facts.predict_s;
-    int64_t total = progress->steps_done + plan.steps_left;
-    int64_t epoch_end = progress->steps_done + progress->steps_per_epoch - progress->step;
+    job->views = views_for(fold, progress->val_s);
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
-    if (job->planned_total < 0 || progress->step == 0 || first || total < epoch_end) {
+    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
+    if (job->planned_total < 0 || progress->step == 0 || first || plan.steps_left < epoch_rest) {
+        plan = measured ? plan_again(fold, progress, &plan) : plan;
         job->plan = plan;
-        job->planned_total = total;
+        job->planned_total = progress->steps_done + plan.steps_left;
         job->planned_by_measure = measured;
         if (measured && is_news(job)) {
             tell_plan(job, progress);
@@ -252,6 +288,9 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         return stk_job_first_weights(job, err);
     }
     bool there = false;
+    if (!stk_path_is_file(fold->best_path)) {
+        (void)rename(fold->unfit_path, fold->best_path); /* more may come of them now */
+    }
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
     double schedule = fold->position.schedule;
@@ -314,72 +353,15 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
-/* What the weights in the state say of samples; *probs and *have are freed by the caller. */
-static stk_status predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
-                                    const size_t *indices, size_t count, double **probs,
-                                    bool **have, bool *done, stk_error *err) {
-    stk_prediction prediction = {.backend = job->choice.opened.backend,
-                                 .state = job->state,
-                                 .graph = job->graph,
-                                 .precision = job->choice.opened.precision,
-                                 .data = stk_job_loader(job, false),
-                                 .ema = job->weights_lost && job->state_config.ema,
-                                 .split = split,
-                                 .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock}};
-    prediction.data.samples = samples;
-    prediction.data.indices = indices;
-    prediction.data.count = count;
-    *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
-    *have = stk_mem_new(count, sizeof **have);
-    return *probs != NULL && *have != NULL
-               ? stk_predict_samples(&prediction, *probs, *have, done, err)
-               : STK_FAIL_MEMORY(err, "predictions");
-}
-
-/* Rows that there was no time for keep what the ballot had before. */
-static void tell_unpredicted(const stk_job *job, size_t predicted) {
-    stk_events_warning(
-        &job->events, "there was time to predict %zu of %zu test images only; the others have %s",
-        predicted, job->ballot.rows,
-        job->ballot.models > (predicted > 0) ? "what the other models say" : "class priors");
-}
-
-/* The test set joins the ballot, and a better submission replaces the one before. */
-static stk_status predict_test(stk_job *job, stk_error *err) {
-    double *probs = NULL;
-    bool *have = NULL;
-    bool done = false;
-    stk_status status = predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                          job->ballot.rows, &probs, &have, &done, err);
-    size_t predicted = 0;
-    for (size_t i = 0; status == STK_OK && i < job->ballot.rows; i++) {
-        predicted += have[i];
-    }
-    job->cut = job->cut || !done;
-    if (status == STK_OK && (done || predicted > 0)) {
-        stk_ballot_add(&job->ballot, probs, have);
-    }
-    if (status == STK_OK && !done) {
-        tell_unpredicted(job, predicted);
-    }
-    if (status == STK_OK && (done || predicted > 0)) {
-        bool whole = !job->cut && job->fold + 1 == job->folds;
-        status = stk_job_submit(job, whole ? "complete" : "partial", err);
-    }
-    stk_mem_free(probs);
-    stk_mem_free(have);
-    return status;
-}
-
 /* The fold's own validation samples go to oof.csv. */
 static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
-    bool done = false;
-    stk_status status = predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                          fold->split.val_count, &probs, &have, &done, err);
+    stk_predicted predicted = {0};
+    stk_status status =
+        stk_job_predict_with_best(job, "val", fold->val_samples, fold->split.val,
+                                  fold->split.val_count, &probs, &have, &predicted, err);
     if (status == STK_OK) {
         char *path = stk_run_folder_file(&job->folder, "oof.csv");
         stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
@@ -387,6 +369,7 @@ static stk_status predict_oof(fold_run *fold, stk_error *err) {
             path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
         stk_mem_free(path);
     }
+    status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
@@ -397,7 +380,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->ballot.rows > 0;
     bool oof = job->folds > 1;
-    if (!fold->result.has_best || (!test && !oof) || stk_clockwork_must_write(&job->clock)) {
+    if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
+        stk_clockwork_must_write(&job->clock)) {
         return STK_OK;
     }
     stk_status status = STK_OK;
@@ -406,10 +390,43 @@ static stk_status predict(fold_run *fold, stk_error *err) {
                                      job->graph, err);
     }
     if (status == STK_OK && test) {
-        status = predict_test(job, err);
+        status = stk_job_predict_test(job, err);
     }
     oof = oof && !stk_clockwork_must_write(&job->clock);
     return status == STK_OK && oof ? predict_oof(fold, err) : status;
+}
+
+/* The time decided how much was trained. */
+static bool ended_by_budget(const fold_run *fold) {
+    const stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    return !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
+           (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
+}
+
+static bool had_trouble(const fold_run *fold) {
+    return fold->result.diverged || fold->job->weights_lost;
+}
+
+/*
+ * A fold that was cut short and does not beat class priors would make the others' predictions
+ * worse: it is not done. Its weights are kept where nobody takes them for a model that votes.
+ */
+static stk_status judge_fold(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    const stk_event_epoch *best = &fold->result.best;
+    bool cut = stk_clockwork_stopping(&job->clock) || had_trouble(fold) || ended_by_budget(fold);
+    bool counts = true;
+    if (job->folds <= 1 || !fold->result.has_best || !cut) {
+        return STK_OK;
+    }
+    stk_status status = stk_job_fold_counts(job, &fold->split, best, &counts, err);
+    if (status == STK_OK && !counts) {
+        fold->unfit = true;
+        job->unfit++;
+        (void)rename(fold->best_path, fold->unfit_path);
+    }
+    return status;
 }
 
 /* What was reached counts also where an error ended it; the fold is then not done. */
@@ -423,7 +440,7 @@ static void add_to_summary(fold_run *fold, bool failed) {
     job->slots = r->slots > 0 ? r->slots : job->slots;
     job->train_s += r->train_s;
     job->wait_s += r->wait_s;
-    if (r->has_best) {
+    if (r->has_best && !fold->unfit) {
         /* Over folds the mean of the best: what a reader of one number expects. */
         double n = job->folds_done;
         s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
@@ -431,13 +448,11 @@ static void add_to_summary(fold_run *fold, bool failed) {
         job->folds_done += failed ? 0 : 1;
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
-    bool by_budget = !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-                     (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
-    bool trouble = r->diverged || job->weights_lost;
+    bool trouble = had_trouble(fold);
     s->stop_reason = stopped                  ? "signal"
                      : trouble                ? "error"
                      : r->ran_out_of_patience ? "patience"
-                     : by_budget              ? "budget"
+                     : ended_by_budget(fold)  ? "budget"
                                               : "epochs";
     job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
     if (r->diverged) {
@@ -471,7 +486,8 @@ static stk_status make_paths(fold_run *fold, stk_error *err) {
     if (status == STK_OK) {
         fold->best_path = stk_path_join(dir, "best.safetensors");
         fold->last_path = stk_path_join(dir, "last.safetensors");
-        status = fold->best_path != NULL && fold->last_path != NULL
+        fold->unfit_path = stk_path_join(dir, "below_prior.safetensors");
+        status = fold->best_path != NULL && fold->last_path != NULL && fold->unfit_path != NULL
                      ? STK_OK
                      : STK_FAIL_MEMORY(err, "a path");
     }
@@ -500,6 +516,7 @@ static void close_fold(fold_run *fold) {
     stk_split_free(&fold->split);
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
+    stk_mem_free(fold->unfit_path);
 }
 
 /* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
@@ -507,7 +524,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job};
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
-    bool done[2] = {true, true};
+    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
     stk_status status = make_split(&fold, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);
@@ -518,21 +535,24 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
                                      job->graph, err);
     }
     if (there && status == STK_OK && job->ballot.rows > 0) {
-        status = predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                   &probs[0], &have[0], &done[0], err);
+        status =
+            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
+                                      &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
-            stk_ballot_add(&job->ballot, probs[0], have[0]);
+            stk_ballot_add(&job->ballot, probs[0], have[0], 1);
         }
     }
     if (there && status == STK_OK) {
-        status = predict_with_best(job, "val", fold.val_samples, fold.split.val,
-                                   fold.split.val_count, &probs[1], &have[1], &done[1], err);
+        status = stk_job_predict_with_best(job, "val", fold.val_samples, fold.split.val,
+                                           fold.split.val_count, &probs[1], &have[1], &predicted[1],
+                                           err);
         if (status == STK_OK) {
             stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
                         have[1]);
+            status = stk_job_score_oof(job, false, err);
         }
     }
-    job->cut = job->cut || !done[0] || !done[1];
+    job->cut = job->cut || !predicted[0].done || !predicted[1].done;
     for (int i = 0; i < 2; i++) {
         stk_mem_free(probs[i]);
         stk_mem_free(have[i]);
@@ -577,6 +597,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
         status = train(&fold, err);
         stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, fold.result.closing_s);
         tell_unkept(job);
+        if (status == STK_OK) {
+            status = judge_fold(&fold, err);
+        }
         add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {

@@ -6,6 +6,7 @@
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 #include "models/models.h"
+#include "predict/predict.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
 #include "stage/stage.h"
@@ -154,16 +155,24 @@ const stk_option_table stk_job_option_table = STK_OPTION_TABLE("Run", job_option
 
 static const stk_option predict_options[] = {
     {.name = "run",
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_predict_options, run),
+     .type = STK_OPTION_LIST,
+     .offset = offsetof(stk_predict_options, runs),
      .metavar = "DIR",
-     .help = "run folder whose models predict"},
+     .help = "run folder whose models predict; given more than once, the models of all of them are "
+             "averaged"},
     {.name = "out",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_predict_options, out),
      .metavar = "FILE",
-     .help = "file to write; otherwise submission.csv in the run folder, or predictions.csv there "
-             "when --data names other images"},
+     .help = "file to write; otherwise submission.csv in the (first) run folder, or "
+             "predictions.csv there when --data names other images"},
+    {.name = "vote",
+     .type = STK_OPTION_CHOICE,
+     .offset = offsetof(stk_predict_options, vote),
+     .fallback = "equal",
+     .choices = "equal score",
+     .help = "how models count in the average: all the same, or by how far their validation "
+             "accuracy is above guessing"},
     {.name = "device",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_predict_options, device),
@@ -205,21 +214,20 @@ const stk_option_table stk_lr_option_table =
 static const stk_option_table *const train_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
     &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
-    &stk_budget_option_table,  &stk_output_option_table,
+    &stk_view_option_table,    &stk_budget_option_table,  &stk_output_option_table,
 };
 
 /* All that train has, so that one configuration file serves both. */
 static const stk_option_table *const lr_tables[] = {
     &stk_lr_option_table,      &stk_dataset_option_table, &stk_storage_option_table,
     &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
-    &stk_augment_option_table, &stk_budget_option_table,  &stk_output_option_table,
+    &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
+    &stk_output_option_table,
 };
 
 static const stk_option_table *const predict_tables[] = {
-    &stk_predict_option_table,
-    &stk_dataset_option_table,
-    &stk_storage_option_table,
-    &stk_output_option_table,
+    &stk_predict_option_table, &stk_view_option_table,    &stk_budget_option_table,
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_output_option_table,
 };
 
 static const stk_option_table *const sample_tables[] = {
@@ -242,6 +250,10 @@ stk_status stk_options_for_train(stk_options **options, stk_error *err) {
 
 stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
     return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
+}
+
+stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "plan", train_tables, COUNT(train_tables), err);
 }
 
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {

@@ -27,9 +27,13 @@ typedef struct stk_job_options {
     double save_every_s;
 } stk_job_options;
 
+/* In the order of the option's choices. */
+typedef enum stk_vote { STK_VOTE_EQUAL, STK_VOTE_SCORE } stk_vote;
+
 typedef struct stk_predict_options {
-    const char *run; /* a run folder */
-    const char *out; /* file; NULL: in the run folder */
+    stk_option_list runs; /* run folders */
+    const char *out;      /* file; NULL: in the first run folder */
+    int vote;             /* stk_vote */
     const char *device;
     int precision; /* stk_precision */
     bool deterministic;

@@ -14,6 +14,7 @@
 #include "job/resume.h"
 #include "job/run_folder.h"
 #include "predict/ballot.h"
+#include "predict/predict.h"
 #include "report/runfiles.h"
 #include "train/host_memory.h"
 #include "train/lr_find.h"
@@ -25,6 +26,7 @@ typedef struct stk_job {
     const stk_dataset_options *dataset_options;
     const stk_loader_options *loader_options;
     const stk_job_options *job_options;
+    const stk_view_options *view_options;
     stk_storage_options storage; /* those of the options, with the run's stop */
     stk_events events;
     stk_clockwork clock;
@@ -39,13 +41,16 @@ typedef struct stk_job {
     stk_state *state;
     char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
-    stk_oof oof;      /* only with folds */
-    char *submission; /* owned path; NULL without test rows */
-    bool submitted;   /* the file exists ... */
-    int models;       /* ... and has the votes of so many */
-    int folds;
+    stk_oof oof;             /* only with folds */
+    char *submission;        /* owned path; NULL without test rows */
+    bool submitted;          /* the file exists ... */
+    int models;              /* ... and has the votes of so many */
+    int folds;               /* that were asked for */
+    int folds_now;           /* that there is time for, by the last plan */
+    double epoch_s;          /* of one epoch with its validation; NaN: not measured yet */
     int fold;                /* the one in work, from 0 */
-    int folds_done;          /* whose weights are saved */
+    int folds_done;          /* whose weights are saved and vote */
+    int unfit;               /* folds of this process that were cut short below class priors */
     bool cut;                /* some fold ended before what was asked for */
     stk_budget_plan plan;    /* held: see pace in fold_run.c */
     int64_t planned_total;   /* steps of the running fold; -1: not planned yet */
@@ -56,6 +61,7 @@ typedef struct stk_job {
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
+    int views;             /* of each picture that are predicted with; see pace in fold_run.c */
     stk_resume resume;
     stk_run_state run_state;  /* what was to be saved last; see state_save.c */
     bool state_saved;         /* there is something to go on from: ... */
@@ -77,12 +83,18 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
 /*
- * Everything up to the first line: data set, choices, device, run folder. Nothing is written while
- * the input may still be refused. `observer` hears what is said meanwhile; *train and *val are how
- * many images a fold has.
+ * Everything up to the first line: data set, choices, device. Nothing is written, so that the input
+ * may still be refused. `observer` hears what is said meanwhile; *train and *val are how many
+ * images a fold has.
  */
 STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *train,
                                        size_t *val, stk_error *err);
+
+/* The run folder, once nothing can be refused any more. */
+STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
+
+/* How this run's network is compiled: for training, or for validation and prediction. */
+stk_compile_config stk_job_compiles(const stk_job *job, bool train);
 
 /* args.yaml and args.json, as far as options are resolved by now. */
 STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);
@@ -94,6 +106,18 @@ STK_CHECKED stk_status stk_job_first_weights(stk_job *job, stk_error *err);
 
 /* Trains and predicts one fold. */
 STK_CHECKED stk_status stk_job_fold(stk_job *job, stk_error *err);
+
+/*
+ * What the weights in the state say of samples (indices NULL: of the first `count`), `split` being
+ * "test" or "val"; *probs and *have are freed by the caller also after an error.
+ */
+STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split,
+                                                 const stk_sample *samples, const size_t *indices,
+                                                 size_t count, double **probs, bool **have,
+                                                 stk_predicted *predicted, stk_error *err);
+
+/* The test set joins the ballot, and a better submission replaces the one before. */
+STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 
 /* A fold that an earlier process has finished: its model predicts again. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);

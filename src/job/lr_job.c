@@ -174,6 +174,9 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     size_t val = 0;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
+        status = stk_job_claim_folder(job, err);
+    }
+    if (status == STK_OK) {
         status = stk_job_write_args(job, err);
     }
     if (status == STK_OK) {

@@ -1,6 +1,7 @@
 /* oof.c - collecting and writing out-of-fold predictions. */
 #include "job/oof.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/csv.h"
@@ -36,6 +37,29 @@ void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, co
             memcpy(oof->probs + indices[i] * classes, probs + i * classes, classes * sizeof *probs);
         }
     }
+}
+
+/* Below it a probability has no logarithm that a float could hold well; no log loss is worse. */
+#define LEAST_PROBABILITY 1e-30
+
+stk_status stk_oof_score(const stk_oof *oof, stk_metrics *metrics, stk_error *err) {
+    const stk_dataset *d = oof->dataset;
+    size_t classes = (size_t)d->class_count;
+    float *logits = stk_mem_raw(classes, sizeof *logits);
+    if (logits == NULL) {
+        return STK_FAIL_MEMORY(err, "the out-of-fold score");
+    }
+    for (size_t i = 0; i < d->train.count; i++) {
+        if (oof->fold[i] < 0) {
+            continue;
+        }
+        for (size_t c = 0; c < classes; c++) {
+            logits[c] = (float)log(fmax(oof->probs[i * classes + c], LEAST_PROBABILITY));
+        }
+        stk_metrics_add(metrics, logits, d->train.items[i].label);
+    }
+    stk_mem_free(logits);
+    return STK_OK;
 }
 
 stk_status stk_oof_write(const stk_oof *oof, const char *path, stk_error *err) {

@@ -11,6 +11,7 @@
 #include <stoker/status.h>
 
 #include "dataset/dataset.h"
+#include "train/metrics.h"
 
 typedef struct stk_oof {
     const stk_dataset *dataset; /* borrowed */
@@ -24,6 +25,9 @@ void stk_oof_free(stk_oof *oof);
 /* Adds what a fold's model says of its validation samples: rows of probs belong to indices. */
 void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
                  const bool *have);
+
+/* Adds the rows there are to empty metrics with room for all training samples. */
+STK_CHECKED stk_status stk_oof_score(const stk_oof *oof, stk_metrics *metrics, stk_error *err);
 
 /* id, label, fold, then one column per class. */
 STK_CHECKED stk_status stk_oof_write(const stk_oof *oof, const char *path, stk_error *err);

@@ -1,4 +1,9 @@
-/* predict_job.c - predictions from the models of a run folder. */
+/*
+ * predict_job.c - predictions from the models of one or more run folders.
+ *
+ * Models vote one after the other. With a budget the file is there before the first of them, and
+ * each that has voted makes a better one.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,105 +11,66 @@
 #include <stoker/job.h>
 
 #include "backend/opened_device.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/locale.h"
 #include "base/mem.h"
 #include "base/machine.h"
+#include "budget/budget.h"
+#include "budget/votes.h"
 #include "dataset/dataset.h"
 #include "job/clockwork.h"
 #include "job/job_options.h"
+#include "job/voters.h"
 #include "models/models.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
 #include "train/host_memory.h"
-#include "weights/checkpoint.h"
 
-#define MOST_MODELS 128
-#define MOST_ARGS_BYTES ((size_t)1 << 20)
+/* Seconds for a cell of the file, until one was written: a slow machine's. */
+#define CELL_S 1e-6
 
 typedef struct predict_job {
     const stk_predict_options *options;
     const stk_dataset_options *given; /* from the command line */
-    stk_storage_options storage;      /* those of the options, with the run's stop */
+    const stk_budget_options *budget;
+    stk_storage_options storage; /* those of the options, with the run's stop and deadline */
+    int views;                   /* wanted of each picture */
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
     stk_clockwork clock;
-    stk_json *args; /* of the run */
+    stk_voters voters;
     stk_dataset *dataset;
     stk_opened_device opened;
-    stk_host_memory host;      /* of the device: where batches lie */
-    char *models[MOST_MODELS]; /* owned paths */
-    int model_count;
-    stk_checkpoint_info info; /* of the first model: the classes */
+    stk_host_memory host; /* of the device: where batches lie */
     stk_ballot ballot;
+    char *path; /* owned: the file that is written */
+    bool kept;  /* what lies there is worth more than priors */
+    bool news;  /* the ballot has changed since it was last written */
     double acc1_sum;
+    /* What is known of the time that models take, and what there was none for. */
+    size_t begun;     /* voters that were tried */
+    double model_s;   /* loading and compiling the last one; NaN: not known */
+    double picture_s; /* of it; NaN: not known */
+    size_t halted;    /* rows that the last one voted on where time ended it */
+    bool is_halted;   /* it did */
+    int fewest_views; /* of the models that voted on all rows */
 } predict_job;
 
-static stk_status read_args(predict_job *job, stk_error *err) {
-    const char *run = job->options->run;
-    if (run == NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--run is missing: give the run folder of a training");
-    }
-    if (!stk_path_is_dir(run)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
-    }
-    char *path = stk_path_join(run, "args.json");
-    char *text = NULL;
-    size_t size = 0;
-    stk_error cause = {0};
-    stk_status status = path != NULL ? stk_file_read(path, MOST_ARGS_BYTES, &text, &size, &cause)
-                                     : STK_FAIL_MEMORY(&cause, "a path");
-    if (status == STK_OK) {
-        status = stk_json_parse(text, size, &job->args, &cause);
-    }
-    if (status != STK_OK) {
-        status =
-            STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
-    }
-    stk_mem_free(text);
-    stk_mem_free(path);
-    return status;
-}
-
-static stk_status add_model(predict_job *job, const char *name, bool *there, stk_error *err) {
-    char *path = stk_path_join(job->options->run, name);
-    if (path == NULL) {
-        return STK_FAIL_MEMORY(err, "a path");
-    }
-    *there = stk_path_is_file(path);
-    if (*there && job->model_count < MOST_MODELS) {
-        job->models[job->model_count++] = path;
-    } else {
-        stk_mem_free(path);
-    }
-    return STK_OK;
-}
-
-/* The single model of a run, or one per fold; folds that are missing are passed over. */
-static stk_status find_models(predict_job *job, stk_error *err) {
-    bool there = false;
-    stk_status status = add_model(job, "weights/best.safetensors", &there, err);
-    uint64_t folds = 1;
-    (void)stk_json_u64(stk_json_get(job->args, "folds"), &folds);
-    for (uint64_t fold = 0; fold < folds && fold < MOST_MODELS && folds > 1 && status == STK_OK;
-         fold++) {
-        char name[64];
-        snprintf(name, sizeof name, "weights/fold%d/best.safetensors", (int)fold);
-        status = add_model(job, name, &there, err);
-    }
-    return status;
+static const char *first_run(const predict_job *job) {
+    return job->options->runs.count > 0 ? job->options->runs.items[0] : "";
 }
 
 static const char *arg_text(const predict_job *job, const char *key) {
-    return stk_json_string(stk_json_get(job->args, key));
+    return stk_json_string(stk_json_get(job->voters.args, key));
 }
 
 static int64_t arg_number(const predict_job *job, const char *key) {
     uint64_t value = 0;
-    (void)stk_json_u64(stk_json_get(job->args, key), &value);
+    (void)stk_json_u64(stk_json_get(job->voters.args, key), &value);
     return (int64_t)value;
 }
 
@@ -127,6 +93,8 @@ static stk_dataset_options run_data(const predict_job *job) {
     options.per_class = arg_number(job, "per_class");
     options.val_per_class = arg_number(job, "val_per_class");
     options.subset_seed = arg_number(job, "subset_seed");
+    options.fold_column = NULL; /* how the training samples were divided no longer matters */
+    options.group_column = NULL;
     return options;
 }
 
@@ -138,11 +106,11 @@ static stk_status open_data(predict_job *job, stk_error *err) {
     stk_error cause = {0};
     if (options.data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s/args.json names no data; give --data",
-                        job->options->run);
+                        first_run(job));
     }
     stk_status status =
         stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
-    if (status != STK_OK && status != STK_ERR_STOPPED && job->model_count > 0) {
+    if (status != STK_OK && status != STK_ERR_STOPPED && job->voters.count > 0) {
         /* The training pictures may be gone: the test pictures are enough for trained models. */
         status =
             stk_dataset_open_images(&job->dataset, &options, &job->storage, &job->events, NULL);
@@ -151,14 +119,6 @@ static stk_status open_data(predict_job *job, stk_error *err) {
         return STK_FAIL(err, cause.status, "%s", cause.message);
     }
     return STK_OK;
-}
-
-static bool same_classes(const stk_checkpoint_info *a, const stk_checkpoint_info *b) {
-    bool same = a->class_count == b->class_count;
-    for (int i = 0; same && i < a->class_count; i++) {
-        same = strcmp(a->classes[i], b->classes[i]) == 0;
-    }
-    return same;
 }
 
 static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *info) {
@@ -176,134 +136,274 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                                             stk_machine_memory())};
 }
 
-/* Nothing of a prediction is delivered by half, so a request to stop ends it between batches. */
-static bool must_end(void *user) {
-    return stk_clockwork_stopping(user);
+/* ---- the file ---- */
+
+static const char *const *class_names(const predict_job *job) {
+    return job->voters.count > 0 ? (const char *const *)job->voters.items[0].info.classes
+                                 : job->dataset->classes;
 }
 
-static bool device_must_end(void *user, double next_s) {
-    (void)next_s;
-    return stk_clockwork_stopping(user);
+static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
+                         stk_error *err) {
+    int64_t start = stk_clock_ns();
+    stk_status written =
+        stk_submission_write(job->path, job->dataset, class_names(job), (int)job->ballot.classes,
+                             stk_ballot_count(&job->ballot), err);
+    if (written == STK_OK) {
+        stk_clockwork_note(&job->clock, STK_MARGIN_SUBMISSION, start);
+        job->news = false;
+        stk_event_submission event = {.path = job->path,
+                                      .status = status,
+                                      .rows = (int64_t)job->ballot.rows,
+                                      .models = job->ballot.models,
+                                      .models_wanted = job->voters.wanted};
+        stk_events_submission(&job->events, &event);
+        snprintf(outcome->submission, sizeof outcome->submission, "%s", job->path);
+        snprintf(outcome->status, sizeof outcome->status, "%s", status);
+    }
+    return written;
 }
 
-/* Loads one model and lets it vote. */
-static stk_status run_model(predict_job *job, const char *path, const stk_checkpoint_info *info,
-                            stk_error *err) {
+/* Without any model the class priors are still an answer, if the training set can be read. */
+static stk_status open_ballot(predict_job *job, stk_error *err) {
+    const stk_dataset *dataset = job->dataset;
+    int classes = dataset->class_count;
+    if (job->voters.count > 0) {
+        classes = job->voters.items[0].info.class_count;
+    } else if (classes == 0) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s has no trained model yet (weights/best.safetensors)",
+                        first_run(job));
+    } else {
+        stk_events_warning(&job->events, "%s has no trained model: class priors are written",
+                           first_run(job));
+    }
+    stk_status status = stk_ballot_open(&job->ballot, dataset->test.count, (size_t)classes, err);
+    bool same = status == STK_OK && dataset->class_count == classes;
+    for (int c = 0; same && c < classes; c++) {
+        same = strcmp(dataset->classes[c], class_names(job)[c]) == 0;
+    }
+    if (same) {
+        stk_dataset_priors(dataset, job->ballot.priors);
+    }
+    return status;
+}
+
+/*
+ * Where to write, and with a budget the first file: a deadline must find one. The run's own
+ * submission, which a training has left, is such a one already.
+ */
+static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    const char *name = job->given->data != NULL ? "predictions.csv" : "submission.csv";
+    bool own = job->options->out == NULL && job->given->data == NULL;
+    job->path = job->options->out != NULL ? stk_mem_strdup(job->options->out)
+                                          : stk_path_join(first_run(job), name);
+    if (job->path == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    job->kept = own && stk_path_is_file(job->path);
+    stk_margin_note(&job->clock.margin, STK_MARGIN_SUBMISSION,
+                    CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2)));
+    bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept;
+    return first ? submit(job, "prior", outcome, err) : STK_OK;
+}
+
+/* ---- the models ---- */
+
+/* One model's network with its weights. */
+typedef struct loaded {
+    stk_graph *graph;
+    stk_state *state;
+} loaded;
+
+static stk_status load(const predict_job *job, const stk_voter *voter, loaded *l, stk_error *err) {
+    const stk_checkpoint_info *info = &voter->info;
+    const stk_backend *backend = job->opened.backend;
     const stk_model *model = NULL;
-    stk_graph *graph = NULL;
-    stk_state *state = NULL;
     stk_model_config config = {.img_size = info->img_size, .classes = info->class_count};
     stk_state_config weights = {.train = false};
-    bool done; /* only a request to stop ends it early, and run_job looks for that */
+    stk_status status = stk_model_find(info->model, &model, err);
+    if (status == STK_OK) {
+        status = stk_model_build(model, &config, &l->graph, err);
+    }
+    if (status == STK_OK) {
+        memcpy(l->graph->mean, info->mean, sizeof l->graph->mean);
+        memcpy(l->graph->std, info->std, sizeof l->graph->std);
+        status = backend->state_new(&l->state, job->opened.device, l->graph, &weights, err);
+    }
+    return status == STK_OK ? stk_checkpoint_load(voter->path, backend, l->state, l->graph, err)
+                            : status;
+}
+
+/* What there is time for: with views_done of the model at work, 0 before it begins. */
+static stk_votes votes_now(predict_job *job, double picture_s, int views_done) {
+    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
+                             .rows = (int64_t)job->ballot.rows,
+                             .picture_s = picture_s,
+                             .model_s = job->model_s,
+                             .models = (int)(job->voters.count - job->begun),
+                             .views = job->views,
+                             .views_done = views_done};
+    return stk_votes_plan(&facts);
+}
+
+static bool wants_view(void *user, const stk_predicted *so_far) {
+    predict_job *job = user;
+    double picture_s = so_far->pass_s / (double)job->ballot.rows;
+    return votes_now(job, picture_s, so_far->views).views > so_far->views;
+}
+
+/* Remembers what the model's vote took, and what of it there was no time for. */
+static void note_vote(predict_job *job, const stk_predicted *predicted, const bool *have) {
+    job->is_halted = predicted->views == 0;
+    job->halted = 0;
+    for (size_t r = 0; r < job->ballot.rows && job->is_halted; r++) {
+        job->halted += have[r];
+    }
+    if (predicted->views > 0) {
+        job->picture_s = predicted->pass_s / (double)job->ballot.rows;
+        job->fewest_views =
+            predicted->views < job->fewest_views ? predicted->views : job->fewest_views;
+    }
+}
+
+/* Lets a model vote; one that there was no time for at all does not count. */
+static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l, stk_error *err) {
     double *probs = stk_mem_new(job->ballot.rows, job->ballot.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ballot.rows, sizeof *have);
-    stk_status status = probs != NULL && have != NULL ? stk_model_find(info->model, &model, err)
-                                                      : STK_FAIL_MEMORY(err, "predictions");
+    stk_predicted predicted = {0};
+    stk_prediction prediction = {.backend = job->opened.backend,
+                                 .state = l->state,
+                                 .graph = l->graph,
+                                 .precision = job->opened.precision,
+                                 .data = loader_of(job, &voter->info),
+                                 .split = "test",
+                                 .events = &job->events,
+                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .views = job->views,
+                                 .wants_view = wants_view,
+                                 .user = job};
+    stk_status status = probs != NULL && have != NULL
+                            ? stk_predict_samples(&prediction, probs, have, &predicted, err)
+                            : STK_FAIL_MEMORY(err, "predictions");
     if (status == STK_OK) {
-        status = stk_model_build(model, &config, &graph, err);
+        job->model_s += predicted.start_s;
+        note_vote(job, &predicted, have);
+        status = stk_voter_arrange(voter, probs, job->ballot.rows, err);
     }
-    if (status == STK_OK) {
-        memcpy(graph->mean, info->mean, sizeof graph->mean);
-        memcpy(graph->std, info->std, sizeof graph->std);
-        status = job->opened.backend->state_new(&state, job->opened.device, graph, &weights, err);
+    if (status == STK_OK && (!job->is_halted || job->halted > 0)) {
+        stk_ballot_add(&job->ballot, probs, have, voter->weight);
+        job->news = true;
+        job->acc1_sum += voter->info.acc1;
     }
-    if (status == STK_OK) {
-        status = stk_checkpoint_load(path, job->opened.backend, state, graph, err);
-    }
-    if (status == STK_OK) {
-        stk_prediction prediction = {.backend = job->opened.backend,
-                                     .state = state,
-                                     .graph = graph,
-                                     .precision = job->opened.precision,
-                                     .data = loader_of(job, info),
-                                     .split = "test",
-                                     .events = &job->events,
-                                     .halt = {must_end, &job->clock}};
-        status = stk_predict_samples(&prediction, probs, have, &done, err);
-    }
-    if (status == STK_OK) {
-        stk_ballot_add(&job->ballot, probs, have);
-    }
-    job->opened.backend->state_free(state);
-    stk_graph_free(graph);
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;
 }
 
-static stk_status run_models(predict_job *job, stk_error *err) {
-    stk_status status = STK_OK;
-    for (int i = 0;
-         i < job->model_count && status == STK_OK && !stk_clockwork_stopping(&job->clock); i++) {
-        stk_checkpoint_info info;
-        status = stk_checkpoint_info_read(job->models[i], &info, err);
-        if (status == STK_OK && !same_classes(&info, &job->info)) {
-            status = STK_FAIL(err, STK_ERR_DATA, "%s and %s do not know the same classes",
-                              job->models[0], job->models[i]);
-        }
-        if (status == STK_OK) {
-            status = run_model(job, job->models[i], &info, err);
-            job->acc1_sum += info.acc1;
-        }
-        stk_checkpoint_info_free(&info);
-    }
-    return status;
-}
-
-/* Without any model the class priors are still an answer, if the training set can be read. */
-static stk_status open_ballot(predict_job *job, stk_error *err) {
-    size_t classes = (size_t)job->dataset->class_count;
-    if (job->model_count > 0) {
-        stk_status status = stk_checkpoint_info_read(job->models[0], &job->info, err);
-        if (status != STK_OK) {
-            return status;
-        }
-        classes = (size_t)job->info.class_count;
-    } else if (classes == 0) {
-        return STK_FAIL(err, STK_ERR_DATA, "%s has no trained model yet (weights/best.safetensors)",
-                        job->options->run);
-    } else {
-        stk_events_warning(&job->events, "%s has no trained model: class priors are written",
-                           job->options->run);
-    }
-    stk_status status = stk_ballot_open(&job->ballot, job->dataset->test.count, classes, err);
-    if (status == STK_OK && (size_t)job->dataset->class_count == classes) {
-        stk_dataset_priors(job->dataset, job->ballot.priors);
-    }
-    return status;
-}
-
-static stk_status write_predictions(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    const char *const *classes =
-        job->model_count > 0 ? (const char *const *)job->info.classes : job->dataset->classes;
-    const char *name = job->given->data != NULL ? "predictions.csv" : "submission.csv";
-    char *path = job->options->out != NULL ? stk_mem_strdup(job->options->out)
-                                           : stk_path_join(job->options->run, name);
-    stk_status status =
-        path != NULL ? stk_submission_write(path, job->dataset, classes, (int)job->ballot.classes,
-                                            stk_ballot_count(&job->ballot), err)
-                     : STK_FAIL_MEMORY(err, "a path");
+/* Weights that cannot be used are told and passed over: the others can. */
+static stk_status run_voter(predict_job *job, const stk_voter *voter, stk_error *err) {
+    loaded l = {0};
+    stk_error why = {0};
+    int64_t start = stk_clock_ns();
+    stk_status status = load(job, voter, &l, &why);
+    job->begun++;
     if (status == STK_OK) {
-        stk_event_submission event = {.path = path,
-                                      .status = job->model_count > 0 ? "complete" : "prior",
-                                      .rows = (int64_t)job->ballot.rows,
-                                      .models = job->ballot.models};
-        stk_events_submission(&job->events, &event);
-        snprintf(outcome->submission, sizeof outcome->submission, "%s", path);
-        snprintf(outcome->status, sizeof outcome->status, "%s", event.status);
+        job->model_s = stk_clock_since_s(start);
+        status = vote(job, voter, &l, err);
+    } else if (status == STK_ERR_STOPPED) {
+        job->is_halted = true;
+        status = STK_OK;
+    } else if (status == STK_ERR_DATA || status == STK_ERR_STORAGE) {
+        stk_voters_leave_out(&job->voters, &why, &job->events);
+        status = STK_OK;
+    } else {
+        status = STK_FAIL(err, status, "%s", why.message);
     }
-    stk_mem_free(path);
+    job->opened.backend->state_free(l.state);
+    stk_graph_free(l.graph);
     return status;
+}
+
+/* The first begins in any case; a later one only where it seems to come to its end. */
+static bool has_time(predict_job *job) {
+    return !job->is_halted && !stk_clockwork_must_write(&job->clock) &&
+           (job->ballot.models == 0 || votes_now(job, job->picture_s, 0).models > 0);
+}
+
+static stk_status run_voters(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    const stk_voters *voters = &job->voters;
+    stk_status status = STK_OK;
+    while (status == STK_OK && job->begun < voters->count && has_time(job)) {
+        int models = job->ballot.models;
+        status = run_voter(job, &voters->items[job->begun], err);
+        bool better = job->ballot.models > models && job->begun < voters->count;
+        if (status == STK_OK && better && !isnan(job->clock.budget_s)) {
+            status = submit(job, "partial", outcome, err);
+        }
+    }
+    bool all_tried = job->begun == voters->count && !job->is_halted;
+    if (status == STK_OK && voters->count > 0 && job->ballot.models == 0 && all_tried) {
+        status = STK_FAIL(err, voters->error.status, "%s", voters->error.message);
+    }
+    return status;
+}
+
+/* ---- the end ---- */
+
+/* One sentence of all that there was no time for; false when there is nothing to say. */
+static bool tell_left_out(const predict_job *job) {
+    const stk_ballot *ballot = &job->ballot;
+    stk_str text = {0};
+    if (job->begun < job->voters.count || (job->is_halted && job->halted == 0)) {
+        stk_str_appendf(&text, "; %d of the %zu models predicted", ballot->models,
+                        job->voters.count);
+    }
+    if (job->fewest_views < job->views) {
+        stk_str_appendf(&text, "; images were seen in %d of %d views", job->fewest_views,
+                        job->views);
+    }
+    if (job->is_halted && job->halted > 0) {
+        stk_str_appendf(&text, "; the last model predicted %zu of %zu images, the others have %s",
+                        job->halted, ballot->rows,
+                        ballot->models > 1 ? "what the other models say" : "class priors");
+    }
+    bool any = text.length > 0;
+    if (any) {
+        stk_events_warning(&job->events, "there was no time for all of it%s", stk_str_text(&text));
+    }
+    stk_str_free(&text);
+    return any;
+}
+
+/* Without a budget nothing is delivered by half: a request to stop leaves the old file. */
+static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    bool voted = job->ballot.models > 0;
+    if (stk_clockwork_stopping(&job->clock) && (isnan(job->clock.budget_s) || !voted)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the predictions were written");
+    }
+    bool cut = tell_left_out(job);
+    if (!voted && cut && job->kept) {
+        stk_events_warning(&job->events, "%s is left as it was", job->path);
+        snprintf(outcome->submission, sizeof outcome->submission, "%s", job->path);
+        snprintf(outcome->status, sizeof outcome->status, "partial");
+        return STK_OK;
+    }
+    bool whole = !cut && job->ballot.models == job->voters.wanted;
+    const char *status = !voted ? "prior" : whole ? "complete" : "partial";
+    bool there = !job->news && strcmp(outcome->status, status) == 0;
+    return there ? STK_OK : submit(job, status, outcome, err);
 }
 
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
     stk_device_config config = {.threads = stk_machine_cores(),
                                 .deterministic = job->options->deterministic,
-                                .halted = device_must_end,
+                                .halted = stk_clockwork_must_halt,
                                 .user = &job->clock};
-    stk_status status = read_args(job, err);
+    stk_status status =
+        stk_clockwork_take_deadline(&job->clock, job->budget->deadline, &job->events, err);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
     if (status == STK_OK) {
-        status = find_models(job, err);
+        status = stk_voters_find(&job->voters, job->options, &job->events, err);
     }
     if (status == STK_OK) {
         status = stk_opened_device_open(&job->opened, job->options->device,
@@ -322,46 +422,62 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
         status = open_ballot(job, err);
     }
     if (status == STK_OK) {
-        status = run_models(job, err);
+        status = open_file(job, outcome, err);
     }
-    if (status == STK_OK && stk_stop_asked(job->clock.stop) != STK_STOP_NONE) {
-        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped before the predictions were written");
+    if (status == STK_OK) {
+        status = run_voters(job, outcome, err);
     }
-    return status == STK_OK ? write_predictions(job, outcome, err) : status;
+    return status == STK_OK ? deliver(job, outcome, err) : status;
+}
+
+/* The clock is hasty: what is not delivered by half need not be finished. */
+static void open_job(predict_job *job, const stk_options *options, const stk_run *run) {
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
+    const stk_storage_options *storage = stk_options_values(options, &stk_storage_option_table);
+    *job = (predict_job){
+        .options = stk_options_values(options, &stk_predict_option_table),
+        .given = stk_options_values(options, &stk_dataset_option_table),
+        .budget = budget,
+        .storage = *storage,
+        .views = (int)views->tta,
+        .fewest_views = (int)views->tta,
+        .clock = {.start_ns = stk_clock_ns(), .budget_s = budget->budget_s, .hasty = true},
+        .news = true,
+        .model_s = NAN,
+        .picture_s = NAN};
+    job->events.bad_told = &job->bad_told;
+    if (run != NULL) {
+        job->clock.stop = run->stop;
+        job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
+        job->storage.stop = run->stop;
+        stk_events_add(&job->events, run->observer);
+    }
+}
+
+static void close_job(predict_job *job) {
+    stk_voters_free(&job->voters);
+    stk_ballot_free(&job->ballot);
+    stk_map_free(&job->bad_told);
+    stk_dataset_free(job->dataset);
+    stk_opened_device_close(&job->opened);
+    stk_mem_free(job->path);
 }
 
 stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *outcome,
                        stk_error *err) {
     stk_outcome own = {0};
+    predict_job job;
     outcome = outcome != NULL ? outcome : &own;
     memset(outcome, 0, sizeof *outcome);
-    predict_job job = {.options = stk_options_values(options, &stk_predict_option_table),
-                       .given = stk_options_values(options, &stk_dataset_option_table),
-                       .storage = *(const stk_storage_options *)stk_options_values(
-                           options, &stk_storage_option_table),
-                       .clock = {.budget_s = NAN}};
-    job.events.bad_told = &job.bad_told;
-    if (run != NULL) {
-        job.clock.stop = run->stop;
-        job.storage.stop = run->stop;
-        stk_events_add(&job.events, run->observer);
-    }
+    open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
     stk_status status = run_job(&job, outcome, err);
     stk_locale_leave(locale);
-    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
-             job.options->run != NULL ? job.options->run : "");
+    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
     outcome->best_acc1 = job.ballot.models > 0 ? job.acc1_sum / job.ballot.models : NAN;
     outcome->models = job.ballot.models;
     outcome->rows = status == STK_OK ? (int64_t)job.ballot.rows : 0;
-    for (int i = 0; i < job.model_count; i++) {
-        stk_mem_free(job.models[i]);
-    }
-    stk_checkpoint_info_free(&job.info);
-    stk_ballot_free(&job.ballot);
-    stk_map_free(&job.bad_told);
-    stk_dataset_free(job.dataset);
-    stk_opened_device_close(&job.opened);
-    stk_json_free(job.args);
+    close_job(&job);
     return status;
 }

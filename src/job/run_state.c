@@ -86,7 +86,20 @@ static void add_samples(stk_sha256 *hash, const stk_sample_list *list) {
     }
 }
 
-/* Classes, pictures and labels in their order: what every batch derives from. */
+/* The column that divides the samples; nothing where there is none. */
+static void add_division(stk_sha256 *hash, const stk_dataset *dataset) {
+    if (dataset->division == STK_DIVIDE_CLASSES) {
+        return;
+    }
+    stk_sha256_add(hash, dataset->division == STK_DIVIDE_FOLDS ? "folds" : "groups", 6);
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        int part = dataset->train.items[i].part;
+        const char *value = part >= 0 ? dataset->parts[part] : "";
+        stk_sha256_add(hash, value, strlen(value) + 1);
+    }
+}
+
+/* Classes, pictures, labels and folds in their order: what every batch derives from. */
 static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT]) {
     uint8_t digest[STK_SHA256_BYTES];
     stk_sha256 hash;
@@ -96,6 +109,7 @@ static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT])
     }
     add_samples(&hash, &dataset->train);
     add_samples(&hash, &dataset->val);
+    add_division(&hash, dataset);
     stk_sha256_end(&hash, digest);
     stk_hex(digest, sizeof digest, text);
 }
@@ -128,9 +142,10 @@ stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *da
     hash_samples(dataset, samples);
     if (strcmp(samples, state->samples) != 0) {
         return STK_FAIL(err, STK_ERR_DATA,
-                        "names or labels of the images of %s changed between train and resume; "
+                        "names or labels of the images of %s%s%s changed between train and resume; "
                         "begin a new run",
-                        dataset->root);
+                        dataset->root, dataset->part_column != NULL ? ", or its column " : "",
+                        dataset->part_column != NULL ? dataset->part_column : "");
     }
     return STK_OK;
 }

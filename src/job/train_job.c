@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "job/job_state.h"
+#include "job/folds.h"
 #include "models/memory_check.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
@@ -102,17 +102,20 @@ static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
     return status;
 }
 
+stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
+    return (stk_compile_config){.batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+                                .precision = job->choice.opened.precision,
+                                .train = train,
+                                .ema = !train && job->state_config.ema,
+                                .plain = !job->job_options->compile};
+}
+
 /* Says now, rather than in the middle of something, when a batch cannot fit. */
 static stk_status check_memory(const stk_job *job, stk_error *err) {
     const stk_choice *choice = &job->choice;
     const stk_opened_device *opened = &choice->opened;
-    bool plain = !job->job_options->compile;
-    stk_compile_config train = {
-        .batch = choice->batch, .precision = opened->precision, .train = true, .plain = plain};
-    stk_compile_config infer = {.batch = STK_PREDICT_BATCH,
-                                .precision = opened->precision,
-                                .ema = job->state_config.ema,
-                                .plain = plain};
+    stk_compile_config train = stk_job_compiles(job, true);
+    stk_compile_config infer = stk_job_compiles(job, false);
     uint64_t slots = (uint64_t)choice->loader.slots * choice->loader.slot_bytes / choice->batch;
     stk_memory_ask ask = {.backend = opened->backend,
                           .device = opened->device,
@@ -261,7 +264,14 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = stk_submission_check(job->dataset, &early, err);
     }
     if (status == STK_OK) {
+        status = stk_job_settle_folds(job, err);
+    }
+    if (status == STK_OK) {
         status = count_training(job, train, val, err);
+    }
+    if (status == STK_OK) {
+        status = stk_dataset_check_folds(job->dataset, job->dataset_options->val_fraction,
+                                         job->folds, (uint64_t)job->job_options->seed, &early, err);
     }
     if (status == STK_OK) {
         status = choose(job, *train, err);
@@ -277,11 +287,12 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     if (status == STK_OK && first_weights) {
         status = find_pretrained(job, &early, err);
     }
-    if (status == STK_OK && !job->resume.on) {
-        const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
-        status = stk_run_folder_open(&job->folder, job->job_options->out, name, err);
-    }
     return status;
+}
+
+stk_status stk_job_claim_folder(stk_job *job, stk_error *err) {
+    const char *name = job->job_options->name != NULL ? job->job_options->name : job->verb;
+    return stk_run_folder_open(&job->folder, job->job_options->out, name, err);
 }
 
 /* Where the state is saved, and what it says of all of the run. */
@@ -413,7 +424,8 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
                                   .rows = (int64_t)job->ballot.rows,
-                                  .models = job->ballot.models};
+                                  .models = job->ballot.models,
+                                  .models_wanted = job->folds};
     stk_events_submission(&job->events, &event);
     return STK_OK;
 }
@@ -439,7 +451,11 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->weights_lost) {
             break;
         }
-        if (stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock)) {
+        if (job->fold > 0) {
+            stk_job_plan_folds(job, -1);
+        }
+        if (job->fold >= job->folds_now || stk_clockwork_stopping(&job->clock) ||
+            stk_clockwork_must_write(&job->clock)) {
             job->cut = true;
             job->summary.stop_reason =
                 NULL; /* whatever ended the fold before did not end the run */
@@ -472,12 +488,11 @@ static void finish_summary(stk_job *job, stk_status status) {
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
     s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
-    s->reserve_s =
-        isnan(s->budget_s) ? NAN
-        : job->planned_total >= 0
-            ? job->plan.reserve_s
-            : stk_budget_reserve(job->clock.budget_s, NAN,
-                                 stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
+    s->reserve_s = isnan(s->budget_s) ? NAN
+                   : job->planned_total >= 0
+                       ? job->plan.reserve_s
+                       : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
+                              stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
@@ -519,6 +534,12 @@ static stk_status judge(const stk_job *job, stk_error *err) {
                         "training diverged in the first epoch; use a lower --lr than %.3g",
                         job->choice.lr);
     }
+    if (job->unfit > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no fold's model beats class priors; train longer, or with another --lr "
+                        "than %.3g",
+                        job->choice.lr);
+    }
     return STK_FAIL(err, STK_ERR_USAGE,
                     "the budget of %.3g s was too short for a single epoch, and there are no test "
                     "images to predict from class priors; give a larger --budget",
@@ -546,13 +567,6 @@ void stk_job_close(stk_job *job) {
     stk_resume_free(&job->resume);
 }
 
-/* Nothing is waited for longer than there is time. */
-static void limit_storage(stk_job *job) {
-    if (!isnan(job->clock.budget_s)) {
-        job->storage.deadline_ns = job->clock.start_ns + (int64_t)(job->clock.budget_s * 1e9);
-    }
-}
-
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     job->options = options;
@@ -561,12 +575,18 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->view_options = stk_options_values(options, &stk_view_option_table);
+    job->views = (int)job->view_options->tta;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
+    job->folds_now = job->folds;
+    job->epoch_s = NAN;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
     job->summary.best_metric = NAN;
+    job->summary.oof_acc1 = NAN;
+    job->summary.oof_metric = NAN;
     job->summary.status = "failed";
     if (run != NULL) {
         job->clock.stop = run->stop;
@@ -574,33 +594,17 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }
-    limit_storage(job);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
 }
 
 /* A deadline by the clock on the wall becomes a budget, once and for all. */
 static stk_status take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
-    stk_deadline deadline;
-    if (budget->deadline == NULL) {
-        return STK_OK;
-    }
-    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &deadline, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    limit_storage(job);
     stk_events events = {0};
-    char what[64];
-    char why[96];
-    snprintf(what, sizeof what, "deadline %s", deadline.moment);
-    snprintf(why, sizeof why, "%s%.0f s from now%s", deadline.days_ahead == 1 ? "tomorrow, " : "",
-             deadline.left_s,
-             budget->budget_s < stk_clockwork_elapsed(&job->clock) + deadline.left_s
-                 ? "; the budget ends earlier"
-                 : "");
     stk_events_add(&events, observer);
-    stk_events_decision(&events, what, why);
-    return STK_OK;
+    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &events, err);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    return status;
 }
 
 /* What takes its time is done before the summary, which says how long all took. */
@@ -621,6 +625,9 @@ static stk_status run_job(stk_job *job, early_words *words, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
     stk_status status = stk_job_prepare(job, &words->observer, &train, &val, err);
+    if (status == STK_OK && !job->resume.on) {
+        status = stk_job_claim_folder(job, err);
+    }
     if (status != STK_OK) {
         return status;
     }

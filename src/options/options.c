@@ -122,7 +122,8 @@ void stk_options_expected(const stk_option *option, stk_str *out) {
                                         [STK_OPTION_BYTES] = "a size such as 512M or 50G",
                                         [STK_OPTION_DURATION] =
                                             "a time such as 90s, 11m, 2h30m or 00:11:00",
-                                        [STK_OPTION_CHOICE] = ""};
+                                        [STK_OPTION_CHOICE] = "",
+                                        [STK_OPTION_LIST] = "text, once or more"};
     if (option->may_be_default) {
         stk_str_append(out, "default, ");
     }
@@ -170,6 +171,7 @@ bool stk_options_store(const stk_option_entry *entry, const char *text) {
     bool good = true;
     switch (option->type) {
     case STK_OPTION_TEXT:
+    case STK_OPTION_LIST:
         break;
     case STK_OPTION_INT:
         good = is_auto || (stk_parse_int(text, &whole) && in_range(option, (double)whole));
@@ -214,6 +216,38 @@ bool stk_options_store(const stk_option_entry *entry, const char *text) {
     case STK_OPTION_CHOICE:
         *(int *)entry->field = choice;
         break;
+    case STK_OPTION_LIST:
+        *(stk_option_list *)entry->field =
+            (stk_option_list){(const char *const *)entry->items, entry->item_count};
+        break;
+    }
+    return true;
+}
+
+static void drop_items(stk_option_entry *entry) {
+    for (size_t i = 0; i < entry->item_count; i++) {
+        stk_mem_free(entry->items[i]);
+    }
+    entry->item_count = 0;
+}
+
+/* Values of the same source add up; those of a stronger one begin the list anew. */
+static bool add_item(stk_option_entry *entry, const char *text, stk_option_source source) {
+    char *copy = stk_mem_strdup(text);
+    char **grown = stk_mem_grow(entry->items, &entry->item_capacity, entry->item_count + 1,
+                                sizeof *entry->items);
+    entry->items = grown != NULL ? grown : entry->items;
+    if (copy == NULL || grown == NULL) {
+        stk_mem_free(copy);
+        return false;
+    }
+    if (source != entry->source) {
+        drop_items(entry);
+    }
+    if (copy[0] == '\0') { /* nothing, as with any option */
+        stk_mem_free(copy);
+    } else {
+        entry->items[entry->item_count++] = copy;
     }
     return true;
 }
@@ -236,6 +270,10 @@ stk_status stk_options_assign(stk_option_entry *entry, const char *text, stk_opt
      * the order on the command line makes no difference.
      */
     bool wins = source >= entry->source;
+    if (wins && entry->option->type == STK_OPTION_LIST && !add_item(entry, copy, source)) {
+        stk_mem_free(copy);
+        return STK_FAIL_MEMORY(err, "options");
+    }
     stk_option_entry changed = *entry;
     changed.text = copy;
     changed.field = wins ? entry->field : NULL;
@@ -400,6 +438,8 @@ void stk_options_free(stk_options *options) {
     }
     for (size_t i = 0; i < options->count; i++) {
         stk_mem_free(options->entries[i].text);
+        drop_items(&options->entries[i]);
+        stk_mem_free(options->entries[i].items);
         drop_resolved(&options->entries[i]);
     }
     for (size_t i = 0; i < options->table_count && options->values != NULL; i++) {

@@ -48,8 +48,15 @@ typedef enum stk_option_type {
     STK_OPTION_BOOL,     /* bool; flags --name and --no-name */
     STK_OPTION_BYTES,    /* uint64_t; "50G" */
     STK_OPTION_DURATION, /* double, seconds; "11m" */
-    STK_OPTION_CHOICE    /* int: the place in `choices` */
+    STK_OPTION_CHOICE,   /* int: the place in `choices` */
+    STK_OPTION_LIST /* stk_option_list; of one call alone: no list is among the values written */
 } stk_option_type;
+
+/* Texts in the order in which they were given, one with each flag; owned by the stk_options. */
+typedef struct stk_option_list {
+    const char *const *items; /* NULL when there is none */
+    size_t count;
+} stk_option_list;
 
 typedef struct stk_option {
     const char *name;    /* with dashes; the flag is --name */

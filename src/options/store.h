@@ -7,10 +7,13 @@
 typedef struct stk_option_entry {
     const stk_option *option;
     const stk_option_table *table;
-    void *field;              /* in the table's struct; NULL for a noted option */
-    char *text;               /* owned: the value as given, or the default; never NULL */
-    char *resolved;           /* owned: what auto became, or NULL */
-    char *why;                /* owned: the reason for it, or NULL */
+    void *field;    /* in the table's struct; NULL for a noted option */
+    char *text;     /* owned: the value as given, or the default; never NULL */
+    char *resolved; /* owned: what auto became, or NULL */
+    char *why;      /* owned: the reason for it, or NULL */
+    char **items;   /* owned, as are they: the values of a list; text is the last one */
+    size_t item_count;
+    size_t item_capacity;
     stk_option_source source; /* of text */
 } stk_option_entry;
 
@@ -37,7 +40,8 @@ bool stk_options_store(const stk_option_entry *entry, const char *text);
 
 /* True for options whose values args.json and args.yaml hold. */
 static inline bool stk_option_is_written(const stk_option_entry *entry) {
-    return !entry->option->noted && !entry->option->momentary;
+    return !entry->option->noted && !entry->option->momentary &&
+           entry->option->type != STK_OPTION_LIST;
 }
 
 /* "unknown option --x; did you mean --y?", with `where` as above and `prefix` "--" or "". */

@@ -23,6 +23,7 @@ typedef struct reader {
     yaml_parser_t parser;
     char key[128]; /* "" between pairs */
     int depth;     /* open mappings */
+    bool in_list;  /* the key's values come one after the other */
     bool done;
 } reader;
 
@@ -65,8 +66,25 @@ static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *e
         snprintf(where, sizeof where, "%s, line %zu: %s", r->path, line, r->key);
         status = stk_options_assign(entry, text, STK_FROM_CONFIG, where, err);
     }
-    r->key[0] = '\0';
+    if (!r->in_list) {
+        r->key[0] = '\0';
+    }
     return status;
+}
+
+/* Only options that may be given more than once have lists. */
+static stk_status begin_list(reader *r, size_t line, stk_error *err) {
+    const stk_option_entry *entry = stk_options_find(r->options, r->key);
+    if (r->depth == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines", r->path,
+                        line);
+    }
+    if (r->in_list || entry == NULL || entry->option->type != STK_OPTION_LIST) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: '%s' is a list; give one value", r->path,
+                        line, r->key);
+    }
+    r->in_list = true;
+    return STK_OK;
 }
 
 static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *err) {
@@ -86,12 +104,11 @@ static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *er
         r->depth--;
         return STK_OK;
     case YAML_SEQUENCE_START_EVENT:
-        if (r->depth == 0) {
-            return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines",
-                            r->path, line);
-        }
-        return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: '%s' is a list; give one value", r->path,
-                        line, r->key);
+        return begin_list(r, line, err);
+    case YAML_SEQUENCE_END_EVENT:
+        r->in_list = false;
+        r->key[0] = '\0';
+        return STK_OK;
     case YAML_ALIAS_EVENT:
         return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: aliases are not understood", r->path,
                         line);

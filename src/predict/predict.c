@@ -1,23 +1,52 @@
 /* predict.c - inference over samples. */
 #include "predict/predict.h"
 
+#include <math.h>
+
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/mem.h"
+
+static const stk_option view_options[] = {
+    {.name = "tta",
+     .may_change = true,
+     .type = STK_OPTION_INT,
+     .offset = offsetof(stk_view_options, tta),
+     .fallback = "1",
+     .min = 1,
+     .max = STK_TRANSFORM_VIEWS,
+     .metavar = "N",
+     .help = "test-time augmentation: views of each picture that predictions are averaged over; 2 "
+             "adds its mirror image, more add parts a little smaller and theirs; takes N times as "
+             "long, and gets by with fewer where a budget is short"},
+};
+
+const stk_option_table stk_view_option_table =
+    STK_OPTION_TABLE("Views", view_options, stk_view_options);
 
 typedef struct collector {
     const stk_prediction *prediction;
     double *probs;
     bool *have;
-    size_t at; /* samples come in order: the row of the next batch's first */
+    double *said; /* (classes): one row of one view */
+    int *views;   /* (samples): that each row is the mean of */
+    size_t at;    /* samples come in order: the row of the next batch's first */
 } collector;
 
 static void collect(void *user, const stk_batch *batch, const float *logits) {
     collector *c = user;
     size_t classes = (size_t)c->prediction->graph->classes;
     for (size_t i = 0; i < batch->count; i++, c->at++) {
-        if (!batch->bad[i]) {
-            stk_softmax(logits + i * classes, (int)classes, c->probs + c->at * classes);
-            c->have[c->at] = true;
+        double *row = c->probs + c->at * classes;
+        if (batch->bad[i]) {
+            continue;
         }
+        int views = ++c->views[c->at];
+        stk_softmax(logits + i * classes, (int)classes, c->said);
+        for (size_t k = 0; k < classes; k++) {
+            row[k] = views == 1 ? c->said[k] : row[k] + (c->said[k] - row[k]) / views;
+        }
+        c->have[c->at] = true;
     }
 }
 
@@ -26,21 +55,16 @@ static void tell_bad(void *user, const char *path, const char *reason) {
     stk_events_bad_image(c->prediction->events, path, c->prediction->split, reason);
 }
 
-stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have, bool *done,
-                               stk_error *err) {
-    collector c = {.prediction = p, .probs = probs, .have = have};
-    stk_compile_config config = {
-        .batch = STK_PREDICT_BATCH, .precision = p->precision, .train = false, .ema = p->ema};
-    stk_exec *exec = NULL;
-    stk_error why = {0};
-    *done = false;
-    stk_status status = p->backend->compile(&exec, p->state, &config, &why);
-    if (status == STK_ERR_STOPPED) {
-        return STK_OK; /* as if by p->halt */
-    }
-    if (status != STK_OK) {
-        status = STK_FAIL(err, status, "%s", why.message);
-    } else {
+/* One pass over all samples after the other. */
+static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, stk_error *err) {
+    const stk_prediction *p = c->prediction;
+    int views = p->views > 1 ? p->views : 1;
+    bool whole = true;
+    stk_status status = STK_OK;
+    for (int view = 0; view < views && whole && status == STK_OK; view++) {
+        if (view > 0 && p->wants_view != NULL && !p->wants_view(p->user, predicted)) {
+            break;
+        }
         stk_evaluation evaluation = {.backend = p->backend,
                                      .exec = exec,
                                      .classes = p->graph->classes,
@@ -48,10 +72,46 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
                                      .halt = p->halt,
                                      .batch = collect,
                                      .bad = tell_bad,
-                                     .user = &c};
+                                     .user = c};
         evaluation.data.batch = STK_PREDICT_BATCH;
-        status = stk_evaluate(&evaluation, done, err);
+        evaluation.data.transform.view = view;
+        int64_t start = stk_clock_ns();
+        c->at = 0;
+        status = stk_evaluate(&evaluation, &whole, err);
+        if (status == STK_OK && whole) {
+            predicted->views++;
+            predicted->pass_s = stk_clock_since_s(start);
+        }
     }
+    predicted->done = status == STK_OK && predicted->views == views;
+    return status;
+}
+
+stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
+                               stk_predicted *predicted, stk_error *err) {
+    collector c = {.prediction = p, .probs = probs, .have = have};
+    stk_compile_config config = {
+        .batch = STK_PREDICT_BATCH, .precision = p->precision, .train = false, .ema = p->ema};
+    stk_exec *exec = NULL;
+    stk_error why = {0};
+    int64_t start = stk_clock_ns();
+    *predicted = (stk_predicted){.pass_s = NAN};
+    stk_status status = p->backend->compile(&exec, p->state, &config, &why);
+    if (status == STK_ERR_STOPPED) {
+        return STK_OK; /* as if by p->halt */
+    }
+    predicted->start_s = stk_clock_since_s(start);
+    c.said = stk_mem_new((size_t)p->graph->classes, sizeof *c.said);
+    c.views = stk_mem_new(p->data.count, sizeof *c.views);
+    if (status != STK_OK) {
+        status = STK_FAIL(err, status, "%s", why.message);
+    } else if (c.said == NULL || c.views == NULL) {
+        status = STK_FAIL_MEMORY(err, "predictions");
+    } else {
+        status = look(&c, exec, predicted, err);
+    }
+    stk_mem_free(c.said);
+    stk_mem_free(c.views);
     p->backend->exec_free(exec);
     return status;
 }

@@ -114,10 +114,9 @@ static const field bad_image_fields[] = {
 };
 
 static const field submission_fields[] = {
-    FIELD(stk_event_submission, TEXT, path),
-    FIELD(stk_event_submission, TEXT, status),
-    FIELD(stk_event_submission, COUNT64, rows),
-    FIELD(stk_event_submission, COUNT, models),
+    FIELD(stk_event_submission, TEXT, path),           FIELD(stk_event_submission, TEXT, status),
+    FIELD(stk_event_submission, COUNT64, rows),        FIELD(stk_event_submission, COUNT, models),
+    FIELD(stk_event_submission, COUNT, models_wanted),
 };
 
 static const field summary_fields[] = {
@@ -129,6 +128,8 @@ static const field summary_fields[] = {
     FIELD(stk_summary, COUNT, epochs_done),
     FIELD(stk_summary, COUNT, folds_done),
     FIELD(stk_summary, COUNT, folds_planned),
+    FIELD(stk_summary, NUMBER, oof_acc1),
+    FIELD(stk_summary, NUMBER, oof_metric),
     FIELD(stk_summary, NUMBER, images_per_second),
     FIELD(stk_summary, NUMBER, wait_fraction),
     FIELD(stk_summary, SECONDS, budget_s),

@@ -395,7 +395,9 @@ static void on_submission(void *user, const stk_event_submission *event) {
     if (event->rows >= 0) {
         stk_str_appendf(line, "%lld row%s, ", (long long)event->rows, plural(event->rows));
     }
-    if (event->models > 0) {
+    if (event->models > 0 && event->models < event->models_wanted) {
+        stk_str_appendf(line, "from %d of %d models)", event->models, event->models_wanted);
+    } else if (event->models > 0) {
         stk_str_appendf(line, "from %d model%s)", event->models, plural(event->models));
     } else {
         stk_str_append(line, "class priors)");
@@ -489,6 +491,12 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
         stk_str_appendf(line, "%s%d of %d folds", between, summary->folds_done,
                         summary->folds_planned);
         between = ", ";
+        if (isfinite(summary->oof_acc1)) {
+            stk_str_appendf(line, ", out-of-fold accuracy %.1f%%", summary->oof_acc1);
+        }
+        if (other_metric && isfinite(summary->oof_metric)) {
+            stk_str_appendf(line, ", out-of-fold %s %.4g", summary->metric, summary->oof_metric);
+        }
     }
     if (summary->stop_reason != NULL) {
         stk_str_appendf(line, "%s%s", between[0] == ':' ? between : "; ",

@@ -18,6 +18,12 @@ const stk_sample_list *stk_stage_samples(const stk_dataset *dataset, stk_stage_s
                                     : &dataset->test;
 }
 
+const char *stk_stage_part(const stk_dataset *dataset, const stk_sample *sample) {
+    return dataset->division == STK_DIVIDE_CLASSES ? ""
+           : sample->part < 0                      ? "-1"
+                                                   : dataset->parts[sample->part];
+}
+
 static void add_pictures(stk_stage_plan *plan, stk_stage_split split) {
     const stk_sample_list *list = stk_stage_samples(plan->dataset, split);
     size_t number = 0;
@@ -73,6 +79,9 @@ static void sum_up(stk_stage_plan *plan, const stk_stage_options *options) {
     sum_number(&sum, options->shard_size);
     sum_text(&sum, dataset->id_name);
     sum_text(&sum, dataset->label_name);
+    if (dataset->part_column != NULL) {
+        sum_text(&sum, dataset->part_column);
+    }
     for (int i = 0; i < dataset->template_columns; i++) {
         sum_text(&sum, dataset->template_header[i]);
     }
@@ -87,6 +96,9 @@ static void sum_up(stk_stage_plan *plan, const stk_stage_options *options) {
             sum_text(&sum, list->items[i].id);
             sum_text(&sum, list->items[i].path);
             sum_number(&sum, list->items[i].label);
+            if (s == STK_STAGE_TRAIN && dataset->part_column != NULL) {
+                sum_text(&sum, stk_stage_part(dataset, &list->items[i]));
+            }
         }
     }
     snprintf(plan->checksum, sizeof plan->checksum, "%016" PRIx64, sum);

@@ -45,6 +45,9 @@ STK_CHECKED stk_status stk_stage_plan_make(stk_stage_plan *plan, const stk_datas
                                            const stk_stage_options *options, stk_error *err);
 void stk_stage_plan_free(stk_stage_plan *plan);
 
+/* What the dividing column says of a training sample; "" where there is no such column. */
+const char *stk_stage_part(const stk_dataset *dataset, const stk_sample *sample);
+
 /* The samples of a split, pictures or not. */
 const stk_sample_list *stk_stage_samples(const stk_dataset *dataset, stk_stage_split split);
 

@@ -146,15 +146,24 @@ static stk_status write_samples(const stk_stage_dest *dest, const stk_stage_plan
         return status;
     }
     stk_str_append(&t.text, STK_STAGED_HEADER);
+    if (dataset->part_column != NULL) {
+        stk_str_append(&t.text, ",");
+        stk_csv_append(&t.text, dataset->part_column);
+    }
+    stk_str_append(&t.text, "\n");
     for (int s = 0; s < STK_STAGE_SPLITS; s++) {
         const stk_sample_list *list = stk_stage_samples(dataset, (stk_stage_split)s);
         for (size_t i = 0; status == STK_OK && i < list->count; i++) {
             const stk_sample *sample = &list->items[i];
             const char *member = sample->path != NULL ? members[picture++] : NULL;
-            const char *cells[] = {
-                stk_stage_split_names[s], sample->label >= 0 ? dataset->classes[sample->label] : "",
-                sample->id, sample->path != NULL ? sample->path : "", member != NULL ? member : ""};
-            append_row(&t.text, cells, sizeof cells / sizeof *cells);
+            const char *cells[] = {stk_stage_split_names[s],
+                                   sample->label >= 0 ? dataset->classes[sample->label] : "",
+                                   sample->id,
+                                   sample->path != NULL ? sample->path : "",
+                                   member != NULL ? member : "",
+                                   s == STK_STAGE_TRAIN ? stk_stage_part(dataset, sample) : ""};
+            size_t count = sizeof cells / sizeof *cells;
+            append_row(&t.text, cells, dataset->part_column != NULL ? count : count - 1);
             status = flush(&t, FLUSH_BYTES, err);
         }
     }

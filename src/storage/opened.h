@@ -26,6 +26,8 @@ struct stk_store {
     stk_cache *cache;        /* owned, or NULL */
     atomic_int cache_silent; /* reads of the cache in a row that gave no answer */
     bool keeps_made;         /* the cache holds what readers made of the bytes */
+    uint64_t
+        cache_memory; /* bytes that the cache may hold when it lies in memory; 0: it does not */
     pthread_mutex_t lock;
     stk_reader *reader;        /* owned: for single reads; made when first needed; lock */
     pthread_mutex_t lost_lock; /* within those of readers */

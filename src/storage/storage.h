@@ -55,6 +55,9 @@ STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
 /* All its readers must be closed. A thread that is stuck in a read stays behind. NULL is fine. */
 void stk_store_close(stk_store *store);
 
+/* Bytes that a cache in memory may hold; 0: there is none. */
+uint64_t stk_store_cache_memory(const stk_store *store);
+
 /* The place as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);
 

@@ -266,6 +266,10 @@ void stk_store_close(stk_store *s) {
     }
 }
 
+uint64_t stk_store_cache_memory(const stk_store *s) {
+    return s->cache_memory;
+}
+
 const char *stk_store_root(const stk_store *s) {
     return s->root;
 }

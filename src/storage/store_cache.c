@@ -68,6 +68,7 @@ static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_err
     stk_cache_config config = {.most_bytes = most};
     stk_status status = stk_cache_open(&s->cache, &config, err);
     if (status == STK_OK) {
+        s->cache_memory = most;
         tell_cache(s, "memory", most, events);
     }
     return status;

@@ -387,6 +387,20 @@ stop() {
     return "$code"
 }
 
+# timed ARGUMENTS...: as run, with the seconds in $TOOK.
+timed() {
+    local begun=$EPOCHREALTIME
+    run "$@"
+    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+}
+
+# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane.
+expect_took() {
+    local most=$1
+    is_sanitized && most=$(awk -v a="$1" 'BEGIN { print a * 10 }')
+    awk -v a="$TOOK" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $TOOK s, more than $most s"
+}
+
 # finish: the totals; the last line of every script.
 finish() {
     lib_close

@@ -5,20 +5,6 @@
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 
-# timed ARGUMENTS...: as run, with the seconds in $TOOK.
-timed() {
-    local begun=$EPOCHREALTIME
-    run "$@"
-    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
-}
-
-# expect_took SECONDS: at most; sanitizers get ten times that, since they only need to be sane.
-expect_took() {
-    local most=$1
-    is_sanitized && most=$(awk -v a="$1" 'BEGIN { print a * 10 }')
-    awk -v a="$TOOK" -v b="$most" 'BEGIN { exit !(a <= b) }' || fail "it took $TOOK s, more than $most s"
-}
-
 it "delivers within one second"
 timed train --data k --out r1 --budget 1s
 expect_exit 0
@@ -72,7 +58,7 @@ expect_summary r-short/summary.json status complete
 expect_summary r-short/summary.json budget_s 3600
 
 it "divides the time among folds"
-timed train --data k --out r-folds --budget 6s --folds 3 --img-size 32
+timed train --data k --out r-folds --budget 6s --folds 3 --img-size 16
 expect_exit 0
 expect_took 6
 if ! is_sanitized; then
@@ -80,6 +66,19 @@ if ! is_sanitized; then
     expect_summary r-folds/summary.json status complete
 fi
 expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
+
+it "gives folds up where there is no time for all of them, and says why"
+timed train --data k --out r-fewer --budget 5s --folds 5 --epochs 400 --img-size 16
+expect_exit 0
+expect_took 5
+expect_summary r-fewer/summary.json status partial
+expect_summary r-fewer/summary.json stop_reason budget
+expect_summary r-fewer/summary.json folds_planned 5
+expect_summary r-fewer/summary.json folds_done '[1-4]'
+expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.e+]+ s more and there are [0-9.]+'
+grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
+    fail "the decision is not in events.jsonl"
+expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
 
 it "predicts what there is time for, and says how much"
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test

@@ -40,6 +40,10 @@ expect_same r/submission.csv kept.csv
 run lr "${small[@]}" --out lr --steps 50
 expect "it ends with a rate, or says that there is none: $CODE" grep -q '^[03]$' <<<"$CODE"
 expect_file lr/lr.csv
+run plan "${small[@]}" --json
+expect_exit 0
+expect_out '"device": "cuda:0", "precision": "fp16", "batch": 8,'
+expect_out '"workspace": 67108864,'
 
 it "computes in float32 where that is asked for"
 run train "${small[@]}" --out r32 --precision fp32 --epochs 1

@@ -81,6 +81,143 @@ expect_exit 0
 expect_empty "$OUT"
 expect_empty "$ERR"
 
+it "averages the models of several runs, of any size and network"
+"$STOKER" train --data k --out r-other --model resnet18 --img-size 32 --epochs 1 --quiet || exit 1
+run predict --run r-other --out other-run.csv
+expect_exit 0
+cp r-other/submission.csv first-other
+run predict --run r --run r-folds --run r-other --out three.csv
+expect_exit 0
+expect_out 'three.csv \(6 rows, from 4 models\)'
+expect_submission three.csv k/sample_submission.csv
+expect "each model has the same weight" awk -F , '
+    function off(a, b) { return a > b ? a - b : b - a }
+    FNR == 1 { file++; next }
+    file < 4 { for (i = 2; i <= 4; i++) { sum[FNR, i] += $i * (file == 2 ? 2 : 1) }; next }
+    { for (i = 2; i <= 4; i++) { if (off($i, sum[FNR, i] / 4) > 1e-6) { exit 1 } } }
+    ' first first-folds other-run.csv three.csv
+run predict --run=r --run r-folds
+expect_exit 0
+expect_out 'r/submission.csv \(6 rows, from 3 models\)'
+expect_same r-folds/submission.csv first-folds
+cp first r/submission.csv
+printf 'run: [r, r-folds, r-other]\nout: listed.csv\n' >runs.yaml
+run predict --config runs.yaml
+if grep -q 'no YAML' "$ERR"; then
+    skip "this build has no YAML"
+else
+    expect_exit 0
+    expect_same listed.csv three.csv
+    run predict --config runs.yaml --run r --out only.csv
+    expect_exit 0
+    expect_same only.csv first
+fi
+
+it "weighs models by their validation accuracy when asked to"
+run predict --run r --run r-other --vote equal --out equal.csv
+expect_exit 0
+run predict --run r --run r-other --vote score --out score.csv
+expect_exit 0
+expect_submission score.csv k/sample_submission.csv
+acc_r=$(json r/summary.json best_acc1)
+acc_other=$(json r-other/summary.json best_acc1)
+expect "the weights are what the scores say" awk -F , -v a="$acc_r" -v b="$acc_other" '
+    function off(x, y) { return x > y ? x - y : y - x }
+    function above(x) { return x > 100 / 3 ? x - 100 / 3 : 0 }
+    BEGIN {
+        wa = above(a); wb = above(b); most = wa > wb ? wa : wb
+        if (most == 0) { wa = wb = 1 }
+        wa = wa < most / 100 ? most / 100 : wa
+        wb = wb < most / 100 ? most / 100 : wb
+    }
+    FNR == 1 { file++; next }
+    file < 3 { for (i = 2; i <= 4; i++) { sum[FNR, i] += $i * (file == 1 ? wa : wb) }; next }
+    { for (i = 2; i <= 4; i++) { if (off($i, sum[FNR, i] / (wa + wb)) > 1e-4) { exit 1 } } }
+    ' first first-other score.csv
+run predict --run r --vote score --out alone.csv
+expect_exit 0
+expect_same alone.csv first
+run predict --run r --vote loudest
+expect_exit 2
+expect_err 'equal, score'
+
+it "looks at several views of each picture, always the same ones"
+run predict --run r --tta 1 --out views1.csv
+expect_exit 0
+expect_same views1.csv first
+for views in 2 5 8; do
+    run predict --run r --tta "$views" --out "views$views.csv"
+    expect_exit 0
+    expect_submission "views$views.csv" k/sample_submission.csv
+    run predict --run r --tta "$views" --out again.csv
+    expect_same again.csv "views$views.csv"
+    expect_not "they say something else" cmp "views$views.csv" first
+done
+for views in 0 9 many; do
+    run predict --run r --tta "$views"
+    expect_exit 2
+    expect_err "--tta.*'$views'.*from 1 to 8"
+done
+run train --data k --out r-views --img-size 16 --epochs 3 --tta 3
+expect_exit 0
+cp r-views/submission.csv trained
+run predict --run r-views --tta 3
+expect_exit 0
+expect_same r-views/submission.csv trained
+expect_not "training with views predicts something else" cmp trained first
+
+it "uses the folds that there are"
+cp -r r-folds some && rm -r some/weights/fold0
+run predict --run some
+expect_exit 0
+expect_out 'some has the models of 1 of 2 folds'
+expect_out 'from 1 of 2 models'
+expect_submission some/submission.csv k/sample_submission.csv
+run predict --run some --json
+expect_out '"status": "partial", "rows": 6, "models": 1, "models_wanted": 2'
+rm -r some/weights/fold1
+run predict --run r --run some --out with-none.csv
+expect_exit 0
+expect_out 'some has no model that can vote'
+expect_out 'from 1 of 3 models'
+expect_same with-none.csv first
+run predict --run some
+expect_exit 0
+expect_out 'no trained model.*priors'
+
+it "goes on without a model that is damaged, and says so"
+for kind in short noise; do
+    rm -rf damaged && cp -r r-folds damaged
+    file=damaged/weights/fold1/best.safetensors
+    case $kind in
+    short) head -c 2000 r-folds/weights/fold1/best.safetensors >"$file" ;;
+    noise) tail -c +9 r-folds/weights/fold1/best.safetensors | sed '1s/"F32"/"F99"/' >tail9 &&
+        { head -c 8 r-folds/weights/fold1/best.safetensors && cat tail9; } >"$file" ;;
+    esac
+    run predict --run damaged
+    expect_exit 0
+    expect_out 'left out: .*fold1/best.safetensors'
+    expect_out 'from 1 of 2 models'
+    rm -rf whole && cp -r r-folds whole && rm -r whole/weights/fold1
+    "$STOKER" predict --run whole --quiet
+    expect_same damaged/submission.csv whole/submission.csv
+    cp "$file" damaged/weights/fold0/best.safetensors
+    run predict --run damaged
+    [ "$CODE" = 3 ] || [ "$CODE" = 5 ] || fail "$kind: the exit code is $CODE"
+    expect_same damaged/submission.csv whole/submission.csv
+done
+
+it "refuses runs that know other classes, naming both"
+"$STOKER" sample k4 --classes 4 --per-class 4 --quiet || exit 1
+"$STOKER" train --data k4 --out r4 --img-size 16 --epochs 1 --quiet || exit 1
+run predict --run r --run r4 --out never.csv
+expect_exit 3
+expect_err '^.*r and r4 do not know the same classes \(3 and 4\)'
+run predict --run r4 --run r --out never.csv
+expect_exit 3
+expect_err 'r4 and r do not know the same classes \(4 and 3; only the first has'
+expect_no_file never.csv
+
 it "needs a run folder"
 run predict
 expect_exit 2
@@ -165,12 +302,13 @@ expect_exit 0
 expect_submission missing.csv k/sample_submission.csv
 cp whole.jpg "k/test/$id.jpg"
 
-it "stops soon at Ctrl-C and leaves the old submission"
 # Links to the same pictures again and again: some 49000, which take a while.
 mkdir many && cp -r k/train many/0
 for n in 1 2 3 4 5 6 7 8 9 10 11; do
     mkdir more && cp -al many more/"$n" && mv more/"$n" many/ && rmdir more
 done
+
+it "stops soon at Ctrl-C and leaves the old submission"
 start predict --run r --data many --out many.csv
 sleep 1.5
 expect "it is still at work" kill -0 "$PID"

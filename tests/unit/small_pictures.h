@@ -70,7 +70,8 @@ static inline picture_set make_pictures(const char *folder, size_t count) {
         snprintf(name, sizeof name, "p%zu.jpg", i);
         snprintf(path, sizeof path, "%s/%s", folder, name);
         char *copy = stk_mem_strdup(name);
-        set.samples[i] = (stk_sample){copy, copy, (int)(i % PICTURE_CLASSES)};
+        set.samples[i] =
+            (stk_sample){.path = copy, .id = copy, .label = (int)(i % PICTURE_CLASSES)};
         write_picture(path, set.samples[i].label, (int)i);
     }
     stk_error err = {0};

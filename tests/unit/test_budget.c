@@ -17,15 +17,12 @@ static stk_budget_facts facts_of(double budget_s, double elapsed_s) {
 }
 
 static void reserve(void) {
-    CHECK_NEAR(stk_budget_reserve(100, NAN, 0), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 0, 0), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 9, 0), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
-    CHECK_NEAR(stk_budget_reserve(100, 10, 0), 15.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, 40, 0), 60.5, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(1, 0, 0), 0.5, 1e-12); /* weights are read in any case */
-    CHECK_NEAR(stk_budget_reserve(100, NAN, 14), 15, 1e-12);
-    CHECK_NEAR(stk_budget_reserve(100, NAN, 16), 16, 1e-12); /* the last files alone */
-    CHECK_NEAR(stk_budget_reserve(100, 10, 2), 17.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, NAN), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 0), 15, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 9), 15, 1e-12); /* 9 * 1.5 + 0.5 = 14 */
+    CHECK_NEAR(stk_budget_reserve(100, 10), 15.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(100, 40), 60.5, 1e-12);
+    CHECK_NEAR(stk_budget_reserve(1, 0), 0.5, 1e-12); /* weights are read in any case */
 }
 
 /* Saving counts with every validation, the last files count once. */
@@ -127,8 +124,7 @@ static void cases_by_hand(void) {
                        (long long)plan.steps_left, plan.cut, plan.total_s);
         }
         CHECK_NEAR(plan.left_s, cases[i].budget - cases[i].elapsed, 1e-9);
-        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s, 0),
-                   1e-9);
+        CHECK_NEAR(plan.reserve_s, stk_budget_reserve(cases[i].budget, cases[i].predict_s), 1e-9);
     }
 }
 

@@ -329,10 +329,51 @@ static void dividing_changes_little(void) {
     stk_workbench_free(bench);
 }
 
+/* ---- views: every second one is the exact mirror image of the one before it ---- */
+
+static bool is_mirrored(const uint8_t *a, const uint8_t *b, int size) {
+    bool same = true;
+    for (int y = 0; same && y < size; y++) {
+        for (int x = 0; same && x < size; x++) {
+            same = memcmp(a + 3 * (y * size + x), b + 3 * (y * size + size - 1 - x), 3) == 0;
+        }
+    }
+    return same;
+}
+
+static void odd_views_are_mirror_images(void) {
+    static const int sizes[] = {8, 33, 64};
+    stk_error err = {0};
+    stk_workbench *bench = NULL;
+    uint8_t out[STK_TRANSFORM_VIEWS][64 * 64 * 3];
+    stk_rng rng = stk_rng_make(5, STK_RNG_TEST, 0, 0);
+    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        for (size_t k = 0; k < FILE_KINDS; k++) {
+            blob file = make_file(&file_kinds[k], 91, 120, orientation, k);
+            int size = sizes[(size_t)orientation % 3];
+            for (int view = 0; view < STK_TRANSFORM_VIEWS; view++) {
+                stk_transform transform = {.size = size, .crop_fraction = 0.9, .view = view};
+                REQUIRE_OK(stk_transform_apply(bench, &transform, file.bytes, file.size, rng,
+                                               out[view], NULL, &err),
+                           &err);
+                size_t bytes = 3 * (size_t)size * (size_t)size;
+                if (view % 2 == 1 && !is_mirrored(out[view - 1], out[view], size)) {
+                    CHECK_FAIL("%s, orientation %d: view %d", file_kinds[k].name, orientation,
+                               view);
+                }
+                CHECK(view == 0 || memcmp(out[0], out[view], bytes) != 0);
+            }
+            free_blob(&file);
+        }
+    }
+    stk_workbench_free(bench);
+}
+
 static const check_test tests[] = {
     TEST(any_part_equals_that_of_the_whole), TEST(apply_equals_decoding_everything),
     TEST(apply_turns_what_it_scales),        TEST(the_strongest_division_that_covers_is_taken),
-    TEST(dividing_changes_little),
+    TEST(dividing_changes_little),           TEST(odd_views_are_mirror_images),
 };
 
 CHECK_MAIN(tests)

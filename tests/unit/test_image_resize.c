@@ -208,7 +208,8 @@ static void draws_stay_inside(void) {
                 .size = 32,
                 .train = j % 10 != 0,
                 .augment = {.crop_scale = j % 3 == 0 ? 0.05 : 0.35, .flip = true},
-                .crop_fraction = 0.875};
+                .crop_fraction = 0.875,
+                .view = (int)(j / 10) % STK_TRANSFORM_VIEWS};
             stk_rng rng = stk_rng_make(9, STK_RNG_AUGMENT, i, j);
             bool flip;
             stk_crop crop = stk_transform_draw(&transform, sides[i][0], sides[i][1], &rng, &flip);
@@ -265,6 +266,23 @@ static void evaluation_takes_the_centre(void) {
     CHECK_INT(rng.counter, 0);
 }
 
+static void evaluation_has_further_views(void) {
+    static const double expected[STK_TRANSFORM_VIEWS / 2][3] = {
+        {75, 25, 50}, {77.5, 27.5, 45}, {75, 25, 45}, {80, 30, 45}}; /* x, y, side */
+    for (int view = 0; view < STK_TRANSFORM_VIEWS; view++) {
+        stk_transform transform = {.size = 32, .crop_fraction = 0.5, .view = view};
+        stk_rng rng = stk_rng_make(1, STK_RNG_AUGMENT, 0, 0);
+        bool flip = false;
+        stk_crop crop = stk_transform_draw(&transform, 200, 100, &rng, &flip);
+        CHECK_INT(flip, view % 2);
+        CHECK_NEAR(crop.x, expected[view / 2][0], 1e-12);
+        CHECK_NEAR(crop.y, expected[view / 2][1], 1e-12);
+        CHECK_NEAR(crop.width, expected[view / 2][2], 1e-12);
+        CHECK_NEAR(crop.height, expected[view / 2][2], 1e-12);
+        CHECK_INT(rng.counter, 0);
+    }
+}
+
 static void apply_depends_on_the_generator_alone(void) {
     stk_error err = {0};
     stk_image image = noise(90, 70, 12);
@@ -318,6 +336,7 @@ static const check_test tests[] = {
     TEST(draws_stay_inside),
     TEST(draws_follow_their_limits),
     TEST(evaluation_takes_the_centre),
+    TEST(evaluation_has_further_views),
     TEST(apply_depends_on_the_generator_alone),
 };
 

@@ -41,7 +41,7 @@ static bool open_files(odd_files *files) {
     files->seen = stk_mem_new(count, sizeof *files->seen);
     for (size_t i = 0; i < count; i++) {
         const char *name = files->list.entries[i].name;
-        files->samples[i] = (stk_sample){name, name, (int)(i % 7)};
+        files->samples[i] = (stk_sample){.path = name, .id = name, .label = (int)(i % 7)};
     }
     return count > 0 && stk_store_open(&files->store, files->root, NULL, NULL, &err) == STK_OK;
 }

@@ -307,6 +307,30 @@ static void a_later_flag_wins(void) {
     stk_options_free(p.options);
 }
 
+static void a_list_takes_every_flag(void) {
+    static const struct {
+        const char *line, *list, *last;
+    } cases[] = {
+        {"", "", ""},
+        {"--folder|a", "a", "a"},
+        {"--folder|a|--count|4|--dir=b c|--folder|a", "a|b c|a", "a"},
+        {"--folder=|--folder|a|--folder=", "a", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        parsed p = parse(cases[i].line);
+        CHECK_INT(p.status, STK_OK);
+        check_list(p.options, cases[i].list);
+        CHECK_STR(stk_options_get(p.options, "folder"), cases[i].last);
+        stk_str out = {0};
+        stk_options_yaml(p.options, &out);
+        stk_options_json(p.options, &out);
+        CHECK(strstr(stk_str_text(&out), "folder") == NULL); /* of one call alone */
+        stk_str_free(&out);
+        stk_options_free(p.options);
+    }
+    refuses_line("--folder", "--folder needs a value", "text, once or more");
+}
+
 static void noted_options_are_told(void) {
     parsed p = parse("--no_wandb|--wandb_project|imagenet|--count|1");
     stk_str told = {0};
@@ -491,14 +515,14 @@ static void a_table_with_a_wrong_default_is_told(void) {
 /* Everything that allocates, in one go; the status of the first that fails. */
 static stk_status do_all(const char *path, stk_str *out, stk_error *err) {
     stk_options *options = NULL;
-    char line[] = "--count\0004\0--data=x\0word";
-    char *argv[] = {line, line + 8, line + 10, line + 19};
+    char line[] = "--count\0004\0--data=x\0word\0--dir=a";
+    char *argv[] = {line, line + 8, line + 10, line + 19, line + 24};
     const char *words[2];
     size_t count;
     bool help;
     stk_status status = stk_options_new(&options, "train", tables, 2, err);
     if (status == STK_OK) {
-        status = stk_options_parse(options, 4, argv, words, 2, &count, &help, err);
+        status = stk_options_parse(options, 5, argv, words, 2, &count, &help, err);
     }
 #ifdef STK_HAVE_YAML
     if (status == STK_OK) {
@@ -574,6 +598,7 @@ static const check_test tests[] = {
     TEST(two_dashes_end_the_options),
     TEST(help_ends_the_reading),
     TEST(a_later_flag_wins),
+    TEST(a_list_takes_every_flag),
     TEST(noted_options_are_told),
     TEST(resolving_shows_and_keeps_the_field),
     TEST(yaml_looks_as_people_write_it),

@@ -31,6 +31,7 @@ typedef struct demo {
 
 typedef struct extra {
     int64_t late;
+    stk_option_list folders;
 } extra;
 
 enum { AUTO, FP16, BF16, FP32, STRICT };
@@ -151,6 +152,12 @@ static const stk_option extra_options[] = {
      .metavar = "N",
      .help = "a help text that is so long that it must be broken into several lines, because no "
              "terminal is wide enough to show all of it in a single one of its rows"},
+    {.name = "folder",
+     .aliases = "dir",
+     .type = STK_OPTION_LIST,
+     .offset = offsetof(extra, folders),
+     .metavar = "DIR",
+     .help = "where to look"},
 };
 
 static const stk_option_table extra_table = STK_OPTION_TABLE("More", extra_options, extra);
@@ -169,6 +176,18 @@ static inline stk_options *fresh(void) {
 
 static inline const demo *values(const stk_options *options) {
     return stk_options_values(options, &demo_table);
+}
+
+/* The values of the list are those of the text, divided by '|'. */
+static inline void check_list(const stk_options *options, const char *expected) {
+    const stk_option_list *list =
+        &((const extra *)stk_options_values(options, &extra_table))->folders;
+    char text[200] = "";
+    for (size_t i = 0; i < list->count; i++) {
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s%s", i > 0 ? "|" : "", list->items[i]);
+    }
+    CHECK_STR(text, expected);
 }
 
 /* Sets an option, which must be refused with a sentence that holds every one of the parts. */

@@ -86,6 +86,38 @@ static void a_file_is_read(void) {
     stk_options_free(options);
 }
 
+static void lists_are_read(void) {
+    static const struct {
+        const char *text, *list;
+    } cases[] = {
+        {"folder: a\n", "a"},
+        {"folder:\n", ""},
+        {"folder: []\ncount: 7\n", ""},
+        {"folder: [a, 'b c']\ncount: 7\n", "a|b c"},
+        {"dir:\n  - a\n  - ~\n  - b\nquiet: true\n", "a|b"},
+        {"folder: a\ndir: [b]\n", "a|b"},
+    };
+    stk_error err = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_options *options = fresh();
+        const char *path = config_of(cases[i].text, strlen(cases[i].text));
+        REQUIRE_OK(stk_options_load(options, path, &err), &err);
+        check_list(options, cases[i].list);
+        CHECK_INT(values(options)->count, strstr(cases[i].text, "count") != NULL ? 7 : 3);
+        CHECK_INT(values(options)->quiet, strstr(cases[i].text, "quiet") != NULL);
+        /* Flags do not add to the file's: they win, and also where they stand before it. */
+        REQUIRE_OK(stk_options_set(options, "folder", "f", &err), &err);
+        REQUIRE_OK(stk_options_set(options, "folder", "g", &err), &err);
+        check_list(options, "f|g");
+        REQUIRE_OK(stk_options_load(options, path, &err), &err);
+        check_list(options, "f|g");
+        stk_options_free(options);
+    }
+    refuses_file("folder: [a, [b]]\n", "line 1", "'folder' is a list");
+    refuses_file("folder:\n  - a\n  - b: c\n", "line 3", "'folder' holds further keys");
+    refuses_file("nofolder: [a]\n", "line 1", "'nofolder' is a list");
+}
+
 static void odd_but_good_files(void) {
     static const char *const texts[] = {"",
                                         "\n\n# only a comment\n",
@@ -350,6 +382,7 @@ static const check_test tests[] = {
     TEST(a_build_without_yaml_says_so),
 #else
     TEST(a_file_is_read),
+    TEST(lists_are_read),
     TEST(odd_but_good_files),
     TEST(bad_files_name_the_line),
     TEST(a_large_file_is_refused),

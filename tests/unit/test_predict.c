@@ -20,19 +20,19 @@ static void ballot_averages(void) {
     static const bool all[] = {true, true, true};
     static const bool some[] = {true, false, true};
     REQUIRE_OK(stk_ballot_open(&ballot, 3, 2, &err), &err);
-    stk_ballot_add(&ballot, a, all);
+    stk_ballot_add(&ballot, a, all, 1);
     const double *probs = stk_ballot_count(&ballot);
     for (size_t i = 0; i < 6; i++) {
         CHECK_NEAR(probs[i], a[i], 0); /* one model's word is passed on unchanged */
     }
-    stk_ballot_add(&ballot, b, some);
+    stk_ballot_add(&ballot, b, some, 1);
     probs = stk_ballot_count(&ballot);
     CHECK_NEAR(probs[0], 0.3, 1e-15);
     CHECK_NEAR(probs[1], 0.7, 1e-15);
     CHECK_NEAR(probs[2], 0.6, 0); /* the second model had no vote here */
     CHECK_NEAR(probs[5], 0.3, 1e-15);
     CHECK_INT(ballot.models, 2);
-    CHECK_INT(ballot.votes[1], 1);
+    CHECK_NEAR(ballot.votes[1], 1, 0);
     CHECK(stk_ballot_count(&ballot)[0] == probs[0]); /* counting changes nothing */
     stk_ballot_free(&ballot);
     stk_ballot_free(&ballot);
@@ -50,7 +50,7 @@ static void ballot_priors(void) {
     ballot.priors[0] = 0.5;
     ballot.priors[1] = 0.3;
     ballot.priors[2] = 0.2;
-    stk_ballot_add(&ballot, said, have);
+    stk_ballot_add(&ballot, said, have, 1);
     const double *probs = stk_ballot_count(&ballot);
     CHECK_NEAR(probs[1], 0.3, 0);
     CHECK_NEAR(probs[3], 1, 0);
@@ -63,7 +63,7 @@ static void ballot_without_rows_or_memory(void) {
     stk_error err = {0};
     stk_ballot ballot;
     REQUIRE_OK(stk_ballot_open(&ballot, 0, 3, &err), &err);
-    stk_ballot_add(&ballot, NULL, NULL);
+    stk_ballot_add(&ballot, NULL, NULL, 1);
     CHECK(stk_ballot_count(&ballot) != NULL);
     stk_ballot_free(&ballot);
     for (int64_t n = 0; n < 4; n++) {
@@ -72,6 +72,45 @@ static void ballot_without_rows_or_memory(void) {
         CHECK_INT(stk_ballot_open(&ballot, 4, 3, &failure), STK_ERR_MEMORY);
         stk_mem_fail_after(-1);
         CHECK(ballot.sum == NULL && ballot.priors == NULL);
+    }
+}
+
+static void ballot_weighs(void) {
+    stk_error err = {0};
+    stk_ballot ballot;
+    static const double a[] = {0.2, 0.8, 0.6, 0.4};
+    static const double b[] = {0.8, 0.2, 0.1, 0.9};
+    static const bool all[] = {true, true};
+    static const bool second[] = {false, true};
+    REQUIRE_OK(stk_ballot_open(&ballot, 2, 2, &err), &err);
+    stk_ballot_add(&ballot, a, second, 1);
+    stk_ballot_add(&ballot, b, all, 3);
+    const double *probs = stk_ballot_count(&ballot);
+    CHECK_NEAR(probs[0], 0.8, 1e-15); /* alone its weight makes no difference */
+    CHECK_NEAR(probs[2], (0.6 + 3 * 0.1) / 4, 1e-15);
+    CHECK_NEAR(probs[3], (0.4 + 3 * 0.9) / 4, 1e-15);
+    stk_ballot_free(&ballot);
+}
+
+static void weights_of_scores(void) {
+    static const struct {
+        double acc1[3];
+        int classes;
+        double weights[3];
+    } cases[] = {
+        {{90, 60, 75}, 2, {40, 10, 25}},   {{100, 100, 100}, 4, {75, 75, 75}},
+        {{60, 10, 20}, 10, {50, 0.5, 10}}, /* no better than guessing: a hundredth */
+        {{60, 0, 20}, 10, {50, 0.5, 10}},  /* worse counts no less */
+        {{5, 10, 10}, 10, {1, 1, 1}},      /* nobody knows anything */
+        {{90, NAN, 60}, 2, {40, 25, 10}},  /* not known: the mean of the others */
+        {{NAN, NAN, NAN}, 2, {1, 1, 1}},   {{NAN, 10, 10}, 10, {1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double weights[3];
+        stk_ballot_weigh(cases[i].acc1, 3, cases[i].classes, weights);
+        for (size_t k = 0; k < 3; k++) {
+            CHECK_NEAR(weights[k], cases[i].weights[k], 1e-12);
+        }
     }
 }
 
@@ -90,7 +129,8 @@ typedef struct model {
     int batches_allowed; /* the halt answers true after that many; -1: never */
     double probs[ROWS * CLASSES];
     bool have[ROWS];
-    bool done;
+    stk_predicted predicted;
+    int views_wanted; /* wants_view says yes up to so many */
 } model;
 
 static picture_set shared;
@@ -201,8 +241,8 @@ static void samples_equal_inference_by_hand(void) {
     stk_compile_config config = {.batch = 1};
     static model m;
     open_model(&m);
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
-    CHECK(m.done);
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(m.predicted.done);
     REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
     for (size_t row = 0; row < ROWS; row++) {
         double expected[CLASSES];
@@ -230,7 +270,7 @@ static void same_bits_again(void) {
         m.prediction.data.plan.workers = workers[i];
         m.prediction.data.plan.slots = 2 + (int)i;
         m.prediction.data.batch = 3 + i; /* passed over: the batch is fixed */
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);
         close_model(&m);
     }
@@ -247,8 +287,8 @@ static void missing_and_bad_rows_are_left_alone(void) {
     samples[70].path = "text.jpg";
     samples[ROWS - 1].path = "not-there.jpg";
     m.prediction.data.samples = samples;
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
-    CHECK(m.done); /* all was looked at */
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(m.predicted.done); /* all was looked at */
     for (size_t row = 0; row < ROWS; row++) {
         bool bad = row == 0 || row == 70 || row == ROWS - 1;
         CHECK_INT(is_untouched(&m, row), bad);
@@ -264,13 +304,106 @@ static void halting_leaves_rows_alone(void) {
         static model m;
         open_model(&m);
         m.batches_allowed = allowed;
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err), &err);
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
         for (size_t row = 0; row < ROWS; row++) {
             CHECK_INT(is_untouched(&m, row), row >= rows);
         }
-        CHECK_INT(m.done, allowed == 3);
+        CHECK_INT(m.predicted.done, allowed == 3);
         close_model(&m);
+    }
+}
+
+/* ---- views ---- */
+
+static bool wants_view(void *user, const stk_predicted *so_far) {
+    const model *m = user;
+    CHECK(so_far->pass_s >= 0 && so_far->start_s >= 0);
+    return so_far->views < m->views_wanted;
+}
+
+/* What each view alone says, by hand. */
+static void views_are_averaged(void) {
+    static const int views[] = {2, 3, STK_TRANSFORM_VIEWS};
+    for (size_t i = 0; i < 3; i++) {
+        stk_error err = {0};
+        stk_exec *exec = NULL;
+        stk_compile_config config = {.batch = 1};
+        static model m;
+        open_model(&m);
+        m.prediction.views = views[i];
+        m.prediction.data.count = STK_PREDICT_BATCH + 3;
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+        CHECK(m.predicted.done && m.predicted.pass_s >= 0);
+        CHECK_INT(m.predicted.views, views[i]);
+        REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
+        for (size_t row = 0; row < m.prediction.data.count; row += 11) {
+            double expected[CLASSES] = {0};
+            for (int view = 0; view < views[i]; view++) {
+                double said[CLASSES];
+                m.prediction.data.transform.view = view;
+                infer_by_hand(&m, exec, row, said);
+                for (size_t c = 0; c < CLASSES; c++) {
+                    expected[c] += said[c] / views[i];
+                }
+            }
+            for (size_t c = 0; c < CLASSES; c++) {
+                CHECK_NEAR(m.probs[row * CLASSES + c], expected[c], 1e-6);
+            }
+        }
+        stk_cpu_backend.exec_free(exec);
+        close_model(&m);
+    }
+}
+
+static uint64_t hash_of(int views, int wanted) {
+    stk_error err = {0};
+    static model m;
+    open_model(&m);
+    m.prediction.views = views;
+    m.prediction.wants_view = wants_view;
+    m.prediction.user = &m;
+    m.views_wanted = wanted;
+    must(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    int made = views > wanted ? wanted : views > 1 ? views : 1;
+    CHECK_INT(m.predicted.views, made);
+    CHECK_INT(m.predicted.done, views <= made);
+    close_model(&m);
+    return hash_bytes(HASH_START, m.probs, sizeof m.probs);
+}
+
+static void views_can_be_given_up(void) {
+    uint64_t one = hash_of(0, 8);
+    uint64_t two = hash_of(2, 8);
+    CHECK(hash_of(1, 8) == one);
+    CHECK(hash_of(4, 1) == one); /* the first view is there bit for bit */
+    CHECK(hash_of(4, 2) == two);
+    CHECK(one != two);
+}
+
+/* Halted in the second view: rows before that have two, the others one, none has nothing. */
+static void halting_in_a_later_view(void) {
+    stk_error err = {0};
+    static model one;
+    static model both;
+    static model m;
+    model *models[] = {&one, &both, &m};
+    for (int i = 0; i < 3; i++) {
+        open_model(models[i]);
+        models[i]->prediction.views = i == 0 ? 1 : 2;
+        models[i]->batches_allowed = i == 2 ? 4 : -1; /* three are a view */
+        REQUIRE_OK(stk_predict_samples(&models[i]->prediction, models[i]->probs, models[i]->have,
+                                       &models[i]->predicted, &err),
+                   &err);
+    }
+    CHECK(!m.predicted.done);
+    CHECK_INT(m.predicted.views, 1);
+    for (size_t i = 0; i < ROWS * CLASSES; i++) {
+        const model *same = i < STK_PREDICT_BATCH * CLASSES ? &both : &one;
+        CHECK(m.have[i / CLASSES] && m.probs[i] == same->probs[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        close_model(models[i]);
     }
 }
 
@@ -283,11 +416,11 @@ static void samples_without_memory(void) {
     for (int64_t n = 0; n < 2000 && status != STK_OK; n++) {
         stk_error err = {0};
         stk_mem_fail_after(n);
-        status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.done, &err);
+        status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err);
         stk_mem_fail_after(-1);
         failures += status != STK_OK;
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
-        CHECK_INT(m.done, status == STK_OK);
+        CHECK_INT(m.predicted.done, status == STK_OK);
     }
     CHECK_INT(status, STK_OK);
     CHECK(failures > 10);
@@ -298,10 +431,15 @@ static const check_test tests[] = {
     TEST(ballot_averages),
     TEST(ballot_priors),
     TEST(ballot_without_rows_or_memory),
+    TEST(ballot_weighs),
+    TEST(weights_of_scores),
     TEST(samples_equal_inference_by_hand),
     TEST(same_bits_again),
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),
+    TEST(views_are_averaged),
+    TEST(views_can_be_given_up),
+    TEST(halting_in_a_later_view),
     TEST(samples_without_memory),
 };
 

@@ -490,6 +490,8 @@ static void the_end_of_a_run_that_came_to_little(void) {
                            .epochs_done = -1,
                            .folds_done = -1,
                            .folds_planned = -1,
+                           .oof_acc1 = NAN,
+                           .oof_metric = NAN,
                            .used_s = NAN,
                            .budget_s = NAN,
                            .bad_images = -1};
@@ -509,6 +511,12 @@ static void the_end_of_a_run_that_came_to_little(void) {
                     "was used up\n"
                     "  time        10:00\n"
                     "  verdict     the loader is slow\n");
+    forget(&f);
+    summary.oof_acc1 = 81.25;
+    summary.oof_metric = 0.80012;
+    stk_events_stop(&f.events, &summary);
+    CHECK_CONTAINS(shown(&f), "1 of 5 folds, out-of-fold accuracy 81.2%, out-of-fold macro_f1 "
+                              "0.8001; the time budget");
     tear_down(&f);
 }
 

@@ -17,7 +17,8 @@ static char warnings[2048];
 static char path[300];
 
 static const char *const pets[] = {"cat", "dog", "owl"};
-static stk_sample rows[] = {{"test/b.jpg", "b", -1}, {NULL, "a,1", -1}};
+static stk_sample rows[] = {{.path = "test/b.jpg", .id = "b", .label = -1},
+                            {.id = "a,1", .label = -1}};
 static const double even_probs[] = {0.5, 0.25, 0.25, 0.125, 0.125, 0.75};
 
 static void note_warning(void *user, const char *text) {

@@ -229,11 +229,14 @@ static stk_status make_plan(stk_pieces *pieces, stk_plan *plan, stk_device *devi
 
 static stk_status cpu_plan_bytes(stk_device *device, const stk_graph *graph,
                                  const stk_compile_config *config, uint64_t *bytes,
-                                 stk_error *err) {
+                                 uint64_t *workspace, stk_error *err) {
     stk_pieces pieces;
     stk_plan plan;
     stk_status status = make_plan(&pieces, &plan, device, graph, config, err);
     *bytes = plan.arena_bytes;
+    if (workspace != NULL) {
+        *workspace = plan.workspace_bytes;
+    }
     stk_plan_free(&plan);
     stk_pieces_free(&pieces);
     return status;

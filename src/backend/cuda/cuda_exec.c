@@ -139,11 +139,14 @@ static void free_plan(stk_exec *exec) {
 /* The optimiser's scratch memory is the same for all kinds of it. */
 static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
                                   const stk_compile_config *config, uint64_t *bytes,
-                                  stk_error *err) {
+                                  uint64_t *workspace, stk_error *err) {
     stk_exec exec = {.state = NULL};
     stk_state_config state = {.train = config->train};
     stk_status status = plan(&exec, device, graph, config, &state, NULL, err);
     *bytes = exec.sizes.bytes;
+    if (workspace != NULL) {
+        *workspace = CUDA_WORKSPACE_BYTES;
+    }
     free_plan(&exec);
     return status;
 }

@@ -1,0 +1,98 @@
+/* fold_choice.c - folds against epochs. */
+#include "budget/fold_choice.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "budget/budget.h"
+
+#define ENSEMBLE_POINTS 1.5
+#define EPOCH_POINTS 1.0
+
+/* Of the wanted epochs, below which a fold is not begun only because there is time. */
+#define LEAST_PART 0.25
+
+/* Room for what was not foreseen, beside the reserve: together they leave 80 %. */
+#define SLACK_SHARE 0.05
+
+static int yardstick(const stk_fold_facts *f) {
+    return f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
+}
+
+static int folds_to_come(const stk_fold_facts *f, int folds) {
+    return folds - f->folds_begun;
+}
+
+/* Of all models that are still to predict but the last, which the reserve is for. */
+static double predictions_s(const stk_fold_facts *f, int folds) {
+    int models = folds_to_come(f, folds) - (f->between ? 1 : 0);
+    return isnan(f->predict_s) || models <= 0 ? 0 : models * f->predict_s;
+}
+
+static double training_s(const stk_fold_facts *f, int folds, int epochs) {
+    int running = f->between || epochs < f->epochs_done ? 0 : epochs - f->epochs_done;
+    return ((double)folds_to_come(f, folds) * epochs + running) * f->epoch_s;
+}
+
+/* Folds that have training left, the running one included. */
+static int folds_to_train(const stk_fold_facts *f, int folds) {
+    return folds_to_come(f, folds) + (f->between ? 0 : 1);
+}
+
+/* The most epochs of each fold that fit, at most the wanted; below 1 when not one does. */
+static double epochs_that_fit(const stk_fold_facts *f, int folds, double left_s) {
+    int training = folds_to_train(f, folds);
+    double all = (left_s - predictions_s(f, folds)) / f->epoch_s;
+    double epochs = training > 0 ? (all + f->epochs_done) / training : yardstick(f);
+    if (epochs < f->epochs_done && folds_to_come(f, folds) > 0) {
+        epochs = all / folds_to_come(f, folds); /* the running one has had its part already */
+    }
+    return fmin(epochs, yardstick(f));
+}
+
+/* What is done was trained for long enough. */
+static double points_lost(const stk_fold_facts *f, int folds, double epochs) {
+    double part = (double)folds_to_train(f, folds) / folds;
+    return ENSEMBLE_POINTS / folds + EPOCH_POINTS * part * log2(yardstick(f) / epochs);
+}
+
+/* Time that would go unused is worth another fold, unless it would be a poor one. */
+static stk_fold_choice another_fold(const stk_fold_facts *f, stk_fold_choice choice) {
+    int more = f->folds_begun + 1;
+    bool over = f->between && f->folds_begun > 0 && choice.folds == f->folds_begun;
+    double epochs = over ? floor(epochs_that_fit(f, more, choice.left_s)) : 0;
+    if (over && more <= f->folds_wanted && epochs >= LEAST_PART * yardstick(f) && epochs >= 1) {
+        choice.folds = more;
+        choice.epochs = (int)epochs;
+    }
+    return choice;
+}
+
+stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *f) {
+    int wanted = yardstick(f);
+    stk_fold_choice choice = {.folds = f->folds_wanted, .epochs = wanted, .left_s = NAN};
+    choice.wanted_s = training_s(f, f->folds_wanted, wanted) + predictions_s(f, f->folds_wanted);
+    if (isnan(f->budget_s)) {
+        return choice;
+    }
+    double kept = stk_budget_reserve(f->budget_s, f->predict_s) + SLACK_SHARE * f->budget_s;
+    choice.left_s = f->budget_s - f->elapsed_s - kept;
+    if (isnan(f->epoch_s) || choice.wanted_s <= choice.left_s) {
+        return choice;
+    }
+    int least = f->folds_begun > 0 ? f->folds_begun : 1;
+    const int candidates[] = {f->folds_wanted, 5, 3, least};
+    double best = INFINITY;
+    choice.folds = least;
+    choice.epochs = 1;
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        double epochs = floor(epochs_that_fit(f, candidates[i], choice.left_s));
+        if (candidates[i] >= least && candidates[i] <= f->folds_wanted && epochs >= 1 &&
+            points_lost(f, candidates[i], epochs) < best) {
+            best = points_lost(f, candidates[i], epochs);
+            choice.folds = candidates[i];
+            choice.epochs = (int)epochs;
+        }
+    }
+    return another_fold(f, choice);
+}

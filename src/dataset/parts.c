@@ -1,0 +1,141 @@
+/*
+ * parts.c - a column of the labels' table that divides the training samples: into given folds, or
+ * into groups that stay together.
+ */
+#include "dataset/listing.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+/* What scikit-learn's PredefinedSplit has for samples that are never left out of training. */
+#define ALWAYS_TRAINS (-1)
+
+const char *stk_parts_column(const stk_dataset_options *options, const char **flag) {
+    bool folds = options->fold_column != NULL;
+    *flag = folds ? "--fold-column" : "--group-column";
+    return folds ? options->fold_column : options->group_column;
+}
+
+stk_status stk_parts_check(const stk_dataset_options *options, stk_error *err) {
+    const char *flag;
+    const char *name = stk_parts_column(options, &flag);
+    if (options->fold_column != NULL && options->group_column != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--fold-column %s and --group-column %s: folds that are given cannot be "
+                        "made of groups too; pass one of the two",
+                        options->fold_column, options->group_column);
+    }
+    if (name != NULL && options->val_per_class > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s %s and --val-per-class %lld: pictures that are set apart one by one "
+                        "would not follow the column; leave --val-per-class out",
+                        flag, name, (long long)options->val_per_class);
+    }
+    return STK_OK;
+}
+
+stk_status stk_parts_need_table(const stk_listing *listing, stk_error *err) {
+    const char *flag;
+    const char *name = stk_parts_column(listing->options, &flag);
+    if (name == NULL) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "%s %s: %s has no table of labels whose column that could be; it needs a "
+                    "labels.csv with the columns id, label and %s beside the pictures",
+                    flag, name, listing->dataset->root, name);
+}
+
+stk_status stk_parts_add(stk_listing *listing, const char *value, int *part, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    const char *flag;
+    const char *column = stk_parts_column(listing->options, &flag);
+    size_t place = (size_t)dataset->part_count;
+    int64_t number;
+    bool added = false;
+    if (dataset->part_column == NULL) {
+        bool folds = listing->options->fold_column != NULL;
+        dataset->division = folds ? STK_DIVIDE_FOLDS : STK_DIVIDE_GROUPS;
+        dataset->part_column = stk_listing_keep(listing, column, strlen(column));
+    }
+    if (dataset->part_column == NULL) {
+        return STK_FAIL_MEMORY(err, column);
+    }
+    if (dataset->division == STK_DIVIDE_FOLDS && stk_parse_int(value, &number) &&
+        number == ALWAYS_TRAINS) {
+        *part = ALWAYS_TRAINS;
+        return STK_OK;
+    }
+    if (stk_map_find(&listing->part_places, value, &place)) {
+        *part = (int)place;
+        return STK_OK;
+    }
+    const char **grown =
+        stk_mem_grow(dataset->store->parts, &listing->part_capacity, place + 1, sizeof *grown);
+    if (grown == NULL) {
+        return STK_FAIL_MEMORY(err, column);
+    }
+    dataset->store->parts = grown;
+    dataset->parts = grown;
+    grown[place] = stk_listing_keep(listing, value, strlen(value));
+    if (grown[place] == NULL || !stk_map_add(&listing->part_places, grown[place], place, &added)) {
+        return STK_FAIL_MEMORY(err, column);
+    }
+    dataset->part_count++;
+    *part = (int)place;
+    return STK_OK;
+}
+
+stk_status stk_parts_sort(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    size_t count = (size_t)dataset->part_count;
+    if (count == 0) {
+        return STK_OK;
+    }
+    int *places = stk_mem_new(count, sizeof *places);
+    stk_status status = places != NULL
+                            ? stk_listing_sort_names(dataset->store->parts, count, places, err)
+                            : STK_FAIL_MEMORY(err, dataset->part_column);
+    for (size_t i = 0; status == STK_OK && i < dataset->train.count; i++) {
+        stk_sample *sample = &dataset->train.items[i];
+        sample->part = sample->part >= 0 ? places[sample->part] : sample->part;
+    }
+    stk_mem_free(places);
+    return status;
+}
+
+stk_status stk_parts_finish(const stk_listing *listing, stk_error *err) {
+    const stk_dataset *dataset = listing->dataset;
+    stk_status status = STK_OK;
+    if (dataset->division != STK_DIVIDE_FOLDS) {
+        return STK_OK;
+    }
+    if (dataset->part_count < 2) {
+        return STK_FAIL(err, STK_ERR_DATA, "--fold-column %s: %s in it; folds need two or more",
+                        dataset->part_column,
+                        dataset->part_count == 0 ? "there is no fold" : "there is one value only");
+    }
+    size_t *counts = stk_mem_new((size_t)dataset->part_count, sizeof *counts);
+    if (counts == NULL) {
+        return STK_FAIL_MEMORY(err, dataset->part_column);
+    }
+    for (size_t i = 0; i < dataset->train.count; i++) {
+        if (dataset->train.items[i].part >= 0) {
+            counts[dataset->train.items[i].part]++;
+        }
+    }
+    for (int p = 0; status == STK_OK && p < dataset->part_count; p++) {
+        if (counts[p] == 0) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "--fold-column %s: no picture is left in fold '%s' after what "
+                              "--classes, --per-class and --rare-class leave out; take more "
+                              "pictures",
+                              dataset->part_column, dataset->parts[p]);
+        }
+    }
+    stk_mem_free(counts);
+    return status;
+}

@@ -1,0 +1,299 @@
+/*
+ * plan_job.c - what a training would come to, before it is begun.
+ *
+ * The network is trained for some steps on the real pictures and run over some of the validation
+ * set; both are thrown away. All else is the arithmetic that a training itself goes by. Nothing is
+ * written.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/locale.h"
+#include "base/mem.h"
+#include "budget/fold_choice.h"
+#include "budget/votes.h"
+#include "job/job_state.h"
+#include "predict/predict.h"
+
+/* Steps are measured for so long, once enough of them were; slow ones for longer. */
+#define MEASURE_S 2.0
+#define ENOUGH_STEPS 12
+#define LEAST_STEPS 3
+#define MOST_MEASURE_S 8.0
+
+/* A picture takes about a third of the time where nothing is learnt from it. */
+#define INFERENCE_PART 0.33
+#define INFERENCE_S 1.5
+
+#define SOME_RATE 1e-3 /* where the learning rate is still to be found */
+
+typedef struct measuring {
+    stk_job *job;
+    int64_t first_ns; /* when the first step was asked for; 0: not yet */
+    double setup_s;
+    double step_s;
+    int64_t steps_per_epoch;
+} measuring;
+
+static stk_train_pace pace(void *user, const stk_train_progress *progress) {
+    measuring *m = user;
+    if (m->first_ns == 0) {
+        m->first_ns = stk_clock_ns();
+        m->setup_s = stk_clockwork_elapsed(&m->job->clock);
+    }
+    double seconds = stk_clock_since_s(m->first_ns);
+    int64_t timed = progress->steps_timed;
+    bool enough = (timed >= ENOUGH_STEPS && seconds > MEASURE_S) ||
+                  (timed >= LEAST_STEPS && seconds > MOST_MEASURE_S);
+    m->step_s = progress->step_s;
+    m->steps_per_epoch = progress->steps_per_epoch;
+    bool stop = enough || stk_clockwork_stopping(&m->job->clock);
+    /* A small data set is gone through again. */
+    return (stk_train_pace){.epochs = progress->epoch,
+                            .total_steps = stop ? progress->steps_done : INT64_MAX,
+                            .stop = stop};
+}
+
+static stk_status keep_nothing(void *user, const stk_event_epoch *epoch, bool best,
+                               stk_error *err) {
+    (void)user;
+    (void)epoch;
+    (void)best;
+    (void)err;
+    return STK_OK;
+}
+
+static stk_status measure_training(measuring *m, const stk_split *split, stk_estimate *e,
+                                   stk_error *err) {
+    stk_job *job = m->job;
+    stk_events silent = {0};
+    stk_train_result result = {0};
+    stk_train_config config = {
+        .backend = job->choice.opened.backend,
+        .state = job->state,
+        .graph = job->graph,
+        .options = &job->choice.train,
+        .lr = isnan(job->choice.lr) ? SOME_RATE : job->choice.lr,
+        .batch = job->choice.batch,
+        .precision = job->choice.opened.precision,
+        .plain = !job->job_options->compile,
+        .train = stk_job_loader(job, true),
+        .seed = (uint64_t)job->job_options->seed,
+        .events = &silent,
+        .hooks = {.user = m, .pace = pace, .checkpoint = keep_nothing, .save_every_s = INFINITY}};
+    config.train.samples = job->dataset->train.items;
+    config.train.indices = split->train;
+    config.train.count = split->train_count;
+    config.train.stop_after_bad = stk_loader_bad_limit(job->loader_options, split->train_count);
+    stk_status status = stk_job_first_weights(job, err);
+    if (status == STK_OK) {
+        status = stk_train_fold(&config, &result, err);
+    }
+    e->wait_fraction = result.train_s > 0 ? result.wait_s / result.train_s : NAN;
+    return status;
+}
+
+static void forget(void *user, const stk_batch *batch, const float *logits) {
+    (void)user;
+    (void)batch;
+    (void)logits;
+}
+
+/* Seconds of inference per picture, on the first pictures of the validation set. */
+static stk_status measure_inference(stk_job *job, const stk_split *split, double guess_s,
+                                    double *picture_s, stk_error *err) {
+    const stk_backend *backend = job->choice.opened.backend;
+    stk_compile_config how = stk_job_compiles(job, false);
+    stk_exec *exec = NULL;
+    bool done = false;
+    bool given = split->val == NULL;
+    double wanted = INFERENCE_S / guess_s;
+    size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
+    stk_evaluation evaluation = {.backend = backend,
+                                 .classes = job->graph->classes,
+                                 .data = stk_job_loader(job, false),
+                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .batch = forget};
+    evaluation.data.samples = given ? job->dataset->val.items : job->dataset->train.items;
+    evaluation.data.indices = split->val;
+    evaluation.data.count = count < split->val_count ? count : split->val_count;
+    stk_status status = backend->compile(&exec, job->state, &how, err);
+    if (status == STK_OK) {
+        evaluation.exec = exec;
+        int64_t start = stk_clock_ns();
+        status = stk_evaluate(&evaluation, &done, err);
+        *picture_s = done ? stk_clock_since_s(start) / (double)evaluation.data.count : guess_s;
+    }
+    backend->exec_free(exec);
+    return status;
+}
+
+/* What the parts of a state come to: each kind of tensor by what it adds. */
+static void note_state(const stk_job *job, stk_estimate *e) {
+    const stk_backend *backend = job->choice.opened.backend;
+    stk_state_config none = {0};
+    stk_state_config sgd = {.train = true};
+    stk_state_config adamw = {.train = true, .optimizer = STK_ADAMW};
+    stk_state_config plain = job->state_config;
+    plain.ema = false;
+    uint64_t learning = backend->state_bytes(job->graph, &sgd);
+    uint64_t moment = backend->state_bytes(job->graph, &adamw) - learning;
+    uint64_t all = backend->state_bytes(job->graph, &plain);
+    e->weights = backend->state_bytes(job->graph, &none);
+    e->gradients = learning - e->weights - moment;
+    e->optimiser = all - e->weights - e->gradients;
+    e->average = backend->state_bytes(job->graph, &job->state_config) - all;
+}
+
+static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *err) {
+    const stk_opened_device *opened = &job->choice.opened;
+    const stk_loader_plan *loader = &job->choice.loader;
+    stk_compile_config train = stk_job_compiles(job, true);
+    stk_compile_config infer = stk_job_compiles(job, false);
+    stk_device_memory memory = {0};
+    uint64_t arena = 0;
+    note_state(job, e);
+    stk_status status =
+        opened->backend->plan_bytes(opened->device, job->graph, &train, &arena, &e->workspace, err);
+    if (status == STK_OK) {
+        status = opened->backend->plan_bytes(opened->device, job->graph, &infer, &e->inference,
+                                             NULL, err);
+    }
+    if (status == STK_OK) {
+        status = opened->backend->memory(opened->device, &memory, err);
+    }
+    e->activations = arena - e->workspace;
+    e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;
+    e->device_total = memory.total_bytes;
+    e->device_free = memory.free_bytes;
+    e->batches =
+        (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
+    e->reads = loader->read_memory;
+    e->cache = stk_store_cache_memory(job->dataset->source);
+    e->workers = loader->workers;
+    return status;
+}
+
+/* From here on it is arithmetic, the same that a training does. */
+static void work_out(const stk_job *job, stk_estimate *e) {
+    e->epoch_s = (double)e->steps_per_epoch * e->step_s + e->val_s;
+    e->images_per_second = (double)e->batch / e->step_s;
+    e->folds_wanted = job->folds;
+    e->epochs_wanted = job->choice.epochs_wanted;
+    e->reserve_s = isnan(e->budget_s) ? NAN : stk_budget_reserve(e->budget_s, e->predict_s);
+    stk_fold_facts facts = {.elapsed_s = e->setup_s,
+                            .budget_s = e->budget_s,
+                            .folds_wanted = e->folds_wanted,
+                            .epochs_wanted = e->epochs_wanted,
+                            .between = true,
+                            .epoch_s = e->epoch_s,
+                            .predict_s = e->predict_s};
+    stk_fold_choice choice = stk_budget_choose_folds(&facts);
+    e->folds = choice.folds;
+    stk_budget_facts first = {.elapsed_s = e->setup_s,
+                              .budget_s = e->budget_s,
+                              .fold_start_s = e->setup_s,
+                              .share = 1.0 / choice.folds,
+                              .epochs_wanted = e->epochs_wanted,
+                              .epoch = 1,
+                              .steps_per_epoch = e->steps_per_epoch,
+                              .step_s = e->step_s,
+                              .val_s = e->val_s,
+                              .predict_s = e->predict_s};
+    stk_budget_plan plan = stk_budget_make(&first);
+    e->epochs = plan.epochs;
+    e->cut = plan.cut || e->folds < e->folds_wanted;
+    int epochs = e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs;
+    e->total_s = e->setup_s + e->folds_wanted * (epochs * e->epoch_s + e->predict_s);
+}
+
+static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split, stk_error *err) {
+    measuring m = {.job = job, .step_s = NAN};
+    stk_status status = note_memory(job, e, err);
+    if (status == STK_OK) {
+        status = measure_training(&m, split, e, err);
+    }
+    if (status == STK_OK && stk_clockwork_stopping(&job->clock)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
+    }
+    if (status == STK_OK && isnan(m.step_s)) {
+        return STK_FAIL(err, STK_ERR_DATA, "no step could be measured: the training went wrong");
+    }
+    double picture_s = NAN;
+    if (status == STK_OK) {
+        status = measure_inference(job, split, m.step_s / (double)e->batch * INFERENCE_PART,
+                                   &picture_s, err);
+    }
+    if (status == STK_OK) {
+        e->setup_s = m.setup_s;
+        e->step_s = m.step_s;
+        e->steps_per_epoch = m.steps_per_epoch;
+        e->val_s = picture_s * (double)e->val_images;
+        e->predict_s = picture_s * (double)e->test_images;
+        e->predict_s *= stk_votes_in_reserve(e->budget_s, e->predict_s, job->views);
+        work_out(job, e);
+    }
+    return status;
+}
+
+static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estimate *e,
+                           stk_error *err) {
+    size_t train = 0;
+    size_t val = 0;
+    stk_split split = {0};
+    stk_status status = stk_job_prepare(job, observer, &train, &val, err);
+    if (status == STK_OK) {
+        status = stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds, 0,
+                                   (uint64_t)job->job_options->seed, &split, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    if (job->folds <= 1 && job->dataset->val.count > 0) {
+        stk_mem_free(split.val);
+        split.val = NULL;
+        split.val_count = val;
+    }
+    snprintf(e->device, sizeof e->device, "%s", job->choice.opened.name);
+    snprintf(e->precision, sizeof e->precision, "%s",
+             stk_precision_name(job->choice.opened.precision));
+    e->batch = (int64_t)job->choice.batch;
+    e->accumulate = job->choice.train.accumulate;
+    e->train_images = (int64_t)train;
+    e->val_images = (int64_t)val;
+    e->test_images = (int64_t)job->dataset->test.count;
+    status = estimate(job, e, &split, err);
+    stk_split_free(&split);
+    return status;
+}
+
+/* The budget is the training's: planning is not cut by it. */
+static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
+    stk_status status =
+        stk_clockwork_take_deadline(&job->clock, budget->deadline, &job->events, err);
+    e->budget_s = job->clock.budget_s;
+    job->clock.budget_s = NAN;
+    job->storage.deadline_ns = 0;
+    return status;
+}
+
+stk_status stk_plan_run(stk_options *options, const stk_run *run, stk_estimate *e, stk_error *err) {
+    stk_job job = {.verb = "plan", .folder = {.lock_fd = -1}};
+    stk_locale locale = stk_locale_enter();
+    memset(e, 0, sizeof *e);
+    stk_job_open(&job, options, run);
+    stk_status status = take_budget(&job, e, err);
+    if (status == STK_OK && job.job_options->resume != NULL) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "--resume is for train; plan is for one that begins");
+    }
+    if (status == STK_OK) {
+        status = run_plan(&job, run != NULL ? run->observer : NULL, e, err);
+    }
+    stk_job_close(&job);
+    stk_locale_leave(locale);
+    return status;
+}

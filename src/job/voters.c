@@ -1,0 +1,225 @@
+/* voters.c - which models there are, and whether they can vote together. */
+#include "job/voters.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "predict/ballot.h"
+
+#define MOST_ARGS_BYTES ((size_t)1 << 20)
+#define MOST_FOLDS 1000
+
+static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
+    if (!stk_path_is_dir(run)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
+    }
+    char *path = stk_path_join(run, "args.json");
+    char *text = NULL;
+    size_t size = 0;
+    stk_error cause = {0};
+    stk_status status = path != NULL ? stk_file_read(path, MOST_ARGS_BYTES, &text, &size, &cause)
+                                     : STK_FAIL_MEMORY(&cause, "a path");
+    if (status == STK_OK) {
+        status = stk_json_parse(text, size, args, &cause);
+    }
+    if (status != STK_OK) {
+        status =
+            STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
+    }
+    stk_mem_free(text);
+    stk_mem_free(path);
+    return status;
+}
+
+static void free_voter(stk_voter *voter) {
+    stk_mem_free(voter->path);
+    stk_mem_free(voter->order);
+    stk_checkpoint_info_free(&voter->info);
+}
+
+void stk_voters_leave_out(stk_voters *voters, const stk_error *why, const stk_events *events) {
+    (void)STK_FAIL(&voters->error, why->status, "%s", why->message);
+    stk_events_warning(events, "a model is left out: %s", why->message);
+}
+
+/* Finds the place of every class of the first voter among those of another. */
+static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error *err) {
+    const stk_checkpoint_info *a = &first->info;
+    const stk_checkpoint_info *b = &voter->info;
+    bool same = a->class_count == b->class_count;
+    for (int c = 0; same && c < a->class_count; c++) {
+        same = strcmp(a->classes[c], b->classes[c]) == 0;
+    }
+    if (same) {
+        return STK_OK;
+    }
+    stk_map map = {0};
+    bool ok = true;
+    const char *missing = NULL;
+    voter->order = stk_mem_new((size_t)a->class_count, sizeof *voter->order);
+    ok = voter->order != NULL;
+    for (int c = 0; ok && c < b->class_count; c++) {
+        bool added;
+        ok = stk_map_add(&map, b->classes[c], (size_t)c, &added);
+    }
+    for (int c = 0; ok && missing == NULL && c < a->class_count; c++) {
+        size_t at = 0;
+        missing = stk_map_find(&map, a->classes[c], &at) ? NULL : a->classes[c];
+        voter->order[c] = (int)at;
+    }
+    stk_map_free(&map);
+    if (!ok) {
+        return STK_FAIL_MEMORY(err, "classes");
+    }
+    if (missing == NULL && a->class_count == b->class_count) {
+        return STK_OK;
+    }
+    bool runs = strcmp(first->run, voter->run) != 0;
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s and %s do not know the same classes (%d and %d%s%s%s), so that their "
+                    "predictions cannot be averaged; predict with each alone",
+                    runs ? first->run : first->path, runs ? voter->run : voter->path,
+                    a->class_count, b->class_count, missing != NULL ? "; only the first has '" : "",
+                    missing != NULL ? missing : "", missing != NULL ? "'" : "");
+}
+
+/* Adds the model if the file is there; *there says so also of one that cannot be read. */
+static stk_status add_model(stk_voters *v, const char *run, const char *name,
+                            const stk_events *events, bool *there, stk_error *err) {
+    stk_voter *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
+    stk_voter voter = {.run = run, .path = stk_path_join(run, name), .weight = 1};
+    v->items = grown != NULL ? grown : v->items;
+    stk_status status =
+        grown != NULL && voter.path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    *there = status == STK_OK && stk_path_is_file(voter.path);
+    stk_error why = {0};
+    bool good = *there && stk_checkpoint_info_read(voter.path, &voter.info, &why) == STK_OK;
+    if (why.status == STK_ERR_MEMORY) {
+        status = STK_FAIL(err, why.status, "%s", why.message);
+    } else if (*there && !good) {
+        stk_voters_leave_out(v, &why, events);
+    }
+    if (status == STK_OK && good && v->count > 0) {
+        status = find_order(&v->items[0], &voter, err);
+    }
+    if (status == STK_OK && good) {
+        v->items[v->count++] = voter;
+    } else {
+        free_voter(&voter);
+    }
+    return status;
+}
+
+/* The single model of a run, or one per fold; folds that are missing are passed over. */
+static stk_status add_run(stk_voters *v, const char *run, const stk_json *args,
+                          const stk_events *events, stk_error *err) {
+    bool there = false;
+    uint64_t folds = 1;
+    int found = 0;
+    (void)stk_json_u64(stk_json_get(args, "folds"), &folds);
+    folds = folds < 1 ? 1 : folds < MOST_FOLDS ? folds : MOST_FOLDS;
+    stk_status status = add_model(v, run, "weights/best.safetensors", events, &there, err);
+    found += there;
+    for (int fold = 0; fold < (int)folds && folds > 1 && status == STK_OK; fold++) {
+        char name[64];
+        snprintf(name, sizeof name, "weights/fold%d/best.safetensors", fold);
+        status = add_model(v, run, name, events, &there, err);
+        found += there;
+    }
+    v->wanted += found > (int)folds ? found : (int)folds;
+    if (status == STK_OK && found > 0 && found < (int)folds) {
+        stk_events_warning(events, "%s has the models of %d of %d folds", run, found, (int)folds);
+    }
+    return status;
+}
+
+/* Runs without any model, told where others have some; where none has, the caller has a word. */
+static void tell_empty(const stk_voters *v, const stk_option_list *runs, const stk_events *events) {
+    for (size_t r = 0; r < runs->count && v->count > 0; r++) {
+        bool has = false;
+        for (size_t i = 0; i < v->count && !has; i++) {
+            has = v->items[i].run == runs->items[r];
+        }
+        if (!has) {
+            stk_events_warning(events, "%s has no model that can vote: the others do",
+                               runs->items[r]);
+        }
+    }
+}
+
+static stk_status weigh(stk_voters *v, stk_error *err) {
+    double *numbers = stk_mem_new(v->count, 2 * sizeof *numbers);
+    if (numbers == NULL) {
+        return STK_FAIL_MEMORY(err, "models");
+    }
+    for (size_t i = 0; i < v->count; i++) {
+        numbers[i] = v->items[i].info.acc1;
+    }
+    stk_ballot_weigh(numbers, v->count, v->items[0].info.class_count, numbers + v->count);
+    for (size_t i = 0; i < v->count; i++) {
+        v->items[i].weight = numbers[v->count + i];
+    }
+    stk_mem_free(numbers);
+    return STK_OK;
+}
+
+stk_status stk_voters_find(stk_voters *v, const stk_predict_options *options,
+                           const stk_events *events, stk_error *err) {
+    const stk_option_list *runs = &options->runs;
+    stk_status status = STK_OK;
+    if (runs->count == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--run is missing: give the run folder of a training");
+    }
+    for (size_t r = 0; r < runs->count && status == STK_OK; r++) {
+        stk_json *args = NULL;
+        status = read_args(runs->items[r], &args, err);
+        if (status == STK_OK) {
+            status = add_run(v, runs->items[r], args, events, err);
+        }
+        if (r == 0) {
+            v->args = args;
+        } else {
+            stk_json_free(args);
+        }
+    }
+    if (status == STK_OK && v->count == 0 && v->error.status != STK_OK) {
+        status = STK_FAIL(err, v->error.status, "%s", v->error.message);
+    }
+    if (status == STK_OK) {
+        tell_empty(v, runs, events);
+    }
+    return status == STK_OK && options->vote == STK_VOTE_SCORE && v->count > 0 ? weigh(v, err)
+                                                                               : status;
+}
+
+stk_status stk_voter_arrange(const stk_voter *voter, double *probs, size_t rows, stk_error *err) {
+    size_t classes = (size_t)voter->info.class_count;
+    double *row = voter->order != NULL ? stk_mem_new(classes, sizeof *row) : NULL;
+    if (voter->order == NULL) {
+        return STK_OK;
+    }
+    if (row == NULL) {
+        return STK_FAIL_MEMORY(err, "predictions");
+    }
+    for (size_t r = 0; r < rows; r++) {
+        memcpy(row, probs + r * classes, classes * sizeof *row);
+        for (size_t c = 0; c < classes; c++) {
+            probs[r * classes + c] = row[voter->order[c]];
+        }
+    }
+    stk_mem_free(row);
+    return STK_OK;
+}
+
+void stk_voters_free(stk_voters *v) {
+    for (size_t i = 0; i < v->count; i++) {
+        free_voter(&v->items[i]);
+    }
+    stk_mem_free(v->items);
+    stk_json_free(v->args);
+    memset(v, 0, sizeof *v);
+}

@@ -1,0 +1,99 @@
+/* test_job_folds.c - the prior that a fold has to beat, and the score of what is out of fold. */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "job/folds.h"
+
+#define N 10
+
+static stk_sample samples[N];
+static size_t train[N];
+static size_t val[N];
+
+/* Training labels, then validation labels, as digits. */
+static stk_dataset make(const char *learnt, const char *judged, stk_split *split) {
+    stk_dataset d = {.root = "made", .class_count = 3, .train = {.items = samples}};
+    *split = (stk_split){.train = train, .val = val};
+    for (const char *p = learnt; *p != '\0'; p++) {
+        train[split->train_count++] = d.train.count;
+        samples[d.train.count++] = (stk_sample){.path = "p", .id = "i", .label = *p - '0'};
+    }
+    for (const char *p = judged; *p != '\0'; p++) {
+        val[split->val_count++] = d.train.count;
+        samples[d.train.count++] = (stk_sample){.path = "p", .id = "i", .label = *p - '0'};
+    }
+    return d;
+}
+
+static void priors_are_scored(void) {
+    stk_split split;
+    stk_prior_score score;
+    stk_error err = {0};
+    stk_dataset d = make("01110", "1102", &split);
+    REQUIRE_OK(stk_prior_score_make(&d, &split, &score, &err), &err);
+    CHECK_NEAR(score.acc1, 50, 1e-12);
+    /* Counted once more than they are: 3, 4 and 1 of 8; a class that was not there costs no end. */
+    CHECK_NEAR(score.loss, -(2 * log(4.0 / 8) + log(3.0 / 8) + log(1.0 / 8)) / 4, 1e-12);
+    stk_mem_fail_after(0);
+    CHECK_INT(stk_prior_score_make(&d, &split, &score, NULL), STK_ERR_MEMORY);
+    stk_mem_fail_after(-1);
+}
+
+static void who_beats_the_prior(void) {
+    static const struct {
+        stk_metric metric;
+        double loss, acc1;
+        bool beats;
+    } cases[] = {
+        {STK_METRIC_ACC1, 0.9, 60, true},     {STK_METRIC_ACC1, 0.9, 40, true},
+        {STK_METRIC_ACC1, 1.5, 60, true},     {STK_METRIC_ACC1, 1.5, 50, false},
+        {STK_METRIC_ACC1, 1.0, 50, false},    {STK_METRIC_LOGLOSS, 1.5, 60, false},
+        {STK_METRIC_LOGLOSS, 0.9, 40, true},  {STK_METRIC_QWK, 1.5, 51, true},
+        {STK_METRIC_ACC1, NAN, 50, false},    {STK_METRIC_ACC1, NAN, 60, true},
+        {STK_METRIC_LOGLOSS, NAN, 60, false},
+    };
+    stk_prior_score prior = {.loss = 1, .acc1 = 50};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool beats = stk_prior_is_beaten(&prior, cases[i].metric, cases[i].loss, cases[i].acc1);
+        if (beats != cases[i].beats) {
+            CHECK_FAIL("case %zu", i);
+        }
+    }
+}
+
+static void what_is_out_of_fold_is_scored(void) {
+    stk_split split;
+    stk_error err = {0};
+    stk_dataset d = make("012", "01", &split);
+    stk_oof oof = {0};
+    stk_metrics metrics;
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    REQUIRE_OK(stk_metrics_open(&metrics, 3, d.train.count, STK_METRIC_ACC1, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, &metrics, &err), &err);
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_ACC1)));
+    static const double probs[] = {0.5, 0.25, 0.25, 0, 1, 0};
+    static const bool both[] = {true, true};
+    stk_oof_add(&oof, 0, (const size_t[]){3, 4}, 2, probs, both);
+    stk_oof_add(&oof, 1, (const size_t[]){0, 2}, 2, probs, (const bool[]){false, true});
+    REQUIRE_OK(stk_oof_score(&oof, &metrics, &err), &err);
+    CHECK_INT(metrics.count, 3);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 200.0 / 3, 1e-9);
+    /* A class that was ruled out costs much, not infinitely much. */
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_LOGLOSS), (log(2) + 30 * log(10)) / 3, 1e-4);
+    stk_mem_fail_after(0);
+    CHECK_INT(stk_oof_score(&oof, &metrics, NULL), STK_ERR_MEMORY);
+    stk_mem_fail_after(-1);
+    stk_metrics_free(&metrics);
+    stk_oof_free(&oof);
+}
+
+static const check_test tests[] = {
+    TEST(priors_are_scored),
+    TEST(who_beats_the_prior),
+    TEST(what_is_out_of_fold_is_scored),
+};
+
+CHECK_MAIN(tests)
