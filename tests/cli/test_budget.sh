@@ -58,7 +58,7 @@ expect_summary r-short/summary.json status complete
 expect_summary r-short/summary.json budget_s 3600
 
 it "divides the time among folds"
-timed train --data k --out r-folds --budget 6s --folds 3 --img-size 16
+timed train --data k --out r-folds --budget 6s --folds 3 --img-size 16 --epochs 4
 expect_exit 0
 expect_took 6
 if ! is_sanitized; then
