@@ -34,7 +34,7 @@ struct stk_device {
     cuda_kernels *kernels;
     cuda_convs *convs;
     cuda_choices *choices; /* NULL: nothing is left to a clock */
-    char description[256]; /* "NVIDIA H200, 139.8 GiB, ..." */
+    char description[400]; /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 
 /* ---- cuda_device.c: these parts of the interface ---- */
