@@ -134,7 +134,7 @@ for text in 25:00 11m "" now 2027-02-29T10:00; do
     expect_exit 2
     expect_err '^stoker: --deadline .*(no time|empty)'
 done
-run train --data k --out r-no --deadline "$(clock 1)"
+run train --data k --out r-no --deadline "$(clock 1 %Y-%m-%dT%H:%M:%S)"
 [ "$CODE" = 0 ] || expect_err 'less than a second|is past'
 [ "$CODE" = 0 ] || expect_no_file r-no
 
