@@ -6,6 +6,8 @@
 
 #include <stoker/job.h>
 
+#include "base/str.h"
+
 /*
  * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may
  * be two words: then the first is a verb without options that has subjects, each of which is a verb
@@ -76,6 +78,12 @@ int cli_close(cli_session *session, stk_status status, const stk_error *err);
  * clearly what is meant.
  */
 stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err);
+
+/* For verbs that print one object with --json: the session's run, with nobody listening then. */
+stk_run cli_run_for_object(const cli_session *session);
+
+/* Prints the object as one line, and frees the text. */
+stk_status cli_print_object(stk_str *text, stk_error *err);
 
 /*
  * A verb that is one job: reads the command line, runs the job, ends. A word is taken as

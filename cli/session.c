@@ -130,6 +130,22 @@ int cli_close(cli_session *session, stk_status status, const stk_error *err) {
     return stk_status_exit_code(status);
 }
 
+stk_run cli_run_for_object(const cli_session *session) {
+    static const stk_observer nobody = {0};
+    stk_run run = session->run;
+    run.observer = session->json ? &nobody : run.observer;
+    return run;
+}
+
+stk_status cli_print_object(stk_str *text, stk_error *err) {
+    bool whole = stk_str_ok(text);
+    if (whole) {
+        puts(stk_str_text(text));
+    }
+    stk_str_free(text);
+    return whole ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
+}
+
 stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err) {
     if (session->word_count == 0) {
         return STK_OK;

@@ -42,12 +42,7 @@ static stk_status print_json(const stk_found_lr *found, stk_error *err) {
     }
     stk_json_end_array(&writer);
     stk_json_end_object(&writer);
-    bool whole = stk_str_ok(&text);
-    if (whole) {
-        puts(stk_str_text(&text));
-    }
-    stk_str_free(&text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
+    return cli_print_object(&text, err);
 }
 
 static void print_table(const stk_found_lr *found) {
@@ -76,7 +71,6 @@ static void print_suggestion(const cli_session *session, const stk_found_lr *fou
 }
 
 static int run(const cli_verb *verb, int argc, char **argv) {
-    static const stk_observer nobody = {0};
     cli_session session;
     stk_error err = {0};
     stk_found_lr found;
@@ -84,10 +78,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    stk_run with = session.run;
-    if (session.json) {
-        with.observer = &nobody; /* one object is all that is printed */
-    }
+    stk_run with = cli_run_for_object(&session);
     stk_status status = cli_take_word(&session, "data", &err);
     if (status == STK_OK) {
         status = stk_find_lr(session.options, &with, &found, &err);

@@ -82,12 +82,7 @@ static stk_status print_json(const stk_estimate *e, stk_error *err) {
     stk_json_put_bool(&writer, e->cut);
     put_memory(&writer, e);
     stk_json_end_object(&writer);
-    bool whole = stk_str_ok(&text);
-    if (whole) {
-        puts(stk_str_text(&text));
-    }
-    stk_str_free(&text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "the plan");
+    return cli_print_object(&text, err);
 }
 
 static void print_part(const char *name, uint64_t bytes) {
@@ -156,7 +151,6 @@ static void print_verdict(const stk_estimate *e) {
 }
 
 static int run(const cli_verb *verb, int argc, char **argv) {
-    static const stk_observer nobody = {0};
     cli_session session;
     stk_error err = {0};
     stk_estimate e;
@@ -164,10 +158,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    stk_run with = session.run;
-    if (session.json) {
-        with.observer = &nobody; /* one object is all that is printed */
-    }
+    stk_run with = cli_run_for_object(&session);
     stk_status status = cli_take_word(&session, "data", &err);
     if (status == STK_OK) {
         status = stk_plan_run(session.options, &with, &e, &err);

@@ -11,28 +11,15 @@
 #include "base/mem.h"
 #include "job/job_options.h"
 
-#define MOST_JSON_BYTES ((size_t)1 << 20)
-
 /* Sums of small steps differ from a quotient by less. */
 #define SCHEDULE_NOISE 1e-6
 
 static stk_status read_json(const stk_run_folder *folder, const char *name, stk_json **json,
                             stk_error *err) {
-    char *path = stk_run_folder_file(folder, name);
-    char *text = NULL;
-    size_t size = 0;
     stk_error cause = {0};
-    stk_status status = path != NULL ? stk_file_read(path, MOST_JSON_BYTES, &text, &size, &cause)
-                                     : STK_FAIL_MEMORY(&cause, "a path");
-    if (status == STK_OK) {
-        status = stk_json_parse(text, size, json, &cause);
-    }
-    if (status != STK_OK) {
-        status = STK_FAIL(err, status, "%s/%s: %s", folder->path, name, cause.message);
-    }
-    stk_mem_free(text);
-    stk_mem_free(path);
-    return status;
+    stk_status status = stk_run_folder_json(folder->path, name, json, &cause);
+    return status == STK_OK ? status
+                            : STK_FAIL(err, status, "%s/%s: %s", folder->path, name, cause.message);
 }
 
 static bool has_file(const char *run, const char *name) {

@@ -16,6 +16,7 @@
 
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"
+#define MOST_JSON_BYTES ((size_t)1 << 20)
 
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
@@ -207,6 +208,21 @@ void stk_run_folder_close(stk_run_folder *folder) {
 
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name) {
     return stk_path_join(folder->path, name);
+}
+
+stk_status stk_run_folder_json(const char *folder, const char *name, stk_json **json,
+                               stk_error *err) {
+    char *path = stk_path_join(folder, name);
+    char *text = NULL;
+    size_t size = 0;
+    stk_status status = path != NULL ? stk_file_read(path, MOST_JSON_BYTES, &text, &size, err)
+                                     : STK_FAIL_MEMORY(err, "a path");
+    if (status == STK_OK) {
+        status = stk_json_parse(text, size, json, err);
+    }
+    stk_mem_free(text);
+    stk_mem_free(path);
+    return status;
 }
 
 stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name, stk_str *text,

@@ -4,6 +4,7 @@
 
 #include <stoker/status.h>
 
+#include "base/json.h"
 #include "base/str.h"
 
 typedef struct stk_run_folder {
@@ -27,6 +28,10 @@ void stk_run_folder_close(stk_run_folder *folder);
 
 /* A path inside the folder; NULL without memory; freed with stk_mem_free. */
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name);
+
+/* Reads a JSON file of any run folder; freed with stk_json_free. The caller says which it was. */
+STK_CHECKED stk_status stk_run_folder_json(const char *folder, const char *name, stk_json **json,
+                                           stk_error *err);
 
 /* Writes a file of the folder in one step. Takes the text over and empties it. */
 STK_CHECKED stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name,

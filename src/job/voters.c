@@ -8,31 +8,20 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "job/run_folder.h"
 #include "predict/ballot.h"
 
-#define MOST_ARGS_BYTES ((size_t)1 << 20)
 #define MOST_FOLDS 1000
 
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
         return STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
     }
-    char *path = stk_path_join(run, "args.json");
-    char *text = NULL;
-    size_t size = 0;
     stk_error cause = {0};
-    stk_status status = path != NULL ? stk_file_read(path, MOST_ARGS_BYTES, &text, &size, &cause)
-                                     : STK_FAIL_MEMORY(&cause, "a path");
-    if (status == STK_OK) {
-        status = stk_json_parse(text, size, args, &cause);
+    if (stk_run_folder_json(run, "args.json", args, &cause) != STK_OK) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
     }
-    if (status != STK_OK) {
-        status =
-            STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
-    }
-    stk_mem_free(text);
-    stk_mem_free(path);
-    return status;
+    return STK_OK;
 }
 
 static void free_voter(stk_voter *voter) {
