@@ -2,8 +2,8 @@
  * margin.h - the time that must be left when computing ends, from how long such work took before.
  *
  * What comes at the end of a run has come before: class priors were written as a submission, a
- * loader was closed. How long that took on this machine, with
- * what else runs on it, says more than any constant. Pure arithmetic.
+ * loader was closed. How long that took on this machine, with what else runs on it, says more than
+ * any constant. Pure arithmetic.
  */
 #ifndef STK_BUDGET_MARGIN_H
 #define STK_BUDGET_MARGIN_H

@@ -495,23 +495,6 @@ static stk_status make_paths(fold_run *fold, stk_error *err) {
     return status;
 }
 
-/* A given validation set is the same for everybody; otherwise a part of the training set is. */
-static stk_status make_split(fold_run *fold, stk_error *err) {
-    const stk_job *job = fold->job;
-    const stk_dataset *d = job->dataset;
-    stk_status status =
-        stk_dataset_split(d, job->dataset_options->val_fraction, job->folds, job->fold,
-                          (uint64_t)job->job_options->seed, &fold->split, err);
-    fold->val_samples = d->train.items;
-    if (status == STK_OK && job->folds <= 1 && d->val.count > 0) {
-        stk_mem_free(fold->split.val);
-        fold->split.val = NULL; /* no indices: all of them */
-        fold->split.val_count = d->val.count;
-        fold->val_samples = d->val.items;
-    }
-    return status;
-}
-
 static void close_fold(fold_run *fold) {
     stk_split_free(&fold->split);
     stk_mem_free(fold->best_path);
@@ -525,7 +508,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
     double *probs[2] = {NULL};
     bool *have[2] = {NULL};
     stk_predicted predicted[2] = {{.done = true}, {.done = true}};
-    stk_status status = make_split(&fold, err);
+    stk_status status = stk_job_split(job, job->fold, &fold.split, &fold.val_samples, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }
@@ -578,7 +561,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     job->planned_total = -1;
     job->planned_by_measure = false;
     job->told_epochs = 0;
-    stk_status status = make_split(&fold, err);
+    stk_status status = stk_job_split(job, job->fold, &fold.split, &fold.val_samples, err);
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }

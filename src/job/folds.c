@@ -41,6 +41,23 @@ stk_status stk_job_settle_folds(stk_job *job, stk_error *err) {
     return stk_options_resolve(job->options, "folds", text, why, err);
 }
 
+stk_status stk_job_split(const stk_job *job, int fold, stk_split *split,
+                         const stk_sample **val_samples, stk_error *err) {
+    const stk_dataset *d = job->dataset;
+    bool given = job->folds <= 1 && d->val.count > 0;
+    stk_status status = stk_dataset_split(d, job->dataset_options->val_fraction, job->folds, fold,
+                                          (uint64_t)job->job_options->seed, split, err);
+    if (status == STK_OK && given) {
+        stk_mem_free(split->val);
+        split->val = NULL;
+        split->val_count = d->val.count;
+    }
+    if (val_samples != NULL) {
+        *val_samples = given ? d->val.items : d->train.items;
+    }
+    return status;
+}
+
 void stk_job_plan_folds(stk_job *job, int epochs_done) {
     bool between = epochs_done < 0;
     stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),

@@ -9,6 +9,14 @@
 STK_CHECKED stk_status stk_job_settle_folds(stk_job *job, stk_error *err);
 
 /*
+ * How the training samples are divided for a fold. A given validation set is the same for everybody
+ * without folds: then split->val is NULL, all of it counts, and *val_samples, which may be asked
+ * for with NULL, are its samples instead of the training set's.
+ */
+STK_CHECKED stk_status stk_job_split(const stk_job *job, int fold, stk_split *split,
+                                     const stk_sample **val_samples, stk_error *err);
+
+/*
  * Looks whether there is time for all folds that were asked for, and takes fewer where there is
  * not; between folds also more than before, with what was left over. `epochs_done` are those of the
  * running fold; -1: none is running.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/locale.h"
 #include "base/mem.h"
+#include "job/folds.h"
 #include "job/job_state.h"
 #include "report/lr_plot.h"
 
@@ -134,9 +135,7 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
 static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *err) {
     const stk_lr_options *options = stk_options_values(job->options, &stk_lr_option_table);
     stk_split split;
-    stk_status status =
-        stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds, 0,
-                          (uint64_t)job->job_options->seed, &split, err);
+    stk_status status = stk_job_split(job, 0, &split, NULL, err);
     if (status != STK_OK) {
         return status;
     }

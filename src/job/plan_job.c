@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "budget/fold_choice.h"
 #include "budget/votes.h"
+#include "job/folds.h"
 #include "job/job_state.h"
 #include "predict/predict.h"
 
@@ -103,13 +104,13 @@ static void forget(void *user, const stk_batch *batch, const float *logits) {
 }
 
 /* Seconds of inference per picture, on the first pictures of the validation set. */
-static stk_status measure_inference(stk_job *job, const stk_split *split, double guess_s,
+static stk_status measure_inference(stk_job *job, const stk_split *split,
+                                    const stk_sample *val_samples, double guess_s,
                                     double *picture_s, stk_error *err) {
     const stk_backend *backend = job->choice.opened.backend;
     stk_compile_config how = stk_job_compiles(job, false);
     stk_exec *exec = NULL;
     bool done = false;
-    bool given = split->val == NULL;
     double wanted = INFERENCE_S / guess_s;
     size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
     stk_evaluation evaluation = {.backend = backend,
@@ -117,7 +118,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split, double
                                  .data = stk_job_loader(job, false),
                                  .halt = {stk_clockwork_must_write, &job->clock},
                                  .batch = forget};
-    evaluation.data.samples = given ? job->dataset->val.items : job->dataset->train.items;
+    evaluation.data.samples = val_samples;
     evaluation.data.indices = split->val;
     evaluation.data.count = count < split->val_count ? count : split->val_count;
     stk_status status = backend->compile(&exec, job->state, &how, err);
@@ -210,7 +211,8 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     e->total_s = e->setup_s + e->folds_wanted * (epochs * e->epoch_s + e->predict_s);
 }
 
-static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split, stk_error *err) {
+static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
+                           const stk_sample *val_samples, stk_error *err) {
     measuring m = {.job = job, .step_s = NAN};
     stk_status status = note_memory(job, e, err);
     if (status == STK_OK) {
@@ -224,8 +226,8 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     }
     double picture_s = NAN;
     if (status == STK_OK) {
-        status = measure_inference(job, split, m.step_s / (double)e->batch * INFERENCE_PART,
-                                   &picture_s, err);
+        status = measure_inference(job, split, val_samples,
+                                   m.step_s / (double)e->batch * INFERENCE_PART, &picture_s, err);
     }
     if (status == STK_OK) {
         e->setup_s = m.setup_s;
@@ -244,18 +246,13 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     size_t train = 0;
     size_t val = 0;
     stk_split split = {0};
+    const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
-        status = stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds, 0,
-                                   (uint64_t)job->job_options->seed, &split, err);
+        status = stk_job_split(job, 0, &split, &val_samples, err);
     }
     if (status != STK_OK) {
         return status;
-    }
-    if (job->folds <= 1 && job->dataset->val.count > 0) {
-        stk_mem_free(split.val);
-        split.val = NULL;
-        split.val_count = val;
     }
     snprintf(e->device, sizeof e->device, "%s", job->choice.opened.name);
     snprintf(e->precision, sizeof e->precision, "%s",
@@ -265,7 +262,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     e->train_images = (int64_t)train;
     e->val_images = (int64_t)val;
     e->test_images = (int64_t)job->dataset->test.count;
-    status = estimate(job, e, &split, err);
+    status = estimate(job, e, &split, val_samples, err);
     stk_split_free(&split);
     return status;
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "job/folds.h"
 #include "job/job_state.h"
 #include "weights/checkpoint.h"
 
@@ -99,9 +100,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
 /* The batches of an epoch of the fold that is taken up; see drop_last of the loader. */
 static stk_status count_steps(const stk_job *job, int64_t *steps, stk_error *err) {
     stk_split split;
-    stk_status status =
-        stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds,
-                          job->resume.state.fold, (uint64_t)job->job_options->seed, &split, err);
+    stk_status status = stk_job_split(job, job->resume.state.fold, &split, NULL, err);
     if (status == STK_OK) {
         size_t batches = split.train_count / job->choice.batch;
         *steps = batches > 0 ? (int64_t)batches : 1;

@@ -54,13 +54,10 @@ static void tell_early_words(early_words *words, const stk_events *events) {
 /* How many images one fold trains on. */
 static stk_status count_training(const stk_job *job, size_t *train, size_t *val, stk_error *err) {
     stk_split split;
-    stk_status status =
-        stk_dataset_split(job->dataset, job->dataset_options->val_fraction, job->folds, 0,
-                          (uint64_t)job->job_options->seed, &split, err);
+    stk_status status = stk_job_split(job, 0, &split, NULL, err);
     if (status == STK_OK) {
         *train = split.train_count;
-        *val = job->folds <= 1 && job->dataset->val.count > 0 ? job->dataset->val.count
-                                                              : split.val_count;
+        *val = split.val_count;
         stk_split_free(&split);
     }
     return status;
