@@ -1,9 +1,9 @@
 /*
  * budget.c - how many steps there is time for.
  *
- * Whole epochs are preferred, because each ends with a validation that can pick the best weights;
- * only when not even the running epoch fits is it cut in the middle, so that the schedule still
- * comes to its end.
+ * Whole epochs are preferred, because each ends with a validation that can pick the best weights.
+ * The last one is cut in the middle when it does not fit and the time would be missed otherwise:
+ * the schedule comes to its end all the same.
  */
 #include "budget/budget.h"
 
@@ -12,6 +12,9 @@
 #define RESERVE_SHARE 0.15
 #define PREDICT_MARGIN 1.5
 #define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before it */
+
+/* Of the time of a fold: when whole epochs leave more, a part of one follows them. */
+#define PART_SHARE 0.05
 
 /* Before anything was measured a validation is taken to last this many training steps. */
 #define VALIDATION_GUESS_STEPS 2.0
@@ -68,6 +71,21 @@ static double fold_time(const stk_budget_facts *f, double reserve_s) {
     return granted - (f->elapsed_s - f->fold_start_s);
 }
 
+/* A part of one more epoch, when whole ones leave much of the time. */
+static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan, double time,
+                                 double val_s) {
+    double fold_s = time + f->elapsed_s - f->fold_start_s;
+    double part_s = time - plan.total_s - val_s;
+    if (part_s < PART_SHARE * fold_s || part_s < f->step_s) {
+        return plan;
+    }
+    int64_t steps = (int64_t)(part_s / f->step_s);
+    plan.epochs++;
+    plan.steps_left += steps;
+    plan.total_s += (double)steps * f->step_s + val_s;
+    return plan;
+}
+
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     double val_s = (isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s) + f->save_s;
     double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
@@ -111,5 +129,5 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     plan.epochs = f->epoch + (int)epochs;
     plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
     plan.total_s = this_epoch_s + epochs * epoch_s;
-    return plan;
+    return more < wanted ? with_part(f, plan, time, val_s) : plan;
 }
