@@ -135,6 +135,10 @@ static stk_budget_plan plan_again(const fold_run *fold, const stk_train_progress
     stk_job *job = fold->job;
     int folds = job->folds_now;
     job->epoch_s = plan->epoch_s;
+    if (isnan(job->epoch_s) && progress->step > 0) { /* one step, and most of the time is gone */
+        double fold_s = stk_clockwork_elapsed(&job->clock) - fold->start_s;
+        job->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
+    }
     if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
         return *plan;
     }
@@ -161,9 +165,9 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !job->planned_by_measure;
-    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
-    if (job->planned_total < 0 || progress->step == 0 || first || plan.steps_left < epoch_rest) {
-        plan = measured ? plan_again(fold, progress, &plan) : plan;
+    bool stinted = plan.steps_left < progress->steps_per_epoch - progress->step;
+    if (job->planned_total < 0 || progress->step == 0 || first || stinted) {
+        plan = measured || stinted ? plan_again(fold, progress, &plan) : plan;
         job->plan = plan;
         job->planned_total = progress->steps_done + plan.steps_left;
         job->planned_by_measure = measured;
