@@ -148,6 +148,14 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
  */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
 
+/* The summary's keys that are known at the end only; `status` is how the run went. */
+void stk_job_finish_summary(stk_job *job, stk_status status);
+
+void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome);
+
+/* What was asked for must exist, or the run has failed whatever the reason was. */
+STK_CHECKED stk_status stk_job_judge(const stk_job *job, stk_error *err);
+
 /*
  * Runs the learning-rate test on the first weights, which are there again afterwards, and puts the
  * curve into the run folder. `data` has the samples of the fold.
