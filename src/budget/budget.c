@@ -32,7 +32,8 @@ static const stk_option options[] = {
      .offset = offsetof(stk_budget_options, deadline),
      .metavar = "TIME",
      .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; a time that "
-             "is past means tomorrow's, and with --budget the earlier counts"},
+             "was within the last 3 hours is past, any other without a date is the next; with "
+             "--budget the earlier counts"},
 };
 
 const stk_option_table stk_budget_option_table =

@@ -80,6 +80,10 @@ typedef struct stk_job {
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
 
+/* A deadline by the clock on the wall becomes a budget, once and for all; `observer` hears it. */
+STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
+                                             stk_error *err);
+
 /*
  * Everything up to the first line: data set, choices, device. Nothing is written, so that the input
  * may still be refused. `observer` hears what is said meanwhile; *train and *val are how many

@@ -44,6 +44,15 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
 }
 
+stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
+    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
+    stk_events events = {0};
+    stk_events_add(&events, observer);
+    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &events, err);
+    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    return status;
+}
+
 void stk_job_close(stk_job *job) {
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);

@@ -196,16 +196,6 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
     return status;
 }
 
-/* A deadline by the clock on the wall becomes a budget, once and for all. */
-static stk_status take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
-    const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
-    stk_events events = {0};
-    stk_events_add(&events, observer);
-    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &events, err);
-    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
-    return status;
-}
-
 /* What takes its time is done before the summary, which says how long all took. */
 static void finish_work(stk_job *job) {
     job->choice.opened.backend->state_free(job->state);
@@ -273,7 +263,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     }
     stk_job_open(&job, options, run);
     if (status == STK_OK) {
-        status = take_deadline(&job, &words.observer, err);
+        status = stk_job_take_deadline(&job, &words.observer, err);
     }
     if (status == STK_OK) {
         status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);

@@ -120,10 +120,14 @@ expect_took 2
 expect_out 'the budget ends earlier'
 expect_summary r-first/summary.json budget_s 2
 
-it "takes a time that is past for tomorrow's"
+it "refuses a time that is just past, and takes one of longer ago for the next"
 run train --data k --out r-past --deadline "$(clock -120 %H:%M)" --epochs 1 --img-size 16
+expect_exit 2
+expect_err 'is past: it is .* give its date, [0-9-]{10}T[0-9:]{5}$'
+expect_no_file r-past
+run train --data k --out r-past --deadline "$(clock -14400 %H:%M)" --epochs 1 --img-size 16
 expect_exit 0
-expect_out '86[0-9]{3} s from now' # tomorrow, unless it is just after midnight
+expect_out '7[12][0-9]{3} s from now' # in twenty hours
 
 it "refuses a date that is past, and what is no time"
 run train --data k --out r-no --deadline 2020-01-01T10:00
