@@ -16,9 +16,6 @@
 /* Of the time of a fold: when whole epochs leave more, a part of one follows them. */
 #define PART_SHARE 0.05
 
-/* Before anything was measured a validation is taken to last this many training steps. */
-#define VALIDATION_GUESS_STEPS 2.0
-
 static const stk_option options[] = {
     {.name = "budget",
      .may_change = true,
@@ -38,7 +35,8 @@ static const stk_option options[] = {
      .offset = offsetof(stk_budget_options, deadline),
      .metavar = "TIME",
      .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; a time that "
-             "is past means tomorrow's, and with --budget the earlier counts"},
+             "was within the last 3 hours is past, any other without a date is the next; with "
+             "--budget the earlier counts"},
 };
 
 const stk_option_table stk_budget_option_table =
@@ -54,7 +52,7 @@ double stk_budget_reserve(double budget_s, double predict_s) {
 
 /* Without a budget: what was asked for. */
 static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
-    stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .epoch_s = epoch_s};
+    stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .fold_s = NAN, .epoch_s = epoch_s};
     plan.epochs = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_DEFAULT_EPOCHS;
     plan.steps_left = (plan.epochs - f->epoch + 1) * f->steps_per_epoch - f->step;
     double validations = (plan.epochs - f->epoch + 1) * (f->val_s + f->save_s);
@@ -87,7 +85,7 @@ static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan
 }
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
-    double val_s = (isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s) + f->save_s;
+    double val_s = (isnan(f->val_s) ? 0 : f->val_s) + f->save_s;
     double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
     if (isnan(f->budget_s)) {
         return free_plan(f, epoch_s);
@@ -97,6 +95,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
     double time = fold_time(f, plan.reserve_s);
+    plan.fold_s = fmax(time, 0);
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
     double spare = plan.reserve_s - need;

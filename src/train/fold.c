@@ -155,6 +155,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
+    stk_trainer_note_wait(t, stk_clock_since_s(start));
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);
@@ -408,6 +409,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     stk_loader_describe(t->loader, &info);
     t->progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
     t->progress.step_s = NAN;
+    t->progress.wait_s = NAN;
     t->progress.val_s = NAN;
     if (c->resume == NULL) {
         stk_trainer_save(t, false);

@@ -62,6 +62,7 @@ typedef struct stk_train_progress {
     int64_t steps_done;  /* of all epochs */
     int64_t steps_timed; /* by this process */
     double step_s;       /* recent seconds per step; NaN before the second one */
+    double wait_s;       /* of these, waiting for pictures */
     double val_s;        /* seconds of the last validation; NaN before the first */
 } stk_train_progress;
 
