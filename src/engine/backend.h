@@ -22,8 +22,8 @@ typedef struct stk_device_config {
     /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
     bool deterministic;
     /* Asked between the parts of a step or an inference, which may take long; next_s is what the
-     * next part may take, by those before it. True ends the call with STK_ERR_STOPPED; NULL never
-     * does. */
+     * next part may take, by those before it. A CPU also asks in the middle of one, with 0. True
+     * ends the call with STK_ERR_STOPPED; NULL never does. */
     bool (*halted)(void *user, double next_s);
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
