@@ -240,4 +240,10 @@ STK_CHECKED stk_status stk_state_first_weights(const stk_backend *backend, stk_s
                                                const stk_graph *graph, uint64_t seed,
                                                stk_error *err);
 
+/* The same, ended with STK_ERR_STOPPED as soon as `halted` says so: a large model takes seconds. */
+STK_CHECKED stk_status stk_state_first_weights_unless(const stk_backend *backend, stk_state *state,
+                                                      const stk_graph *graph, uint64_t seed,
+                                                      bool (*halted)(void *user), void *user,
+                                                      stk_error *err);
+
 #endif

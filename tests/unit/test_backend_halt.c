@@ -145,6 +145,41 @@ static void a_halted_inference_writes_no_logits(void) {
     tear_down(&f);
 }
 
+static bool is_over(void *user) {
+    halt_after *halt = user;
+    return halt->calls-- <= 0;
+}
+
+/* A large model has many: they are drawn, and given up, in parts. */
+static void first_weights_can_be_given_up(void) {
+    fixture f;
+    if (set_up(&f)) {
+        int last = f.graph->param_count - 2; /* the head's weights */
+        size_t bytes = f.graph->params[last].count * sizeof(float);
+        float *before = stk_mem_new(1, bytes);
+        float *after = stk_mem_new(1, bytes);
+        stk_error err = {0};
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, before, &err), STK_OK);
+        halt_after halt = {.calls = 0};
+        CHECK_INT(
+            stk_state_first_weights_unless(f.backend, f.state, f.graph, 9, is_over, &halt, &err),
+            STK_ERR_STOPPED);
+        CHECK_INT(err.status, STK_ERR_STOPPED);
+        stk_error_clear(&err);
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, after, &err), STK_OK);
+        CHECK(memcmp(before, after, bytes) == 0);
+        halt.calls = 1000000;
+        CHECK_INT(
+            stk_state_first_weights_unless(f.backend, f.state, f.graph, 9, is_over, &halt, &err),
+            STK_OK);
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, after, &err), STK_OK);
+        CHECK(memcmp(before, after, bytes) != 0);
+        stk_mem_free(before);
+        stk_mem_free(after);
+    }
+    tear_down(&f);
+}
+
 /* Between layers it is asked with the time that the last ones took. */
 static bool is_within_a_layer(void *user, double next_s) {
     const bool *on = user;
@@ -194,6 +229,7 @@ static const check_test tests[] = {
     TEST(a_halted_step_moves_no_parameter),
     TEST(a_halted_inference_writes_no_logits),
     TEST(a_step_is_halted_within_a_layer),
+    TEST(first_weights_can_be_given_up),
 };
 
 CHECK_MAIN(tests)
