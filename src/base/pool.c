@@ -9,7 +9,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -37,6 +36,9 @@ struct stk_pool {
     size_t tasks;
     stk_pool_task *task;
     void *context;
+    bool (*halted)(void *user); /* this and the two below are the caller's of run alone */
+    void *user;
+    bool was_halted;
 };
 
 static void relax(void) {
@@ -47,8 +49,19 @@ static void relax(void) {
 #endif
 }
 
+static bool must_halt(stk_pool *pool) {
+    if (!pool->was_halted && pool->halted != NULL) {
+        pool->was_halted = pool->halted(pool->user);
+    }
+    return pool->was_halted;
+}
+
 static void take_tasks(stk_pool *pool, int thread) {
     for (;;) {
+        if (thread == 0 && must_halt(pool)) {
+            atomic_store(&pool->next, pool->tasks); /* nobody finds another one */
+            return;
+        }
         size_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
         if (task >= pool->tasks) {
             return;
@@ -142,8 +155,11 @@ int stk_pool_threads(const stk_pool *pool) {
 }
 
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context) {
+    if (pool->was_halted) {
+        return;
+    }
     if (pool->started == 0 || tasks <= 1) {
-        for (size_t i = 0; i < tasks; i++) {
+        for (size_t i = 0; i < tasks && !must_halt(pool); i++) {
             task(context, i, 0);
         }
         return;
@@ -165,4 +181,14 @@ void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *conte
         }
         pthread_mutex_unlock(&pool->lock);
     }
+}
+
+void stk_pool_watch(stk_pool *pool, bool (*halted)(void *user), void *user) {
+    pool->halted = halted;
+    pool->user = user;
+    pool->was_halted = false;
+}
+
+bool stk_pool_was_halted(const stk_pool *pool) {
+    return pool->was_halted;
 }

@@ -8,6 +8,7 @@
 #ifndef STK_BASE_POOL_H
 #define STK_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <stoker/status.h>
@@ -22,5 +23,14 @@ STK_CHECKED stk_status stk_pool_new(stk_pool **pool, int threads, stk_error *err
 void stk_pool_free(stk_pool *pool);
 int stk_pool_threads(const stk_pool *pool);
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context);
+
+/*
+ * From now on the thread that calls run asks `halted` before each of its tasks; once that says true
+ * no further task is begun, in that run and in those that follow, and what they compute is of no
+ * use. Whoever runs them has to look at stk_pool_was_halted(). NULL: nobody is asked, all tasks
+ * run.
+ */
+void stk_pool_watch(stk_pool *pool, bool (*halted)(void *user), void *user);
+bool stk_pool_was_halted(const stk_pool *pool); /* since the last stk_pool_watch() */
 
 #endif

@@ -22,8 +22,8 @@ typedef struct stk_device_config {
     /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
     bool deterministic;
     /* Asked between the parts of a step or an inference, which may take long; next_s is what the
-     * next part may take, by those before it. True ends the call with STK_ERR_STOPPED; NULL never
-     * does. */
+     * next part may take, by those before it. A CPU also asks in the middle of one, with 0. True
+     * ends the call with STK_ERR_STOPPED; NULL never does. */
     bool (*halted)(void *user, double next_s);
     void *user; /* borrowed: for `halted` */
 } stk_device_config;
@@ -240,5 +240,11 @@ typedef struct stk_backend {
 STK_CHECKED stk_status stk_state_first_weights(const stk_backend *backend, stk_state *state,
                                                const stk_graph *graph, uint64_t seed,
                                                stk_error *err);
+
+/* The same, ended with STK_ERR_STOPPED as soon as `halted` says so: a large model takes seconds. */
+STK_CHECKED stk_status stk_state_first_weights_unless(const stk_backend *backend, stk_state *state,
+                                                      const stk_graph *graph, uint64_t seed,
+                                                      bool (*halted)(void *user), void *user,
+                                                      stk_error *err);
 
 #endif

@@ -374,12 +374,14 @@ stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     return STK_OK;
 }
 
-void stk_graph_init_param(const stk_graph *graph, int index, uint64_t seed, float *values) {
+void stk_graph_init_part(const stk_graph *graph, int index, uint64_t seed, size_t from,
+                         size_t count, float *values) {
     const stk_param *param = &graph->params[index];
     stk_rng rng = stk_rng_make(seed, STK_RNG_INIT, 0, (uint64_t)index);
+    rng.counter = from * (param->init == STK_INIT_HE ? 2 : 1); /* uniform ones make a normal one */
     double deviation = param->init == STK_INIT_HE ? sqrt(2.0 / param->fan) : 0;
     double bound = param->init == STK_INIT_LINEAR ? 1.0 / sqrt(param->fan) : 0;
-    for (size_t i = 0; i < param->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         switch (param->init) {
         case STK_INIT_HE:
             values[i] = (float)(deviation * stk_rng_normal(&rng));
@@ -395,4 +397,8 @@ void stk_graph_init_param(const stk_graph *graph, int index, uint64_t seed, floa
             break;
         }
     }
+}
+
+void stk_graph_init_param(const stk_graph *graph, int index, uint64_t seed, float *values) {
+    stk_graph_init_part(graph, index, seed, 0, graph->params[index].count, values);
 }

@@ -170,4 +170,8 @@ STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error 
 /* First values of a parameter, in memory order, from the seed and its place in the graph. */
 void stk_graph_init_param(const stk_graph *graph, int param, uint64_t seed, float *values);
 
+/* The same of `count` of its values, from value `from` on. */
+void stk_graph_init_part(const stk_graph *graph, int param, uint64_t seed, size_t from,
+                         size_t count, float *values);
+
 #endif

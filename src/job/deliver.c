@@ -45,6 +45,29 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     return STK_OK;
 }
 
+/* Of this process's budget. */
+static double reserve_of(stk_job *job) {
+    return isnan(job->clock.budget_s) ? NAN
+           : job->planned_total >= 0
+               ? job->plan.reserve_s
+               : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
+                      stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
+}
+
+void stk_job_tell_untrained(stk_job *job) {
+    char why[200];
+    if (job->folds_done > 0 || job->unfit > 0 || job->summary.epochs_done > 0 ||
+        isnan(job->clock.budget_s) || stk_clockwork_stopping(&job->clock)) {
+        return;
+    }
+    snprintf(why, sizeof why,
+             "of the budget of %.3g s, %.3g s are kept for prediction and the last files, and the "
+             "rest was too short for %s",
+             job->clock.budget_s, reserve_of(job),
+             job->images > 0 ? "an epoch and its validation" : "one step");
+    stk_events_decision(&job->events, "no model was trained", why);
+}
+
 void stk_job_finish_summary(stk_job *job, stk_status status) {
     stk_summary *s = &job->summary;
     bool trained = job->folds_done > 0;
@@ -67,11 +90,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
     s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
     s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
-    s->reserve_s = isnan(s->budget_s) ? NAN
-                   : job->planned_total >= 0
-                       ? job->plan.reserve_s
-                       : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
-                              stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
+    s->reserve_s = reserve_of(job);
     s->batch = (int)job->choice.batch;
     s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
     s->prefetch = job->slots > 0 && job->choice.loader.tune_slots

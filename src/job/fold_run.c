@@ -56,8 +56,9 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
 /* First weights; each fold starts from its own, or from the given ones with a head of its own. */
 static stk_status init_weights(stk_job *job, stk_error *err) {
     stk_status status =
-        stk_state_first_weights(job->choice.opened.backend, job->state, job->graph,
-                                (uint64_t)job->job_options->seed + (uint64_t)job->fold, err);
+        stk_state_first_weights_unless(job->choice.opened.backend, job->state, job->graph,
+                                       (uint64_t)job->job_options->seed + (uint64_t)job->fold,
+                                       stk_clockwork_must_write, &job->clock, err);
     if (status == STK_OK && job->pretrained != NULL) {
         stk_pretrained_report report;
         status =
@@ -452,6 +453,14 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
     return stk_job_find_lr(job, &data, err);
 }
 
+/* *begun is false where there was no time to draw the first weights. */
+static stk_status begin(fold_run *fold, bool *begun, stk_error *err) {
+    stk_error why = {0};
+    stk_status status = first_weights(fold, &why);
+    *begun = status != STK_ERR_STOPPED;
+    return status == STK_OK || !*begun ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
     fold_run fold = {.job = job};
     stk_job_pace_open(&fold.pace, job);
@@ -460,14 +469,16 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }
+    bool begun = true;
     if (status == STK_OK) {
-        status = first_weights(&fold, err);
+        status = begin(&fold, &begun, err);
     }
-    if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
+    if (status == STK_OK && begun && stk_is_auto_double(job->choice.lr)) {
         status = find_lr(&fold, err);
     }
-    if (status == STK_OK && stk_is_auto_double(job->choice.lr)) {
-        job->cut = true; /* asked to stop meanwhile: a resume looks for the rate again */
+    if (status == STK_OK && (!begun || stk_is_auto_double(job->choice.lr))) {
+        job->cut = true; /* asked to stop meanwhile: a resume begins it again */
+        job->summary.stop_reason = NULL;
         close_fold(&fold);
         return STK_OK;
     }

@@ -150,6 +150,9 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
  */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
 
+/* One line where the budget allowed no model. */
+void stk_job_tell_untrained(stk_job *job);
+
 /* The summary's keys that are known at the end only; `status` is how the run went. */
 void stk_job_finish_summary(stk_job *job, stk_status status);
 

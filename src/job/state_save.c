@@ -19,6 +19,12 @@
 #include "job/job_state.h"
 #include "weights/checkpoint.h"
 
+/* Bytes per second that a slow disk takes: what is reckoned with before the first time. */
+#define SLOW_WRITE 200e6
+
+/* What saving may take, of the time that is left, before anything is learnt. */
+#define START_SHARE 0.1
+
 /* A second name for a file that is about to be replaced, or a copy where there are no links. */
 static bool keep(const char *path, const char *kept) {
     if (link(path, kept) == 0) {
@@ -56,11 +62,24 @@ static void keep_epoch(stk_job *job) {
     }
 }
 
+/* Seconds that saving will take, by the last time or by how much it is. */
+static double write_seconds(const stk_job *job) {
+    uint64_t bytes = job->choice.opened.backend->state_bytes(job->graph, &job->state_config);
+    return job->state_write_s > 0 ? job->state_write_s : (double)bytes / SLOW_WRITE;
+}
+
+/* When time is short it is for the predictions, and before the first step it is for steps. */
+static bool has_time(stk_job *job, const stk_train_position *position) {
+    double seconds = write_seconds(job);
+    return !stk_clockwork_must_halt(&job->clock, STK_MARGIN_SAFETY * seconds) &&
+           (position->steps_done > 0 ||
+            seconds <= START_SHARE * stk_clockwork_before_writing(&job->clock));
+}
+
 void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     stk_run_state *run = &job->run_state;
     stk_error why = {0};
-    /* When time is short it is for the predictions. */
-    if (stk_clockwork_must_halt(&job->clock, STK_MARGIN_SAFETY * job->state_write_s)) {
+    if (!has_time(job, position)) {
         return;
     }
     run->fold = job->fold;

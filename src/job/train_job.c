@@ -224,6 +224,9 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     if (status == STK_OK) {
         status = run_folds(job, err);
     }
+    if (status == STK_OK) {
+        stk_job_tell_untrained(job);
+    }
     finish_work(job);
     stk_job_finish_summary(job, status);
     if (job->files != NULL) {

@@ -118,7 +118,7 @@ static void a_halted_step_moves_no_parameter(void) {
             CHECK(memcmp(before, after, bytes) == 0);
         }
         stk_error err = {0};
-        CHECK_INT(step(&f, parts, true, &err), STK_OK);
+        CHECK_INT(step(&f, 1000000, true, &err), STK_OK);
         read_last(&f, after);
         CHECK(memcmp(before, after, bytes) != 0);
         stk_mem_free(before);
@@ -145,9 +145,91 @@ static void a_halted_inference_writes_no_logits(void) {
     tear_down(&f);
 }
 
+static bool is_over(void *user) {
+    halt_after *halt = user;
+    return halt->calls-- <= 0;
+}
+
+/* A large model has many: they are drawn, and given up, in parts. */
+static void first_weights_can_be_given_up(void) {
+    fixture f;
+    if (set_up(&f)) {
+        int last = f.graph->param_count - 2; /* the head's weights */
+        size_t bytes = f.graph->params[last].count * sizeof(float);
+        float *before = stk_mem_new(1, bytes);
+        float *after = stk_mem_new(1, bytes);
+        stk_error err = {0};
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, before, &err), STK_OK);
+        halt_after halt = {.calls = 0};
+        CHECK_INT(
+            stk_state_first_weights_unless(f.backend, f.state, f.graph, 9, is_over, &halt, &err),
+            STK_ERR_STOPPED);
+        CHECK_INT(err.status, STK_ERR_STOPPED);
+        stk_error_clear(&err);
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, after, &err), STK_OK);
+        CHECK(memcmp(before, after, bytes) == 0);
+        halt.calls = 1000000;
+        CHECK_INT(
+            stk_state_first_weights_unless(f.backend, f.state, f.graph, 9, is_over, &halt, &err),
+            STK_OK);
+        CHECK_INT(f.backend->state_read(f.state, STK_TENSOR_VALUE, last, after, &err), STK_OK);
+        CHECK(memcmp(before, after, bytes) != 0);
+        stk_mem_free(before);
+        stk_mem_free(after);
+    }
+    tear_down(&f);
+}
+
+/* Between layers it is asked with the time that the last ones took. */
+static bool is_within_a_layer(void *user, double next_s) {
+    const bool *on = user;
+    return *on && !(next_s > 0);
+}
+
+/* A layer of many pictures takes long, the first one of a training, too. */
+static void a_step_is_halted_within_a_layer(void) {
+    static uint8_t images[64 * 96 * 96 * 3];
+    static int labels[64];
+    const stk_model *model = NULL;
+    stk_backend_choice found;
+    stk_graph *graph = NULL;
+    stk_device *device = NULL;
+    stk_state *state = NULL;
+    stk_exec *exec = NULL;
+    stk_error err = {0};
+    bool on = true;
+    stk_device_config config = {.threads = 2, .halted = is_within_a_layer, .user = &on};
+    stk_compile_config train = {.batch = 64, .train = true};
+    REQUIRE_OK(stk_backend_find("cpu", &found, &err), &err);
+    REQUIRE_OK(stk_model_find("resnet18", &model, &err), &err);
+    REQUIRE_OK(stk_model_build(model, &(stk_model_config){96, CLASSES, 0, 0}, &graph, &err), &err);
+    REQUIRE_OK(found.backend->device_open(&device, &config, &err), &err);
+    REQUIRE_OK(
+        found.backend->state_new(&state, device, graph, &(stk_state_config){.train = true}, &err),
+        &err);
+    REQUIRE_OK(found.backend->compile(&exec, state, &train, &err), &err);
+    stk_step_input input = {.images = images, .labels = labels, .count = 64, .mix = {.keep = 1}};
+    stk_step_output output;
+    CHECK_INT(found.backend->step(exec, &input, &output, &err), STK_ERR_STOPPED);
+    stk_error_clear(&err);
+    float logits[64 * CLASSES];
+    on = false; /* and nothing of that is left behind */
+    found.backend->exec_free(exec);
+    exec = NULL;
+    train.train = false;
+    REQUIRE_OK(found.backend->compile(&exec, state, &train, &err), &err);
+    CHECK_INT(found.backend->infer(exec, images, 1, logits, &err), STK_OK);
+    found.backend->exec_free(exec);
+    found.backend->state_free(state);
+    found.backend->device_close(device);
+    stk_graph_free(graph);
+}
+
 static const check_test tests[] = {
     TEST(a_halted_step_moves_no_parameter),
     TEST(a_halted_inference_writes_no_logits),
+    TEST(a_step_is_halted_within_a_layer),
+    TEST(first_weights_can_be_given_up),
 };
 
 CHECK_MAIN(tests)

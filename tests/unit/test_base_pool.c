@@ -123,9 +123,59 @@ static void lack_of_memory_is_told(void) {
     }
 }
 
+typedef struct countdown {
+    int left; /* questions that are answered with no */
+    int asked;
+    atomic_int tasks;
+} countdown;
+
+static bool is_over(void *user) {
+    countdown *c = user;
+    c->asked++;
+    return c->left-- <= 0;
+}
+
+static void slow_task(void *context, size_t task, int thread) {
+    (void)task;
+    (void)thread;
+    countdown *c = context;
+    atomic_fetch_add(&c->tasks, 1);
+    usleep(200);
+}
+
+/* The other threads find nothing more to do; only what they have begun is done. */
+static void a_run_can_be_halted(void) {
+    for (int threads = 1; threads <= 3; threads++) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        countdown c = {.left = 3};
+        REQUIRE_OK(stk_pool_new(&pool, threads, &err), &err);
+        stk_pool_watch(pool, is_over, &c);
+        stk_pool_run(pool, 10000, slow_task, &c);
+        CHECK(stk_pool_was_halted(pool));
+        CHECK_INT(c.asked, 4);
+        int done = atomic_load(&c.tasks);
+        CHECK(done >= 3 && done < 10000);
+        if (threads == 1) {
+            CHECK_INT(done, 3);
+        }
+        stk_pool_run(pool, 100, slow_task, &c); /* nor is another one begun, or asked about */
+        stk_pool_run(pool, 1, slow_task, &c);
+        CHECK_INT(c.asked, 4);
+        CHECK_INT(atomic_load(&c.tasks), done);
+        stk_pool_watch(pool, NULL, NULL);
+        CHECK(!stk_pool_was_halted(pool));
+        atomic_store(&c.tasks, 0);
+        stk_pool_run(pool, 100, slow_task, &c);
+        CHECK_INT(atomic_load(&c.tasks), 100);
+        stk_pool_free(pool);
+    }
+}
+
 static const check_test tests[] = {
     TEST(every_task_runs_once), TEST(many_short_runs),   TEST(runs_after_a_pause),
     TEST(two_pools_do_not_mix), TEST(pools_come_and_go), TEST(lack_of_memory_is_told),
+    TEST(a_run_can_be_halted),
 };
 
 CHECK_MAIN(tests)

@@ -216,6 +216,23 @@ static void first_weights_have_the_right_spread(void) {
     stk_graph_free(g);
 }
 
+/* Many threads draw parts of one parameter. */
+static void parts_of_first_weights_are_those_of_all(void) {
+    stk_graph *g = model_graph("resnet18", 64, 10);
+    int params[] = {0, 1, g->param_count - 2, g->param_count - 1}; /* of different kinds */
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+        size_t count = g->params[params[i]].count;
+        size_t from = count / 3;
+        float *all = first_weights(g, params[i], 5);
+        float *part = stk_mem_raw(count, sizeof *part);
+        stk_graph_init_part(g, params[i], 5, from, count - from, part);
+        CHECK(memcmp(part, all + from, (count - from) * sizeof *part) == 0);
+        stk_mem_free(all);
+        stk_mem_free(part);
+    }
+    stk_graph_free(g);
+}
+
 static void first_weights_depend_on_seed_and_place_only(void) {
     stk_graph *g = model_graph("convnet_s", 32, 3);
     stk_graph *other = model_graph("convnet_s", 64, 9);
@@ -710,6 +727,7 @@ static const check_test tests[] = {
     TEST(the_first_mistake_is_kept),
     TEST(other_mistakes_are_told),
     TEST(first_weights_have_the_right_spread),
+    TEST(parts_of_first_weights_are_those_of_all),
     TEST(first_weights_depend_on_seed_and_place_only),
     TEST(nothing_is_written_over_while_it_is_needed),
     TEST(odd_graphs_are_planned_right),

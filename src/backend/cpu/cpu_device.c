@@ -338,25 +338,57 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
     return STK_OK;
 }
 
+/* How often it is asked in the middle of a part, which is one layer of a whole batch. */
+#define ASK_S 0.005
+
 /* The parts of one call, timed so that a halt comes before it is too late. */
 typedef struct parts {
+    const stk_device_config *config;
+    stk_pool *pool;
+    int64_t asked_ns;  /* when it was last asked in the middle of one */
     int64_t last_ns;   /* when the last part ended */
     double longest_s;  /* of all so far */
     double next_times; /* a backward part has twice the products of its forward part */
 } parts;
 
+static bool halted_within(void *user) {
+    parts *p = user;
+    if (stk_clock_since_s(p->asked_ns) < ASK_S) {
+        return false;
+    }
+    p->asked_ns = stk_clock_ns();
+    return p->config->halted(p->config->user, 0);
+}
+
+static void begin_parts(const stk_exec *exec, parts *p, double next_times) {
+    const stk_device *device = exec->state->device;
+    int64_t now = stk_clock_ns();
+    *p = (parts){.config = &device->config,
+                 .pool = device->pool,
+                 .asked_ns = now,
+                 .last_ns = now,
+                 .next_times = next_times};
+    stk_pool_watch(p->pool, p->config->halted != NULL ? halted_within : NULL, p);
+}
+
+/* What follows is done to its end. */
+static void end_parts(stk_exec *exec, const parts *p) {
+    stk_pool_watch(p->pool, NULL, NULL);
+    exec->longest_part_s = p->longest_s;
+}
+
 /* The first part of a call may be the longest: the call before tells. */
 static stk_status check_halt(stk_exec *exec, parts *p, stk_error *err) {
-    const stk_device_config *config = &exec->state->device->config;
+    const stk_device_config *config = p->config;
     if (config->halted == NULL) {
         return STK_OK;
     }
     p->longest_s = fmax(p->longest_s, stk_clock_since_s(p->last_ns));
     p->last_ns = stk_clock_ns();
     double longest_s = fmax(p->longest_s, exec->longest_part_s);
-    return config->halted(config->user, p->next_times * longest_s)
-               ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step")
-               : STK_OK;
+    bool halted =
+        stk_pool_was_halted(p->pool) || config->halted(config->user, p->next_times * longest_s);
+    return halted ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step") : STK_OK;
 }
 
 static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
@@ -381,7 +413,8 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (!input->keep_gradients) {
         memset(exec->state->blocks[STK_TENSOR_GRADIENT], 0, graph->param_elements * sizeof(float));
     }
-    parts timed = {.last_ns = stk_clock_ns(), .next_times = 2};
+    parts timed;
+    begin_parts(exec, &timed, 2);
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         aim(exec, i, &call);
@@ -396,12 +429,12 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
             status = check_halt(exec, &timed, err);
         }
     }
+    end_parts(exec, &timed);
     if (status == STK_OK && input->update != NULL) {
         output->grad_norm =
             stk_cpu_optimize(exec->state, input->update, exec->pieces.config.frozen);
     }
     exec->done_count += later && status == STK_OK;
-    exec->longest_part_s = timed.longest_s;
     return status;
 }
 
@@ -425,7 +458,8 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     }
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
-    parts timed = {.last_ns = stk_clock_ns(), .next_times = 1};
+    parts timed;
+    begin_parts(exec, &timed, 1);
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         if (!is_loss(exec, i)) {
@@ -434,7 +468,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
             status = check_halt(exec, &timed, err);
         }
     }
-    exec->longest_part_s = timed.longest_s;
+    end_parts(exec, &timed);
     if (status == STK_OK) {
         memcpy(logits, at(exec, exec->plan.values[graph->logits]),
                count * (size_t)graph->classes * sizeof *logits);
