@@ -73,10 +73,12 @@ static void tell_loader(stk_trainer *t) {
     t->result->slots = now.slots;
 }
 
+/* While a device has steps to compute nobody has to wait for pictures, whatever the host does. */
 static double wait_fraction(const stk_trainer *t) {
-    uint64_t waited = consumer_wait_ns(t) - t->wait_before_ns;
+    double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
+    double idle = (double)(t->arrived_ns - t->epoch_start_ns) * 1e-9 - t->epoch_busy_s;
     double total = stk_clock_since_s(t->epoch_start_ns);
-    return total > 0 ? fmin((double)waited * 1e-9 / total, 1) : 0;
+    return total > 0 ? fmin(fmin(waited, fmax(idle, 0)) / total, 1) : 0;
 }
 
 static void begin_epoch(stk_trainer *t) {
@@ -93,6 +95,7 @@ static void begin_epoch(stk_trainer *t) {
     t->epoch_updates = 0;
     t->epoch_skipped = 0;
     t->epoch_train_s = 0;
+    t->epoch_busy_s = 0;
     t->epoch_start_ns = stk_clock_ns();
     t->wait_before_ns = consumer_wait_ns(t);
 }
