@@ -379,6 +379,47 @@ static void what_was_kept_in_vain_is_compiled_again(void) {
     stk_cuda_program_free(&p);
 }
 
+static bool asked_often(void *user, double next_s) {
+    int *left = user;
+    CHECK(next_s >= 0);
+    return (*left)-- <= 0;
+}
+
+/* Loading takes long as well, where the driver compiles; what is there already is not made again.
+ */
+static void it_can_be_halted_between_kernels(void) {
+    enum { KERNELS = 4 };
+    cuda_program p;
+    stk_error err = {0};
+    int left = 0;
+    cuda_kernels_config config = {.driver = &note_driver,
+                                  .nvrtc = &note_nvrtc,
+                                  .major = 20,
+                                  .threads = 1,
+                                  .halted = asked_often,
+                                  .user = &left,
+                                  .texts = few_texts};
+    begin(&p, CUDA_TYPE_F16);
+    for (int i = 0; i < KERNELS; i++) {
+        twice(&p, 1 + i);
+    }
+    for (int asks = 0; asks <= 2 * KERNELS; asks++) {
+        cuda_kernels *kernels = NULL;
+        REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+        left = asks;
+        int loaded = asks < KERNELS ? 0 : asks - KERNELS;
+        CHECK_INT(make(kernels, &p, &err), loaded < KERNELS ? STK_ERR_STOPPED : STK_OK);
+        CHECK_INT(modules, loaded);
+        left = 2 * KERNELS;
+        CHECK_INT(make(kernels, &p, &err), STK_OK);
+        CHECK_INT(left, 2 * loaded); /* two for each that was missing */
+        CHECK_INT(modules, KERNELS);
+        stk_cuda_kernels_close(kernels);
+        CHECK_INT(modules, 0);
+    }
+    stk_cuda_program_free(&p);
+}
+
 static void a_mistake_is_told_with_its_place(void) {
     cuda_program p;
     stk_error err = {0};
@@ -638,6 +679,7 @@ static const check_test tests[] = {
     TEST(a_second_start_compiles_nothing),
     TEST(a_gpu_that_nvrtc_does_not_know_gets_ptx),
     TEST(what_was_kept_in_vain_is_compiled_again),
+    TEST(it_can_be_halted_between_kernels),
     TEST(a_mistake_is_told_with_its_place),
     TEST(much_shared_memory_is_asked_for),
     TEST(no_memory_is_an_error_and_no_leak),

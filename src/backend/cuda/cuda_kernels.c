@@ -351,11 +351,14 @@ typedef struct batch {
     atomic_bool stopped;
 } batch;
 
+/* For the caller's thread, which is the one that may ask. */
+static bool is_halted(const cuda_kernels *k) {
+    return k->config.halted != NULL && k->config.halted(k->config.user, 0);
+}
+
 static void get_code_task(void *context, size_t task, int thread) {
     batch *b = context;
-    const cuda_kernels_config *config = &b->kernels->config;
-    /* The caller's thread is the one that may ask. */
-    if (thread == 0 && config->halted != NULL && config->halted(config->user, 0)) {
+    if (thread == 0 && is_halted(b->kernels)) {
         atomic_store(&b->stopped, true);
     }
     if (!atomic_load(&b->stopped)) {
@@ -472,7 +475,9 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     }
     for (size_t i = 0; i < b.count && status == STK_OK; i++) {
         status = b.missing[i]->error.status;
-        if (status == STK_OK) {
+        if (status == STK_OK && is_halted(k)) { /* the driver takes its time to compile PTX */
+            status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were loaded");
+        } else if (status == STK_OK) {
             status = load(k, b.missing[i], err);
         } else if (err != NULL) {
             *err = b.missing[i]->error;
