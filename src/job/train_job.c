@@ -96,11 +96,14 @@ static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
     stk_status status = stk_choose(&job->choice, job->options, train_count, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
+    if (status == STK_OK) {
+        stk_job_take_batch(job);
+    }
     return status;
 }
 
 stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
-    return (stk_compile_config){.batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+    return (stk_compile_config){.batch = train ? job->choice.batch : job->infer_batch,
                                 .precision = job->choice.opened.precision,
                                 .train = train,
                                 .ema = !train && job->state_config.ema,
@@ -359,6 +362,7 @@ static stk_status begin(stk_job *job, early_words *words, size_t train, size_t v
     stk_choice_tell(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
+        stk_job_tell_batch(job);
     }
     if (job->folder.moved != NULL) {
         stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
@@ -445,7 +449,7 @@ static stk_status revive_folds(stk_job *job, stk_error *err) {
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = job->resume.on ? revive_folds(job, err) : STK_OK;
     for (; job->fold < job->folds && status == STK_OK; job->fold++) {
-        if (job->weights_lost) {
+        if (job->weights_lost || job->starved) {
             break;
         }
         if (job->fold > 0) {
@@ -516,8 +520,8 @@ static void fill_outcome(const stk_job *job, stk_outcome *outcome) {
 
 /* What was asked for must exist, or the run has failed whatever the reason was. */
 static stk_status judge(const stk_job *job, stk_error *err) {
-    if (job->write_error.status != STK_OK) {
-        return STK_FAIL(err, job->write_error.status, "%s", job->write_error.message);
+    if (job->late_error.status != STK_OK) {
+        return STK_FAIL(err, job->late_error.status, "%s", job->late_error.message);
     }
     if (job->folds_done > 0 || job->submitted) {
         return stk_runfiles_error(job->files, err);
@@ -574,6 +578,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->view_options = stk_options_values(options, &stk_view_option_table);
     job->views = (int)job->view_options->tta;
+    job->infer_batch = STK_PREDICT_BATCH;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
     job->folds_now = job->folds;
