@@ -32,7 +32,7 @@ typedef struct stk_job {
     stk_clockwork clock;
     stk_dataset *dataset;
     stk_choice choice;  /* its batch and what is added up to an update may shrink: ... */
-    size_t batch_asked; /* ... from this */
+    size_t batch_asked; /* ... from this; 0: they have not */
     int64_t accumulate_asked;
     size_t infer_batch;    /* pictures of a step of validation and prediction */
     stk_run_folder folder; /* path NULL until it is opened */
@@ -97,10 +97,8 @@ STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observe
 /* The run folder, once nothing can be refused any more. */
 STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
 
-/*
- * The batch of the run: what was chosen, or less where the run that is resumed had no memory for
- * that; and a line about it.
- */
+/* The batch of the run that is resumed, which may have had no memory for the one that was chosen;
+ * and a line about that. */
 void stk_job_take_batch(stk_job *job);
 void stk_job_tell_batch(const stk_job *job);
 

@@ -206,7 +206,7 @@ static bool read_note(const note *n, const char *text, stk_run_state *run) {
 /* No training comes near these; what is below them can be added and multiplied safely. */
 #define MOST_EPOCHS 1000000000
 #define MOST_STEPS ((int64_t)1 << 53)
-#define MOST_BATCH ((int64_t)1 << 48)
+#define MOST_BATCH 1000000
 #define MOST_SECONDS 1e9
 
 /* The loss and what it is judged by: a watch with a NaN in it would never warn again. */
@@ -222,7 +222,7 @@ static bool counts_are_sound(const stk_run_state *run) {
     int counts[] = {run->fold,   run->folds_done, run->epochs_before, p->epoch,
                     p->setbacks, p->epochs_done,  p->since_best,      p->best.epoch};
     bool sound = p->steps_per_epoch <= MOST_STEPS && p->batch <= MOST_BATCH &&
-                 p->accumulate <= MOST_BATCH && (p->accumulate > 0) == (p->batch > 0) &&
+                 p->accumulate <= MOST_STEPS && (p->accumulate > 0) == (p->batch > 0) &&
                  (double)p->steps_done <= ((double)p->epoch + 1) * (double)p->steps_per_epoch &&
                  p->steps_done <= MOST_STEPS;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

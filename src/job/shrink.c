@@ -11,8 +11,13 @@
 #include "budget/halving.h"
 #include "job/job_state.h"
 
+/* Before the first change the batch is what was asked for, or chosen. */
 static void set_batch(stk_job *job, size_t batch, int64_t accumulate) {
     stk_choice *choice = &job->choice;
+    if (job->batch_asked == 0) {
+        job->batch_asked = choice->batch;
+        job->accumulate_asked = choice->train.accumulate;
+    }
     choice->batch = batch;
     choice->train.accumulate = accumulate;
     choice->loader = stk_loader_plan_make(job->loader_options, batch, choice->img_size,
@@ -21,9 +26,7 @@ static void set_batch(stk_job *job, size_t batch, int64_t accumulate) {
 
 void stk_job_take_batch(stk_job *job) {
     const stk_train_position *before = &job->resume.state.position;
-    job->batch_asked = job->choice.batch;
-    job->accumulate_asked = job->choice.train.accumulate;
-    if (job->resume.on && before->batch > 0 && before->batch < (int64_t)job->batch_asked) {
+    if (before->batch > 0) {
         set_batch(job, (size_t)before->batch, before->accumulate);
     }
 }
@@ -31,7 +34,7 @@ void stk_job_take_batch(stk_job *job) {
 void stk_job_tell_batch(const stk_job *job) {
     char what[96];
     char why[64];
-    if (job->choice.batch == job->batch_asked) {
+    if (job->choice.batch >= job->batch_asked) {
         return;
     }
     snprintf(what, sizeof what, "batch %zu, %lld to an update", job->choice.batch,
@@ -44,7 +47,9 @@ void stk_job_tell_batch(const stk_job *job) {
 static bool shrink_training(stk_job *job, char *what, size_t room) {
     size_t batch = job->choice.batch;
     int64_t accumulate = job->choice.train.accumulate;
-    int64_t images = (int64_t)job->batch_asked * job->accumulate_asked;
+    bool first = job->batch_asked == 0;
+    int64_t images =
+        first ? (int64_t)batch * accumulate : (int64_t)job->batch_asked * job->accumulate_asked;
     if (!stk_batch_halve(&batch, &accumulate, images)) {
         return false;
     }

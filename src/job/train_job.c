@@ -96,7 +96,7 @@ static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
     stk_status status = stk_choose(&job->choice, job->options, train_count, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
-    if (status == STK_OK) {
+    if (status == STK_OK && job->resume.on) {
         stk_job_take_batch(job);
     }
     return status;

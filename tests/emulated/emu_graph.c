@@ -35,9 +35,6 @@ static int run_launch(const emu_node *node) {
         emu_lose();
         return EMU_LAUNCH_FAILED;
     }
-    if (emu_fails_now("crowd")) {
-        return EMU_OUT_OF_MEMORY;
-    }
     for (int i = 0; i < kernel->count; i++) {
         arguments[i] = node->blob + at;
         at += (kernel->sizes[i] + 7) / 8 * 8;
