@@ -117,8 +117,8 @@ void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {
 
 /* What was asked for must exist, or the run has failed whatever the reason was. */
 stk_status stk_job_judge(const stk_job *job, stk_error *err) {
-    if (job->write_error.status != STK_OK) {
-        return STK_FAIL(err, job->write_error.status, "%s", job->write_error.message);
+    if (job->late_error.status != STK_OK) {
+        return STK_FAIL(err, job->late_error.status, "%s", job->late_error.message);
     }
     if (job->folds_done > 0 || job->submitted) {
         return stk_runfiles_error(job->files, err);

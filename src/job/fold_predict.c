@@ -24,6 +24,7 @@ stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_
                                  .graph = job->graph,
                                  .precision = job->choice.opened.precision,
                                  .data = stk_job_loader(job, false),
+                                 .batch = job->infer_batch,
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
@@ -36,9 +37,12 @@ stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_
     prediction.data.count = count;
     *probs = stk_mem_new(count, (size_t)job->graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
-    return *probs != NULL && *have != NULL
-               ? stk_predict_samples(&prediction, *probs, *have, predicted, err)
-               : STK_FAIL_MEMORY(err, "predictions");
+    if (*probs == NULL || *have == NULL) {
+        return STK_FAIL_MEMORY(err, "predictions");
+    }
+    stk_status status = stk_predict_samples(&prediction, *probs, *have, predicted, err);
+    job->infer_batch = predicted->batch;
+    return status;
 }
 
 /* Views that there was no time for, or rows, which keep what the ballot had before. */

@@ -22,7 +22,8 @@ typedef struct fold_run {
     char *unfit_path;              /* owned: where best weights go that do not beat class priors */
     bool unfit;                    /* they do not, and have gone there */
     stk_fold_pace pace;            /* how far it goes */
-    bool resumed;                  /* an earlier process began it, and came to ... */
+    bool resumed;                  /* an earlier process began it */
+    bool begun;                    /* somebody did, and training goes on from ... */
     stk_train_position position;   /* ... this */
     stk_train_result result;
 } fold_run;
@@ -46,7 +47,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .augment = job->choice.augment,
                                              .crop_fraction = job->choice.model->crop_fraction,
                                              .interpolation = job->choice.model->interpolation},
-                               .batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+                               .batch = train ? job->choice.batch : job->infer_batch,
                                .plan = plan,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
@@ -151,7 +152,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         stk_events_warning(&job->events, "the last weights are not saved: %s", why.message);
     }
     if (why.status != STK_OK) {
-        (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
+        (void)STK_FAIL(&job->late_error, why.status, "%s", why.message);
     }
     return STK_OK;
 }
@@ -163,18 +164,29 @@ static void save_state(void *user, const stk_train_position *position) {
     }
 }
 
-static stk_status load_state(void *user, stk_train_position *position, bool *there,
-                             stk_error *err) {
-    const fold_run *fold = user;
+/* In epochs, whatever the batch. */
+static double reached(const stk_train_position *at) {
+    return at->epoch +
+           (double)at->step / (double)(at->steps_per_epoch > 0 ? at->steps_per_epoch : 1);
+}
+
+static stk_status load(const fold_run *fold, bool between_epochs, stk_train_position *position,
+                       bool *there, stk_error *err) {
     const stk_job *job = fold->job;
-    stk_status status = stk_job_load_state(fold->job, fold->best_path, true, position, there, err);
+    stk_status status =
+        stk_job_load_state(fold->job, fold->best_path, between_epochs, position, there, err);
     /* What an earlier process saved knows its own plan only. */
     if (status == STK_OK && *there && fold->resumed &&
-        position->steps_done <= job->resume.state.position.steps_done) {
+        reached(position) <= reached(&job->resume.state.position)) {
         position->schedule = stk_resume_schedule(&job->resume, position, job->choice.epochs_wanted,
                                                  job->clock.budget_s);
     }
     return status;
+}
+
+static stk_status load_state(void *user, stk_train_position *position, bool *there,
+                             stk_error *err) {
+    return load(user, true, position, there, err);
 }
 
 /* The weights to begin with, or those that an earlier process has come to. */
@@ -202,6 +214,7 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
         stk_events_checkpoint(&job->events, fold->best_path, true); /* it is in place */
     }
     fold->resumed = true;
+    fold->begun = true;
     job->resume.taken_up = true;
     return status;
 }
@@ -241,7 +254,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                          .save_state = save_state,
                                          .load_state = load_state,
                                          .save_every_s = job->job_options->save_every_s},
-                               .resume = fold->resumed ? &fold->position : NULL};
+                               .resume = fold->begun ? &fold->position : NULL};
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
@@ -302,7 +315,7 @@ static bool ended_by_budget(const fold_run *fold) {
 }
 
 static bool had_trouble(const fold_run *fold) {
-    return fold->result.diverged || fold->job->weights_lost;
+    return fold->result.diverged || fold->job->weights_lost || fold->job->starved;
 }
 
 /*
@@ -326,17 +339,24 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     return status;
 }
 
+/* What was done, also where it came to nothing. */
+static void add_work(const fold_run *fold) {
+    stk_job *job = fold->job;
+    const stk_train_result *r = &fold->result;
+    stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, r->closing_s);
+    job->images += r->images;
+    job->workers = r->workers > 0 ? r->workers : job->workers;
+    job->slots = r->slots > 0 ? r->slots : job->slots;
+    job->train_s += r->train_s;
+    job->wait_s += r->wait_s;
+}
+
 /* What was reached counts also where an error ended it; the fold is then not done. */
 static void add_to_summary(fold_run *fold, bool failed) {
     stk_job *job = fold->job;
     stk_summary *s = &job->summary;
     const stk_train_result *r = &fold->result;
     s->epochs_done += r->epochs_done;
-    job->images += r->images;
-    job->workers = r->workers > 0 ? r->workers : job->workers;
-    job->slots = r->slots > 0 ? r->slots : job->slots;
-    job->train_s += r->train_s;
-    job->wait_s += r->wait_s;
     if (r->has_best && !fold->unfit) {
         /* Over folds the mean of the best: what a reader of one number expects. */
         double n = job->folds_done;
@@ -445,9 +465,12 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
 static stk_status find_lr(const fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     stk_loader_config data = training_data(fold);
-    if (!fold->resumed) {
-        stk_train_position start = {
-            .lr_scale = 1, .best_metric = NAN, .watch = stk_loss_watch_new(job->graph->classes)};
+    if (!fold->begun) {
+        stk_train_position start = {.batch = (int64_t)job->choice.batch,
+                                    .accumulate = job->choice.train.accumulate,
+                                    .lr_scale = 1,
+                                    .best_metric = NAN,
+                                    .watch = stk_loss_watch_new(job->graph->classes)};
         stk_job_save_state(job, &start);
     }
     return stk_job_find_lr(job, &data, err);
@@ -459,6 +482,96 @@ static stk_status begin(fold_run *fold, bool *begun, stk_error *err) {
     stk_status status = first_weights(fold, &why);
     *begun = status != STK_ERR_STOPPED;
     return status == STK_OK || !*begun ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
+/* The learning rate, where it is to be found, and the training. */
+static stk_status try_to_train(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_job_pace_restart(&fold->pace);
+    fold->result = (stk_train_result){.best_metric = NAN};
+    stk_status status = stk_is_auto_double(job->choice.lr) ? find_lr(fold, err) : STK_OK;
+    if (status != STK_OK || stk_is_auto_double(job->choice.lr)) {
+        return status; /* or asked to stop meanwhile: a resume looks for the rate again */
+    }
+    status = train(fold, err);
+    add_work(fold);
+    return status;
+}
+
+/* Where there is not even memory for the smallest batches the run delivers and then tells that. */
+static void starve(stk_job *job, size_t batch, const stk_error *why) {
+    job->starved = true;
+    job->cut = true;
+    job->summary.stop_reason = "error";
+    (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
+                   "%.*s; nothing smaller than batch %zu can be tried: end what else uses the "
+                   "memory, or use a smaller --img-size or --model",
+                   (int)strcspn(why->message, ";"), why->message, batch);
+}
+
+/* What was saved last, or the beginning. It is saved again for the batch of now. */
+static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause,
+                          stk_error *err) {
+    stk_job *job = fold->job;
+    char told[192];
+    stk_status status = load(fold, false, &fold->position, &fold->begun, err);
+    if (status == STK_OK && !fold->begun) {
+        status = stk_job_first_weights(job, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    const stk_train_position *at = &fold->position;
+    if (fold->begun) {
+        stk_job_save_state(job, at);
+    }
+    if (fold->begun && (at->epoch > 0 || at->step > 0)) {
+        snprintf(told, sizeof told, "%s, from step %lld of epoch %d", what, (long long)at->step + 1,
+                 at->epoch + 1);
+    } else {
+        snprintf(told, sizeof told, "%s, from the start", what);
+    }
+    /* The remedy that the sentence ends with is what is done here. */
+    char why[sizeof cause->message];
+    snprintf(why, sizeof why, "%.*s", (int)strcspn(cause->message, ";"), cause->message);
+    stk_events_decision(&job->events, told, why);
+    return STK_OK;
+}
+
+/* Trains, with smaller batches when memory runs out. */
+static stk_status train_in_memory(fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_status status = STK_ERR_MEMORY;
+    while (status == STK_ERR_MEMORY) {
+        stk_error why = {0};
+        char what[128];
+        status = try_to_train(fold, &why);
+        if (status == STK_ERR_MEMORY &&
+            !stk_job_shrink(job, fold->result.validating, what, sizeof what)) {
+            starve(job, job->choice.batch, &why);
+            return STK_OK;
+        }
+        if (status == STK_ERR_MEMORY) {
+            stk_status back = go_back(fold, what, &why, err);
+            if (back != STK_OK) {
+                return back;
+            }
+        } else if (status != STK_OK) {
+            (void)STK_FAIL(err, status, "%s", why.message);
+        }
+    }
+    return status;
+}
+
+/* What was trained stays where there is no memory to predict with it. */
+static stk_status predict_in_memory(fold_run *fold, stk_error *err) {
+    stk_error why = {0};
+    stk_status status = predict(fold, &why);
+    if (status == STK_ERR_MEMORY) {
+        starve(fold->job, 1, &why);
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
@@ -473,26 +586,22 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = begin(&fold, &begun, err);
     }
-    if (status == STK_OK && begun && stk_is_auto_double(job->choice.lr)) {
-        status = find_lr(&fold, err);
+    if (status == STK_OK && begun) {
+        status = train_in_memory(&fold, err);
+        tell_unkept(job);
     }
     if (status == STK_OK && (!begun || stk_is_auto_double(job->choice.lr))) {
         job->cut = true; /* asked to stop meanwhile: a resume begins it again */
-        job->summary.stop_reason = NULL;
+        job->summary.stop_reason = job->starved ? job->summary.stop_reason : NULL;
         close_fold(&fold);
         return STK_OK;
     }
-    if (status == STK_OK) {
-        status = train(&fold, err);
-        stk_margin_note(&job->clock.margin, STK_MARGIN_CLOSING, fold.result.closing_s);
-        tell_unkept(job);
-        if (status == STK_OK) {
-            status = judge_fold(&fold, err);
-        }
+    if (begun) {
+        status = status == STK_OK ? judge_fold(&fold, err) : status;
         add_to_summary(&fold, status != STK_OK);
     }
     if (status == STK_OK) {
-        status = predict(&fold, err);
+        status = predict_in_memory(&fold, err);
     }
     close_fold(&fold);
     return status;

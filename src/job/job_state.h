@@ -31,7 +31,10 @@ typedef struct stk_job {
     stk_events events;
     stk_clockwork clock;
     stk_dataset *dataset;
-    stk_choice choice;
+    stk_choice choice;  /* its batch and what is added up to an update may shrink: ... */
+    size_t batch_asked; /* ... from this; 0: they have not */
+    int64_t accumulate_asked;
+    size_t infer_batch;    /* pictures of a step of validation and prediction */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
     stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
@@ -55,11 +58,12 @@ typedef struct stk_job {
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
-    bool told_unkept;      /* that a device can keep nothing for the next start */
-    stk_error write_error; /* weights could not be saved: told at the end, after delivering */
-    bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
-    double predict_s;      /* estimate for the test set; NaN: not known */
-    int views;             /* of each picture that are predicted with; see pace.h */
+    bool told_unkept;     /* that a device can keep nothing for the next start */
+    stk_error late_error; /* nothing was saved, or no memory left: told after delivering */
+    bool starved;         /* there is no memory to go on with; what there is is delivered */
+    bool weights_lost;    /* the best ones: training ends, they are predicted with from memory */
+    double predict_s;     /* estimate for the test set; NaN: not known */
+    int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
     stk_run_state run_state;  /* what was to be saved last; see state_save.c */
     bool state_saved;         /* there is something to go on from: ... */
@@ -94,6 +98,18 @@ STK_CHECKED stk_status stk_job_prepare(stk_job *job, const stk_observer *observe
 
 /* The run folder, once nothing can be refused any more. */
 STK_CHECKED stk_status stk_job_claim_folder(stk_job *job, stk_error *err);
+
+/* The batch of the run that is resumed, which may have had no memory for the one that was chosen;
+ * and a line about that. */
+void stk_job_take_batch(stk_job *job);
+void stk_job_tell_batch(const stk_job *job);
+
+/*
+ * Out of memory: halves the batch of training or, where `validating`, of inference, and the other
+ * one where that is as small as can be: both take memory at the same time. `what` becomes the
+ * decision in words. False: nothing can be halved any more.
+ */
+bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room);
 
 /* How this run's network is compiled: for training, or for validation and prediction. */
 stk_compile_config stk_job_compiles(const stk_job *job, bool train);

@@ -32,6 +32,13 @@ void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     job->planned_total = -1;
 }
 
+void stk_job_pace_restart(stk_fold_pace *pace) {
+    pace->val_step_s = NAN;
+    pace->by_measure = false;
+    pace->told_cut = 0;
+    pace->job->planned_total = -1;
+}
+
 static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
     const stk_job *job = pace->job;
     stk_inference_facts facts = {.budget_s = job->clock.budget_s,

@@ -24,6 +24,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->job_options = stk_options_values(options, &stk_job_option_table);
     job->view_options = stk_options_values(options, &stk_view_option_table);
     job->views = (int)job->view_options->tta;
+    job->infer_batch = STK_PREDICT_BATCH;
     job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
     job->folds_now = job->folds;
@@ -91,11 +92,14 @@ static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
     stk_status status = stk_choose(&job->choice, job->options, train_count, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
+    if (status == STK_OK && job->resume.on) {
+        stk_job_take_batch(job);
+    }
     return status;
 }
 
 stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
-    return (stk_compile_config){.batch = train ? job->choice.batch : STK_PREDICT_BATCH,
+    return (stk_compile_config){.batch = train ? job->choice.batch : job->infer_batch,
                                 .precision = job->choice.opened.precision,
                                 .train = train,
                                 .ema = !train && job->state_config.ema,

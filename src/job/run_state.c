@@ -16,6 +16,7 @@
 typedef enum note_kind {
     COUNT,   /* int */
     COUNT64, /* int64_t */
+    LATER64, /* the same; files of older versions lack it: 0 */
     NUMBER,  /* double, to the last bit */
     TRUTH    /* bool */
 } note_kind;
@@ -33,6 +34,8 @@ static const note notes[] = {
     {"epoch", COUNT, AT(position.epoch)},
     {"step", COUNT64, AT(position.step)},
     {"steps_per_epoch", COUNT64, AT(position.steps_per_epoch)},
+    {"batch", LATER64, AT(position.batch)},
+    {"accumulate", LATER64, AT(position.accumulate)},
     {"micro_steps", COUNT64, AT(position.micro_steps)},
     {"steps_done", COUNT64, AT(position.steps_done)},
     {"total_steps", COUNT64, AT(position.total_steps)},
@@ -157,6 +160,7 @@ static void write_note(const note *n, const stk_run_state *run, char text[NOTE_T
         snprintf(text, NOTE_TEXT, "%d", *(const int *)at);
         break;
     case COUNT64:
+    case LATER64:
         snprintf(text, NOTE_TEXT, "%lld", (long long)*(const int64_t *)at);
         break;
     case NUMBER:
@@ -174,7 +178,7 @@ static bool read_note(const note *n, const char *text, stk_run_state *run) {
     char *end = NULL;
     int64_t whole = 0;
     if (text == NULL) {
-        return false;
+        return n->kind == LATER64;
     }
     switch (n->kind) {
     case COUNT:
@@ -184,6 +188,7 @@ static bool read_note(const note *n, const char *text, stk_run_state *run) {
         *(int *)at = (int)whole;
         return true;
     case COUNT64:
+    case LATER64:
         if (!stk_parse_int(text, &whole) || whole < 0) {
             return false;
         }
@@ -201,6 +206,7 @@ static bool read_note(const note *n, const char *text, stk_run_state *run) {
 /* No training comes near these; what is below them can be added and multiplied safely. */
 #define MOST_EPOCHS 1000000000
 #define MOST_STEPS ((int64_t)1 << 53)
+#define MOST_BATCH 1000000
 #define MOST_SECONDS 1e9
 
 /* The loss and what it is judged by: a watch with a NaN in it would never warn again. */
@@ -215,7 +221,8 @@ static bool counts_are_sound(const stk_run_state *run) {
     const stk_train_position *p = &run->position;
     int counts[] = {run->fold,   run->folds_done, run->epochs_before, p->epoch,
                     p->setbacks, p->epochs_done,  p->since_best,      p->best.epoch};
-    bool sound = p->steps_per_epoch <= MOST_STEPS &&
+    bool sound = p->steps_per_epoch <= MOST_STEPS && p->batch <= MOST_BATCH &&
+                 p->accumulate <= MOST_STEPS && (p->accumulate > 0) == (p->batch > 0) &&
                  (double)p->steps_done <= ((double)p->epoch + 1) * (double)p->steps_per_epoch &&
                  p->steps_done <= MOST_STEPS;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

@@ -113,13 +113,13 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
         stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
                            why.message);
     }
-    (void)STK_FAIL(&job->write_error, why.status, "%s", why.message);
+    (void)STK_FAIL(&job->late_error, why.status, "%s", why.message);
 }
 
-/* The batches of an epoch of the fold that is taken up; see drop_last of the loader. */
-static stk_status count_steps(const stk_job *job, int64_t *steps, stk_error *err) {
+/* The batches of an epoch of a fold; see drop_last of the loader. */
+static stk_status count_steps(const stk_job *job, int fold, int64_t *steps, stk_error *err) {
     stk_split split;
-    stk_status status = stk_job_split(job, job->resume.state.fold, &split, NULL, err);
+    stk_status status = stk_job_split(job, fold, &split, NULL, err);
     if (status == STK_OK) {
         size_t batches = split.train_count / job->choice.batch;
         *steps = batches > 0 ? (int64_t)batches : 1;
@@ -131,7 +131,7 @@ static stk_status count_steps(const stk_job *job, int64_t *steps, stk_error *err
 stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
     const stk_resume *resume = &job->resume;
     int64_t steps = 0;
-    stk_status status = count_steps(job, &steps, err);
+    stk_status status = count_steps(job, resume->state.fold, &steps, err);
     if (status == STK_OK) {
         status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
     }
@@ -193,6 +193,17 @@ static void forget_lost_best(stk_job *job, const char *best_path, stk_train_posi
     }
 }
 
+/* What was saved with larger batches is the same place with those of now. */
+static stk_status rebatch(const stk_job *job, stk_train_position *position, stk_error *err) {
+    int64_t steps = 0;
+    stk_status status = count_steps(job, job->fold, &steps, err);
+    if (status == STK_OK) {
+        stk_train_position_rebatch(position, (int64_t)job->choice.batch,
+                                   job->choice.train.accumulate, steps);
+    }
+    return status;
+}
+
 stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
                               stk_train_position *position, bool *there, stk_error *err) {
     stk_run_state run;
@@ -231,6 +242,9 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     if (status == STK_OK && *there) {
         forget_lost_best(job, best_path, position);
     }
+    if (status == STK_OK && *there) {
+        status = rebatch(job, position, err);
+    }
     stk_run_state_free(&run);
     return status;
 }
@@ -239,7 +253,8 @@ void stk_job_tell_kept(const stk_job *job, stk_error *err) {
     const stk_train_position *at = &job->saved;
     size_t end = strlen(err->message);
     char where[96];
-    if (err->status != STK_ERR_DEVICE || !job->state_saved) {
+    bool device = err->status == STK_ERR_DEVICE || err->status == STK_ERR_MEMORY;
+    if (!device || !job->state_saved) {
         return;
     }
     if (at->step > 0) {

@@ -128,6 +128,7 @@ static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size
     stk_choice_tell(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
+        stk_job_tell_batch(job);
     }
     if (job->folder.moved != NULL) {
         stk_events_decision(&job->events, "earlier run kept", job->folder.moved);
@@ -178,7 +179,7 @@ static stk_status revive_folds(stk_job *job, stk_error *err) {
 static stk_status run_folds(stk_job *job, stk_error *err) {
     stk_status status = job->resume.on ? revive_folds(job, err) : STK_OK;
     for (; job->fold < job->folds && status == STK_OK; job->fold++) {
-        if (job->weights_lost) {
+        if (job->weights_lost || job->starved) {
             break;
         }
         if (job->fold > 0) {

@@ -2,6 +2,8 @@
 #include "predict/predict.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -73,7 +75,7 @@ static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, s
                                      .batch = collect,
                                      .bad = tell_bad,
                                      .user = c};
-        evaluation.data.batch = STK_PREDICT_BATCH;
+        evaluation.data.batch = predicted->batch;
         evaluation.data.transform.view = view;
         int64_t start = stk_clock_ns();
         c->at = 0;
@@ -87,31 +89,59 @@ static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, s
     return status;
 }
 
-stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
-                               stk_predicted *predicted, stk_error *err) {
-    collector c = {.prediction = p, .probs = probs, .have = have};
+/* Compiles for predicted->batch and looks; a device that is halted meanwhile is as p->halt. */
+static stk_status run(collector *c, stk_predicted *predicted, stk_error *err) {
+    const stk_prediction *p = c->prediction;
     stk_compile_config config = {
-        .batch = STK_PREDICT_BATCH, .precision = p->precision, .train = false, .ema = p->ema};
+        .batch = predicted->batch, .precision = p->precision, .train = false, .ema = p->ema};
     stk_exec *exec = NULL;
     stk_error why = {0};
     int64_t start = stk_clock_ns();
-    *predicted = (stk_predicted){.pass_s = NAN};
+    predicted->views = 0;
+    memset(c->views, 0, p->data.count * sizeof *c->views);
     stk_status status = p->backend->compile(&exec, p->state, &config, &why);
-    if (status == STK_ERR_STOPPED) {
-        return STK_OK; /* as if by p->halt */
+    if (status != STK_OK) {
+        return status == STK_ERR_STOPPED ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
-    predicted->start_s = stk_clock_since_s(start);
+    predicted->start_s += stk_clock_since_s(start);
+    status = look(c, exec, predicted, err);
+    p->backend->exec_free(exec);
+    return status;
+}
+
+/* Half the batch after an error that says that there was no memory; the remedy is left out. */
+static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_error *cause) {
+    char what[96];
+    char why[sizeof cause->message];
+    snprintf(what, sizeof what, "prediction in batches of %zu instead of %zu", predicted->batch / 2,
+             predicted->batch);
+    snprintf(why, sizeof why, "%.*s", (int)strcspn(cause->message, ";"), cause->message);
+    predicted->batch /= 2;
+    stk_events_decision(p->events, what, why);
+}
+
+stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
+                               stk_predicted *predicted, stk_error *err) {
+    collector c = {.prediction = p, .probs = probs, .have = have};
+    bool again = true;
+    *predicted =
+        (stk_predicted){.pass_s = NAN, .batch = p->batch > 0 ? p->batch : STK_PREDICT_BATCH};
     c.said = stk_mem_new((size_t)p->graph->classes, sizeof *c.said);
     c.views = stk_mem_new(p->data.count, sizeof *c.views);
-    if (status != STK_OK) {
-        status = STK_FAIL(err, status, "%s", why.message);
-    } else if (c.said == NULL || c.views == NULL) {
-        status = STK_FAIL_MEMORY(err, "predictions");
-    } else {
-        status = look(&c, exec, predicted, err);
+    stk_status status =
+        c.said != NULL && c.views != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
+    while (status == STK_OK && again) {
+        stk_error why = {0};
+        status = run(&c, predicted, &why);
+        again = status == STK_ERR_MEMORY && predicted->batch > 1;
+        if (again) {
+            halve(p, predicted, &why);
+            status = STK_OK;
+        } else if (status != STK_OK) {
+            (void)STK_FAIL(err, status, "%s", why.message);
+        }
     }
     stk_mem_free(c.said);
     stk_mem_free(c.views);
-    p->backend->exec_free(exec);
     return status;
 }

@@ -18,7 +18,8 @@ typedef struct stk_view_options {
 
 extern const stk_option_table stk_view_option_table;
 
-/* Images per inference call; fixed, so that the same weights give the same bits everywhere. */
+/* Images per inference call; fixed, so that the same weights give the same bits everywhere. Only
+ * where memory runs out they are fewer. */
 #define STK_PREDICT_BATCH 64
 
 struct stk_predicted;
@@ -29,7 +30,8 @@ typedef struct stk_prediction {
     bool ema;         /* their averages, which the state must have */
     const stk_graph *graph;
     stk_precision precision;
-    stk_loader_config data; /* samples, transform, plan */
+    stk_loader_config data; /* samples, transform, plan; not its batch */
+    size_t batch;           /* 0: STK_PREDICT_BATCH; halved as often as there is no memory for it */
     const char *split;      /* "test" or "val": how bad images are told */
     const stk_events *events;
     stk_halt halt;
@@ -43,6 +45,7 @@ typedef struct stk_prediction {
 typedef struct stk_predicted {
     bool done;      /* every sample in every view */
     int views;      /* that were made of all samples */
+    size_t batch;   /* that there was memory for */
     double start_s; /* seconds before the first batch: compiling */
     double pass_s; /* seconds for all samples in one view, the last whole one; NaN: there is none */
 } stk_predicted;

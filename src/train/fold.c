@@ -217,6 +217,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
         return STK_OK;
     }
     int64_t start = stk_clock_ns();
+    t->result->validating = true;
     stk_evaluation evaluation = {.backend = c->backend,
                                  .exec = t->infer_exec,
                                  .classes = c->graph->classes,
@@ -369,6 +370,7 @@ static stk_status run_steps(stk_trainer *t, stk_error *err) {
 static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_progress *p = &t->progress;
     begin_epoch(t);
+    t->result->validating = false;
     stk_status status = choose_exec(t, err);
     if (status != STK_OK || t->result->halted) {
         return status;
@@ -437,7 +439,8 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     if (c->resume == NULL) {
         stk_trainer_save(t, false);
     }
-    return c->val.count > 0 ? compile(t, &infer, &t->infer_exec, err) : STK_OK;
+    t->result->validating = c->val.count > 0;
+    return t->result->validating ? compile(t, &infer, &t->infer_exec, err) : STK_OK;
 }
 
 /*

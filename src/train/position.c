@@ -50,6 +50,27 @@ stk_status stk_trainer_judge_weights(stk_trainer *t, stk_error *err) {
     return status;
 }
 
+void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int64_t accumulate,
+                                int64_t steps_per_epoch) {
+    int64_t before = position->batch;
+    int64_t used = position->step - position->micro_steps;
+    if (before <= 0 || (before == batch && position->accumulate == accumulate)) {
+        return;
+    }
+    bool whole = position->step > 0 && position->step == position->steps_per_epoch;
+    int64_t step = used * before / batch;
+    position->step = whole || step > steps_per_epoch ? steps_per_epoch : step;
+    position->steps_done = position->epoch * steps_per_epoch + position->step;
+    position->total_steps =
+        position->steps_per_epoch > 0
+            ? position->total_steps * steps_per_epoch / position->steps_per_epoch
+            : 0;
+    position->steps_per_epoch = steps_per_epoch;
+    position->batch = batch;
+    position->accumulate = accumulate;
+    position->micro_steps = 0;
+}
+
 /* Where training stands; `whole`: the running epoch is over and counted. */
 static stk_train_position take_position(const stk_trainer *t, bool whole) {
     const stk_train_progress *p = &t->progress;
@@ -58,6 +79,8 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
     return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
                                 .step = begun ? p->step : 0,
                                 .steps_per_epoch = p->steps_per_epoch,
+                                .batch = (int64_t)t->config->batch,
+                                .accumulate = t->config->options->accumulate,
                                 .micro_steps = t->micro_steps,
                                 .steps_done = p->steps_done,
                                 .updates = t->updates,

@@ -18,6 +18,8 @@ typedef struct stk_train_position {
     int epoch;    /* whole epochs that are done */
     int64_t step; /* steps done of the one behind them; all of them: not validated yet */
     int64_t steps_per_epoch;
+    int64_t batch;       /* pictures of a step; 0: not known, as in files of older versions */
+    int64_t accumulate;  /* steps to an update */
     int64_t micro_steps; /* of these, whose gradients wait to be used: they belong to the state */
     int64_t steps_done;  /* of all epochs */
     int64_t updates;     /* times the weights have moved */
@@ -36,5 +38,13 @@ typedef struct stk_train_position {
     double correct;
     double images;
 } stk_train_position;
+
+/*
+ * The same place in the same data when a step has `batch` pictures instead and an epoch so many
+ * steps. Within an epoch it goes back to the last update, since gradients of other batches cannot
+ * be added to; a position of no known batch is left alone.
+ */
+void stk_train_position_rebatch(stk_train_position *position, int64_t batch, int64_t accumulate,
+                                int64_t steps_per_epoch);
 
 #endif

@@ -114,8 +114,10 @@ typedef struct stk_train_config {
 typedef struct stk_train_result {
     int epochs_done; /* whole ones and a last part; those before a resume count */
     bool ran_out_of_patience;
-    bool halted;      /* in the middle of a step, while compiling, or while no pictures came */
-    bool diverged;    /* going back did not help; nothing after the best is kept */
+    bool halted; /* in the middle of a step, while compiling, or while no pictures came */
+    bool
+        validating; /* what went on last, or failed, was validation: its compiling or its running */
+    bool diverged;  /* going back did not help; nothing after the best is kept */
     char trouble[96]; /* what went wrong last; "" when nothing did */
     double lr_scale;  /* of the learning rate in the end: 1 unless something did */
     bool has_best;

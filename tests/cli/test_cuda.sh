@@ -144,14 +144,36 @@ expect_exit 4
 expect_err 'not even one picture fits'
 
 # Parameters, validation, training and prediction take memory in this order.
-it "memory that somebody else took meanwhile is told, and nothing is lost"
-for taken in 1 2 3 4; do
+it "memory that somebody else took meanwhile is told, and half the batch is used"
+STK_EMU_FAIL=memory:1 run train "${small[@]}" --out taken
+expect_exit 4
+expect_err 'the GPU has no memory left'
+expect_no_file taken
+for taken in 2:validation 3:'batch 4 instead of 8, 2' 4:prediction; do
     rm -rf taken
-    STK_EMU_FAIL=memory:$taken run train "${small[@]}" --out taken
-    expect_exit 4
-    expect_err "the GPU has no memory left|of the GPU's memory, and [0-9.]+ MiB are free now"
+    STK_EMU_FAIL=memory:${taken%%:*} run train "${small[@]}" --out taken
+    expect_exit 0
+    expect_empty "$ERR"
+    expect_out "^${taken#*:} .*of the GPU's memory, and [0-9.]+ MiB are free now"
+    expect_summary taken/summary.json status complete
 done
-expect_err 'what was learnt up to epoch 3 is kept'
+
+it "a step of epoch 3 that finds no memory is done again with half the batch"
+rm -rf taken
+STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" --out taken
+expect_exit 0
+expect_empty "$ERR"
+expect_out '^batch 4 instead of 8, 2 to an update instead of 1, from step 1 of epoch 3: launching a step failed: the GPU has no memory left$'
+expect_summary taken/summary.json status complete
+expect_summary taken/summary.json batch 4
+expect_sound taken k/sample_submission.csv "$labels"
+
+it "nothing is lost when not even the smallest batch fits"
+rm -rf taken
+STK_EMU_FAIL=memory:4+ run train "${small[@]}" --freeze-epochs 2 --out taken
+expect_exit 4
+expect_err 'nothing smaller than batch [12] can be tried: .*; what was learnt up to epoch 2 is kept'
+expect_summary taken/summary.json status prior
 expect_sound taken k/sample_submission.csv "$labels"
 run train --resume taken
 expect_exit 0

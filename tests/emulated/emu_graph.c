@@ -10,6 +10,7 @@ bool emu_fails_now(const char *kind) {
     static long calls;
     const char *text = getenv("STK_EMU_FAIL");
     size_t length = strlen(kind);
+    char *end;
     if (text == NULL) {
         last[0] = '\0';
         return false;
@@ -18,8 +19,12 @@ bool emu_fails_now(const char *kind) {
         snprintf(last, sizeof last, "%s", text);
         calls = 0;
     }
-    return strncmp(text, kind, length) == 0 && text[length] == ':' &&
-           ++calls == strtol(text + length + 1, NULL, 10);
+    if (strncmp(text, kind, length) != 0 || text[length] != ':') {
+        return false;
+    }
+    long first = strtol(text + length + 1, &end, 10);
+    calls++;
+    return *end == '+' ? calls >= first : calls == first;
 }
 
 static int run_launch(const emu_node *node) {

@@ -427,6 +427,9 @@ int cuGraphLaunch(emu_exec *exec, emu_stream *stream) {
     if (result == EMU_GOOD && (!is_stream(stream) || !emu_handle_is(exec, EMU_HANDLE_EXEC))) {
         result = EMU_INVALID_HANDLE;
     }
+    if (result == EMU_GOOD && emu_fails_now("graph")) {
+        result = EMU_OUT_OF_MEMORY;
+    }
     for (size_t i = 0; result == EMU_GOOD && i < exec->count; i++) {
         emu_node node;
         result = emu_node_copy(&node, &exec->nodes[i]) ? submit(stream, &node) : EMU_OUT_OF_MEMORY;

@@ -64,6 +64,30 @@ static void memory_limit(void) {
     play_close(&play);
 }
 
+/* Another process was faster: once, or for good; the device is none the worse for it. */
+static void memory_that_somebody_took(void) {
+    play_device play;
+    if (!open_emulated(&play)) {
+        return;
+    }
+    cuda_pointer x = 0;
+    static const struct {
+        const char *fails;
+        int results[4];
+    } cases[] = {{"memory:2", {0, CUDA_ERROR_OUT_OF_MEMORY_, 0, 0}},
+                 {"memory:3+", {0, 0, CUDA_ERROR_OUT_OF_MEMORY_, CUDA_ERROR_OUT_OF_MEMORY_}}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        (void)setenv("STK_EMU_FAIL", cases[c].fails, 1);
+        for (int i = 0; i < 4; i++) {
+            int result = play.driver->memory_take(&x, 256);
+            CHECK_INT(result, cases[c].results[i]);
+            CHECK_INT(result == 0 ? play.driver->memory_free(x) : 0, 0);
+        }
+    }
+    (void)unsetenv("STK_EMU_FAIL");
+    play_close(&play);
+}
+
 static const char fill_text[] = "KERNEL fill_with(float *x, int count, float value) {\n"
                                 "    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);\n"
                                 "    if (i < count) {\n"
@@ -385,9 +409,15 @@ static void opposite_order(void) {
     play_close(&play);
 }
 
-static const check_test tests[] = {TEST(memory_limit),    TEST(lost_device),
-                                   TEST(wrong_use),       TEST(bad_texts),
-                                   TEST(threads_compile), TEST(code_for_another_gpu_is_refused),
-                                   TEST(out_of_bounds),   TEST(threads_apart),
-                                   TEST(leaks),           TEST(opposite_order)};
+static const check_test tests[] = {TEST(memory_limit),
+                                   TEST(memory_that_somebody_took),
+                                   TEST(lost_device),
+                                   TEST(wrong_use),
+                                   TEST(bad_texts),
+                                   TEST(threads_compile),
+                                   TEST(code_for_another_gpu_is_refused),
+                                   TEST(out_of_bounds),
+                                   TEST(threads_apart),
+                                   TEST(leaks),
+                                   TEST(opposite_order)};
 CHECK_MAIN(tests)

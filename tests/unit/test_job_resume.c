@@ -91,6 +91,19 @@ static void set_note(const char *key, const char *value) {
     stk_mem_free(data);
 }
 
+/* Another name of the same length, which nobody knows. */
+static void hide_note(const char *key) {
+    size_t size = 0;
+    char *data = slurp(dir, STATE, &size);
+    char name[64];
+    snprintf(name, sizeof name, "\"%s\": \"", key);
+    char *at = memmem(data, size, name, strlen(name));
+    REQUIRE(at != NULL);
+    at[1] = '_';
+    put(STATE, data, size);
+    stk_mem_free(data);
+}
+
 /* A run in a folder of its own: all of its three epochs, or into the second one. */
 static void begin(bool whole) {
     stk_stop stop = {0};
@@ -190,7 +203,8 @@ static void impossible_numbers_are_refused(void) {
         {"loss_lowest", "nan", "1"},       {"images", "inf", "0"},
         {"correct", "nan", "0"},           {"setbacks", "2000000000", "0"},
         {"schedule", "nan", "1"},          {"steps_per_epoch", "9223372036854775807", "3"},
-        {"since_best", "2147483647", "0"},
+        {"since_best", "2147483647", "0"}, {"batch", "9223372036854775807", "8"},
+        {"accumulate", "0", "1"},
     };
     begin(true);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -215,6 +229,35 @@ static void options_must_be_those_of_the_state(void) {
     replace("args.json", "\"optimizer\": \"adamw\"", "\"optimizer\": \"sgd\"");
     set_note("given", "{x");
     refused("epochs=4", "train.safetensors is damaged: its note 'given' is ");
+}
+
+/* What was written before batches could shrink says nothing of them. */
+static void older_states_are_taken_up(void) {
+    begin(false);
+    hide_note("batch");
+    hide_note("accumulate");
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_STR(story.outcome.status, "complete");
+    CHECK_SUMMARY(dir, "batch", "8");
+}
+
+/* The batch of the state counts, as far as it is one that the run can have come to. */
+static void batch_is_that_of_the_state(void) {
+    begin(true);
+    set_note("batch", "4");
+    refused("epochs=4", "has 3 steps an epoch, with the other it would be 6");
+    set_note("accumulate", "2");
+    set_note("steps_per_epoch", "6");
+    set_note("steps_done", "18");
+    resume("epochs=4");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.decisions, "batch 4, 2 to an update");
+    CHECK_SUMMARY(dir, "batch", "4");
+    CHECK_SUMMARY(dir, "epochs_done", "4");
+    begin(true);
+    set_note("batch", "16");
+    refused("epochs=4", "has 3 steps an epoch, with the other it would be 1");
 }
 
 static void damaged_results_leave_the_summary(void) {
@@ -260,10 +303,16 @@ static void new_budget_is_more_time(void) {
 }
 
 static const check_test tests[] = {
-    TEST(setback_with_more_epochs_keeps_a_rate),      TEST(fold_must_be_one_of_the_run),
-    TEST(lost_best_weights_are_made_up_for),          TEST(impossible_numbers_are_refused),
-    TEST(options_must_be_those_of_the_state),         TEST(damaged_results_leave_the_summary),
-    TEST(damaged_state_falls_back_to_the_last_epoch), TEST(new_budget_is_more_time),
+    TEST(setback_with_more_epochs_keeps_a_rate),
+    TEST(fold_must_be_one_of_the_run),
+    TEST(lost_best_weights_are_made_up_for),
+    TEST(impossible_numbers_are_refused),
+    TEST(options_must_be_those_of_the_state),
+    TEST(damaged_results_leave_the_summary),
+    TEST(damaged_state_falls_back_to_the_last_epoch),
+    TEST(new_budget_is_more_time),
+    TEST(older_states_are_taken_up),
+    TEST(batch_is_that_of_the_state),
 };
 
 CHECK_MAIN(tests)

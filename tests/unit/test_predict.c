@@ -3,6 +3,7 @@
 #include "small_pictures.h"
 
 #include "backend/cpu/cpu_device.h"
+#include "base/error.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
 
@@ -427,6 +428,92 @@ static void samples_without_memory(void) {
     close_model(&m);
 }
 
+/* A device that has memory for so many pictures only, and for so many batches of those. */
+static size_t most_pictures;
+static int batches_left;
+static size_t compiled[16];
+static int compiles;
+
+static stk_status scarce_compile(stk_exec **exec, stk_state *state,
+                                 const stk_compile_config *config, stk_error *err) {
+    if (compiles < 16) {
+        compiled[compiles++] = config->batch;
+    }
+    return config->batch <= most_pictures
+               ? stk_cpu_backend.compile(exec, state, config, err)
+               : STK_FAIL(err, STK_ERR_MEMORY, "no memory for %zu; use less", config->batch);
+}
+
+static stk_status scarce_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                               stk_error *err) {
+    return batches_left-- != 0 ? stk_cpu_backend.infer(exec, images, count, logits, err)
+                               : STK_FAIL(err, STK_ERR_MEMORY, "no memory to infer; use less");
+}
+
+static char decided[256];
+
+static void on_decision(void *user, const stk_event_decision *event) {
+    (void)user;
+    snprintf(decided, sizeof decided, "%s: %s", event->what, event->why);
+}
+
+static void memory_for_fewer_pictures(void) {
+    static const struct {
+        size_t batch, most;
+        int batches; /* before there is no memory for one; -1: there always is */
+        int views;
+        stk_status status;
+        size_t used;
+        int compiles;
+    } cases[] = {
+        {0, 64, -1, 1, STK_OK, 64, 1},       {0, 63, -1, 1, STK_OK, 32, 2},
+        {0, 5, -1, 1, STK_OK, 4, 5},         {16, 16, -1, 1, STK_OK, 16, 1},
+        {0, 0, -1, 1, STK_ERR_MEMORY, 1, 7}, {0, 64, 1, 1, STK_OK, 32, 2},
+        {0, 64, 4, 2, STK_OK, 32, 2}, /* in the second view: all of it again */
+    };
+    stk_backend scarce = stk_cpu_backend;
+    static model whole[2];
+    scarce.compile = scarce_compile;
+    scarce.infer = scarce_infer;
+    for (int views = 1; views <= 2; views++) {
+        model *m = &whole[views - 1];
+        stk_error err = {0};
+        open_model(m);
+        m->prediction.views = views;
+        REQUIRE_OK(stk_predict_samples(&m->prediction, m->probs, m->have, &m->predicted, &err),
+                   &err);
+        CHECK_INT(m->predicted.batch, STK_PREDICT_BATCH);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static model m;
+        stk_error err = {0};
+        open_model(&m);
+        m.observer.decision = on_decision;
+        m.prediction.backend = &scarce;
+        m.prediction.batch = cases[i].batch;
+        m.prediction.views = cases[i].views;
+        most_pictures = cases[i].most;
+        batches_left = cases[i].batches;
+        compiles = 0;
+        decided[0] = '\0';
+        stk_status status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err);
+        CHECK_INT(status, cases[i].status);
+        CHECK_INT(m.predicted.done, status == STK_OK);
+        CHECK_INT(m.predicted.batch, cases[i].used);
+        CHECK_INT(compiles, cases[i].compiles);
+        CHECK_INT(decided[0] != '\0', cases[i].compiles > 1);
+        for (size_t k = 0; status == STK_OK && k < ROWS * CLASSES; k++) {
+            CHECK_NEAR(m.probs[k], whole[cases[i].views - 1].probs[k], 1e-6);
+        }
+        if (cases[i].used == 32 && cases[i].batches < 0) {
+            CHECK_STR(decided, "prediction in batches of 32 instead of 64: no memory for 64");
+        }
+        close_model(&m);
+    }
+    close_model(&whole[0]);
+    close_model(&whole[1]);
+}
+
 static const check_test tests[] = {
     TEST(ballot_averages),
     TEST(ballot_priors),
@@ -441,6 +528,7 @@ static const check_test tests[] = {
     TEST(views_can_be_given_up),
     TEST(halting_in_a_later_view),
     TEST(samples_without_memory),
+    TEST(memory_for_fewer_pictures),
 };
 
 CHECK_MAIN(tests)

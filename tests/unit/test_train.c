@@ -208,6 +208,14 @@ static void errors_come_back(void) {
     script.fail_step = 3;
     CHECK_INT(run_fold(&f), STK_ERR_DEVICE);
     CHECK_INT(f.epochs, 1);
+    CHECK(!f.result.validating);
+    close_fold(&f);
+
+    open_fold(&f, plain_graph(), 1, true);
+    script.fail_infer = 1;
+    CHECK_INT(run_fold(&f), STK_ERR_MEMORY);
+    CHECK_INT(f.epochs, 1);
+    CHECK(f.result.validating);
     close_fold(&f);
 
     open_fold(&f, plain_graph(), 1, true);

@@ -34,6 +34,7 @@ static struct {
     step_note steps[256];
     int step_count;
     int fail_step;   /* this step (from 0) fails with STK_ERR_DEVICE; -1: none */
+    int fail_infer;  /* this inference (from 0) fails with STK_ERR_MEMORY; -1: none */
     int broken_step; /* this step's loss is NaN; -1: none */
     int lag;         /* so many steps are running when a step returns */
     bool skip[256];  /* these updates are left out */
@@ -107,8 +108,11 @@ static inline stk_status scripted_infer(stk_exec *exec, const uint8_t *images, s
                                         float *logits, stk_error *err) {
     (void)exec;
     (void)images;
-    (void)err;
     int validation = script.infers++;
+    if (validation == script.fail_infer) {
+        err->status = STK_ERR_MEMORY;
+        return STK_ERR_MEMORY;
+    }
     tell('v');
     for (size_t i = 0; i < count; i++) {
         int label = (int)i % PICTURE_CLASSES;
@@ -244,7 +248,8 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
     stk_error err = {0};
     memset(f, 0, sizeof *f);
     memset(&script, 0, sizeof script);
-    script.fail_step = script.broken_step = script.broken_infer = -1;
+    script.fail_step = script.broken_step = -1;
+    script.fail_infer = script.broken_infer = -1;
     if (shared.samples == NULL) {
         shared = make_pictures(check_folder(), TRAIN + VAL);
         write_text(shared.root, "text.jpg", "no picture");

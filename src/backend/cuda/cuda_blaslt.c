@@ -208,8 +208,8 @@ stk_status stk_cuda_lt_run(cuda_lt *lt, const cuda_lt_plan *plan, const cuda_con
                                   d, plan->d, d, plan->d, &plan->algo, call->workspace,
                                   CUDA_WORKSPACE_BYTES, lt->stream);
     if (status != 0) {
-        return STK_FAIL(err, STK_ERR_DEVICE, "cannot multiply matrices: cuBLASLt gives error %d",
-                        status);
+        return STK_FAIL(err, status == LT_NO_MEMORY ? STK_ERR_MEMORY : STK_ERR_DEVICE,
+                        "cannot multiply matrices: cuBLASLt gives error %d", status);
     }
     return STK_OK;
 }

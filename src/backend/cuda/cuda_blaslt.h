@@ -64,7 +64,8 @@ typedef struct cuda_lt_functions {
 } cuda_lt_functions;
 
 enum {
-    LT_FLOAT = 0, /* cudaDataType_t */
+    LT_NO_MEMORY = 3, /* cublasStatus_t */
+    LT_FLOAT = 0,     /* cudaDataType_t */
     LT_HALF = 2,
     LT_BFLOAT16 = 14,
     LT_COMPUTE_FLOAT = 68, /* cublasComputeType_t */

@@ -18,7 +18,8 @@ struct cuda_dnn_plan {
 };
 
 static stk_status failed(const cuda_dnn *dnn, int status, const char *what, stk_error *err) {
-    return STK_FAIL(err, STK_ERR_DEVICE, "cannot %s: cuDNN says %s", what,
+    bool memory = status == DNN_NO_HOST_MEMORY || status == DNN_NO_DEVICE_MEMORY;
+    return STK_FAIL(err, memory ? STK_ERR_MEMORY : STK_ERR_DEVICE, "cannot %s: cuDNN says %s", what,
                     dnn->api.error_string(status));
 }
 

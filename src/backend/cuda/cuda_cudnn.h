@@ -39,6 +39,11 @@ typedef struct cuda_dnn_functions {
     const char *(*error_string)(int status);
 } cuda_dnn_functions;
 
+enum { /* cudnnStatus_t: those that are told apart */
+       DNN_NO_HOST_MEMORY = 4003,
+       DNN_NO_DEVICE_MEMORY = 4004
+};
+
 enum { /* cudnnDataType_t */ DNN_FLOAT = 0, DNN_HALF = 2, DNN_BFLOAT16 = 9 };
 
 enum { /* cudnnBackendDescriptorType_t */

@@ -222,7 +222,7 @@ static stk_status take_memory(stk_exec *exec, stk_error *err) {
         return stk_cuda_check(d, result, "taking memory on the GPU", err);
     }
     (void)d->memory_info(&free_bytes, &total);
-    return STK_FAIL(err, STK_ERR_DEVICE,
+    return STK_FAIL(err, STK_ERR_MEMORY,
                     "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
                     "now: something else has taken the rest; end it, or use a smaller %s",
                     exec->config.batch, exec->state->graph->img_size,

@@ -325,7 +325,7 @@ stk_status stk_cuda_check(const cuda_driver *driver, int result, const char *wha
         return STK_OK;
     }
     if (result == CUDA_ERROR_OUT_OF_MEMORY_) {
-        return STK_FAIL(err, STK_ERR_DEVICE,
+        return STK_FAIL(err, STK_ERR_MEMORY,
                         "%s failed: the GPU has no memory left; use a smaller --batch, or end what "
                         "else runs on it",
                         what);
