@@ -76,10 +76,11 @@ static void tell_loader(stk_trainer *t) {
     t->result->slots = now.slots;
 }
 
-/* While a device has steps to compute nobody has to wait for pictures, whatever the host does. */
+/* While a device has steps to compute nobody has to wait for pictures, whatever the host does; nor
+ * while it has none since a network is compiled or the state saved, which is no part of a step. */
 static double wait_fraction(const stk_trainer *t) {
     double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
-    double idle = (double)(t->arrived_ns - t->epoch_start_ns) * 1e-9 - t->epoch_busy_s;
+    double idle = t->epoch_train_s - t->epoch_busy_s;
     double total = stk_clock_since_s(t->epoch_start_ns);
     return total > 0 ? fmin(fmin(waited, fmax(idle, 0)) / total, 1) : 0;
 }
