@@ -381,10 +381,10 @@ const char *stk_format_duration(char *buf, size_t size, double seconds) {
 stk_span stk_format_span(double seconds) {
     stk_span span;
     double s = seconds > 0 ? fmin(seconds, LONGEST_S) : 0;
-    if (s < 0.995) {
+    if (s < 99.5) {
         snprintf(span.text, sizeof span.text, "%.2g s", s);
     } else if (s < 599.5) {
-        snprintf(span.text, sizeof span.text, s < 9.95 ? "%.1f s" : "%.0f s", s);
+        snprintf(span.text, sizeof span.text, "%.0f s", s);
     } else if (s < 2 * 3600) {
         snprintf(span.text, sizeof span.text, "%.0f min", s / 60);
     } else {
