@@ -33,13 +33,15 @@ static void saving_takes_its_time(void) {
     CHECK_INT(plan.epochs, 6);
     CHECK_NEAR(plan.epoch_s, 12.5, 1e-9);
     CHECK_NEAR(plan.total_s, 75, 1e-9);
-    facts.save_s = 2;
-    CHECK_INT(stk_budget_make(&facts).epochs, 5);
+    facts.save_s = 2; /* five of 13 s, and 10 s for a part of one */
+    plan = stk_budget_make(&facts);
+    CHECK_INT(plan.epochs, 6);
+    CHECK_INT(plan.steps_left, 570);
     facts.save_s = 0;
     facts.final_s = 24.5; /* more than 15 %, with the half second: 25 s */
     plan = stk_budget_make(&facts);
     CHECK_NEAR(plan.reserve_s, 25, 1e-9);
-    CHECK_INT(plan.epochs, 5);
+    CHECK_INT(plan.steps_left, 590);
     facts.budget_s = NAN;
     facts.save_s = 1;
     facts.epochs_wanted = 2;
@@ -85,11 +87,15 @@ static void cases_by_hand(void) {
         {"plenty", 1000, 10, 5, 1, 0, 1, 0, 5, 500, false, 55},
         {"plenty, in the middle", 1000, 10, 5, 4, 30, 1, 0, 5, 170, false, 19},
         {"exactly the last epoch", 1000, 10, 5, 5, 99, 1, 0, 5, 1, false, 1.1},
-        {"as many as fit", 100, 10, 0, 1, 0, 1, 0, 6, 600, false, 66},
-        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 6, 600, true, 66},
+        {"as many as fit", 100, 15, 0, 1, 0, 1, 0, 6, 600, false, 66},
+        {"fewer than wanted", 100, 15, 20, 1, 0, 1, 0, 6, 600, true, 66},
+        {"and a part where much would be unused", 100, 10, 0, 1, 0, 1, 0, 7, 680, false, 75},
+        {"a part of the last that is wanted", 100, 10, 7, 1, 0, 1, 0, 7, 680, true, 75},
+        {"no part of one that is not", 100, 10, 6, 1, 0, 1, 0, 6, 600, false, 66},
+        {"a tenth is not much", 100, 10.6, 0, 1, 0, 1, 0, 6, 600, false, 66},
         {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 6, 350, true, 39},
         {"as wanted, to the second", 100, 18.9, 6, 1, 0, 1, 0, 6, 600, false, 66},
-        {"a hair less", 100, 19.1, 6, 1, 0, 1, 0, 5, 500, true, 55},
+        {"a hair less", 100, 19.05, 6, 1, 0, 1, 0, 6, 599, true, 65.9},
         {"a part of the first", 100, 79.95, 20, 1, 0, 1, 0, 1, 40, true, 5},
         {"a part of the first, free", 100, 79.95, 0, 1, 0, 1, 0, 1, 40, true, 5},
         {"the running one into the reserve", 100, 79.95, 20, 4, 20, 1, 0, 4, 80, true, 9},
