@@ -50,8 +50,10 @@ typedef struct stk_budget_plan {
 #define STK_BUDGET_MOST_EPOCHS 200
 
 /*
- * New epochs are begun only when they end before the reserve. The running one may use half of what
- * the reserve holds beyond the measured need: otherwise noise in the timing would cut it short.
+ * New epochs are begun only when they end before the reserve, the last one as a part where whole
+ * ones would leave more than a tenth of the fold's time unused. The running one may use half of
+ * what the reserve holds beyond the measured need: otherwise noise in the timing would cut it
+ * short.
  */
 stk_budget_plan stk_budget_make(const stk_budget_facts *facts);
 

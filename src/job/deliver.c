@@ -24,6 +24,7 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     }
     if (written == STK_ERR_STOPPED) {
         job->cut = true;
+        job->unpredicted = true;
         stk_events_warning(&job->events,
                            "there was no time to write better predictions: %s stays "
                            "as it was",
@@ -82,7 +83,8 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
                                                                : "partial";
     if (status != STK_OK) {
         s->stop_reason = "error";
-    } else if (s->stop_reason == NULL) {
+    } else if (s->stop_reason == NULL ||
+               (job->unpredicted && strcmp(s->stop_reason, "error") != 0)) {
         s->stop_reason = stk_clockwork_stopping(&job->clock) ? "signal" : "budget";
     }
     s->folds_done = job->folds_done;

@@ -73,6 +73,7 @@ stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
     bool done = predicted.done && predicted.views == job->view_options->tta;
     bool news = status == STK_OK && (predicted.done || rows > 0); /* else the file has it all */
     job->cut = job->cut || !done;
+    job->unpredicted = job->unpredicted || (status == STK_OK && !done);
     if (news) {
         stk_ballot_add(&job->ballot, probs, have, 1);
     }

@@ -311,7 +311,8 @@ static bool ended_by_budget(const fold_run *fold) {
     const stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     return !isnan(job->clock.budget_s) && !r->ran_out_of_patience &&
-           (job->choice.epochs_wanted == 0 || job->plan.cut || r->halted);
+           (job->plan.cut || r->halted ||
+            (job->choice.epochs_wanted == 0 && r->epochs_done < STK_BUDGET_MOST_EPOCHS));
 }
 
 static bool had_trouble(const fold_run *fold) {
@@ -371,7 +372,8 @@ static void add_to_summary(fold_run *fold, bool failed) {
                      : r->ran_out_of_patience ? "patience"
                      : ended_by_budget(fold)  ? "budget"
                                               : "epochs";
-    job->cut = job->cut || stopped || r->halted || trouble || job->plan.cut;
+    bool short_of_plan = job->plan.cut && !r->ran_out_of_patience;
+    job->cut = job->cut || stopped || r->halted || trouble || short_of_plan;
     if (r->diverged) {
         stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
                            r->trouble, job->choice.lr * r->lr_scale);

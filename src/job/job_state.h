@@ -55,6 +55,7 @@ typedef struct stk_job {
     int folds_done;        /* whose weights are saved and vote */
     int unfit;             /* folds of this process that were cut short below class priors */
     bool cut;              /* some fold ended before what was asked for */
+    bool unpredicted;      /* there was no time for all rows and views, or to write them */
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;

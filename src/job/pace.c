@@ -2,8 +2,8 @@
  * pace.c - when a new plan is taken, and what is told of it.
  *
  * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
- * when the running epoch cannot be finished any more, or was thought not to be; in between noise in
- * the timing would only make it flutter.
+ * when the running epoch cannot be finished any more, or was thought not to be, or when what there
+ * is time for has become quite another; in between noise in the timing would only make it flutter.
  */
 #include "job/pace.h"
 
@@ -22,6 +22,9 @@
  * many as fit are trained. */
 #define NEWS_OF_WANTED 10
 #define NEWS_OF_ANY 4
+
+/* By which part of the steps that are left a new plan must differ to be taken within an epoch. */
+#define OTHER_SHARE 0.25
 
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     *pace = (stk_fold_pace){.job = job,
@@ -207,6 +210,16 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
     return stk_budget_make(&facts);
 }
 
+/* Whether the held plan has to be left for this one. */
+static bool must_change(const stk_fold_pace *pace, const stk_train_progress *progress,
+                        const stk_budget_plan *plan) {
+    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
+    int64_t held = pace->job->planned_total - progress->steps_done;
+    bool other =
+        pace->by_measure && fabs((double)(plan->steps_left - held)) > OTHER_SHARE * (double)held;
+    return progress->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
+}
+
 stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
     pace->val_step_s = progress->step == 0 ? progress->step_s : pace->val_step_s;
@@ -216,10 +229,8 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !pace->by_measure;
-    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
-    bool was_cut = job->planned_total - progress->steps_done < epoch_rest;
-    bool stinted = plan.steps_left < epoch_rest;
-    if (was_cut || progress->step == 0 || first || stinted) {
+    bool stinted = plan.steps_left < progress->steps_per_epoch - progress->step;
+    if (first || must_change(pace, progress, &plan)) {
         job->plan = measured || stinted ? plan_again(pace, progress, &plan) : plan;
         job->planned_total = progress->steps_done + job->plan.steps_left;
         tell(pace, progress, &facts, measured);

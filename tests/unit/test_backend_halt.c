@@ -18,7 +18,8 @@ typedef struct halt_after {
 static bool is_halted(void *user, double next_s) {
     halt_after *halt = user;
     CHECK(next_s >= 0 && next_s < 60);
-    return halt->calls-- <= 0;
+    bool within = next_s == 0; /* a part: how often that is asked depends on how long it takes */
+    return within ? halt->calls <= 0 : halt->calls-- <= 0;
 }
 
 typedef struct fixture {

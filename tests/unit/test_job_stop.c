@@ -170,6 +170,18 @@ static void budget_cuts_the_epochs(void) {
     CHECK_INT(count_lines(a, "submission.csv"), 1 + TEST_ROWS);
 }
 
+/* Patience ends it long before the budget does: nothing that was asked for is missing. */
+static void patience_under_a_budget_is_complete(void) {
+    static run_story story;
+    enter();
+    train(&story, shared_data(), a, "budget=100s epochs=100000 patience=1 lr=1e-12",
+          (stk_run){.start_ns = stk_clock_ns()});
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_SUMMARY(a, "stop_reason", "patience");
+    CHECK_SUMMARY(a, "status", "complete");
+    CHECK_CONTAINS(story.decisions, " of 100000 epochs\n");
+}
+
 /* Three folds within one budget: every one of them is trained, for a third of the time or so. */
 static void budget_is_shared_by_folds(void) {
     static run_story story;
@@ -224,8 +236,8 @@ static const check_test tests[] = {
     TEST(stop_before_the_first_step), TEST(stop_with_nothing_to_deliver),
     TEST(stop_from_another_thread),   TEST(stop_soon_delivers),
     TEST(stop_now_gives_up_at_once),  TEST(budget_that_is_gone_gives_priors),
-    TEST(budget_cuts_the_epochs),     TEST(budget_is_shared_by_folds),
-    TEST(train_without_memory),
+    TEST(budget_cuts_the_epochs),     TEST(patience_under_a_budget_is_complete),
+    TEST(budget_is_shared_by_folds),  TEST(train_without_memory),
 };
 
 CHECK_MAIN(tests)

@@ -1,0 +1,113 @@
+/* test_deliver.c - what the summary says of every way in which a run can end. */
+#include "check.h"
+
+#include <stoker/job.h>
+
+#include "base/clock.h"
+#include "job/job_state.h"
+
+/* A run of so many folds with ten test rows, as it stands when all work is done. */
+typedef struct ending {
+    const char *what;
+    stk_status came_to; /* of the folds */
+    int folds, folds_done;
+    bool cut, unpredicted;
+    int models;            /* whose votes the submission has; -1: it does not exist */
+    const char *fold_said; /* stop reason of the last fold; NULL: none was begun, or it was left */
+    bool asked_to_stop;
+    const char *status, *stop_reason;
+} ending;
+
+static const ending endings[] = {
+    {"all epochs", STK_OK, 1, 1, false, false, 1, "epochs", false, "complete", "epochs"},
+    {"patience", STK_OK, 1, 1, false, false, 1, "patience", false, "complete", "patience"},
+    {"a budget filled with epochs", STK_OK, 1, 1, false, false, 1, "budget", false, "complete",
+     "budget"},
+    {"a budget that cuts epochs", STK_OK, 1, 1, true, false, 1, "budget", false, "partial",
+     "budget"},
+    {"a budget that cuts folds", STK_OK, 5, 3, true, false, 3, NULL, false, "partial", "budget"},
+    {"a signal in training", STK_OK, 1, 1, true, false, 1, "signal", true, "partial", "signal"},
+    {"a signal between folds", STK_OK, 5, 2, true, false, 2, NULL, true, "partial", "signal"},
+    {"a signal after everything", STK_OK, 1, 1, false, false, 1, "epochs", true, "complete",
+     "epochs"},
+    {"a signal while predicting", STK_OK, 1, 1, true, true, 1, "epochs", true, "partial", "signal"},
+    {"no time for all rows", STK_OK, 1, 1, true, true, 1, "epochs", false, "partial", "budget"},
+    {"no time for all views", STK_OK, 1, 1, true, true, 1, "patience", false, "partial", "budget"},
+    {"no time for any row", STK_OK, 1, 1, true, true, 0, "budget", false, "prior", "budget"},
+    {"nothing was trained", STK_OK, 1, 0, true, false, 0, NULL, false, "prior", "budget"},
+    {"nothing was trained, a signal", STK_OK, 1, 0, true, false, 0, "signal", true, "prior",
+     "signal"},
+    {"diverged behind a good epoch", STK_OK, 1, 1, true, false, 1, "error", false, "partial",
+     "error"},
+    {"diverged, and no time for rows", STK_OK, 1, 1, true, true, 1, "error", false, "partial",
+     "error"},
+    {"diverged at once", STK_OK, 1, 0, true, false, 0, "error", false, "prior", "error"},
+    {"an error", STK_ERR_DEVICE, 1, 0, false, false, 0, NULL, false, "failed", "error"},
+    {"an error in the second fold", STK_ERR_STORAGE, 2, 1, false, false, 1, "epochs", false,
+     "failed", "error"},
+    {"nothing to deliver", STK_OK, 1, 0, true, false, -1, NULL, false, "failed", "budget"},
+};
+
+static void every_ending_is_told_truthfully(void) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const ending *e = &endings[i];
+        stk_stop stop = {0};
+        stk_job job = {.options = options,
+                       .folds = e->folds,
+                       .folds_done = e->folds_done,
+                       .cut = e->cut,
+                       .unpredicted = e->unpredicted,
+                       .models = e->models > 0 ? e->models : 0,
+                       .submitted = e->models >= 0,
+                       .planned_total = 100,
+                       .plan = {.reserve_s = 7}};
+        job.clock = (stk_clockwork){
+            .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
+        job.ballot.rows = e->models >= 0 ? 10 : 0;
+        job.summary.stop_reason = e->fold_said;
+        if (e->asked_to_stop) {
+            stk_stop_request(&stop, STK_STOP_SOON, 10);
+        }
+        stk_job_finish_summary(&job, e->came_to);
+        if (strcmp(job.summary.status, e->status) != 0 ||
+            strcmp(job.summary.stop_reason, e->stop_reason) != 0) {
+            CHECK_FAIL("%s: %s by %s, expected %s by %s", e->what, job.summary.status,
+                       job.summary.stop_reason, e->status, e->stop_reason);
+        }
+        CHECK_INT(job.summary.folds_done, e->folds_done);
+        CHECK_INT(job.summary.folds_planned, e->folds);
+        CHECK_NEAR(job.summary.budget_s, 50, 1e-9);
+        CHECK_NEAR(job.summary.reserve_s, 7, 1e-9);
+        CHECK(job.summary.used_s >= 40 && job.summary.used_s < 400);
+        CHECK((job.summary.submission != NULL) == (e->models >= 0));
+    }
+    stk_options_free(options);
+}
+
+/* What earlier processes used and were allowed counts; before any plan the reserve is 15 %. */
+static void times_of_a_resumed_run(void) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    stk_job job = {.options = options, .folds = 1, .planned_total = -1};
+    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = 100};
+    job.resume.used_s = 30;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_NEAR(job.summary.budget_s, 130, 1e-9);
+    CHECK_NEAR(job.summary.reserve_s, 15, 1e-9);
+    CHECK(job.summary.used_s >= 30 && job.summary.used_s < 300);
+    job.clock.budget_s = NAN;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK(isnan(job.summary.budget_s) && isnan(job.summary.reserve_s));
+    stk_options_free(options);
+}
+
+static const check_test tests[] = {
+    TEST(every_ending_is_told_truthfully),
+    TEST(times_of_a_resumed_run),
+};
+
+CHECK_MAIN(tests)

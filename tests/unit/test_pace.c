@@ -1,0 +1,295 @@
+/*
+ * test_pace.c - folds that are paced while time is simulated: what is trained fits, the schedule
+ * comes to its end, and each decision is told once.
+ */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "job/folds.h"
+#include "job/pace.h"
+#include "train/train.h"
+
+#define STEPS 50 /* of an epoch */
+#define BATCH 32
+#define VAL_IMAGES 400
+
+/* As src/train/ahead.c measures steps. */
+#define STEP_WEIGHT 0.05
+
+typedef struct simulation {
+    stk_job job;
+    stk_view_options view_options;
+    stk_observer observer;
+    char told[4096]; /* "what: why\n" of each decision */
+    int decisions;
+    double now;          /* seconds since the start of the process */
+    double step_s;       /* what a step takes really ... */
+    double changes_at_s; /* ... and after this moment ... */
+    double later_step_s; /* ... this */
+    double schedule;     /* of the last fold, in the end */
+    int64_t steps;       /* of it */
+    int epochs;          /* of it: whole ones */
+} simulation;
+
+static void hear(void *user, const stk_event_decision *event) {
+    simulation *s = user;
+    size_t length = strlen(s->told);
+    snprintf(s->told + length, sizeof s->told - length, "%s: %s\n", event->what, event->why);
+    s->decisions++;
+}
+
+static int times_told(const simulation *s, const char *text) {
+    int times = 0;
+    for (const char *p = strstr(s->told, text); p != NULL; p = strstr(p + 1, text)) {
+        times++;
+    }
+    return times;
+}
+
+static void open_simulation(simulation *s, double budget_s, int epochs, int folds, size_t rows) {
+    memset(s, 0, sizeof *s);
+    s->observer = (stk_observer){.user = s, .decision = hear};
+    s->view_options.tta = 1;
+    s->now = 2;
+    s->step_s = 0.1;
+    s->changes_at_s = INFINITY;
+    s->job.view_options = &s->view_options;
+    s->job.clock.budget_s = budget_s;
+    s->job.choice.epochs_wanted = epochs;
+    s->job.choice.batch = BATCH;
+    s->job.folds = s->job.folds_now = folds;
+    s->job.views = 1;
+    s->job.ballot.rows = rows;
+    s->job.epoch_s = NAN;
+    s->job.predict_s = NAN;
+    stk_events_add(&s->job.events, &s->observer);
+}
+
+/* The job's clock shows the simulated time. */
+static void set_clock(simulation *s) {
+    s->job.clock.start_ns = stk_clock_ns() - (int64_t)(s->now * 1e9);
+}
+
+static double real_step_s(const simulation *s) {
+    return s->now < s->changes_at_s ? s->step_s : s->later_step_s;
+}
+
+/* Inference takes a third of a step's time per picture. */
+static double infer_s(const simulation *s, size_t images) {
+    return real_step_s(s) / BATCH / 3 * (double)images;
+}
+
+static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_progress *p) {
+    set_clock(s);
+    return stk_job_pace(pace, p);
+}
+
+/* What stk_train_fold() does with the pace. */
+static void simulate_fold(simulation *s) {
+    stk_fold_pace pace;
+    stk_train_progress p = {.steps_per_epoch = STEPS, .step_s = NAN, .wait_s = 0, .val_s = NAN};
+    stk_train_pace go = {0};
+    set_clock(s);
+    stk_job_pace_open(&pace, &s->job);
+    pace.val_images = VAL_IMAGES;
+    s->schedule = 0;
+    s->epochs = 0;
+    do {
+        p.epoch++;
+        p.step = 0;
+        go = ask(s, &pace, &p);
+        while (p.step < STEPS && p.steps_done < go.total_steps && !go.stop) {
+            double took = real_step_s(s);
+            s->schedule += (1 - s->schedule) / (double)(go.total_steps - p.steps_done);
+            s->now += took;
+            p.step++;
+            p.steps_done++;
+            int64_t counted = p.steps_timed++;
+            p.step_s = counted == 1 ? took
+                       : counted > 1
+                           ? p.step_s + fmax(STEP_WEIGHT, 1.0 / (double)counted) * (took - p.step_s)
+                           : p.step_s;
+            go = p.step < STEPS ? ask(s, &pace, &p) : go;
+        }
+        if (p.step > 0) {
+            p.val_s = infer_s(s, VAL_IMAGES);
+            s->now += p.val_s;
+        }
+        s->epochs += p.step == STEPS;
+    } while (p.steps_done < go.total_steps && !go.stop);
+    s->steps = p.steps_done;
+    s->now += s->job.views * infer_s(s, s->job.ballot.rows);
+}
+
+static void what_fits_is_trained_and_nothing_is_told(void) {
+    static simulation s;
+    open_simulation(&s, 1000, 10, 1, 500);
+    simulate_fold(&s);
+    CHECK_INT(s.epochs, 10);
+    CHECK_INT(s.decisions, 0);
+    CHECK_NEAR(s.schedule, 1, 1e-9);
+}
+
+/* An epoch of 5 s and a validation of 0.42 s: 80 or so seconds of 100 are for training. */
+static void a_cut_at_planning_is_told_with_its_numbers(void) {
+    static simulation s;
+    open_simulation(&s, 100, 50, 1, 500);
+    simulate_fold(&s);
+    CHECK_CONTAINS(s.told, " of 50 epochs: one takes 5.4");
+    CHECK_CONTAINS(s.told, "s are left for this fold before the 15 s kept for prediction");
+    CHECK(s.epochs >= 14 && s.epochs <= 15);
+    CHECK_NEAR(s.schedule, 1, 1e-9);
+    CHECK(s.now <= 100);
+    CHECK(s.decisions <= 2);
+}
+
+/* Wherever it falls to a fifth: what was trained is predicted with in time, at a low rate. */
+static void throughput_that_falls_to_a_fifth(void) {
+    for (int i = 0; i < 40; i++) {
+        static simulation s;
+        double at = 5 + 1.7 * i;
+        open_simulation(&s, 100, 20, 1, 500);
+        s.changes_at_s = at;
+        s.later_step_s = 5 * s.step_s;
+        simulate_fold(&s);
+        CHECK(s.now <= 100);
+        double factor = stk_schedule_factor(STK_SCHEDULE_COSINE, 0, s.schedule);
+        if (!(factor < 0.1)) {
+            CHECK_FAIL("falling at %g s the rate ends at %g of the highest", at, factor);
+        }
+        CHECK(s.now > 76); /* and the time was used */
+        if (at < 70) {
+            CHECK_CONTAINS(s.told, " of 20 epochs: ");
+        }
+    }
+}
+
+/* A slow beginning promises less than there is time for. */
+static void throughput_that_rises(void) {
+    static simulation s;
+    open_simulation(&s, 200, 30, 1, 500);
+    s.step_s = 0.4;
+    s.changes_at_s = 30;
+    s.later_step_s = 0.05;
+    simulate_fold(&s);
+    CHECK(s.now <= 200);
+    CHECK_INT(s.epochs, 30);
+    CHECK_NEAR(s.schedule, 1, 1e-9);
+    CHECK_CONTAINS(s.told, "30 of 30 epochs: ");
+}
+
+/* Where as many epochs as fit are trained, a few more or less are no news. */
+static void without_a_number_of_epochs_only_large_changes_are_told(void) {
+    static simulation s;
+    open_simulation(&s, 100, 0, 1, 500);
+    simulate_fold(&s);
+    CHECK_INT(s.decisions, 0);
+    CHECK(s.epochs >= 14);
+    open_simulation(&s, 100, 0, 1, 500);
+    s.changes_at_s = 30;
+    s.later_step_s = 0.5;
+    simulate_fold(&s);
+    CHECK_CONTAINS(s.told, " epochs instead of ");
+    CHECK(s.now <= 100);
+}
+
+/* One epoch would take 100 s: it ends where it can be validated and predicted with. */
+static void an_epoch_that_does_not_fit_is_cut_and_told_once(void) {
+    static simulation s;
+    open_simulation(&s, 20, 5, 1, 50);
+    s.step_s = 2;
+    simulate_fold(&s);
+    CHECK(s.steps >= 2 && s.steps < STEPS);
+    CHECK_CONTAINS(s.told, "epoch 1 ends after ");
+    CHECK_CONTAINS(s.told, " of 50 steps: a step takes 2 s and a validation ");
+    CHECK_INT(times_told(&s, "ends after"), 1);
+    CHECK(s.now <= 20);
+}
+
+/* The test set is what takes long: time for it is kept before any validation has told how long. */
+static void prediction_is_reserved_for_before_it_was_measured(void) {
+    for (int budget = 4; budget <= 40; budget += 3) {
+        static simulation s;
+        open_simulation(&s, budget, 0, 1, 1500);
+        s.now = 0.3;
+        simulate_fold(&s); /* predicting takes 1.6 s */
+        CHECK(s.steps > 0);
+        CHECK(s.now <= budget);
+    }
+}
+
+static void views_that_are_given_up_are_told(void) {
+    static simulation s;
+    open_simulation(&s, 100, 5, 1, 3000); /* a view takes 3.1 s */
+    s.view_options.tta = s.job.views = 8;
+    simulate_fold(&s);
+    CHECK_INT(s.job.views, 3);
+    CHECK_CONTAINS(s.told, "3 of 8 views of each test image: one of all test images takes 3.1");
+    CHECK_INT(s.epochs, 5);
+    open_simulation(&s, 1000, 5, 1, 3000);
+    s.view_options.tta = s.job.views = 8;
+    simulate_fold(&s);
+    CHECK_INT(s.job.views, 8);
+    CHECK_INT(s.decisions, 0);
+}
+
+static int simulate_folds(simulation *s) {
+    int done = 0;
+    for (; s->job.fold < s->job.folds; s->job.fold++) {
+        set_clock(s);
+        if (s->job.fold > 0) {
+            stk_job_plan_folds(&s->job, -1);
+        }
+        if (s->job.fold >= s->job.folds_now) {
+            break;
+        }
+        simulate_fold(s);
+        CHECK_NEAR(s->schedule, 1, 0.1);
+        done++;
+    }
+    return done;
+}
+
+/* Five folds of ten epochs of 5.4 s, 270 s in all. */
+static void folds_are_planned_again_when_one_takes_more_than_its_share(void) {
+    static simulation s;
+    open_simulation(&s, 400, 10, 5, 300);
+    CHECK_INT(simulate_folds(&s), 5);
+    CHECK_INT(s.decisions, 0);
+    open_simulation(&s, 400, 10, 5, 300);
+    s.changes_at_s = 20; /* in the first fold, whose share is 80 s; it would take 150 */
+    s.later_step_s = 0.3;
+    int done = simulate_folds(&s);
+    CHECK_CONTAINS(s.told, " of 5 folds: 5 folds of 10 epochs need ");
+    CHECK(done >= 2 && done <= 4);
+    CHECK(s.now <= 400);
+    CHECK(s.now > 250);
+}
+
+static void a_request_to_stop_ends_it(void) {
+    static simulation s;
+    stk_stop stop = {0};
+    open_simulation(&s, 100, 20, 1, 500);
+    s.job.clock.stop = &stop;
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    simulate_fold(&s);
+    CHECK_INT(s.steps, 0);
+    CHECK_CONTAINS(s.told, "stopping: ");
+}
+
+static const check_test tests[] = {
+    TEST(what_fits_is_trained_and_nothing_is_told),
+    TEST(a_cut_at_planning_is_told_with_its_numbers),
+    TEST(throughput_that_falls_to_a_fifth),
+    TEST(throughput_that_rises),
+    TEST(without_a_number_of_epochs_only_large_changes_are_told),
+    TEST(an_epoch_that_does_not_fit_is_cut_and_told_once),
+    TEST(prediction_is_reserved_for_before_it_was_measured),
+    TEST(views_that_are_given_up_are_told),
+    TEST(folds_are_planned_again_when_one_takes_more_than_its_share),
+    TEST(a_request_to_stop_ends_it),
+};
+
+CHECK_MAIN(tests)
