@@ -67,8 +67,8 @@ static stk_batch_choice by_speed(const stk_batch_facts *f) {
     uint64_t bytes = part_of(f->free_bytes, STK_BATCH_MEMORY_PART);
     c.wanted = by_rule(f, USUAL_MOST, &c.limit);
     c.batch = halve(f, c.wanted, bytes);
-    if (c.batch == 0) { /* better with too little left over than not at all */
-        c.batch = halve(f, 1, f->free_bytes);
+    if (c.batch < LEAST_BATCH && c.batch < c.wanted) { /* norms learn little from so few */
+        c.batch = halve(f, least_of(c.wanted, LEAST_BATCH), f->free_bytes);
     }
     c.most = by_rule(f, MOST_BATCH, &c.most_limit);
     size_t fits = halve(f, c.most, bytes);
@@ -101,7 +101,7 @@ static stk_batch_choice by_memory(const stk_batch_facts *f) {
     size_t most = data > LEAST_BATCH ? data : least_of(LEAST_BATCH, f->train_count);
     size_t batch = largest_in(f, most, part_of(f->free_bytes, STK_BATCH_MEMORY_PART));
     c.limit = batch < most ? STK_BATCH_BY_MEMORY : STK_BATCH_BY_DATA;
-    c.batch = batch >= STEP_FROM ? batch / STEP * STEP : batch > 0 ? batch : c.batch;
+    c.batch = batch >= STEP_FROM ? batch / STEP * STEP : batch > c.batch ? batch : c.batch;
     return c;
 }
 

@@ -16,7 +16,8 @@
 /* An epoch of fewer steps moves the weights too seldom to learn. */
 #define STK_BATCH_STEPS 15
 
-/* Part of the free memory that a batch which nobody gave may take. */
+/* Part of the free memory that a batch which nobody gave may take; fewer than 8 images may take all
+ * of it. */
 #define STK_BATCH_MEMORY_PART 0.85
 
 /* Less than this part of images/s is no loss. */

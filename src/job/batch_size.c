@@ -139,8 +139,12 @@ static void explain_speed(const stk_batch_search *search, stk_str *why) {
         best = fmax(best, point->images_per_second);
         chosen = point->batch == search->chosen.batch ? point->images_per_second : chosen;
     }
-    stk_str_appendf(why, "%.0f images/s, the best of %zu batches measured in %.1f s has %.0f; ",
-                    chosen, curve->count, search->took_s, best);
+    stk_str_appendf(why, "%.0f images/s, ", chosen);
+    if (chosen < best) {
+        stk_str_appendf(why, "within %.0f %% of %.0f, ", 100 * STK_BATCH_KNEE, best);
+    }
+    stk_str_appendf(why, "the best of %zu batches measured in %.1f s; ", curve->count,
+                    search->took_s);
 }
 
 /* One line about the batch, where there is something to say. */

@@ -369,7 +369,6 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
         snprintf(why, sizeof why, "there are %zu training images", train_count);
         stk_events_decision(events, what, why);
     }
-    stk_choice_tell_batch(choice, events);
     if (choice->loader.cut) {
         snprintf(what, sizeof what, "%d batches prepared ahead", choice->loader.slots);
         snprintf(why, sizeof why, "%d workers x prefetch %d would need more than --loader-memory",
@@ -382,6 +381,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
         stk_events_decision(events, opened->name,
                             stk_opened_device_describe(opened, text, sizeof text));
     }
+    stk_choice_tell_batch(choice, events);
     if (job->precision != STK_PRECISION_AUTO && job->precision != (int)opened->precision) {
         snprintf(what, sizeof what, "precision %s", stk_precision_name(opened->precision));
         stk_events_decision(events, what, explain_precision(opened, why, sizeof why));

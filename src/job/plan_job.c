@@ -240,9 +240,6 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
 /* The batch, by what a training would go by, and what was measured for it. */
 static stk_status settle_batch(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_batch_curve *curve = &job->batch.curve;
-    if (!job->batch.open) {
-        stk_choice_tell_batch(&job->choice, &job->events);
-    }
     stk_status status = stk_job_measure_batch(job, err);
     e->batch = (int64_t)job->choice.batch;
     e->accumulate = job->choice.train.accumulate;
@@ -263,6 +260,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
+        stk_choice_tell(&job->choice, job->options, &job->events, train);
         status = settle_batch(job, e, err);
     }
     if (status == STK_OK) {

@@ -52,7 +52,8 @@ static void plans_by_hand(void) {
         {"it does not", 0, 1, 100000, ANY, 0, 1623, 64, 2, STK_BATCH_BY_MEMORY},
         {"not by far", 0, 1, 100000, ANY, 0, 310, 16, 8, STK_BATCH_BY_MEMORY},
         {"on top of what was asked for", 0, 3, 100000, ANY, 0, 310, 16, 24, STK_BATCH_BY_MEMORY},
-        {"one image", 0, 1, 100000, ANY, 0, 130, 1, 128, STK_BATCH_BY_MEMORY},
+        {"few may take all of it", 0, 1, 100000, ANY, 0, 130, 2, 64, STK_BATCH_BY_MEMORY},
+        {"up to eight", 0, 1, 100000, ANY, 0, 200, 8, 16, STK_BATCH_BY_MEMORY},
         {"one image in all that there is", 0, 1, 100000, ANY, 0, 110, 1, 128, STK_BATCH_BY_MEMORY},
         {"not even one", 0, 1, 100000, ANY, 0, 109, 0, 1, STK_BATCH_BY_MEMORY},
         /* Given: all of the memory may be taken. */
@@ -75,6 +76,8 @@ static void plans_by_hand(void) {
         {"fewer", 0, 1, 479, ANY, STK_BATCH_FILL, 10000, 31, 1, STK_BATCH_BY_DATA},
         {"hardly any", 0, 1, 5, ANY, STK_BATCH_FILL, 10000, 5, 1, STK_BATCH_BY_DATA},
         {"little memory", 0, 1, 100000, ANY, STK_BATCH_FILL, 359, 20, 6, STK_BATCH_BY_MEMORY},
+        {"few may take all of it", 0, 1, 100000, ANY, STK_BATCH_FILL, 150, 4, 32,
+         STK_BATCH_BY_MEMORY},
         {"one image fills all", 0, 1, 100000, ANY, STK_BATCH_FILL, 110, 1, 128,
          STK_BATCH_BY_MEMORY},
         {"no memory", 0, 1, 100000, ANY, STK_BATCH_FILL, 109, 0, 1, STK_BATCH_BY_MEMORY},
@@ -149,7 +152,7 @@ static void searches_by_hand(void) {
         {"the memory ends it", &grows, 100000, 16, 871, 64, 2, 2, STK_BATCH_BY_MEMORY},
         {"with less it would be no slower", &flat, 100000, 16, 871, 8, 1, 4, STK_BATCH_BY_SPEED},
         {"above what is usual", &grows, 100000, 16, 3200, 256, 1, 2, STK_BATCH_BY_MEMORY},
-        {"no memory for eight", &grows, 100000, 16, 150, 2, 64, 0, STK_BATCH_BY_MEMORY},
+        {"no memory for eight", &grows, 100000, 16, 150, 4, 32, 0, STK_BATCH_BY_MEMORY},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_batch_facts f = facts_of(0, 1, cases[i].train, cases[i].free);
@@ -179,7 +182,7 @@ static void laws(void) {
         }
         stk_batch_curve curve;
         stk_batch_choice c = search(&f, &s, STK_MOST_MEASURED, &curve);
-        double part = given > 0 || c.batch == 1 ? 1 : STK_BATCH_MEMORY_PART;
+        double part = given > 0 || c.batch <= 8 ? 1 : STK_BATCH_MEMORY_PART;
         bool fits = (double)linear(NULL, c.batch) <= part * (double)f.free_bytes;
         bool steps = given > 0 || c.batch <= 8 || f.train_count / c.batch >= STK_BATCH_STEPS;
         double scale = stk_batch_rate_scale(&f, &c);
