@@ -4,7 +4,6 @@
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-build=$(dirname "$STOKER")
 "$STOKER" sample k --layout kaggle --classes 2 --per-class 150 --quiet || exit 1
 cpu=(--data k --device cpu --img-size 16 --epochs 1 --workers 1)
 
@@ -29,14 +28,7 @@ expect_exit 2
 expect_err 'assume-memory'
 
 it "on a GPU it is measured, once there is a submission, and said in one line"
-if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-    skip "the emulated GPU was not built"
-    finish
-elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-    finish
-fi
-export STOKER_CUDA_LIBS=$build/tests/emulated
+take_emulated_gpu
 gpu=(--data k --device cuda:0 --img-size 16 --epochs 1 --workers 1)
 run train "${gpu[@]}" --out r
 expect_exit 0
