@@ -7,6 +7,8 @@
 #define USUAL_MOST 128 /* unless it was measured that more is faster ... */
 #define MOST_BATCH 512 /* ... and then this: larger ones need a recipe of their own */
 
+#define MOST_ACCUMULATE 65536 /* as in the option */
+
 /* From here on whole multiples of STEP; below them that would be too coarse. */
 #define STEP_FROM 64
 #define STEP 8
@@ -51,7 +53,8 @@ static size_t halve(const stk_batch_facts *f, size_t batch, uint64_t bytes) {
 /* What is short of memory is made up for by more steps to an update. */
 static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
     size_t steps = c->batch > 0 ? (c->wanted + c->batch / 2) / c->batch : 1;
-    c->accumulate = f->accumulate * (int64_t)(steps > 1 ? steps : 1);
+    int64_t all = f->accumulate * (int64_t)(steps > 1 ? steps : 1);
+    c->accumulate = all < MOST_ACCUMULATE ? all : MOST_ACCUMULATE;
     c->bytes = c->batch > 0 ? f->need(f->user, c->batch) : 0;
 }
 

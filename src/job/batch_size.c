@@ -99,14 +99,15 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
                  STK_BATCH_STEPS);
         return text;
     case STK_BATCH_BY_MEMORY:
-        snprintf(text, room, "a larger batch needs more than %.0f %%; it may be faster",
-                 100 * STK_BATCH_MEMORY_PART);
+        snprintf(text, room, "a larger batch needs more than %.0f %%%s",
+                 100 * STK_BATCH_MEMORY_PART,
+                 search->facts.policy == STK_BATCH_SPEED ? "; it may be faster" : "");
         return text;
     case STK_BATCH_BY_SPEED:
         return "a larger batch would not be faster";
     case STK_BATCH_BY_TIME:
-        snprintf(text, room, "larger ones were not measured: %.1f s for each, %.1f s for all",
-                 search->last_s, search->allowed_s);
+        snprintf(text, room, "larger ones were not measured: %.1f s for one, of %.1f s to spare",
+                 search->last_s, search->allowed_s - search->others_s);
         return text;
     default:
         return "a larger batch has to be asked for";
@@ -196,7 +197,12 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     /* What an earlier process has trained counts in steps of its own batch. */
     bool fixed = job->resume.on && c->limit == STK_BATCH_BY_MEMORY;
     if (c->batch == 0 || fixed) {
-        return check_memory(job, fixed ? c->wanted : 1, err);
+        c->batch = fixed ? c->wanted : 1;
+        c->accumulate = search->facts.accumulate;
+        status = check_memory(job, c->batch, err); /* the memory may have become more meanwhile */
+    }
+    if (status != STK_OK) {
+        return status;
     }
     bool open = is_to_measure(job);
     if (!open) {
@@ -244,14 +250,16 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
                                                 (uint64_t)job->job_options->seed, err);
     size_t batch = stk_batch_next(&search->chosen, curve);
     while (status == STK_OK && batch != 0 &&
-           (curve->count == 0 || search->took_s + search->last_s <= search->allowed_s)) {
+           (curve->count == 0 || search->others_s + search->last_s <= search->allowed_s)) {
         stk_batch_point *point = &curve->points[curve->count];
+        bool first = curve->count == 0; /* it costs nothing: training compiles it anyway */
         double before = search->took_s;
         point->batch = batch;
         status = measure(job, batch, &point->images_per_second, err);
         curve->count += status == STK_OK;
         search->took_s = stk_clock_since_s(start);
         search->last_s = search->took_s - before;
+        search->others_s += first ? 0 : search->last_s;
         batch = stk_batch_next(&search->chosen, curve);
     }
     return status;

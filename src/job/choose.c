@@ -365,7 +365,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
     char what[96];
     char why[160];
     if (!stk_is_auto_int(train->batch) && (size_t)train->batch > train_count) {
-        snprintf(what, sizeof what, "batch %zu", choice->batch);
+        snprintf(what, sizeof what, "batch %zu", train_count);
         snprintf(why, sizeof why, "there are %zu training images", train_count);
         stk_events_decision(events, what, why);
     }

@@ -27,9 +27,10 @@ typedef struct stk_batch_search {
     stk_batch_curve curve; /* what was measured */
     bool open;             /* it will be measured */
     char skipped[96];      /* why it could have been and was not; "" otherwise */
-    double allowed_s;      /* that measuring may take ... */
-    double took_s;         /* ... and took ... */
-    double last_s;         /* ... for the last batch */
+    double took_s;         /* seconds of measuring */
+    double last_s;         /* of these, for the last batch ... */
+    double others_s;       /* ... and for all but the first */
+    double allowed_s;      /* for all but the first */
 } stk_batch_search;
 
 typedef struct stk_job {

@@ -62,24 +62,13 @@ expect_exit 0
 expect_out '^batch 16: memory [0-9.]+ %: a larger batch would leave an epoch fewer than 15 steps$'
 
 it "memory that is assumed makes the batch smaller, and accumulation keeps the update"
-wide=("${gpu[@]}" --img-size 32)
-run plan "${wide[@]}" --assume-memory 160M
+run plan "${gpu[@]}" --assume-memory 160M
 expect_exit 0
 expect_out '^cuda:0: Emulated GPU, 2\.0 GiB, held to 0\.156 GiB, '
 expect_out '^batch 8 x 2: gradients are added up to 16 images an update; memory 8[0-9] %: a larger batch needs more than 85 %'
-few=("${wide[@]}" --per-class 10)
-run train "${few[@]}" --out a --batch 16 --assume-memory 141M --lr 0.1
-expect_exit 0
-expect_out '^batch 4 x 4: 16 at a time need [0-9]+ MB of memory and 14[0-9] MB are free; gradients are added up to 16 images an update$'
-expect_summary a/summary.json batch 4
-expect_file a/args.yaml '^accumulate: 4  # keeps the images of an update'
-expect_file a/args.yaml '^lr: 0\.1$'
 
-it "what cannot be kept is refused: a run that goes on with its batch, and a single picture"
-run train --resume a --epochs 2 --assume-memory 139M
-expect_exit 4
-expect_err 'batch 4 of convnet_s at 32 px needs .*, or more --assume-memory'
-run train "${wide[@]}" --out b --assume-memory 32M
+it "where not even one picture fits it is refused"
+run train "${gpu[@]}" --out b --assume-memory 32M
 expect_exit 4
 expect_err "needs [0-9]+ MiB of the GPU's memory and 3[0-9] MiB are free; not even one picture fits: use a smaller --img-size, or more --assume-memory"
 expect_no_file b

@@ -63,6 +63,7 @@ static void plans_by_hand(void) {
         {"about a quarter", 26, 1, 480, ANY, 0, 229, 6, 4, STK_BATCH_BY_MEMORY},
         {"a seventh", 7, 1, 480, ANY, 0, 120, 1, 7, STK_BATCH_BY_MEMORY},
         {"three sevenths", 7, 2, 480, ANY, 0, 140, 3, 4, STK_BATCH_BY_MEMORY},
+        {"more steps than may be", 64, 65536, 480, ANY, 0, 500, 32, 65536, STK_BATCH_BY_MEMORY},
         {"cut to the images", 512, 1, 480, ANY, 0, PLENTY, 480, 1, STK_BATCH_GIVEN},
         {"cut, and then halved", 512, 1, 480, ANY, 0, 4000, 240, 2, STK_BATCH_BY_MEMORY},
         {"given, and not even one", 26, 1, 480, ANY, 0, 109, 0, 1, STK_BATCH_BY_MEMORY},
