@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "budget/batch_choice.h"
 #include "probe/probe_options.h"
 #include "probe/step_probe.h"
 #include "probe/torch_probe.h"
@@ -269,7 +270,7 @@ static void print_curve(const listener *l, int64_t knee) {
                "##################################################", f->images_per_second,
                f->batch == knee ? "  knee" : "");
     }
-    printf("The smallest batch within %.0f %% of the best is %lld.\n", 100 * STK_STEP_KNEE,
+    printf("The smallest batch within %.0f %% of the best is %lld.\n", 100 * STK_BATCH_KNEE,
            (long long)knee);
 }
 

@@ -46,6 +46,25 @@ static void put_memory(stk_json_writer *writer, const stk_estimate *e) {
     stk_json_end_object(writer);
 }
 
+/* Why the batch is what it is. */
+static void put_batch(stk_json_writer *writer, const stk_estimate *e) {
+    stk_json_key(writer, "batch_why");
+    if (e->batch_why[0] != '\0') {
+        stk_json_put_string(writer, e->batch_why);
+    } else {
+        stk_json_put_double(writer, NAN); /* null: it was given, or is the rule's */
+    }
+    stk_json_key(writer, "batches_measured");
+    stk_json_begin_array(writer);
+    for (int i = 0; i < e->measured_count; i++) {
+        stk_json_begin_object(writer);
+        put_count(writer, "batch", e->measured[i].batch);
+        put_number(writer, "images_per_second", e->measured[i].images_per_second);
+        stk_json_end_object(writer);
+    }
+    stk_json_end_array(writer);
+}
+
 static stk_status print_json(const stk_estimate *e, stk_error *err) {
     stk_str text = {0};
     stk_json_writer writer = stk_json_write_to(&text, 0);
@@ -54,6 +73,7 @@ static stk_status print_json(const stk_estimate *e, stk_error *err) {
     put_text(&writer, "precision", e->precision);
     put_count(&writer, "batch", e->batch);
     put_count(&writer, "accumulate", e->accumulate);
+    put_batch(&writer, e);
     put_count(&writer, "workers", e->workers);
     put_count(&writer, "train_images", e->train_images);
     put_count(&writer, "val_images", e->val_images);

@@ -80,11 +80,20 @@ typedef struct stk_found_lr {
 } stk_found_lr;
 
 /* What a training would come to: measured in a few steps, the rest is arithmetic. */
+/* Batches that are measured for one choice, at most. */
+#define STK_MOST_MEASURED 16
+
 typedef struct stk_estimate {
     char device[64];
     char precision[16];
     int64_t batch;
     int64_t accumulate;
+    char batch_why[320]; /* why it is this one, in words; "": it is what was given, or the rule's */
+    struct {
+        int64_t batch;
+        double images_per_second;
+    } measured[STK_MOST_MEASURED]; /* with pictures in memory, to choose the batch by */
+    int measured_count;
     int64_t train_images, val_images, test_images; /* of one fold; of all of them */
     int64_t steps_per_epoch;
     double setup_s; /* from the start to the first step: listing, opening, compiling */

@@ -34,6 +34,11 @@ const char *stk_opened_device_describe(const stk_opened_device *opened, char *te
     "auto=true=yes=on fp16=16=16-mixed bf16=bf16-mixed fp32=32=32-true=false=no=off " \
     "fp32-strict"
 
+/* What an option says whose value is stk_device_config.memory_bytes. */
+#define STK_ASSUME_MEMORY_HELP                                                                     \
+    "plan as if the GPU had so much memory (24G), and take no more of it; on a CPU only the plan " \
+    "goes by it; 0: all there is"
+
 /* The first such word for a precision: "fp16". */
 const char *stk_precision_name(stk_precision precision);
 

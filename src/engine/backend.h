@@ -21,6 +21,9 @@ typedef struct stk_device_config {
     int index;   /* which one, where there are several: 1 of "cuda:1" */
     /* The same bits in every run, at some cost in speed; a CPU's are always the same. */
     bool deterministic;
+    /* All the memory that it is to have, as if there were no more; 0: what there is. A GPU
+     * allocates nothing beyond it; a CPU, whose memory is everybody's, only says so. */
+    uint64_t memory_bytes;
     /* Asked between the parts of a step or an inference, which may take long; next_s is what the
      * next part may take, by those before it. A CPU also asks in the middle of one, with 0. True
      * ends the call with STK_ERR_STOPPED; NULL never does. */

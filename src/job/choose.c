@@ -15,14 +15,8 @@
 
 #define AUTO_MODEL "convnet_s"
 
-/*
- * The batch is the largest power of two that leaves this many steps to an epoch and, on a CPU, has
- * no more pixels than this: on a few cores a step of a large network would take many seconds.
- */
+/* Of a batch on a CPU: on a few cores a step of a large network would take many seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
-#define AUTO_STEPS 15
-#define LEAST_BATCH 8
-#define MOST_BATCH 128
 
 /* Highest rates for a batch of 256, by optimiser, from scratch and pretrained. */
 #define LR_BATCH 256.0
@@ -43,16 +37,6 @@ static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
 
 static bool is_cpu(const stk_opened_device *opened) {
     return strcmp(opened->backend->name, "cpu") == 0;
-}
-
-static size_t auto_batch(size_t train_count, int img_size, size_t most_pixels) {
-    size_t batch = MOST_BATCH;
-    size_t pixels = (size_t)img_size * (size_t)img_size;
-    while (batch > LEAST_BATCH &&
-           (train_count / batch < AUTO_STEPS || batch * pixels > most_pixels)) {
-        batch /= 2;
-    }
-    return batch < train_count ? batch : train_count;
 }
 
 static stk_status resolve_number(stk_options *options, const char *name, double value,
@@ -126,6 +110,7 @@ static stk_status choose_device(stk_choice *choice, stk_options *options,
     choice->threads = stk_machine_cores();
     config.threads = choice->threads;
     config.deterministic = job->deterministic;
+    config.memory_bytes = job->assume_memory;
     stk_precision asked = (stk_precision)job->precision;
     stk_status status = stk_opened_device_open(opened, job->device, asked, &config, err);
     if (status == STK_OK && (job->device == NULL || strcmp(job->device, opened->name) != 0)) {
@@ -154,34 +139,46 @@ double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t bat
     return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
 }
 
-/* *scale is what a given rate is multiplied with: a batch over the training set is cut to it. */
-static stk_status choose_batch(stk_choice *choice, stk_options *options, size_t train_count,
-                               double *scale, stk_error *err) {
-    int64_t given = choice->train.batch;
-    *scale = 1;
-    if (stk_is_auto_int(given)) {
-        choice->batch = auto_batch(train_count, choice->img_size,
-                                   is_cpu(&choice->opened) ? MOST_PIXELS : SIZE_MAX);
-        return resolve_number(options, "batch", (double)choice->batch, "auto", err);
-    }
-    choice->batch = (size_t)given;
-    if (choice->batch <= train_count) {
-        return STK_OK;
-    }
-    *scale = (double)train_count / (double)choice->batch;
-    choice->batch = train_count;
-    return resolve_number(options, "batch", (double)train_count, "cut to the training set", err);
+stk_batch_facts stk_choose_facts(const stk_choice *choice, const stk_options *options,
+                                 size_t train_count) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    size_t pixels = (size_t)choice->img_size * (size_t)choice->img_size;
+    return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
+                             .accumulate = train->accumulate,
+                             .train_count = train_count,
+                             .most = is_cpu(&choice->opened) ? MOST_PIXELS / pixels : SIZE_MAX,
+                             .policy = (stk_batch_policy)train->batch_policy};
 }
 
+/* The options say what became of the batch, where it is not what was asked for. */
+static stk_status resolve_batch(stk_options *options, const stk_batch_facts *facts,
+                                const stk_batch_choice *batch, stk_error *err) {
+    stk_status status = STK_OK;
+    if (batch->batch != facts->given) {
+        bool cut = facts->given > facts->train_count;
+        status = resolve_number(options, "batch", (double)batch->batch,
+                                facts->given == 0 ? "auto"
+                                : cut             ? "cut to the training set"
+                                                  : "cut to the memory",
+                                err);
+    }
+    if (status == STK_OK && batch->accumulate != facts->accumulate) {
+        status = resolve_number(options, "accumulate", (double)batch->accumulate,
+                                "keeps the images of an update", err);
+    }
+    return status;
+}
+
+/* `scale` is what a given rate is multiplied with, since the batch is not the one it was for. */
 static stk_status choose_rates(stk_choice *choice, stk_options *options, double scale,
-                               size_t train_count, stk_error *err) {
+                               size_t train_count, bool open, stk_error *err) {
     stk_train_options *train = &choice->train;
     stk_status status = STK_OK;
     choice->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
         choice->lr =
             stk_choose_lr(train, stk_choose_pretrained(options), choice->batch, train_count);
-        status = resolve_number(options, "lr", choice->lr, "default", err);
+        status = open ? STK_OK : resolve_number(options, "lr", choice->lr, "default", err);
     } else if (!stk_is_auto_double(train->lr) && scale != 1) {
         choice->lr = stk_as_shown(train->lr * scale);
         status = resolve_number(options, "lr", choice->lr, "scaled with the batch", err);
@@ -216,19 +213,6 @@ static stk_status choose_epochs(stk_choice *choice, stk_options *options,
     return status;
 }
 
-static stk_status choose_steps(stk_choice *choice, stk_options *options, size_t train_count,
-                               stk_error *err) {
-    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
-    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
-    double scale = 1;
-    choice->train = *given;
-    stk_status status = choose_batch(choice, options, train_count, &scale, err);
-    if (status == STK_OK) {
-        status = choose_rates(choice, options, scale, train_count, err);
-    }
-    return status == STK_OK ? choose_epochs(choice, options, budget, err) : status;
-}
-
 static stk_status choose_loader(stk_choice *choice, stk_options *options,
                                 const stk_loader_options *loader, stk_error *err) {
     choice->loader = stk_loader_plan_make(loader, choice->batch, choice->img_size,
@@ -257,6 +241,7 @@ static stk_status choose_augment(stk_choice *choice, stk_options *options, stk_e
 static const char *meaning_of_auto(const char *name) {
     return strcmp(name, "epochs") == 0    ? "as the budget allows"
            : strcmp(name, "head-lr") == 0 ? "as lr"
+           : strcmp(name, "batch") == 0   ? "to be measured"
                                           : "to be found";
 }
 
@@ -301,6 +286,8 @@ static void write_line(stk_choice *choice, const stk_options *options) {
         }
         if (stk_str_equal_nocase(text, "auto")) {
             snprintf(value, sizeof value, "%s (auto)", meaning_of_auto(name));
+        } else if (stk_str_equal_nocase(text, "default")) {
+            snprintf(value, sizeof value, "by the batch (default)");
         } else {
             stk_options_show(options, name, value, sizeof value);
         }
@@ -308,17 +295,37 @@ static void write_line(stk_choice *choice, const stk_options *options) {
     }
 }
 
-stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
-                      const stk_device_config *device, stk_error *err) {
+stk_status stk_choose(stk_choice *choice, stk_options *options, const stk_device_config *device,
+                      stk_error *err) {
     memset(choice, 0, sizeof *choice);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    choice->train = *train;
     stk_status status = choose_model(choice, options, job, err);
     if (status == STK_OK) {
         status = choose_device(choice, options, job, device, err);
     }
+    if (status != STK_OK) {
+        stk_choice_free(choice);
+    }
+    return status;
+}
+
+stk_status stk_choose_steps(stk_choice *choice, stk_options *options, const stk_batch_facts *facts,
+                            const stk_batch_choice *batch, bool open, stk_error *err) {
+    const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
+    const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    choice->train = *train;
+    choice->train.accumulate = batch->accumulate;
+    choice->batch = batch->batch;
+    stk_status status = open ? STK_OK : resolve_batch(options, facts, batch, err);
     if (status == STK_OK) {
-        status = choose_steps(choice, options, train_count, err);
+        status = choose_rates(choice, options, stk_batch_rate_scale(facts, batch),
+                              facts->train_count, open, err);
+    }
+    if (status == STK_OK) {
+        status = choose_epochs(choice, options, budget, err);
     }
     if (status == STK_OK) {
         status = choose_loader(choice, options, loader, err);
@@ -327,11 +334,9 @@ stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_cou
         status = choose_augment(choice, options, err);
     }
     if (status == STK_OK) {
+        stk_str_free(&choice->line);
         write_line(choice, options);
         status = stk_str_ok(&choice->line) ? STK_OK : STK_FAIL_MEMORY(err, "options");
-    }
-    if (status != STK_OK) {
-        stk_choice_free(choice);
     }
     return status;
 }
@@ -341,6 +346,18 @@ void stk_choice_free(stk_choice *choice) {
     stk_opened_device_close(&choice->opened);
 }
 
+void stk_choice_tell_batch(const stk_choice *choice, const stk_events *events) {
+    char what[64];
+    int length = snprintf(what, sizeof what, "batch %zu", choice->batch);
+    if (choice->train.accumulate > 1) {
+        snprintf(what + length, sizeof what - (size_t)length, " x %lld",
+                 (long long)choice->train.accumulate);
+    }
+    if (choice->batch_why[0] != '\0') {
+        stk_events_decision(events, what, choice->batch_why);
+    }
+}
+
 void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
                      size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
@@ -348,7 +365,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
     char what[96];
     char why[160];
     if (!stk_is_auto_int(train->batch) && (size_t)train->batch > train_count) {
-        snprintf(what, sizeof what, "batch %zu", choice->batch);
+        snprintf(what, sizeof what, "batch %zu", train_count);
         snprintf(why, sizeof why, "there are %zu training images", train_count);
         stk_events_decision(events, what, why);
     }
@@ -364,6 +381,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
         stk_events_decision(events, opened->name,
                             stk_opened_device_describe(opened, text, sizeof text));
     }
+    stk_choice_tell_batch(choice, events);
     if (job->precision != STK_PRECISION_AUTO && job->precision != (int)opened->precision) {
         snprintf(what, sizeof what, "precision %s", stk_precision_name(opened->precision));
         stk_events_decision(events, what, explain_precision(opened, why, sizeof why));

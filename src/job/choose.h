@@ -3,6 +3,7 @@
 #define STK_JOB_CHOOSE_H
 
 #include "backend/opened_device.h"
+#include "budget/batch_choice.h"
 #include "engine/backend.h"
 #include "events/events.h"
 #include "loader/loader.h"
@@ -16,6 +17,7 @@ typedef struct stk_choice {
     double dropout;
     double drop_path;
     size_t batch;
+    char batch_why[320];     /* worth a line of its own; "": it is not */
     double lr;               /* NaN: to be found by a test */
     stk_train_options train; /* those of the options with their autos resolved, but lr and batch */
     int epochs_wanted;       /* 0: as many as the budget allows */
@@ -26,12 +28,23 @@ typedef struct stk_choice {
     stk_str line;             /* all of it, for people; owned */
 } stk_choice;
 
-/*
- * Resolves every auto of the options of `train` and says so in them; the device is opened for that.
- * `train_count` is how many images one fold trains on, `device` who may halt the device's work.
- */
-STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options, size_t train_count,
+/* The model, and where it is computed: the device is opened; `device` is who may halt its work. */
+STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options,
                                   const stk_device_config *device, stk_error *err);
+
+/* What the batch depends on, but for the memory. `train_count`: images that one fold trains on. */
+stk_batch_facts stk_choose_facts(const stk_choice *choice, const stk_options *options,
+                                 size_t train_count);
+
+/*
+ * Resolves every other auto of the options of `train` and says so in them; the facts are those that
+ * the batch was chosen by. May be called again with another batch. `open`: that is to be expected,
+ * so that the options do not say yet what the batch decides.
+ */
+STK_CHECKED stk_status stk_choose_steps(stk_choice *choice, stk_options *options,
+                                        const stk_batch_facts *facts, const stk_batch_choice *batch,
+                                        bool open, stk_error *err);
+
 /* The learning rate that is taken where none was given. */
 double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
                      size_t train_count);
@@ -41,6 +54,9 @@ bool stk_choose_pretrained(const stk_options *options);
 
 /* Closes the device: what was made from it is gone before. */
 void stk_choice_free(stk_choice *choice);
+
+/* Tells the batch, where there is a word to say about it. */
+void stk_choice_tell_batch(const stk_choice *choice, const stk_events *events);
 
 /* Tells the choices that need a reason of their own. */
 void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,

@@ -16,8 +16,9 @@ typedef struct stk_job_options {
     double dropout;         /* STK_AUTO_DOUBLE: the model's */
     double drop_path;       /* the same */
     int64_t folds;
-    const char *device; /* NULL: auto */
-    int precision;      /* stk_precision */
+    const char *device;     /* NULL: auto */
+    uint64_t assume_memory; /* bytes that the device is held to; 0: to what it has */
+    int precision;          /* stk_precision */
     bool deterministic;
     bool compile;
     int64_t seed;

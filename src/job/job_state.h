@@ -20,6 +20,19 @@
 #include "train/lr_find.h"
 #include "train/train.h"
 
+/* How many images a step has, and how that came about: see batch_size.c. */
+typedef struct stk_batch_search {
+    stk_batch_facts facts;
+    stk_batch_choice chosen;
+    stk_batch_curve curve; /* what was measured */
+    bool open;             /* it will be measured */
+    char skipped[96];      /* why it could have been and was not; "" otherwise */
+    double took_s;         /* seconds of measuring */
+    double last_s;         /* of these, for the last batch ... */
+    double others_s;       /* ... and for all but the first */
+    double allowed_s;      /* for all but the first */
+} stk_batch_search;
+
 typedef struct stk_job {
     const char *verb;     /* what a run folder is called where nobody said: "train" */
     stk_options *options; /* borrowed, as are its structs below */
@@ -34,7 +47,10 @@ typedef struct stk_job {
     stk_choice choice;  /* its batch and what is added up to an update may shrink: ... */
     size_t batch_asked; /* ... from this; 0: they have not */
     int64_t accumulate_asked;
-    size_t infer_batch;    /* pictures of a step of validation and prediction */
+    size_t infer_batch;       /* pictures of a step of validation and prediction */
+    stk_device_memory memory; /* of the device, before anything was taken */
+    stk_batch_search batch;
+    double foreseen_s;     /* the budget that is planned for; NaN: that of the clock */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
     stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
@@ -114,6 +130,15 @@ bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room);
 
 /* How this run's network is compiled: for training, or for validation and prediction. */
 stk_compile_config stk_job_compiles(const stk_job *job, bool train);
+
+/*
+ * What memory and data set make of the batch, and all that follows from it. Where it is still to be
+ * measured, that is told, and training with it works all the same.
+ */
+STK_CHECKED stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err);
+
+/* Measures what is still open, and tells what is taken. Leaves nonsense in the state. */
+STK_CHECKED stk_status stk_job_measure_batch(stk_job *job, stk_error *err);
 
 /* args.yaml and args.json, as far as options are resolved by now. */
 STK_CHECKED stk_status stk_job_write_args(stk_job *job, stk_error *err);

@@ -185,6 +185,9 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     if (status == STK_OK) {
         stk_job_tell_start(job, train, val);
         stk_choice_tell(&job->choice, job->options, &job->events, train);
+        status = stk_job_measure_batch(job, err);
+    }
+    if (status == STK_OK) {
         status = test_first_fold(job, &curve, err);
     }
     if (status == STK_OK) {

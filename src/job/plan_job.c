@@ -153,7 +153,6 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     const stk_loader_plan *loader = &job->choice.loader;
     stk_compile_config train = stk_job_compiles(job, true);
     stk_compile_config infer = stk_job_compiles(job, false);
-    stk_device_memory memory = {0};
     uint64_t arena = 0;
     note_state(job, e);
     stk_status status =
@@ -162,13 +161,10 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
         status = opened->backend->plan_bytes(opened->device, job->graph, &infer, &e->inference,
                                              NULL, err);
     }
-    if (status == STK_OK) {
-        status = opened->backend->memory(opened->device, &memory, err);
-    }
     e->activations = arena - e->workspace;
     e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;
-    e->device_total = memory.total_bytes;
-    e->device_free = memory.free_bytes;
+    e->device_total = job->memory.total_bytes;
+    e->device_free = job->memory.free_bytes;
     e->batches =
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;
@@ -241,6 +237,21 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     return status;
 }
 
+/* The batch, by what a training would go by, and what was measured for it. */
+static stk_status settle_batch(stk_job *job, stk_estimate *e, stk_error *err) {
+    const stk_batch_curve *curve = &job->batch.curve;
+    stk_status status = stk_job_measure_batch(job, err);
+    e->batch = (int64_t)job->choice.batch;
+    e->accumulate = job->choice.train.accumulate;
+    snprintf(e->batch_why, sizeof e->batch_why, "%s", job->choice.batch_why);
+    for (size_t i = 0; i < curve->count; i++) {
+        e->measured[i].batch = (int64_t)curve->points[i].batch;
+        e->measured[i].images_per_second = curve->points[i].images_per_second;
+    }
+    e->measured_count = (int)curve->count;
+    return status;
+}
+
 static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estimate *e,
                            stk_error *err) {
     size_t train = 0;
@@ -248,6 +259,10 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
+    if (status == STK_OK) {
+        stk_choice_tell(&job->choice, job->options, &job->events, train);
+        status = settle_batch(job, e, err);
+    }
     if (status == STK_OK) {
         status = stk_job_split(job, 0, &split, &val_samples, err);
     }
@@ -257,8 +272,6 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     snprintf(e->device, sizeof e->device, "%s", job->choice.opened.name);
     snprintf(e->precision, sizeof e->precision, "%s",
              stk_precision_name(job->choice.opened.precision));
-    e->batch = (int64_t)job->choice.batch;
-    e->accumulate = job->choice.train.accumulate;
     e->train_images = (int64_t)train;
     e->val_images = (int64_t)val;
     e->test_images = (int64_t)job->dataset->test.count;
@@ -273,6 +286,7 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     stk_status status =
         stk_clockwork_take_deadline(&job->clock, budget->deadline, &job->events, err);
     e->budget_s = job->clock.budget_s;
+    job->foreseen_s = e->budget_s;
     job->clock.budget_s = NAN;
     job->storage.deadline_ns = 0;
     return status;

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "job/folds.h"
-#include "models/memory_check.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
 
@@ -29,6 +28,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->folds = (int)job->job_options->folds;
     job->folds_now = job->folds;
     job->epoch_s = NAN;
+    job->foreseen_s = NAN;
     job->planned_total = -1;
     job->predict_s = NAN;
     job->summary.best_acc1 = NAN;
@@ -87,14 +87,11 @@ static stk_status count_training(const stk_job *job, size_t *train, size_t *val,
     return status;
 }
 
-static stk_status choose(stk_job *job, size_t train_count, stk_error *err) {
+static stk_status choose(stk_job *job, stk_error *err) {
     stk_device_config device = {.halted = stk_clockwork_must_halt, .user = &job->clock};
-    stk_status status = stk_choose(&job->choice, job->options, train_count, &device, err);
+    stk_status status = stk_choose(&job->choice, job->options, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
-    if (status == STK_OK && job->resume.on) {
-        stk_job_take_batch(job);
-    }
     return status;
 }
 
@@ -106,26 +103,8 @@ stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
                                 .plain = !job->job_options->compile};
 }
 
-/* Says now, rather than in the middle of something, when a batch cannot fit. */
-static stk_status check_memory(const stk_job *job, stk_error *err) {
-    const stk_choice *choice = &job->choice;
-    const stk_opened_device *opened = &choice->opened;
-    stk_compile_config train = stk_job_compiles(job, true);
-    stk_compile_config infer = stk_job_compiles(job, false);
-    uint64_t slots = (uint64_t)choice->loader.slots * choice->loader.slot_bytes / choice->batch;
-    stk_memory_ask ask = {.backend = opened->backend,
-                          .device = opened->device,
-                          .graph = job->graph,
-                          .model = choice->model->name,
-                          .state = &job->state_config,
-                          .batch = &train,
-                          .other = &infer,
-                          .picture_bytes = strcmp(opened->name, "cpu") == 0 ? slots : 0};
-    return stk_memory_check(&ask, err);
-}
-
 /* The network on the device. */
-static stk_status open_network(stk_job *job, stk_error *err) {
+static stk_status open_network(stk_job *job, size_t train_count, stk_error *err) {
     const stk_opened_device *opened = &job->choice.opened;
     stk_model_config network = {.img_size = job->choice.img_size,
                                 .classes = job->dataset->class_count,
@@ -136,7 +115,10 @@ static stk_status open_network(stk_job *job, stk_error *err) {
                                            .optimizer = (stk_optimizer)job->choice.train.optimizer,
                                            .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
-        status = check_memory(job, err);
+        status = stk_job_plan_batch(job, train_count, err);
+    }
+    if (status == STK_OK && job->resume.on) {
+        stk_job_take_batch(job);
     }
     if (status == STK_OK) {
         status = opened->backend->state_new(&job->state, opened->device, job->graph,
@@ -249,10 +231,10 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
                                          job->folds, (uint64_t)job->job_options->seed, &early, err);
     }
     if (status == STK_OK) {
-        status = choose(job, *train, err);
+        status = choose(job, err);
     }
     if (status == STK_OK) {
-        status = open_network(job, err);
+        status = open_network(job, *train, err);
     }
     if (status == STK_OK && job->resume.on) {
         status = stk_job_check_resume(job, err);

@@ -223,6 +223,9 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     }
     status = begin(job, words, train, val, err);
     if (status == STK_OK) {
+        status = stk_job_measure_batch(job, err);
+    }
+    if (status == STK_OK) {
         status = run_folds(job, err);
     }
     if (status == STK_OK) {

@@ -29,9 +29,10 @@ typedef struct stk_step_probe_options {
     const char *batch; /* a list: "16,32" */
     int64_t img_size;  /* STK_AUTO_INT: the model's */
     int64_t classes;
-    const char *device; /* NULL: auto */
-    int64_t threads;    /* STK_AUTO_INT: all cores */
-    int precision;      /* stk_precision */
+    const char *device;     /* NULL: auto */
+    uint64_t assume_memory; /* bytes that the device is held to; 0: all that it has */
+    int64_t threads;        /* STK_AUTO_INT: all cores */
+    int precision;          /* stk_precision */
     bool deterministic;
     double seconds; /* least length per batch */
     bool inference;

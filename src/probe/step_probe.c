@@ -1,36 +1,24 @@
-/*
- * step_probe.c - whole training steps, or inferences, on random pictures.
- *
- * Steps run ahead as in training. The first ones warm everything up and are told apart; the others
- * come in windows, each timed from an idle device to an idle device, and the median window counts,
- * since a neighbour on the machine makes some of them slow and none of them fast.
- */
+/* step_probe.c - from options to a network whose steps are timed, and to figures about them. */
 #include "probe/step_probe.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/opened_device.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "budget/batch_choice.h"
 #include "engine/traffic.h"
 #include "models/memory_check.h"
 #include "models/plan_bytes.h"
 #include "probe/gauges.h"
 #include "probe/probe_options.h"
-
-/* Steps are timed one by one until two in a row are about as fast as each other. */
-#define MOST_WARM_STEPS 6
-#define ABOUT 1.25
+#include "probe/step_timer.h"
 
 #define LEAST_WINDOWS 5
-#define MOST_WINDOWS 1000
-#define WINDOWS 10 /* that the seconds of a measurement are divided into */
 #define MOST_BATCH 16777216
 
 /* Lines of a profile; networks have fewer different operations. */
@@ -44,15 +32,9 @@ typedef struct step_probe {
     stk_graph *graph;
     stk_state *state;
     stk_exec *exec;
-    uint8_t *images; /* (batch, size, size, 3), of the device's host memory */
-    int *labels;     /* (batch) */
-    float *logits;   /* (batch, classes) */
+    stk_step_timer timer;
     size_t batch;
-    uint64_t step; /* number of the next one */
-    double warm_s[MOST_WARM_STEPS];
-    int warm_count;
-    int64_t begin_ns;             /* before the device was opened */
-    double times_s[MOST_WINDOWS]; /* of one step, by windows */
+    int64_t begin_ns; /* before the device was opened */
     stk_profile_line profile[MOST_LINES];
 } step_probe;
 
@@ -94,26 +76,6 @@ static int threads_of(const step_probe *p) {
     return stk_is_auto_int(p->options->threads) ? stk_machine_cores() : (int)p->options->threads;
 }
 
-/* Random pictures and labels: what is in them changes no step's time. */
-static stk_status fill_batch(step_probe *p, stk_error *err) {
-    const stk_opened_device *o = &p->opened;
-    size_t bytes = stk_shape_count(p->graph->values[p->graph->input].shape) * p->batch;
-    stk_rng rng = stk_rng_make(0, STK_RNG_SAMPLE_DATA, 0, 0);
-    p->images = o->backend->host_take(o->device, bytes);
-    p->labels = stk_mem_raw(p->batch, sizeof *p->labels);
-    p->logits = stk_mem_raw(p->batch * (size_t)p->graph->classes, sizeof *p->logits);
-    if (p->images == NULL || p->labels == NULL || p->logits == NULL) {
-        return STK_FAIL_MEMORY(err, "a batch of pictures");
-    }
-    for (size_t i = 0; i < bytes; i++) {
-        p->images[i] = (uint8_t)stk_rng_u64(&rng);
-    }
-    for (size_t i = 0; i < p->batch; i++) {
-        p->labels[i] = (int)stk_rng_below(&rng, (uint64_t)p->graph->classes);
-    }
-    return STK_OK;
-}
-
 static stk_plan_recipe recipe_of(const step_probe *p) {
     bool train = !p->options->inference;
     return (stk_plan_recipe){.classes = (int)p->options->classes,
@@ -125,11 +87,22 @@ static stk_plan_recipe recipe_of(const step_probe *p) {
 static stk_status open_device(step_probe *p, stk_error *err) {
     stk_device_config device = {.threads = threads_of(p),
                                 .deterministic = p->options->deterministic,
+                                .memory_bytes = p->options->assume_memory,
                                 .halted = p->stop != NULL ? halted : NULL,
                                 .user = (void *)(uintptr_t)p->stop};
     return stk_opened_device_open(&p->opened, p->options->device,
                                   (stk_precision)p->options->precision, &device, err);
 }
+
+/* A rate at which random labels are not learnt to nonsense: slow numbers such as NaN or denormals
+ * would be measured otherwise. */
+static const stk_update gentle = {.kind = STK_SGD,
+                                  .lr = 1e-3f,
+                                  .head_lr = 1e-3f,
+                                  .momentum = 0.9f,
+                                  .nesterov = true,
+                                  .weight_decay = 5e-4f,
+                                  .grad_scale = 1};
 
 /* The network, where there is memory for it, and a batch. */
 static stk_status open_network(step_probe *p, stk_error *err) {
@@ -162,7 +135,16 @@ static stk_status open_network(step_probe *p, stk_error *err) {
     if (status == STK_OK) {
         status = o->backend->compile(&p->exec, p->state, &config, err);
     }
-    return status == STK_OK ? fill_batch(p, err) : status;
+    if (status == STK_OK) {
+        p->timer = (stk_step_timer){.backend = o->backend,
+                                    .device = o->device,
+                                    .graph = p->graph,
+                                    .exec = p->exec,
+                                    .batch = p->batch,
+                                    .update = recipe.infer ? NULL : &gentle};
+        status = stk_step_timer_open(&p->timer, err);
+    }
+    return status;
 }
 
 static void close_all(step_probe *p) {
@@ -170,126 +152,44 @@ static void close_all(step_probe *p) {
     if (o->backend != NULL) {
         o->backend->exec_free(p->exec);
         o->backend->state_free(p->state);
-        o->backend->host_free(o->device, p->images);
     }
+    stk_step_timer_close(&p->timer);
     stk_graph_free(p->graph);
     stk_opened_device_close(&p->opened);
-    stk_mem_free(p->labels);
-    stk_mem_free(p->logits);
     p->exec = NULL;
     p->state = NULL;
     p->graph = NULL;
-    p->images = NULL;
-    p->labels = NULL;
-    p->logits = NULL;
-}
-
-static stk_status collect(step_probe *p, bool wait, stk_error *err) {
-    stk_step_output outputs[STK_STEPS_AHEAD];
-    size_t count;
-    return p->options->inference
-               ? STK_OK
-               : p->opened.backend->collect(p->exec, wait, outputs, STK_STEPS_AHEAD, &count, err);
-}
-
-static stk_status one_step(step_probe *p, stk_error *err) {
-    const stk_backend *backend = p->opened.backend;
-    if (p->options->inference) {
-        return backend->infer(p->exec, p->images, p->batch, p->logits, err);
-    }
-    /* A rate at which random labels are not learnt to nonsense: slow numbers such as NaN or
-     * denormals would be measured otherwise. */
-    stk_update update = {.kind = STK_SGD,
-                         .lr = 1e-3f,
-                         .head_lr = 1e-3f,
-                         .momentum = 0.9f,
-                         .nesterov = true,
-                         .weight_decay = 5e-4f,
-                         .grad_scale = 1};
-    stk_step_input input = {.images = p->images,
-                            .labels = p->labels,
-                            .count = p->batch,
-                            .step = p->step++,
-                            .update = &update};
-    stk_status status = backend->step(p->exec, &input, NULL, err);
-    return status == STK_OK ? collect(p, false, err) : status;
-}
-
-/* So many steps, until all of them are done; *seconds is what one of them took. */
-static stk_status run_window(step_probe *p, int64_t steps, double *seconds, stk_error *err) {
-    int64_t begin = stk_clock_ns();
-    stk_status status = STK_OK;
-    for (int64_t i = 0; i < steps && status == STK_OK; i++) {
-        status = one_step(p, err);
-    }
-    if (status == STK_OK) {
-        status = collect(p, true, err);
-    }
-    *seconds = stk_clock_since_s(begin) / (double)steps;
-    return status;
-}
-
-static bool is_warm(const step_probe *p) {
-    int n = p->warm_count;
-    return n == MOST_WARM_STEPS || (n >= 2 && p->warm_s[n - 2] <= ABOUT * p->warm_s[n - 1] &&
-                                    p->warm_s[n - 1] <= ABOUT * p->warm_s[n - 2]);
-}
-
-static stk_status warm_up(step_probe *p, stk_error *err) {
-    stk_status status = STK_OK;
-    p->warm_count = 0;
-    p->step = 0;
-    while (status == STK_OK && !is_warm(p)) {
-        status = run_window(p, 1, &p->warm_s[p->warm_count], err);
-        p->warm_count++;
-    }
-    return status;
+    p->timer.backend = NULL;
 }
 
 /* How long it took until a step was as fast as those that were measured afterwards. */
 static double warm_up_seconds(const step_probe *p, int64_t end_ns, double step_s) {
     double seconds = (double)(end_ns - p->begin_ns) * 1e-9;
+    const stk_step_timer *timer = &p->timer;
     int first = 0;
-    while (first < p->warm_count - 1 && p->warm_s[first] > ABOUT * step_s) {
+    while (first < timer->warm_count - 1 && stk_step_is_slow(timer->warm_s[first], step_s)) {
         first++;
     }
-    for (int i = first + 1; i < p->warm_count; i++) {
-        seconds -= p->warm_s[i];
+    for (int i = first + 1; i < timer->warm_count; i++) {
+        seconds -= timer->warm_s[i];
     }
     return seconds;
 }
 
-static int by_time(const void *a, const void *b) {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static stk_status run_windows(step_probe *p, stk_step_figures *f, stk_error *err) {
-    double step_s = p->warm_s[p->warm_count - 1];
-    int64_t warm_ns = stk_clock_ns();
-    double each = step_s > 0 ? p->options->seconds / WINDOWS / step_s : 1;
-    int64_t steps = each > 1 ? (int64_t)(each + 0.5) : 1;
-    stk_status status = STK_OK;
-    size_t count = 0;
-    while (status == STK_OK && count < MOST_WINDOWS &&
-           (count < LEAST_WINDOWS || stk_clock_since_s(warm_ns) < p->options->seconds)) {
-        status = run_window(p, steps, &p->times_s[count], err);
-        count++;
-    }
+    stk_step_times times;
+    stk_status status =
+        stk_step_timer_run(&p->timer, p->options->seconds, LEAST_WINDOWS, &times, err);
     if (status != STK_OK) {
         return status;
     }
-    qsort(p->times_s, count, sizeof *p->times_s, by_time);
-    double median = count % 2 == 1 ? p->times_s[count / 2]
-                                   : (p->times_s[count / 2 - 1] + p->times_s[count / 2]) / 2;
-    f->steps = (int64_t)count * steps;
-    f->windows = (int64_t)count;
-    f->ms_per_step = median * 1e3;
-    f->ms_fastest = p->times_s[0] * 1e3;
-    f->ms_slowest = p->times_s[count - 1] * 1e3;
-    f->images_per_second = (double)p->batch / median;
-    f->warmup_s = warm_up_seconds(p, warm_ns, median);
+    f->steps = times.steps;
+    f->windows = times.windows;
+    f->ms_per_step = times.median_s * 1e3;
+    f->ms_fastest = times.fastest_s * 1e3;
+    f->ms_slowest = times.slowest_s * 1e3;
+    f->images_per_second = (double)p->batch / times.median_s;
+    f->warmup_s = warm_up_seconds(p, times.begin_ns, times.median_s);
     return STK_OK;
 }
 
@@ -362,7 +262,7 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
         status = open_network(p, err);
     }
     if (status == STK_OK) {
-        status = warm_up(p, err);
+        status = stk_step_timer_warm_up(&p->timer, err);
     }
     if (status == STK_OK) {
         status = run_windows(p, f, err);
@@ -383,18 +283,11 @@ static stk_status measure(step_probe *p, size_t batch, stk_step_figures *f, stk_
 }
 
 int64_t stk_step_knee(const stk_step_figures *figures, size_t count) {
-    double best = 0;
-    int64_t knee = 0;
+    stk_batch_point points[STK_STEP_MOST_BATCHES];
     for (size_t i = 0; i < count; i++) {
-        best = figures[i].images_per_second > best ? figures[i].images_per_second : best;
+        points[i] = (stk_batch_point){(size_t)figures[i].batch, figures[i].images_per_second};
     }
-    for (size_t i = 0; i < count; i++) {
-        bool near = figures[i].images_per_second >= (1 - STK_STEP_KNEE) * best;
-        if (near && (knee == 0 || figures[i].batch < knee)) {
-            knee = figures[i].batch;
-        }
-    }
-    return knee;
+    return (int64_t)stk_batch_knee(points, count);
 }
 
 stk_status stk_probe_step(stk_options *options, const stk_stop *stop,

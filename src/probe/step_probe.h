@@ -51,10 +51,8 @@ typedef struct stk_step_figures {
 /* Room for the batches of one call. */
 #define STK_STEP_MOST_BATCHES 64
 
-/* Less than this part of images/s is no loss: where a curve has its knee. */
-#define STK_STEP_KNEE 0.03
-
-/* The smallest batch whose images/s are nearly the best; 0 without any figures. */
+/* The smallest batch whose images/s are nearly the best, as stk_batch_knee; 0 without any figures.
+ */
 int64_t stk_step_knee(const stk_step_figures *figures, size_t count);
 
 /*

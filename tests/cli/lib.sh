@@ -75,6 +75,21 @@ skip() {
     echo "skip $lib_case: $1"
 }
 
+# take_emulated_gpu: the device cuda:0 of all that follows is the emulated one; where there is none the
+# script ends here, the case skipped.
+take_emulated_gpu() {
+    local build
+    build=$(dirname "$STOKER")
+    if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
+        skip "the emulated GPU was not built"
+        finish
+    elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+        skip "the emulated GPU changes stacks, which a sanitizer does not understand"
+        finish
+    fi
+    export STOKER_CUDA_LIBS=$build/tests/emulated
+}
+
 # run ARGUMENTS...: runs the command; run_any runs any other program the same way.
 run() {
     run_any "$STOKER" "$@"

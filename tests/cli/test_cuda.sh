@@ -4,16 +4,8 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317,SC2016  # functions for wait_for; patterns
 . "$(dirname "$0")/lib.sh"
 
-build=$(dirname "$STOKER")
 it "trains on the GPU from pictures to a submission"
-if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-    skip "the emulated GPU was not built"
-    finish
-elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-    finish
-fi
-export STOKER_CUDA_LIBS=$build/tests/emulated
+take_emulated_gpu
 "$STOKER" sample k --layout kaggle --classes 2 --per-class 16 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 small=(--data k --device cuda:0 --img-size 16 --batch 8 --epochs 3 --workers 1)
@@ -127,21 +119,26 @@ STK_EMU_FAIL=launch:50 run lr "${small[@]}" --out lr
 expect_exit 4
 expect_err 'the GPU was lost'
 
-it "a batch that does not fit is refused with the largest that does"
+# A batch that does not fit was refused; it now becomes smaller ones that are the same update.
+it "a batch that does not fit is divided into steps, or refused where not even one picture fits"
 wide=(--data k --device cuda:0 --img-size 32 --epochs 1 --workers 1 --deterministic)
-STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch 26
-expect_exit 4
-expect_err "batch 26 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory and 14[0-9] MiB are free"
-expect_no_file wide
-fits=$(sed -n -E 's/.*the largest that fits is ([0-9]+).*/\1/p' "$ERR")
-expect "a number that is smaller: $fits" [ "${fits:-99}" -lt 26 ]
-STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch "${fits:-1}"
+STK_EMU_MEMORY=142M run train "${wide[@]}" --out wide --batch 26 --lr 0.1
 expect_exit 0
-STK_EMU_MEMORY=142M run train "${wide[@]}" --out wider --batch $((${fits:-1} + 1))
+expect_out '^batch 13 x 2: 26 at a time need [0-9]+ MB of memory and 14[0-9] MB are free; gradients are added up to 26 images an update$'
+expect_summary wide/summary.json batch 13
+expect_file wide/args.yaml '^accumulate: 2  # keeps the images of an update'
+expect_file wide/args.yaml '^lr: 0\.1$'
+run train --resume wide --epochs 2
+expect_exit 0
+expect_out 'batch 13 \(run\), accumulate 2 \(run\)'
+run train --resume wide --epochs 3 --assume-memory 141M # its steps cannot be others
 expect_exit 4
+expect_err 'batch 13 of convnet_s at 32 px needs .*, or more --assume-memory'
 STK_EMU_MEMORY=32M run train "${wide[@]}" --out wider --batch 1
 expect_exit 4
+expect_err "batch 1 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory and 3[0-9] MiB are free"
 expect_err 'not even one picture fits'
+expect_no_file wider
 
 # Parameters, validation, training and prediction take memory in this order.
 it "memory that somebody else took meanwhile is told, and half the batch is used"

@@ -236,7 +236,26 @@ static void memory_failures_leak_nothing(void) {
     }
 }
 
+/* Less memory can be assumed, more cannot. */
+static void memory_that_is_assumed(void) {
+    stk_device_memory own = {0};
+    for (int i = 0; i < 3; i++) {
+        const uint64_t assumed[] = {0, (uint64_t)1 << 20, (uint64_t)1 << 60};
+        stk_device_config config = {.threads = 1, .memory_bytes = assumed[i]};
+        stk_device *device = NULL;
+        stk_device_memory memory = {0};
+        stk_error err = {0};
+        REQUIRE_OK(cpu->device_open(&device, &config, &err), &err);
+        REQUIRE_OK(cpu->memory(device, &memory, &err), &err);
+        own = i == 0 ? memory : own;
+        CHECK_INT(memory.total_bytes, i == 1 ? assumed[1] : own.total_bytes);
+        CHECK(memory.free_bytes > 0 && memory.free_bytes < memory.total_bytes);
+        cpu->device_close(device);
+    }
+}
+
 static const check_test tests[] = {
+    TEST(memory_that_is_assumed),
     TEST(conv_gradients),
     TEST(wide_kernel_gradients),
     TEST(batch_norm_gradients),

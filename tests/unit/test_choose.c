@@ -39,6 +39,25 @@ static stk_options *options_of(const setting *settings) {
     return options;
 }
 
+/* Any batch fits. */
+static uint64_t no_need(void *user, size_t batch) {
+    (void)user;
+    (void)batch;
+    return 0;
+}
+
+/* All of it, on a device whose memory is no question. */
+static stk_status choose(stk_choice *choice, stk_options *options, size_t train_count) {
+    stk_status status = stk_choose(choice, options, &device, &error);
+    if (status == STK_OK) {
+        stk_batch_facts facts = stk_choose_facts(choice, options, train_count);
+        facts.need = no_need;
+        stk_batch_choice batch = stk_batch_plan(&facts);
+        status = stk_choose_steps(choice, options, &facts, &batch, false, &error);
+    }
+    return status;
+}
+
 static void batch_rate_and_epochs(void) {
     static const struct {
         setting settings[MOST_SETTINGS];
@@ -78,7 +97,7 @@ static void batch_rate_and_epochs(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, cases[i].train, &device, &error), &error);
+        REQUIRE_OK(choose(&choice, options, cases[i].train), &error);
         if (choice.batch != cases[i].batch || !(fabs(choice.lr - cases[i].lr) < 1e-7) ||
             choice.epochs_wanted != cases[i].epochs) {
             CHECK_FAIL("case %zu: batch %zu, lr %.8g, epochs %d", i, choice.batch, choice.lr,
@@ -109,7 +128,7 @@ static void tags_of_weights_choose_the_model(void) {
                                            {"pretrained", cases[i].pretrained}};
         stk_options *options = options_of(settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
+        REQUIRE_OK(choose(&choice, options, 480), &error);
         CHECK_STR(choice.model->name, cases[i].name);
         CHECK_NEAR(choice.dropout, cases[i].dropout, 1e-9);
         CHECK_NEAR(atof(stk_options_get(options, "dropout")), cases[i].dropout, 1e-9);
@@ -122,7 +141,7 @@ static void everything_auto(void) {
     static const setting none[MOST_SETTINGS] = {{0}};
     stk_options *options = options_of(none);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
+    REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_STR(choice.model->name, "convnet_s");
     CHECK_INT(choice.img_size, 64);
     CHECK_STR(choice.opened.name, "cpu");
@@ -173,7 +192,7 @@ static void recipe_by_optimiser_and_start(void) {
         const recipe_case *c = &cases[i];
         stk_options *options = options_of(c->settings);
         stk_choice choice;
-        REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
+        REQUIRE_OK(choose(&choice, options, 480), &error);
         bool lr = isnan(c->lr) ? isnan(choice.lr) : fabs(choice.lr - c->lr) < 1e-9;
         bool head = isnan(c->head_lr) ? isnan(choice.train.head_lr)
                                       : fabs(choice.train.head_lr - c->head_lr) < 1e-9;
@@ -195,7 +214,7 @@ static void the_line_tells_the_recipe(void) {
         {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
     stk_options *options = options_of(given);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
+    REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_CONTAINS(stk_str_text(&choice.line), "optimizer adamw, lr to be found (auto)");
     CHECK_CONTAINS(stk_str_text(&choice.line), "freeze-epochs 2, ema 0.99");
     CHECK(strstr(stk_str_text(&choice.line), "clip-grad") == NULL); /* nobody asked */
@@ -225,7 +244,7 @@ static void the_line_says_what_was_given(void) {
         {"budget", "60s"}, {"folds", "3"}, {"img-size", "32"}, {"batch_size", "8"}};
     stk_options *options = options_of(given);
     stk_choice choice;
-    REQUIRE_OK(stk_choose(&choice, options, 480, &device, &error), &error);
+    REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_INT(choice.img_size, 32);
     CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 32,");
     CHECK_CONTAINS(stk_str_text(&choice.line), "batch 8,");
@@ -244,7 +263,7 @@ static void choices_with_reasons_are_told(void) {
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    REQUIRE_OK(stk_choose(&choice, options, 40, &device, &error), &error);
+    REQUIRE_OK(choose(&choice, options, 40), &error);
     stk_choice_tell(&choice, options, &events, 40);
     CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
     CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
@@ -272,7 +291,7 @@ static void what_does_not_exist(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
         stk_choice choice;
-        CHECK_INT(stk_choose(&choice, options, 480, &device, &error), cases[i].status);
+        CHECK_INT(choose(&choice, options, 480), cases[i].status);
         CHECK_CONTAINS(error.message, cases[i].words);
         stk_choice_free(&choice); /* harmless */
         stk_options_free(options);

@@ -74,6 +74,45 @@ static void a_device_opens_and_closes(void) {
     stk_cuda_device_close(NULL);
 }
 
+/* As if the GPU were a smaller one: what is free, what can be had, and what is said of it. */
+static void memory_is_held_to_what_is_assumed(void) {
+    const size_t assumed = (size_t)1536 << 20;
+    stk_device *device = NULL;
+    stk_error err = {0};
+    stk_device_memory before, after;
+    cuda_pointer part = 0;
+    cuda_pointer rest = 0;
+    stk_device_config config = {.threads = 1, .memory_bytes = assumed};
+    if (!choose_gpu()) {
+        return;
+    }
+    REQUIRE_OK(stk_cuda_device_open(&device, &config, &err), &err);
+    CHECK_CONTAINS(stk_cuda_device_describe(device), " GiB, held to 1.5 GiB, CUDA ");
+    REQUIRE_OK(stk_cuda_enter(device, &err), &err);
+    REQUIRE_OK(stk_cuda_device_memory(device, &before, &err), &err);
+    CHECK_INT(before.total_bytes, assumed);
+    CHECK(before.free_bytes > (64 << 20) && before.free_bytes < assumed);
+    CHECK_INT(stk_cuda_take(device, &part, 1 << 20), CUDA_GOOD);
+    REQUIRE_OK(stk_cuda_device_memory(device, &after, &err), &err);
+    CHECK_INT(before.free_bytes - after.free_bytes, 1 << 20);
+    CHECK_INT(stk_cuda_take(device, &rest, assumed), CUDA_ERROR_OUT_OF_MEMORY_);
+    CHECK_INT(stk_cuda_take(device, &rest, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY_);
+    CHECK_INT(rest, 0);
+    stk_cuda_give(device, part, 1 << 20);
+    REQUIRE_OK(stk_cuda_device_memory(device, &after, &err), &err);
+    CHECK_INT(after.free_bytes, before.free_bytes);
+    CHECK_INT(stk_cuda_take(device, &rest, before.free_bytes), CUDA_GOOD);
+    stk_cuda_give(device, rest, before.free_bytes);
+    stk_cuda_device_close(device);
+
+    config.memory_bytes = (uint64_t)1 << 50; /* no GPU has it */
+    REQUIRE_OK(stk_cuda_device_open(&device, &config, &err), &err);
+    CHECK_CONTAINS(stk_cuda_device_describe(device), " GiB, less than the assumed ");
+    REQUIRE_OK(stk_cuda_device_memory(device, &after, &err), &err);
+    CHECK_INT(after.total_bytes, device->total_bytes);
+    stk_cuda_device_close(device);
+}
+
 static void precisions_are_what_the_gpu_can_do(void) {
     stk_device hopper = {.major = 9};
     stk_device turing = {.major = 7, .minor = 5};
@@ -137,6 +176,7 @@ static void missing_libraries_are_told_with_the_gpu(void) {
 
 static const check_test tests[] = {
     TEST(a_device_opens_and_closes),
+    TEST(memory_is_held_to_what_is_assumed),
     TEST(precisions_are_what_the_gpu_can_do),
     TEST(a_number_that_no_gpu_has_is_told),
     TEST(missing_libraries_are_told_with_the_gpu),

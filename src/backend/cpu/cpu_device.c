@@ -96,9 +96,10 @@ static const char *cpu_describe(const stk_device *device) {
 }
 
 static stk_status cpu_memory(stk_device *device, stk_device_memory *memory, stk_error *err) {
-    (void)device;
     (void)err;
+    uint64_t held = device->config.memory_bytes;
     uint64_t bytes = stk_machine_memory();
+    bytes = held > 0 && held < bytes ? held : bytes;
     /* What others have is not counted, as most of it can be moved away; some never can. */
     *memory = (stk_device_memory){.total_bytes = bytes, .free_bytes = bytes / 10 * 9};
     return STK_OK;

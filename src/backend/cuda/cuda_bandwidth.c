@@ -29,15 +29,14 @@ double stk_cuda_bandwidth(stk_device *device) {
     const cuda_driver *d = device->driver;
     cuda_event events[2] = {NULL, NULL};
     cuda_pointer memory = 0;
-    size_t free_bytes = 0;
-    size_t total = 0;
+    stk_device_memory have;
     double ms = NAN;
-    if (stk_cuda_enter(device, NULL) != STK_OK ||
-        d->memory_info(&free_bytes, &total) != CUDA_GOOD) {
+    if (stk_cuda_device_memory(device, &have, NULL) != STK_OK) {
         return NAN;
     }
-    size_t bytes = free_bytes / 8 < MOST_BYTES ? free_bytes / 8 : MOST_BYTES;
-    if (d->memory_take(&memory, 2 * bytes) == CUDA_GOOD &&
+    size_t part = (size_t)have.free_bytes / 8;
+    size_t bytes = part < MOST_BYTES ? part : MOST_BYTES;
+    if (stk_cuda_take(device, &memory, 2 * bytes) == CUDA_GOOD &&
         d->event_new(&events[0], 0) == CUDA_GOOD && d->event_new(&events[1], 0) == CUDA_GOOD) {
         ms = fastest_ms(device, memory, bytes, events);
     }
@@ -47,7 +46,7 @@ double stk_cuda_bandwidth(stk_device *device) {
         }
     }
     if (memory != 0) {
-        d->memory_free(memory);
+        stk_cuda_give(device, memory, 2 * bytes);
     }
     return ms > 0 ? 2 * (double)bytes / (ms * 1e-3) : NAN; /* each byte is read and written */
 }

@@ -21,6 +21,9 @@ enum { OLDEST_FOR_CUDA_13 = 75 };
 #define RESERVE_PART 256
 #define MOST_RESERVE_BYTES ((size_t)512 << 20)
 
+/* What a context and its libraries take of a GPU is less: the rest that is in use is others'. */
+#define MOST_CONTEXT_BYTES ((size_t)1 << 30)
+
 /* CU_MEMHOSTALLOC_PORTABLE: whichever thread the memory is used by. */
 enum { HOST_PORTABLE = 1 };
 
@@ -164,12 +167,20 @@ static void describe(stk_device *d) {
     const cuda_libraries *l = &d->libraries;
     const char *stand_in = stk_cuda_kernels_stand_in(d->kernels);
     char kernels[96] = "";
+    char held[64] = "";
+    double gib = (double)d->config.memory_bytes / (double)(1 << 30);
+    if (d->config.memory_bytes > 0) {
+        snprintf(held, sizeof held,
+                 d->config.memory_bytes < d->total_bytes ? ", held to %.3g GiB"
+                                                         : ", less than the assumed %.3g GiB",
+                 gib);
+    }
     if (stand_in != NULL) {
         snprintf(kernels, sizeof kernels, ", kernels for %s: NVRTC %d.%d does not know sm_%d%d",
                  stand_in, l->nvrtc_version / 100, l->nvrtc_version % 100, d->major, d->minor);
     }
-    snprintf(d->description, sizeof d->description, "%s, %.1f GiB, CUDA %d.%d, cuDNN %d.%d.%d%s",
-             d->name, (double)d->total_bytes / (double)(1 << 30), l->driver_version / 1000,
+    snprintf(d->description, sizeof d->description, "%s, %.1f GiB%s, CUDA %d.%d, cuDNN %d.%d.%d%s",
+             d->name, (double)d->total_bytes / (double)(1 << 30), held, l->driver_version / 1000,
              l->driver_version % 1000 / 10, l->cudnn_version / 10000,
              l->cudnn_version % 10000 / 100, l->cudnn_version % 100, kernels);
 }
@@ -218,6 +229,23 @@ static stk_status open_makers(stk_device *d, stk_error *err) {
                : status;
 }
 
+/* A smaller GPU has its context, too. */
+static stk_status hold_memory(stk_device *d, stk_error *err) {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    size_t assumed = (size_t)d->config.memory_bytes;
+    d->held_bytes = SIZE_MAX;
+    if (assumed == 0 || assumed >= d->total_bytes) {
+        return STK_OK;
+    }
+    stk_status status = stk_cuda_check(d->driver, d->driver->memory_info(&free_bytes, &total_bytes),
+                                       "asking the GPU for its free memory", err);
+    size_t used = total_bytes - free_bytes;
+    size_t context = used < MOST_CONTEXT_BYTES ? used : MOST_CONTEXT_BYTES;
+    d->held_bytes = assumed > context ? assumed - context : 0;
+    return status;
+}
+
 stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *config,
                                 stk_error *err) {
     stk_device *d = stk_mem_new(1, sizeof *d);
@@ -232,6 +260,9 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
     }
     if (status == STK_OK) {
         status = open_both(d, err);
+    }
+    if (status == STK_OK) {
+        status = hold_memory(d, err);
     }
     if (status == STK_OK) {
         status = open_store(d, err);
@@ -290,10 +321,29 @@ stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory,
             stk_cuda_check(device->driver, device->driver->memory_info(&free_bytes, &total_bytes),
                            "asking the GPU for its free memory", err);
     }
+    if (device->held_bytes != SIZE_MAX) {
+        size_t left = device->held_bytes - device->taken_bytes;
+        total_bytes = (size_t)device->config.memory_bytes;
+        free_bytes = left < free_bytes ? left : free_bytes;
+    }
     size_t reserve = reserve_of(total_bytes);
     *memory = (stk_device_memory){.total_bytes = total_bytes,
                                   .free_bytes = free_bytes > reserve ? free_bytes - reserve : 0};
     return status;
+}
+
+int stk_cuda_take(stk_device *device, cuda_pointer *pointer, size_t bytes) {
+    if (bytes > device->held_bytes - device->taken_bytes) {
+        return CUDA_ERROR_OUT_OF_MEMORY_;
+    }
+    int result = device->driver->memory_take(pointer, bytes);
+    device->taken_bytes += result == CUDA_GOOD ? bytes : 0;
+    return result;
+}
+
+void stk_cuda_give(stk_device *device, cuda_pointer pointer, size_t bytes) {
+    (void)device->driver->memory_free(pointer);
+    device->taken_bytes -= bytes;
 }
 
 void stk_cuda_device_counts(const stk_device *device, stk_device_counts *counts) {

@@ -27,7 +27,9 @@ struct stk_device {
     char name[128];
     int multiprocessors;
     int major, minor;
-    size_t total_bytes;
+    size_t total_bytes;  /* that the GPU has */
+    size_t held_bytes;   /* that executables and parameters may take; SIZE_MAX: what there is */
+    size_t taken_bytes;  /* by them, now */
     cuda_stream compute; /* everything that computes */
     cuda_stream copy;    /* pictures to the device */
     cuda_store *store;
@@ -49,6 +51,11 @@ stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision 
 void *stk_cuda_device_host_take(stk_device *device, size_t bytes);
 void stk_cuda_device_host_free(stk_device *device, void *memory);
 
+/* The GPU's memory for tensors, all of which goes through here: within what the configuration holds
+ * it to. Entered; returns the driver's code. */
+int stk_cuda_take(stk_device *device, cuda_pointer *pointer, size_t bytes);
+void stk_cuda_give(stk_device *device, cuda_pointer pointer, size_t bytes);
+
 /* Makes the device's context current for the calling thread. */
 STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 
@@ -58,6 +65,7 @@ struct stk_state {
     cuda_layout layout;                    /* of float32: offsets do not depend on the type */
     cuda_pointer blocks[STK_TENSOR_KINDS]; /* layout.elements float32 each; 0: not kept */
     cuda_pointer scaler;                   /* cuda_scaler */
+    size_t bytes;                          /* of all of these: one allocation */
     bool scaled;      /* the loss scale is fp16's, which moves; otherwise it is 1 */
     uint64_t version; /* changes whenever parameters do: executables refresh their copies */
 };

@@ -172,7 +172,9 @@ static void cuda_exec_free(stk_exec *exec) {
             exec->begun[i] != NULL ? d->event_free(exec->begun[i]) : 0;
             exec->done[i] != NULL ? d->event_free(exec->done[i]) : 0;
         }
-        exec->memory != 0 && exec->home == NULL ? d->memory_free(exec->memory) : 0;
+        if (exec->memory != 0 && exec->home == NULL) {
+            stk_cuda_give(device, exec->memory, exec->sizes.bytes);
+        }
         exec->ring != NULL ? d->host_free(exec->ring) : 0;
         exec->labels != NULL ? d->host_free(exec->labels) : 0;
         exec->answers != NULL ? d->host_free(exec->answers) : 0;
@@ -207,26 +209,25 @@ static bool share_memory(stk_exec *exec) {
 }
 
 static stk_status take_memory(stk_exec *exec, stk_error *err) {
-    const cuda_driver *d = exec->state->device->driver;
-    size_t free_bytes = 0;
-    size_t total = 0;
+    stk_device *device = exec->state->device;
+    stk_device_memory memory = {0};
     if (exec->home != NULL && share_memory(exec)) {
         return STK_OK;
     }
-    int result = d->memory_take(&exec->memory, exec->sizes.bytes);
+    int result = stk_cuda_take(device, &exec->memory, exec->sizes.bytes);
     if (result == CUDA_GOOD) {
         return STK_OK;
     }
     exec->memory = 0;
     if (result != CUDA_ERROR_OUT_OF_MEMORY_) {
-        return stk_cuda_check(d, result, "taking memory on the GPU", err);
+        return stk_cuda_check(device->driver, result, "taking memory on the GPU", err);
     }
-    (void)d->memory_info(&free_bytes, &total);
+    (void)stk_cuda_device_memory(device, &memory, NULL);
     return STK_FAIL(err, STK_ERR_MEMORY,
                     "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
                     "now: something else has taken the rest; end it, or use a smaller %s",
                     exec->config.batch, exec->state->graph->img_size,
-                    (double)exec->sizes.bytes / 1048576, (double)free_bytes / 1048576,
+                    (double)exec->sizes.bytes / 1048576, (double)memory.free_bytes / 1048576,
                     exec->config.train ? "--batch or --img-size" : "--img-size");
 }
 

@@ -32,7 +32,7 @@ void stk_cuda_state_free(stk_state *state) {
     }
     /* All of it is one allocation, which begins with the first block. */
     if (state->blocks[STK_TENSOR_VALUE] != 0 && stk_cuda_enter(state->device, NULL) == STK_OK) {
-        state->device->driver->memory_free(state->blocks[STK_TENSOR_VALUE]);
+        stk_cuda_give(state->device, state->blocks[STK_TENSOR_VALUE], state->bytes);
     }
     stk_cuda_layout_free(&state->layout);
     stk_mem_free(state);
@@ -104,8 +104,8 @@ stk_status stk_cuda_state_new(stk_state **out, stk_device *device, const stk_gra
         char what[96];
         snprintf(what, sizeof what, "taking %.1f MiB of the GPU's memory for the parameters",
                  (double)bytes / 1048576);
-        status =
-            stk_cuda_check(device->driver, device->driver->memory_take(&memory, bytes), what, err);
+        status = stk_cuda_check(device->driver, stk_cuda_take(device, &memory, bytes), what, err);
+        state->bytes = bytes;
     }
     for (int k = 0; k < STK_TENSOR_KINDS && status == STK_OK; k++) {
         if (stk_state_keeps(config, (stk_tensor_kind)k)) {

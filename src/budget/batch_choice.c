@@ -1,0 +1,192 @@
+/* batch_choice.c - powers of two between what the data set, the memory and a clock allow. */
+#include "budget/batch_choice.h"
+
+#include <math.h>
+
+#define LEAST_BATCH 8
+#define USUAL_MOST 128 /* unless it was measured that more is faster ... */
+#define MOST_BATCH 512 /* ... and then this: larger ones need a recipe of their own */
+
+#define MOST_ACCUMULATE 65536 /* as in the option */
+
+/* From here on whole multiples of STEP; below them that would be too coarse. */
+#define STEP_FROM 64
+#define STEP 8
+
+/* Measuring takes at most so much of the time that is left, and of a short time nothing. */
+#define MEASURE_SHARE 0.05
+#define MEASURE_MOST_S 60.0
+#define MEASURE_LEAST_LEFT_S 60.0
+
+static size_t least_of(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static bool has_steps(const stk_batch_facts *f, size_t batch) {
+    return f->train_count / batch >= STK_BATCH_STEPS;
+}
+
+/* The largest power of two up to `most` that leaves an epoch its steps; *limit says what it is by.
+ */
+static size_t by_rule(const stk_batch_facts *f, size_t most, stk_batch_limit *limit) {
+    size_t batch = most;
+    *limit = STK_BATCH_BY_HABIT;
+    while (batch > LEAST_BATCH && (!has_steps(f, batch) || batch > f->most)) {
+        *limit = has_steps(f, batch) ? STK_BATCH_BY_DEVICE : STK_BATCH_BY_DATA;
+        batch /= 2;
+    }
+    return least_of(batch, f->train_count);
+}
+
+static uint64_t part_of(uint64_t bytes, double part) {
+    return (uint64_t)((double)bytes * part);
+}
+
+/* Halves a batch until it fits into so many bytes; 0: it never does. */
+static size_t halve(const stk_batch_facts *f, size_t batch, uint64_t bytes) {
+    while (batch > 0 && f->need(f->user, batch) > bytes) {
+        batch /= 2;
+    }
+    return batch;
+}
+
+/* What is short of memory is made up for by more steps to an update. */
+static void add_up(const stk_batch_facts *f, stk_batch_choice *c) {
+    size_t steps = c->batch > 0 ? (c->wanted + c->batch / 2) / c->batch : 1;
+    int64_t all = f->accumulate * (int64_t)(steps > 1 ? steps : 1);
+    c->accumulate = all < MOST_ACCUMULATE ? all : MOST_ACCUMULATE;
+    c->bytes = c->batch > 0 ? f->need(f->user, c->batch) : 0;
+}
+
+static stk_batch_choice as_given(const stk_batch_facts *f) {
+    stk_batch_choice c = {.limit = STK_BATCH_GIVEN, .wanted = least_of(f->given, f->train_count)};
+    c.batch = halve(f, c.wanted, f->free_bytes);
+    c.limit = c.batch < c.wanted ? STK_BATCH_BY_MEMORY : STK_BATCH_GIVEN;
+    return c;
+}
+
+static stk_batch_choice by_speed(const stk_batch_facts *f) {
+    stk_batch_choice c = {0};
+    uint64_t bytes = part_of(f->free_bytes, STK_BATCH_MEMORY_PART);
+    c.wanted = by_rule(f, USUAL_MOST, &c.limit);
+    c.batch = halve(f, c.wanted, bytes);
+    if (c.batch < LEAST_BATCH && c.batch < c.wanted) { /* norms learn little from so few */
+        c.batch = halve(f, least_of(c.wanted, LEAST_BATCH), f->free_bytes);
+    }
+    c.most = by_rule(f, MOST_BATCH, &c.most_limit);
+    size_t fits = halve(f, c.most, bytes);
+    if (fits < c.most) {
+        c.most = fits > c.batch ? fits : c.batch;
+        c.most_limit = STK_BATCH_BY_MEMORY;
+    }
+    if (c.batch < c.wanted) {
+        c.limit = STK_BATCH_BY_MEMORY;
+    }
+    return c;
+}
+
+/* The largest batch up to `most` that fits; 0: none does. */
+static size_t largest_in(const stk_batch_facts *f, size_t most, uint64_t bytes) {
+    size_t low = 0;
+    size_t high = most + 1;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        bool fits = f->need(f->user, middle) <= bytes;
+        low = fits ? middle : low;
+        high = fits ? high : middle;
+    }
+    return low;
+}
+
+static stk_batch_choice by_memory(const stk_batch_facts *f) {
+    stk_batch_choice c = by_speed(f);
+    size_t data = f->train_count / STK_BATCH_STEPS;
+    size_t most = data > LEAST_BATCH ? data : least_of(LEAST_BATCH, f->train_count);
+    size_t batch = largest_in(f, most, part_of(f->free_bytes, STK_BATCH_MEMORY_PART));
+    c.limit = batch < most ? STK_BATCH_BY_MEMORY : STK_BATCH_BY_DATA;
+    c.batch = batch >= STEP_FROM ? batch / STEP * STEP : batch > c.batch ? batch : c.batch;
+    return c;
+}
+
+stk_batch_choice stk_batch_plan(const stk_batch_facts *f) {
+    stk_batch_choice c = f->given > 0                  ? as_given(f)
+                         : f->policy == STK_BATCH_FILL ? by_memory(f)
+                                                       : by_speed(f);
+    bool alone = c.most <= c.batch && c.batch < 2 * LEAST_BATCH;
+    if (f->given > 0 || f->policy == STK_BATCH_FILL || alone) {
+        c.most = 0;
+    }
+    add_up(f, &c);
+    return c;
+}
+
+size_t stk_batch_knee(const stk_batch_point *points, size_t count) {
+    double best = 0;
+    size_t knee = 0;
+    for (size_t i = 0; i < count; i++) {
+        best = fmax(best, points[i].images_per_second);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool near = points[i].images_per_second >= (1 - STK_BATCH_KNEE) * best;
+        if (near && (knee == 0 || points[i].batch < knee)) {
+            knee = points[i].batch;
+        }
+    }
+    return knee;
+}
+
+/* The ends of what was measured. */
+static void find_ends(const stk_batch_curve *curve, size_t *smallest, size_t *largest) {
+    *smallest = SIZE_MAX;
+    *largest = 0;
+    for (size_t i = 0; i < curve->count; i++) {
+        size_t batch = curve->points[i].batch;
+        *smallest = batch < *smallest ? batch : *smallest;
+        *largest = batch > *largest ? batch : *largest;
+    }
+}
+
+size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve) {
+    if (plan->most == 0 || curve->count == STK_MOST_MEASURED) {
+        return 0;
+    }
+    if (curve->count == 0) {
+        return plan->batch;
+    }
+    size_t smallest;
+    size_t largest;
+    find_ends(curve, &smallest, &largest);
+    size_t knee = stk_batch_knee(curve->points, curve->count);
+    if (knee == largest && 2 * largest <= plan->most) {
+        return 2 * largest;
+    }
+    return knee == smallest && smallest >= 2 * LEAST_BATCH ? smallest / 2 : 0;
+}
+
+stk_batch_choice stk_batch_settle(const stk_batch_facts *f, const stk_batch_choice *plan,
+                                  const stk_batch_curve *curve) {
+    stk_batch_choice c = *plan;
+    size_t smallest;
+    size_t largest;
+    find_ends(curve, &smallest, &largest);
+    if (curve->count == 0) {
+        return c;
+    }
+    c.batch = stk_batch_knee(curve->points, curve->count);
+    c.limit = c.batch < largest  ? STK_BATCH_BY_SPEED
+              : c.batch < c.most ? STK_BATCH_BY_TIME
+                                 : c.most_limit;
+    /* A smaller batch than was planned is one that learns as fast: only memory is made up for. */
+    c.wanted = c.limit == STK_BATCH_BY_MEMORY && c.batch < c.wanted ? c.wanted : c.batch;
+    add_up(f, &c);
+    return c;
+}
+
+double stk_batch_measure_s(double left_s) {
+    return left_s < MEASURE_LEAST_LEFT_S ? 0 : fmin(MEASURE_SHARE * left_s, MEASURE_MOST_S);
+}
+
+double stk_batch_rate_scale(const stk_batch_facts *f, const stk_batch_choice *c) {
+    double asked = (double)f->given * (double)f->accumulate;
+    return f->given > 0 ? (double)c->batch * (double)c->accumulate / asked : 1;
+}

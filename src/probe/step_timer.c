@@ -1,0 +1,133 @@
+/* step_timer.c - windows of steps between two moments at which the device is idle. */
+#include "probe/step_timer.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#define ABOUT 1.25
+#define WINDOWS 10 /* that the seconds of a measurement are divided into */
+
+/* Random pictures and labels: what is in them changes no step's time. */
+stk_status stk_step_timer_open(stk_step_timer *t, stk_error *err) {
+    size_t bytes = stk_shape_count(t->graph->values[t->graph->input].shape) * t->batch;
+    stk_rng rng = stk_rng_make(0, STK_RNG_SAMPLE_DATA, 0, 0);
+    t->images = t->backend->host_take(t->device, bytes);
+    t->labels = stk_mem_raw(t->batch, sizeof *t->labels);
+    t->logits = stk_mem_raw(t->batch * (size_t)t->graph->classes, sizeof *t->logits);
+    if (t->images == NULL || t->labels == NULL || t->logits == NULL) {
+        return STK_FAIL_MEMORY(err, "a batch of pictures");
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        t->images[i] = (uint8_t)stk_rng_u64(&rng);
+    }
+    for (size_t i = 0; i < t->batch; i++) {
+        t->labels[i] = (int)stk_rng_below(&rng, (uint64_t)t->graph->classes);
+    }
+    return STK_OK;
+}
+
+void stk_step_timer_close(stk_step_timer *t) {
+    if (t->backend != NULL) {
+        t->backend->host_free(t->device, t->images);
+    }
+    stk_mem_free(t->labels);
+    stk_mem_free(t->logits);
+    t->images = NULL;
+    t->labels = NULL;
+    t->logits = NULL;
+}
+
+static stk_status collect(stk_step_timer *t, bool wait, stk_error *err) {
+    stk_step_output outputs[STK_STEPS_AHEAD];
+    size_t count;
+    return t->update == NULL
+               ? STK_OK
+               : t->backend->collect(t->exec, wait, outputs, STK_STEPS_AHEAD, &count, err);
+}
+
+static stk_status one_step(stk_step_timer *t, stk_error *err) {
+    if (t->update == NULL) {
+        return t->backend->infer(t->exec, t->images, t->batch, t->logits, err);
+    }
+    stk_step_input input = {.images = t->images,
+                            .labels = t->labels,
+                            .count = t->batch,
+                            .step = t->step++,
+                            .update = t->update};
+    stk_status status = t->backend->step(t->exec, &input, NULL, err);
+    return status == STK_OK ? collect(t, false, err) : status;
+}
+
+/* So many steps, until all of them are done; *seconds is what one of them took. */
+static stk_status run_window(stk_step_timer *t, int64_t steps, double *seconds, stk_error *err) {
+    int64_t begin = stk_clock_ns();
+    stk_status status = STK_OK;
+    for (int64_t i = 0; i < steps && status == STK_OK; i++) {
+        status = one_step(t, err);
+    }
+    if (status == STK_OK) {
+        status = collect(t, true, err);
+    }
+    *seconds = stk_clock_since_s(begin) / (double)steps;
+    return status;
+}
+
+bool stk_step_is_slow(double seconds, double than_s) {
+    return seconds > ABOUT * than_s;
+}
+
+static bool is_warm(const stk_step_timer *t) {
+    int n = t->warm_count;
+    return n == STK_STEP_MOST_WARM ||
+           (n >= 2 && !stk_step_is_slow(t->warm_s[n - 2], t->warm_s[n - 1]) &&
+            !stk_step_is_slow(t->warm_s[n - 1], t->warm_s[n - 2]));
+}
+
+stk_status stk_step_timer_warm_up(stk_step_timer *t, stk_error *err) {
+    stk_status status = STK_OK;
+    t->warm_count = 0;
+    t->step = 0;
+    while (status == STK_OK && !is_warm(t)) {
+        status = run_window(t, 1, &t->warm_s[t->warm_count], err);
+        t->warm_count++;
+    }
+    return status;
+}
+
+static int by_time(const void *a, const void *b) {
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+stk_status stk_step_timer_run(stk_step_timer *t, double seconds, size_t windows,
+                              stk_step_times *times, stk_error *err) {
+    double step_s = t->warm_s[t->warm_count - 1];
+    double each = step_s > 0 ? seconds / WINDOWS / step_s : 1;
+    int64_t steps = each > 1 ? (int64_t)(each + 0.5) : 1;
+    int64_t begin_ns = stk_clock_ns();
+    stk_status status = STK_OK;
+    size_t count = 0;
+    while (status == STK_OK && count < STK_STEP_MOST_WINDOWS &&
+           (count < windows || stk_clock_since_s(begin_ns) < seconds)) {
+        status = run_window(t, steps, &t->times_s[count], err);
+        count++;
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    qsort(t->times_s, count, sizeof *t->times_s, by_time);
+    double median = count % 2 == 1 ? t->times_s[count / 2]
+                                   : (t->times_s[count / 2 - 1] + t->times_s[count / 2]) / 2;
+    *times = (stk_step_times){.median_s = median,
+                              .fastest_s = t->times_s[0],
+                              .slowest_s = t->times_s[count - 1],
+                              .steps = (int64_t)count * steps,
+                              .windows = (int64_t)count,
+                              .begin_ns = begin_ns};
+    return STK_OK;
+}
