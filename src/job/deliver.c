@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "job/job_state.h"
 #include "predict/submission.h"
 
@@ -61,9 +62,9 @@ void stk_job_tell_untrained(stk_job *job) {
         return;
     }
     snprintf(why, sizeof why,
-             "of the budget of %.3g s, %.3g s are kept for prediction and the last files, and the "
-             "rest was too short for %s",
-             job->clock.budget_s, reserve_of(job),
+             "of the budget of %s, %s are kept for prediction and the last files, and the rest was "
+             "too short for %s",
+             stk_format_span(job->clock.budget_s).text, stk_format_span(reserve_of(job)).text,
              job->images > 0 ? "an epoch and its validation" : "one step");
     stk_events_decision(&job->events, "no model was trained", why);
 }
@@ -140,7 +141,7 @@ stk_status stk_job_judge(const stk_job *job, stk_error *err) {
                         job->choice.lr);
     }
     return STK_FAIL(err, STK_ERR_USAGE,
-                    "the budget of %.3g s was too short for a single epoch, and there are no test "
+                    "the budget of %s was too short for a single epoch, and there are no test "
                     "images to predict from class priors; give a larger --budget",
-                    job->clock.budget_s);
+                    stk_format_span(job->clock.budget_s).text);
 }

@@ -245,6 +245,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
+    config.val.shuffle = true; /* when there is no time for all, some of each class are seen */
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }

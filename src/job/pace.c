@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/str.h"
 #include "budget/inference.h"
 #include "job/folds.h"
 
@@ -97,10 +98,12 @@ static void tell_epochs(const stk_fold_pace *pace) {
     } else {
         snprintf(what, sizeof what, "%d epochs instead of %d", plan->epochs, pace->told_epochs);
     }
-    snprintf(why, sizeof why,
-             "one takes %.3g s with its validation, and %.3g s are left for this fold before the "
-             "%.3g s kept for prediction",
-             plan->epoch_s, plan->fold_s, plan->reserve_s);
+    snprintf(
+        why, sizeof why,
+        "one takes %s with its validation, and %s are left for this fold before the %s kept for "
+        "prediction",
+        stk_format_span(plan->epoch_s).text, stk_format_span(plan->fold_s).text,
+        stk_format_span(plan->reserve_s).text);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -120,9 +123,10 @@ static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progre
     }
     snprintf(
         why, sizeof why,
-        "a step takes %.3g s and a validation %.3g s, and %.3g s are left for this fold before "
-        "the %.3g s kept for prediction",
-        facts->step_s, facts->val_s, plan->fold_s, plan->reserve_s);
+        "a step takes %s and a validation %s, and %s are left for this fold before the %s kept for "
+        "prediction",
+        stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text,
+        stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -161,9 +165,9 @@ static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) 
     char why[160];
     snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
     snprintf(why, sizeof why,
-             "one of all test images takes %.3g s, and more of them than fit into 15 %% of the "
+             "one of all test images takes %s, and more of them than fit into 15 %% of the "
              "budget would cost training",
-             inference.view_s);
+             stk_format_span(inference.view_s).text);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -178,6 +182,10 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
     stk_job *job = pace->job;
     int folds = job->folds_now;
     job->epoch_s = plan->epoch_s;
+    if (isnan(job->epoch_s) && progress->step > 0) { /* one step, and most of the time is gone */
+        double fold_s = stk_clockwork_elapsed(&job->clock) - pace->start_s;
+        job->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
+    }
     if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
         return *plan;
     }
@@ -208,8 +216,9 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
     bool measured =
         progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
     bool first = measured && !pace->by_measure;
+    bool stinted = plan.steps_left < progress->steps_per_epoch - progress->step;
     if (first || must_change(pace, progress, &plan)) {
-        job->plan = measured ? plan_again(pace, progress, &plan) : plan;
+        job->plan = measured || stinted ? plan_again(pace, progress, &plan) : plan;
         job->planned_total = progress->steps_done + job->plan.steps_left;
         tell(pace, progress, &facts, measured);
         pace->by_measure = measured;

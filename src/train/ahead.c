@@ -100,6 +100,7 @@ stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
     int64_t now = stk_clock_ns();
     for (size_t i = 0; i < count; i++) {
         note_step_time(t, (double)(now - t->arrived_ns) * 1e-9 / (double)count);
+        t->epoch_busy_s += outputs[i].busy_s;
         if (!t->result->diverged) { /* what came behind the trouble is of no use */
             use_result(t, &t->pending[i], &outputs[i]);
         }

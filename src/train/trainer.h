@@ -52,6 +52,7 @@ typedef struct stk_trainer {
     bool told_skips;
     int64_t epoch_start_ns;
     double epoch_train_s;
+    double epoch_busy_s;     /* the device computed, by itself */
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
 } stk_trainer;
 
