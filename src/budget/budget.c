@@ -13,8 +13,8 @@
 #define PREDICT_MARGIN 1.5
 #define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before it */
 
-/* Of the time of a fold: what may go unused behind its last whole epoch. */
-#define UNUSED_SHARE 0.05
+/* Of the time of a fold: when whole epochs leave more, a part of one follows them. */
+#define PART_SHARE 0.05
 
 static const stk_option options[] = {
     {.name = "budget",
@@ -64,15 +64,24 @@ static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
  * What this fold may still use. Its share is of what was left when it began: a share of what is
  * left now would be granted anew at every question, until nothing remained for the other folds.
  */
-static double granted_time(const stk_budget_facts *f, double reserve_s) {
-    return (f->budget_s - f->fold_start_s - reserve_s) * f->share;
+static double fold_time(const stk_budget_facts *f, double reserve_s) {
+    double granted = (f->budget_s - f->fold_start_s - reserve_s) * f->share;
+    return granted - (f->elapsed_s - f->fold_start_s);
 }
 
-/* Steps of one more epoch that is not finished, where whole ones leave so many seconds. */
-static int64_t steps_of_part(const stk_budget_facts *f, double left_s, double val_s,
-                             double granted_s) {
-    double steps = left_s > UNUSED_SHARE * granted_s ? floor((left_s - val_s) / f->step_s) : 0;
-    return steps > 0 ? (int64_t)fmin(steps, (double)f->steps_per_epoch - 1) : 0;
+/* A part of one more epoch, when whole ones leave much of the time. */
+static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan, double time,
+                                 double val_s) {
+    double fold_s = time + f->elapsed_s - f->fold_start_s;
+    double part_s = time - plan.total_s - val_s;
+    if (part_s < PART_SHARE * fold_s || part_s < f->step_s) {
+        return plan;
+    }
+    int64_t steps = (int64_t)(part_s / f->step_s);
+    plan.epochs++;
+    plan.steps_left += steps;
+    plan.total_s += (double)steps * f->step_s + val_s;
+    return plan;
 }
 
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
@@ -85,8 +94,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     double need = measured_need(f->predict_s) + f->final_s;
     plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
-    double granted = granted_time(f, plan.reserve_s);
-    double time = granted - (f->elapsed_s - f->fold_start_s);
+    double time = fold_time(f, plan.reserve_s);
     plan.fold_s = fmax(time, 0);
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
@@ -120,11 +128,5 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     plan.epochs = f->epoch + (int)epochs;
     plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
     plan.total_s = this_epoch_s + epochs * epoch_s;
-    int64_t part = more < wanted ? steps_of_part(f, time - plan.total_s, val_s, granted) : 0;
-    if (part > 0) {
-        plan.epochs++;
-        plan.steps_left += part;
-        plan.total_s += (double)part * f->step_s + val_s;
-    }
-    return plan;
+    return more < wanted ? with_part(f, plan, time, val_s) : plan;
 }

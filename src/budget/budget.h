@@ -51,7 +51,7 @@ typedef struct stk_budget_plan {
 
 /*
  * New epochs are begun only when they end before the reserve, the last one as a part where whole
- * ones would leave more than a tenth of the fold's time unused. The running one may use half of
+ * ones would leave more than 5 % of the fold's time unused. The running one may use half of
  * what the reserve holds beyond the measured need: otherwise noise in the timing would cut it
  * short.
  */

@@ -62,9 +62,9 @@ void stk_job_tell_untrained(stk_job *job) {
         return;
     }
     snprintf(why, sizeof why,
-             "of the budget of %.3g s, %.3g s are kept for prediction and the last files, and the "
-             "rest was too short for %s",
-             job->clock.budget_s, reserve_of(job),
+             "of the budget of %s, %s are kept for prediction and the last files, and the rest was "
+             "too short for %s",
+             stk_format_span(job->clock.budget_s).text, stk_format_span(reserve_of(job)).text,
              job->images > 0 ? "an epoch and its validation" : "one step");
     stk_events_decision(&job->events, "no model was trained", why);
 }

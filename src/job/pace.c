@@ -18,12 +18,7 @@
 /* Steps before a plan is made from their times. */
 #define MEASURED_STEPS 5
 
-/* Of how many epochs one more or less is worth a line: where so many were asked for, and where as
- * many as fit are trained. */
-#define NEWS_OF_WANTED 10
-#define NEWS_OF_ANY 4
-
-/* By which part of the steps that are left a new plan must differ to be taken within an epoch. */
+/* By which part a plan must differ to be told, and to be taken within an epoch. */
 #define OTHER_SHARE 0.25
 
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
@@ -95,8 +90,7 @@ static bool is_news(const stk_fold_pace *pace) {
     int epochs = pace->job->plan.epochs;
     int known = pace->told_epochs;
     int off = abs(epochs - known);
-    return off * (wanted > 0 ? NEWS_OF_WANTED : NEWS_OF_ANY) > known ||
-           (off > 0 && (epochs == wanted || known == wanted));
+    return off > OTHER_SHARE * known || (off > 0 && (epochs == wanted || known == wanted));
 }
 
 /* More or fewer epochs than people know of. */
