@@ -597,13 +597,15 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
 
 /* Where there is not even memory for the smallest batches the run delivers and then tells that. */
 static void starve(stk_job *job, size_t batch, const stk_error *why) {
+    char cause[512]; /* the remedy has room behind it */
+    stk_error_cause(why, cause, sizeof cause);
     job->starved = true;
     job->cut = true;
     job->summary.stop_reason = "error";
     (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
-                   "%.*s; nothing smaller than batch %zu can be tried: end what else uses the "
+                   "%s; nothing smaller than batch %zu can be tried: end what else uses the "
                    "memory, or use a smaller --img-size or --model",
-                   (int)strcspn(why->message, ";"), why->message, batch);
+                   cause, batch);
 }
 
 /* What was saved last, or the beginning. It is saved again for the batch of now. */
@@ -611,6 +613,7 @@ static stk_status go_back(fold_run *fold, const char *what, const stk_error *cau
                           stk_error *err) {
     stk_job *job = fold->job;
     char told[192];
+    char why[sizeof cause->message];
     stk_status status = load(fold, false, &fold->position, &fold->begun, err);
     if (status == STK_OK && !fold->begun) {
         status = stk_job_first_weights(job, err);
@@ -628,9 +631,7 @@ static stk_status go_back(fold_run *fold, const char *what, const stk_error *cau
     } else {
         snprintf(told, sizeof told, "%s, from the start", what);
     }
-    /* The remedy that the sentence ends with is what is done here. */
-    char why[sizeof cause->message];
-    snprintf(why, sizeof why, "%.*s", (int)strcspn(cause->message, ";"), cause->message);
+    stk_error_cause(cause, why, sizeof why);
     stk_events_decision(&job->events, told, why);
     return STK_OK;
 }
