@@ -225,10 +225,15 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                err);
 }
 
+static bool is_of_device(const stk_error *why) {
+    return why->status == STK_ERR_DEVICE || why->status == STK_ERR_MEMORY;
+}
+
 /*
  * Best weights that cannot be saved end the training, but they are still there to predict with: the
  * run delivers and then tells the error. Last weights that cannot are told in the same way. When
- * the device is the reason, nothing is there any more.
+ * the device is the reason, nothing is there any more; when memory is, there may be some with
+ * smaller batches.
  */
 static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best, stk_error *err) {
     fold_run *fold = user;
@@ -241,7 +246,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
         job->checkpoint_s = stk_clock_since_s(start);
         stk_events_checkpoint(&job->events, fold->best_path, true);
-    } else if (why.status == STK_ERR_DEVICE) {
+    } else if (is_of_device(&why)) {
         return STK_FAIL(err, why.status, "%s", why.message);
     } else if (best) {
         job->weights_lost = true;
@@ -250,7 +255,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
     if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
-        if (why.status == STK_ERR_DEVICE) {
+        if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
         stk_events_warning(&job->events, "the last weights are not saved: %s", why.message);
