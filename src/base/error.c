@@ -38,6 +38,10 @@ stk_status stk_error_set(stk_error *err, stk_status status, const char *file, in
     return status;
 }
 
+void stk_error_cause(const stk_error *err, char *text, size_t room) {
+    snprintf(text, room, "%.*s", (int)strcspn(err->message, ";"), err->message);
+}
+
 void stk_error_clear(stk_error *err) {
     if (err != NULL) {
         memset(err, 0, sizeof *err);

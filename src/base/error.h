@@ -2,6 +2,8 @@
 #ifndef STK_BASE_ERROR_H
 #define STK_BASE_ERROR_H
 
+#include <stddef.h>
+
 #include <stoker/status.h>
 
 /*
@@ -23,6 +25,10 @@ static inline stk_status stk_error_same(stk_status set, stk_status status) {
     (void)set;
     return status;
 }
+
+/* The sentence up to its remedy ("no memory for 8 pictures; use fewer"), for whoever applies that.
+ */
+void stk_error_cause(const stk_error *err, char *text, size_t room);
 
 /* Makes err usable for another attempt. */
 void stk_error_clear(stk_error *err);

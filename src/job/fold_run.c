@@ -121,10 +121,15 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                err);
 }
 
+static bool is_of_device(const stk_error *why) {
+    return why->status == STK_ERR_DEVICE || why->status == STK_ERR_MEMORY;
+}
+
 /*
  * Best weights that cannot be saved end the training, but they are still there to predict with: the
  * run delivers and then tells the error. Last weights that cannot are told in the same way. When
- * the device is the reason, nothing is there any more.
+ * the device is the reason, nothing is there any more; when memory is, there may be some with
+ * smaller batches.
  */
 static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best, stk_error *err) {
     fold_run *fold = user;
@@ -137,7 +142,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
         job->checkpoint_s = stk_clock_since_s(start);
         stk_events_checkpoint(&job->events, fold->best_path, true);
-    } else if (why.status == STK_ERR_DEVICE) {
+    } else if (is_of_device(&why)) {
         return STK_FAIL(err, why.status, "%s", why.message);
     } else if (best) {
         job->weights_lost = true;
@@ -146,7 +151,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
     if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
-        if (why.status == STK_ERR_DEVICE) {
+        if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
         stk_events_warning(&job->events, "the last weights are not saved: %s", why.message);
@@ -489,7 +494,7 @@ static stk_status begin(fold_run *fold, bool *begun, stk_error *err) {
 /* The learning rate, where it is to be found, and the training. */
 static stk_status try_to_train(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
-    stk_job_pace_restart(&fold->pace);
+    stk_job_pace_anew(&fold->pace);
     fold->result = (stk_train_result){.best_metric = NAN};
     stk_status status = stk_is_auto_double(job->choice.lr) ? find_lr(fold, err) : STK_OK;
     if (status != STK_OK || stk_is_auto_double(job->choice.lr)) {
@@ -502,13 +507,15 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
 
 /* Where there is not even memory for the smallest batches the run delivers and then tells that. */
 static void starve(stk_job *job, size_t batch, const stk_error *why) {
+    char cause[512]; /* the remedy has room behind it */
+    stk_error_cause(why, cause, sizeof cause);
     job->starved = true;
     job->cut = true;
     job->summary.stop_reason = "error";
     (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
-                   "%.*s; nothing smaller than batch %zu can be tried: end what else uses the "
+                   "%s; nothing smaller than batch %zu can be tried: end what else uses the "
                    "memory, or use a smaller --img-size or --model",
-                   (int)strcspn(why->message, ";"), why->message, batch);
+                   cause, batch);
 }
 
 /* What was saved last, or the beginning. It is saved again for the batch of now. */
@@ -516,6 +523,7 @@ static stk_status go_back(fold_run *fold, const char *what, const stk_error *cau
                           stk_error *err) {
     stk_job *job = fold->job;
     char told[192];
+    char why[sizeof cause->message];
     stk_status status = load(fold, false, &fold->position, &fold->begun, err);
     if (status == STK_OK && !fold->begun) {
         status = stk_job_first_weights(job, err);
@@ -533,9 +541,7 @@ static stk_status go_back(fold_run *fold, const char *what, const stk_error *cau
     } else {
         snprintf(told, sizeof told, "%s, from the start", what);
     }
-    /* The remedy that the sentence ends with is what is done here. */
-    char why[sizeof cause->message];
-    snprintf(why, sizeof why, "%.*s", (int)strcspn(cause->message, ";"), cause->message);
+    stk_error_cause(cause, why, sizeof why);
     stk_events_decision(&job->events, told, why);
     return STK_OK;
 }
@@ -588,7 +594,8 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = begin(&fold, &begun, err);
     }
-    if (status == STK_OK && begun) {
+    begun = begun && status == STK_OK;
+    if (begun) {
         status = train_in_memory(&fold, err);
         tell_unkept(job);
     }

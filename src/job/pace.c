@@ -24,13 +24,12 @@
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     *pace = (stk_fold_pace){.job = job,
                             .start_s = stk_clockwork_elapsed(&job->clock),
-                            .val_step_s = NAN,
                             .told_epochs = job->choice.epochs_wanted,
                             .told_views = job->views};
-    job->planned_total = -1;
+    stk_job_pace_anew(pace);
 }
 
-void stk_job_pace_restart(stk_fold_pace *pace) {
+void stk_job_pace_anew(stk_fold_pace *pace) {
     pace->val_step_s = NAN;
     pace->by_measure = false;
     pace->told_cut = 0;

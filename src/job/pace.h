@@ -21,8 +21,8 @@ typedef struct stk_fold_pace {
 /* A fold begins now; its val_images are set later. */
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job);
 
-/* Its training begins again with other batches, whose steps take another time. */
-void stk_job_pace_restart(stk_fold_pace *pace);
+/* Its steps are others from now on: nothing is planned, and nothing measured. */
+void stk_job_pace_anew(stk_fold_pace *pace);
 
 /* For stk_train_hooks: the plan that is held, or a new one; also sets what the job predicts with.
  */

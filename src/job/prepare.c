@@ -92,6 +92,9 @@ static stk_status choose(stk_job *job, stk_error *err) {
     stk_status status = stk_choose(&job->choice, job->options, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
+    if (status == STK_OK && job->resume.on) {
+        stk_job_take_batch(job);
+    }
     return status;
 }
 

@@ -117,11 +117,12 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
 }
 
 /* The batches of an epoch of a fold; see drop_last of the loader. */
-static stk_status count_steps(const stk_job *job, int fold, int64_t *steps, stk_error *err) {
+static stk_status count_steps(const stk_job *job, int fold, size_t batch, int64_t *steps,
+                              stk_error *err) {
     stk_split split;
     stk_status status = stk_job_split(job, fold, &split, NULL, err);
     if (status == STK_OK) {
-        size_t batches = split.train_count / job->choice.batch;
+        size_t batches = split.train_count / batch;
         *steps = batches > 0 ? (int64_t)batches : 1;
         stk_split_free(&split);
     }
@@ -130,8 +131,10 @@ static stk_status count_steps(const stk_job *job, int fold, int64_t *steps, stk_
 
 stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
     const stk_resume *resume = &job->resume;
+    int64_t saved = resume->state.position.batch;
+    size_t batch = saved > 0 ? (size_t)saved : job->choice.batch;
     int64_t steps = 0;
-    stk_status status = count_steps(job, resume->state.fold, &steps, err);
+    stk_status status = count_steps(job, resume->state.fold, batch, &steps, err);
     if (status == STK_OK) {
         status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
     }
@@ -196,7 +199,7 @@ static void forget_lost_best(stk_job *job, const char *best_path, stk_train_posi
 /* What was saved with larger batches is the same place with those of now. */
 static stk_status rebatch(const stk_job *job, stk_train_position *position, stk_error *err) {
     int64_t steps = 0;
-    stk_status status = count_steps(job, job->fold, &steps, err);
+    stk_status status = count_steps(job, job->fold, job->choice.batch, &steps, err);
     if (status == STK_OK) {
         stk_train_position_rebatch(position, (int64_t)job->choice.batch,
                                    job->choice.train.accumulate, steps);

@@ -109,13 +109,13 @@ static stk_status run(collector *c, stk_predicted *predicted, stk_error *err) {
     return status;
 }
 
-/* Half the batch after an error that says that there was no memory; the remedy is left out. */
+/* Half the batch after an error that says that there was no memory. */
 static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_error *cause) {
     char what[96];
     char why[sizeof cause->message];
     snprintf(what, sizeof what, "prediction in batches of %zu instead of %zu", predicted->batch / 2,
              predicted->batch);
-    snprintf(why, sizeof why, "%.*s", (int)strcspn(cause->message, ";"), cause->message);
+    stk_error_cause(cause, why, sizeof why);
     predicted->batch /= 2;
     stk_events_decision(p->events, what, why);
 }

@@ -79,7 +79,7 @@ start "${whole[@]}" --out killed
 unset STK_NO_MEMORY LD_PRELOAD
 wait_for 60 is_halved || fail "the batch was not halved"
 kill -9 "$PID" 2>/dev/null
-ended
+ended 60
 run train --resume killed
 expect_exit 0
 expect_out '^batch 4, 2 to an update: there was no memory for 8 before$'

@@ -22,6 +22,23 @@ static void the_first_error_wins(void) {
     CHECK_CONTAINS(err.message, "out of memory for a test");
 }
 
+static void cause_is_told_without_the_remedy(void) {
+    static const char *const cases[][2] = {
+        {"no memory for 8; use less; or none", "no memory for 8"},
+        {"no memory for 8", "no memory for 8"},
+        {"", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_error err = {0};
+        char text[64] = "?";
+        char little[6] = "?";
+        (void)STK_FAIL(&err, STK_ERR_MEMORY, "%s", cases[i][0]);
+        stk_error_cause(&err, text, sizeof text);
+        CHECK_STR(text, cases[i][1]);
+        stk_error_cause(&err, little, sizeof little);
+        CHECK(strlen(little) < sizeof little);
+    }
+}
+
 static void nobody_need_listen(void) {
     CHECK_INT(STK_FAIL(NULL, STK_ERR_USAGE, "unheard"), STK_ERR_USAGE);
     stk_error_clear(NULL);
@@ -87,9 +104,13 @@ static void the_time_to_stop_counts_from_the_request(void) {
 }
 
 static const check_test tests[] = {
-    TEST(the_first_error_wins),  TEST(nobody_need_listen),
-    TEST(long_messages_are_cut), TEST(exit_codes_are_the_documented_ones),
-    TEST(a_stop_only_rises),     TEST(the_time_to_stop_counts_from_the_request),
+    TEST(the_first_error_wins),
+    TEST(cause_is_told_without_the_remedy),
+    TEST(nobody_need_listen),
+    TEST(long_messages_are_cut),
+    TEST(exit_codes_are_the_documented_ones),
+    TEST(a_stop_only_rises),
+    TEST(the_time_to_stop_counts_from_the_request),
 };
 
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /*
- * shrink.c - smaller batches where memory has run out.
+ * smaller_batch.c - smaller batches where memory has run out.
  *
  * What did not fit is halved: the batches of training, with twice as many for an update, or those
  * of inference. The batch that training has come to is part of every position that is saved, so

@@ -1,4 +1,4 @@
-/* test_shrink.c - half a batch twice as often, and the same place in the data with it. */
+/* test_smaller_batch.c - half a batch twice as often, and the same place in the data with it. */
 #include "check.h"
 
 #include "budget/halving.h"
