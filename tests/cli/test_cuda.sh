@@ -4,16 +4,8 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317,SC2016  # functions for wait_for; patterns
 . "$(dirname "$0")/lib.sh"
 
-build=$(dirname "$STOKER")
 it "trains on the GPU from pictures to a submission"
-if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-    skip "the emulated GPU was not built"
-    finish
-elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-    finish
-fi
-export STOKER_CUDA_LIBS=$build/tests/emulated
+use_emulated_gpu
 "$STOKER" sample k --layout kaggle --classes 2 --per-class 16 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 small=(--data k --device cuda:0 --img-size 16 --batch 8 --epochs 3 --workers 1)

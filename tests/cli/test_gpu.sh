@@ -13,14 +13,7 @@ expect_exit 0
 expect_out '^gpu-test: skipped: --device cuda:0: '
 
 it "takes the GPU that is there and says so"
-if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-    skip "the emulated GPU was not built"
-    finish
-elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-    skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-    finish
-fi
-export STOKER_CUDA_LIBS=$build/tests/emulated
+use_emulated_gpu
 run sample data --classes 2 --per-class 20 --layout kaggle
 expect_exit 0
 run train --data data --out r "${small[@]}" --epochs 1 --folds 1

@@ -130,9 +130,7 @@ expect_termed() {
 }
 
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
-for n in 1 2 3 4 5 6 7 8 9 10; do
-    mkdir more && cp -al many/test more/"$n" && mv more/"$n" many/test/ && rmdir more
-done
+double many/test 10
 rows=$(find many/test -name '*.jpg' | wc -l)
 termed step submission 0.5 --data k --model resnet18 --img-size 224 --batch 128 --epochs 3 &
 termed predict-0 checkpoint 0 --data many --img-size 64 --epochs 1 &
