@@ -16,7 +16,6 @@ standard error. Needs torch, torchvision, timm and Pillow; nothing is downloaded
 import argparse
 import csv
 import datetime
-import json
 import math
 import os
 import platform
@@ -28,14 +27,11 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from vs_torch import Failed, ROOT, add_common_options, compared
+
 PICTURES = {".jpg", ".jpeg", ".png"}
 WARM_UP = 0.05
 VALIDATE_EVERY = 5
-
-
-class Failed(Exception):
-    """A sentence for the person who started the script."""
 
 
 def lay_out(source, folder):
@@ -203,38 +199,31 @@ def options_of(arguments):
     parser.add_argument("--crop-scale", type=float, default=0.35)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--torch-device", default="cpu")
-    parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")
-    parser.add_argument("--json", action="store_true")
+    add_common_options(parser)
     return parser.parse_args(arguments)
 
 
-def main():
-    options = options_of(sys.argv[1:])
-    if not options.stoker.is_file():
-        print(f"{options.stoker} is not there: run `make`, or give --stoker", file=sys.stderr)
-        return 2
-    if not options.data.exists():
-        print(f"{options.data} is not there: give class folders with --data", file=sys.stderr)
-        return 2
-    try:
-        with tempfile.TemporaryDirectory(prefix="stoker-accuracy-") as folder:
-            result = compare(options, Path(folder), lambda text: print(text, file=sys.stderr))
-    except ImportError as error:
-        print(f"PyTorch, torchvision and timm are needed: {error}", file=sys.stderr)
-        return 2
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    if options.json:
-        print(json.dumps(result, indent=1))
-        return 0
+def compare_in_scratch(options):
+    with tempfile.TemporaryDirectory(prefix="stoker-accuracy-") as folder:
+        return compare(options, Path(folder), lambda text: print(text, file=sys.stderr))
+
+
+def print_table(result):
     for name in ("stoker", "torch"):
         seeds = " ".join(f"{value:.2f}" for value in result[name]["seeds"])
         print(f"{name:8} {result[name]['acc1']:6.2f} %  ({seeds})")
     error = result["standard_error"]
     print(f"difference {result['difference']:+.2f}" +
           (f" (standard error {error:.2f})" if error is not None else ""))
-    return 0
+
+
+def main():
+    options = options_of(sys.argv[1:])
+    if not options.data.exists():
+        print(f"{options.data} is not there: give class folders with --data", file=sys.stderr)
+        return 2
+    return compared(options, "PyTorch, torchvision and timm", lambda: compare_in_scratch(options),
+                    print_table)
 
 
 if __name__ == "__main__":

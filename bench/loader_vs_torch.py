@@ -38,7 +38,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from vs_torch import Failed, ROOT, processor
+
 PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 KEYS = ("images_per_second", "workers", "decode_only_per_second_per_core", "rss_bytes",
         "first_batch_ms")
@@ -56,10 +57,6 @@ WARM_UP_S = 1
 LIMIT_S = 300  # a round that takes longer is stuck; FFCV compiles for tens of seconds
 RAW_LIMIT_BYTES = 8e9  # raw pixels that are written for FFCV at most
 PICTURE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
-
-
-class Failed(Exception):
-    """A sentence for the person who started the script."""
 
 
 # Measuring one loader: everything here runs in a process of its own.
@@ -385,13 +382,6 @@ def print_table(result):
               f"({result['ratio_low']:.2f} to {result['ratio_high']:.2f} by round).")
     if result["cpu_ratio"] is not None:
         print(f"For the same CPU time it makes {result['cpu_ratio']:.2f} times the images.")
-
-
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def versions():

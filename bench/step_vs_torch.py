@@ -24,15 +24,11 @@ import platform
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from vs_torch import Failed, ROOT, add_common_options, compared, processor
+
 LIMIT_S = 900  # a measurement that takes longer is stuck
 TORCH_STEP = ROOT / "src" / "probe" / "torch_step.py"
-
-
-class Failed(Exception):
-    """A sentence for the person who started the script."""
 
 
 def run(command, cores):
@@ -92,13 +88,6 @@ def compare(options, model, cores):
             "memory_ratio": stoker["rss_bytes"] / torch["rss_bytes"]}
 
 
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
 def versions():
     import timm
     import torch
@@ -128,32 +117,20 @@ def options_of(arguments):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10, help="per measurement")
     parser.add_argument("--inference", action="store_true")
-    parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")
-    parser.add_argument("--json", action="store_true", help="a list of results instead of a table")
+    add_common_options(parser)
     return parser.parse_args(arguments)
+
+
+def compare_all(options):
+    cores = set(sorted(os.sched_getaffinity(0))[:options.cores])
+    about = {"date": datetime.date.today().isoformat(), "machine": processor(),
+             "versions": versions()}
+    return [about | compare(options, model, cores) for model in options.models.split(",")]
 
 
 def main():
     options = options_of(sys.argv[1:])
-    if not options.stoker.is_file():
-        print(f"{options.stoker} is not there: run `make`, or give --stoker", file=sys.stderr)
-        return 2
-    cores = set(sorted(os.sched_getaffinity(0))[:options.cores])
-    try:
-        about = {"date": datetime.date.today().isoformat(), "machine": processor(),
-                 "versions": versions()}
-        results = [about | compare(options, model, cores) for model in options.models.split(",")]
-    except ImportError as error:
-        print(f"PyTorch and timm are needed: {error}", file=sys.stderr)
-        return 2
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    if options.json:
-        print(json.dumps(results, indent=1))
-    else:
-        print_table(results)
-    return 0
+    return compared(options, "PyTorch and timm", lambda: compare_all(options), print_table)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from accuracy_vs_torch import Failed, lay_out, versions
+from accuracy_vs_torch import lay_out, versions
 from loader_vs_torch import torch_loader
+from vs_torch import Failed, ROOT, add_common_options, compared
 
-ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 900  # a training that takes longer is stuck
 
 
@@ -150,41 +150,31 @@ def options_of(arguments):
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--torch-mode", default="compile",
                         choices=("eager", "compile", "reduce-overhead"))
-    parser.add_argument("--stoker", type=Path, default=ROOT / "build" / "stoker")
-    parser.add_argument("--json", action="store_true", help="a list of results instead of a table")
+    add_common_options(parser)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
+
+
+def compare_all(options):
+    def note(text):
+        print(text, file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="stoker-train-vs-torch-") as scratch:
+        counts = lay_out(options.data, Path(scratch))
+        steps = [step.partition(":") for step in options.steps.split(",")]
+        return [compare(options, model, int(batch), Path(scratch), counts, note)
+                for model, _, batch in steps]
 
 
 def main():
     options = options_of(sys.argv[1:])
     if options.measure:
         measure_torch(json.loads(options.measure))
-    if not options.stoker.is_file():
-        print(f"{options.stoker} is not there: run `make`, or give --stoker", file=sys.stderr)
-        return 2
     if options.data is None or not options.data.exists():
         print(f"--data {options.data or ''}: give a folder of class folders", file=sys.stderr)
         return 2
-    results = []
-    try:
-        with tempfile.TemporaryDirectory(prefix="stoker-train-vs-torch-") as scratch:
-            counts = lay_out(options.data, Path(scratch))
-            for step in options.steps.split(","):
-                model, _, batch = step.partition(":")
-                results.append(compare(options, model, int(batch), Path(scratch), counts,
-                                       lambda text: print(text, file=sys.stderr, flush=True)))
-    except ImportError as error:
-        print(f"PyTorch, torchvision and timm are needed: {error}", file=sys.stderr)
-        return 2
-    except Failed as error:
-        print(error, file=sys.stderr)
-        return 1
-    if options.json:
-        print(json.dumps(results, indent=1))
-    else:
-        print_table(results)
-    return 0
+    return compared(options, "PyTorch, torchvision and timm", lambda: compare_all(options),
+                    print_table)
 
 
 if __name__ == "__main__":

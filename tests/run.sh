@@ -6,8 +6,9 @@
 # unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. soak: every
 # tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name. One more
-# than there are cores run at a time, since some mostly wait; those that measure time run alone, at the
-# end. Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
+# than there are cores run at a time, since some mostly wait; scripts that measure time run at the end,
+# two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
+# Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
 set -u
@@ -46,6 +47,7 @@ skipped=0
 names=() # of all that were started, in the order in which they are counted
 slots=$(($(nproc) + 1))
 [ "$slots" -le 5 ] || slots=5
+timed_slots=2
 # Those that take longest begin first, so that none is left running by itself.
 long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
 long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|image_part|job|job_stop)|'
@@ -106,12 +108,12 @@ count_one() {
     fi
 }
 
-# begin NAME COMMAND...: runs it in the background as soon as there is room.
+# begin SLOTS NAME COMMAND...: runs it in the background as soon as fewer than that many run.
 begin() {
-    while [ "$(jobs -pr | wc -l)" -ge "$slots" ]; do
+    while [ "$(jobs -pr | wc -l)" -ge "$1" ]; do
         wait -n
     done
-    run_one "$@" &
+    run_one "${@:2}" &
 }
 
 # Those of the names on standard input that the filter takes, the long ones first.
@@ -132,14 +134,14 @@ begin_programs() {
     for name in $(printf '%s\n' "$build"/tests/test_* | sed 's|.*/||' | in_order); do
         # A program whose source is gone is left over from an earlier state of the tree.
         if [ -f "tests/unit/$name.c" ] || [ -f "tests/fuzz/${name#test_}.c" ]; then
-            begin "$name" "${line_buffered[@]}" "$build/tests/$name" "$@"
+            begin "$slots" "$name" "${line_buffered[@]}" "$build/tests/$name" "$@"
             names+=("$name")
         fi
     done
 }
 
-# begin_scripts FOLDER: those of tests/FOLDER that say that they do not measure time.
-alone=()
+# begin_scripts FOLDER: those of tests/FOLDER that say that they do not measure time; the others wait.
+timed=()
 begin_scripts() {
     local script name
     for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
@@ -151,25 +153,25 @@ begin_scripts() {
         fi
         names+=("$name")
         if grep -q '^# Measures no time\.$' "$script"; then
-            begin "$name" bash "$script"
+            begin "$slots" "$name" bash "$script"
         else
-            alone+=("$name" "$script")
+            timed+=("$name" "$script")
         fi
     done
 }
 
-# end_all: waits for what was begun, runs what has to run alone, and counts in the order of the names.
+# end_all: waits for what was begun, runs what measures time, and counts in the order of the names.
 end_all() {
     local i name
     wait
-    for ((i = 0; i < ${#alone[@]}; i += 2)); do
-        run_one "${alone[i]}" bash "${alone[i + 1]}" &
-        wait $!
+    for ((i = 0; i < ${#timed[@]}; i += 2)); do
+        begin "$timed_slots" "${timed[i]}" bash "${timed[i + 1]}"
     done
+    wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done
-    names=() alone=()
+    names=() timed=()
 }
 
 case $kind in
@@ -181,6 +183,7 @@ all)
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
+    timed_slots=1
     begin_scripts soak
     end_all
     filter=test_cuda_

@@ -75,21 +75,6 @@ skip() {
     echo "skip $lib_case: $1"
 }
 
-# take_emulated_gpu: the device cuda:0 of all that follows is the emulated one; where there is none the
-# script ends here, the case skipped.
-take_emulated_gpu() {
-    local build
-    build=$(dirname "$STOKER")
-    if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-        skip "the emulated GPU was not built"
-        finish
-    elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-        skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-        finish
-    fi
-    export STOKER_CUDA_LIBS=$build/tests/emulated
-}
-
 # run ARGUMENTS...: runs the command; run_any runs any other program the same way.
 run() {
     run_any "$STOKER" "$@"
@@ -265,6 +250,13 @@ expect_submission() {
     [ "$(tail -c 1 "$1" | od -An -c | tr -d ' ')" = '\n' ] || fail "$1 ends within a line"
 }
 
+# expect_sums FILE: a table of id, label and three classes, whose probabilities sum to 1.
+expect_sums() {
+    # shellcheck disable=SC2016  # awk's dollars
+    expect "rows of $1 sum to 1" \
+        awk -F , 'NR > 1 { s = $3 + $4 + $5; if (s < 0.999999 || s > 1.000001) exit 1 }' "$1"
+}
+
 # expect_weights FILE: a whole safetensors file: length, header, and as many bytes as it promises.
 expect_weights() {
     local header size end
@@ -312,6 +304,31 @@ expect_tidy() {
     local left
     left=$(find "$1" -name '.?*' -o -name '*.tmp' -o -name '*.new' | head -n 3 | tr '\n' ' ')
     [ -z "$left" ] || fail "left over in $1: $left"
+}
+
+# double FOLDER N: N times, all that is in the folder is there again, as links in a new folder within:
+# folder K, of 1 to N, holds as much as all before it. So there are many pictures in no time.
+double() {
+    local n
+    for ((n = 1; n <= $2; n++)); do
+        cp -al "$1" "$LIB_FOLDER/again"
+        mv "$LIB_FOLDER/again" "$1/$n" || fail "$1 cannot be doubled"
+    done
+}
+
+# use_emulated_gpu: the command finds the emulated GPU; where there is none the case is skipped, and
+# the script ends.
+use_emulated_gpu() {
+    local build
+    build=$(dirname "$STOKER")
+    if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
+        skip "the emulated GPU was not built"
+        finish
+    elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+        skip "the emulated GPU changes stacks, which a sanitizer does not understand"
+        finish
+    fi
+    export STOKER_CUDA_LIBS=$build/tests/emulated
 }
 
 # Whether the command was built with a sanitizer: then nothing is fast.
@@ -366,6 +383,11 @@ start() {
 
 has_begun() {
     [ ! "/proc/$PID/exe" -ef "/proc/$$/exe" ]
+}
+
+# Whether it catches SIGINT already, which is the second of the lowest four signals.
+listens() {
+    grep -Eq '^SigCgt:.*[2367abef]$' "/proc/$PID/status"
 }
 
 is_gone() {

@@ -117,9 +117,6 @@ expect_exit 5
 expect_err '4 of 4 reads failed; first: .*broken/[1-4].jpg'
 expect_empty "$OUT"
 
-# Whether the command catches SIGINT already.
-listens() { grep -Eq '^SigCgt:.*[2367abef]$' "/proc/$PID/status"; }
-
 it "ends at Ctrl-C"
 start bench storage --data f --seconds 1000
 wait_for 30 listens || fail "it does not catch the signal"

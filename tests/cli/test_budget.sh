@@ -31,23 +31,23 @@ expect_out 'class priors'
 prior=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort | uniq -c | sort -rn | awk 'NR == 1 { print $2 }')
 expect "there is a most frequent class" [ -n "$prior" ]
 
-it "ends before the ten seconds are over and says so"
-timed train --data k --out r10 --budget 10s
+it "ends before the five seconds are over and says so"
+timed train --data k --out r5 --budget 5s --img-size 32
 expect_exit 0
-expect_took 10
-expect_summary r10/summary.json budget_s 10
-expect_summary r10/summary.json stop_reason budget
-expect_submission r10/submission.csv k/sample_submission.csv "$labels"
-expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r10/summary.json used_s)" \
-    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.2) }'
+expect_took 5
+expect_summary r5/summary.json budget_s 5
+expect_summary r5/summary.json stop_reason budget
+expect_submission r5/submission.csv k/sample_submission.csv "$labels"
+expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r5/summary.json used_s)" \
+    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.5) }'
 if ! is_sanitized; then
-    expect_summary r10/summary.json status complete
+    expect_summary r5/summary.json status complete
     expect "most of the time was used" \
-        awk -v a="$(json r10/summary.json used_s)" 'BEGIN { exit !(a > 5) }'
-    expect_out '^  time +[0-9.]+ s of 10 s'
+        awk -v a="$(json r5/summary.json used_s)" 'BEGIN { exit !(a > 2.5) }'
+    expect_out '^  time +[0-9.]+ s of 5 s'
     head -n 1 "$OUT" >first
     expect_file first 'epochs as the budget allows \(auto\)'
-    expect_file first 'budget 10s'
+    expect_file first 'budget 5s'
 fi
 
 it "does not use more than it needs"
@@ -59,9 +59,9 @@ expect_summary r-short/summary.json status complete
 expect_summary r-short/summary.json budget_s 3600
 
 it "divides the time among folds"
-timed train --data k --out r-folds --budget 6s --folds 3 --img-size 16 --epochs 4
+timed train --data k --out r-folds --budget 15s --folds 3 --img-size 16 --epochs 4
 expect_exit 0
-expect_took 6
+expect_took 15
 if ! is_sanitized; then
     expect_summary r-folds/summary.json folds_done 3
     expect_summary r-folds/summary.json status complete
@@ -69,9 +69,9 @@ fi
 expect_submission r-folds/submission.csv k/sample_submission.csv "$labels"
 
 it "gives folds up where there is no time for all of them, and says why"
-timed train --data k --out r-fewer --budget 5s --folds 5 --epochs 400 --img-size 16
+timed train --data k --out r-fewer --budget 3s --folds 5 --epochs 400 --img-size 16
 expect_exit 0
-expect_took 5
+expect_took 3
 expect_summary r-fewer/summary.json status partial
 expect_summary r-fewer/summary.json stop_reason budget
 expect_summary r-fewer/summary.json folds_planned 5
@@ -83,9 +83,7 @@ expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
 
 it "predicts what there is time for, and says how much"
 mkdir many && cp -r k/train k/train.csv many/ && cp -r k/test many/test
-for n in 1 2 3 4 5 6 7 8 9 10 11; do # links: 48 pictures become some 98000
-    mkdir more && cp -al many/test more/"$n" && mv more/"$n" many/test/ && rmdir more
-done
+double many/test 11 # 48 pictures become some 98000
 timed train --data many --out r-many --budget 4s
 expect_exit 0
 expect_took 4
@@ -155,10 +153,10 @@ export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 begun=$EPOCHREALTIME
 run_any env LD_PRELOAD="$back" date +%s # the clock is set back only later
 expect "the preload does no harm" [ "$CODE" = 0 ]
-run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 5)"
+run_any env LD_PRELOAD="$back" "$STOKER" train --data k --out r-back --deadline "$(clock 4)"
 TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
 expect_exit 0
-expect_took 5.5
+expect_took 4.5
 expect_summary r-back/summary.json stop_reason budget
 expect_submission r-back/submission.csv k/sample_submission.csv "$labels"
 

@@ -79,6 +79,7 @@ typedef struct run_story {
     stk_stop_level stop_level;
     int stop_after_steps; /* ... that many step events; 0: never */
     int steps;
+    void (*at_step)(void); /* called with each; NULL: nothing */
     stk_status status;
     stk_outcome outcome;
     stk_error err;
@@ -118,6 +119,9 @@ static inline void hear_step(void *user, const stk_event_step *event) {
     run_story *story = user;
     note(story, 's');
     story->steps++;
+    if (story->at_step != NULL) {
+        story->at_step();
+    }
     if (story->stop_after_steps > 0 && story->steps == story->stop_after_steps) {
         stk_stop_request(story->stop, story->stop_level, 0);
     }
