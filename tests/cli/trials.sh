@@ -1,6 +1,6 @@
 # trials.sh - for scripts with whole runs in which something goes wrong, after lib.sh: what each has
 # to end in, whatever it was, and the preloaded libraries that make it go wrong.
-# shellcheck shell=bash source=tests/cli/lib.sh
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 
 FAKES=$(dirname "$STOKER")/tests
 
@@ -110,7 +110,7 @@ landed() {
 # What there is to save is little, and all that a training can have: the best weights, the last ones,
 # the state after each epoch and, with $EVERY seconds between, within them.
 EVERY=${EVERY:-300}
-tiny() { echo "train --data k --img-size 16 --epochs 2 --save-every $EVERY --quiet --out $1"; }
+tiny() { echo "train --data k --device cpu --img-size 16 --epochs 2 --save-every $EVERY --quiet --out $1"; }
 
 # bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from this call on; bad_disk.c
 # tells what these mean.

@@ -6,7 +6,8 @@
  * there costs no core: a run that would last on any machine lasts as long on a busy one, and many
  * can be tried at once. Settings, from the environment:
  *
- *     ODD_DEVICE_US     microseconds that a picture takes forwards, and again backwards
+ *     ODD_DEVICE_US     microseconds that a picture takes forwards
+ *     ODD_DEVICE_BACK   how many times as long it takes backwards; 1 unless it is given
  *     ODD_DEVICE_FROM   a path: the device is odd as soon as there is such a file or folder,
  *     ODD_DEVICE_UNTIL  until there is this one
  *     ODD_DEVICE_TIMES  how many times as long a picture takes while it is odd
@@ -50,7 +51,8 @@ void cblas_sgemm(int layout, int trans_a, int trans_b, int m, int n, int k, floa
     bool forwards = trans_a == NO_TRANS && trans_b == TRANS;
     real(layout, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     if (trans_a == NO_TRANS) { /* then m is the number of pictures */
-        wait_us(m * number("ODD_DEVICE_US", 0) * (odd ? number("ODD_DEVICE_TIMES", 1) : 1));
+        wait_us(m * number("ODD_DEVICE_US", 0) * (forwards ? 1 : number("ODD_DEVICE_BACK", 1)) *
+                (odd ? number("ODD_DEVICE_TIMES", 1) : 1));
     }
     if (odd && forwards && number("ODD_DEVICE_NAN", 0) > 0) {
         c[0] = NAN;
