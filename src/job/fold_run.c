@@ -450,8 +450,9 @@ static void add_to_summary(fold_run *fold, bool failed) {
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool trouble = had_trouble(fold);
+    job->trouble = job->trouble || trouble;
     s->stop_reason = stopped                  ? "signal"
-                     : trouble                ? "error"
+                     : job->trouble           ? "error"
                      : r->ran_out_of_patience ? "patience"
                      : ended_by_budget(fold)  ? "budget"
                                               : "epochs";
