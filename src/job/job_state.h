@@ -60,7 +60,7 @@ typedef struct stk_job {
     bool told_unkept;      /* that a device can keep nothing for the next start */
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
-    bool trouble;          /* a fold went wrong, or lost its weights; others may have been trained */
+    bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     double predict_s;      /* estimate for the test set; NaN: not known */
     int views;             /* of each picture that are predicted with; see pace in fold_run.c */
     stk_resume resume;

@@ -92,7 +92,7 @@ launch() {
         begun=$EPOCHREALTIME
         timeout -k 5 "${RUN_TIMEOUT:-120}" env "${@:2}" >"$1.out" 2>"$1.err" </dev/null
         echo "$? $begun $EPOCHREALTIME" >"$1.end"
-    ) &
+    ) 2>/dev/null & # the shell tells of those that were killed
     launched_pid[$1]=$!
 }
 
@@ -101,7 +101,6 @@ landed() {
     lib_command=${launched_words[$1]}
     cp "$1.out" "$OUT"
     cp "$1.err" "$ERR"
-    # shellcheck disable=SC2034  # lib.sh reads them
     read -r CODE TOOK < <(awk '{ printf "%d %.3f\n", $1, $3 - $2 }' "$1.end")
 }
 
