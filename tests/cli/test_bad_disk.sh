@@ -30,6 +30,17 @@ expect_submission named named 'a b'
 sed '2s/,b,/,a,/' named >bad.named
 [ -n "$(submission_trouble bad.named named 'a b')" ] || fail "a label that is not the likeliest is accepted"
 
+it "and what is untrue in a summary"
+"$STOKER" train --data k --img-size 16 --epochs 1 --out told --quiet || exit 1
+expect_delivered told k/sample_submission.csv "$LABELS"
+cp told/summary.json true.json
+for lie in 's/"epochs_done": 1/"epochs_done": 2/' 's/"complete"/"prior"/' 's/"folds_done": 1/"folds_done": 0/' \
+    's/"bad_images": 0/"bad_images": 1/' 's/"budget_s": null/"budget_s": 0.001/' '/"verdict"/d' \
+    's/"submission": .*/"submission": null/'; do
+    sed "$lie" true.json >told/summary.json
+    [ -n "$(summary_trouble told)" ] || fail "$lie is believed"
+done
+
 it "nothing is half-written, and the run goes on, when it dies at any write of a checkpoint"
 if can_fake bad_disk; then
     calls_of /state:/weights

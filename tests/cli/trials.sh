@@ -33,11 +33,12 @@ models_in() {
 
 # Says what is untrue in the summary of a run, by its other files; nothing when all is right.
 summary_trouble() {
-    local key rows models status of=$1/summary.json
+    local key rows models status text of=$1/summary.json
+    text=$(<"$of")
     for key in status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned \
         images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device precision \
         bad_images verdict submission; do
-        grep -q "^ *\"$key\": " "$of" || echo "it lacks $key"
+        [[ $text == *"\"$key\": "* ]] || echo "it lacks $key"
     done
     status=$(json "$of" status)
     rows=$(($(wc -l <"$1/results.csv") - 1))
