@@ -8,7 +8,8 @@
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name. One more
 # than there are cores run at a time, since some mostly wait; scripts that measure time run at the end,
 # two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
-# Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
+# Each prints `N passed, N failed, N skipped` at its end, and may print a table, lines that begin with a
+# bar and a blank, which is shown; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
 set -u
@@ -101,7 +102,7 @@ count_one() {
     if [ "$f" = 0 ]; then
         printf 'ok    %-32s %4d passed%s  %s s (CPU %s s)\n' "$name" "$p" \
             "$([ "$s" = 0 ] || printf ', %d skipped' "$s")" "$seconds" "$cpu"
-        grep '^skip ' "$scratch/$name.out" | sed 's/^/      /'
+        grep -E '^(skip|\|) ' "$scratch/$name.out" | sed 's/^/      /'
     else
         printf 'FAIL  %-32s %4d failed  %s s%s\n' "$name" "$f" "$seconds" "${trouble:+: it $trouble}"
         tail -n 80 "$scratch/$name.out" | grep -v '^ok ' | sed 's/^/      /'

@@ -71,7 +71,7 @@ void stk_job_tell_untrained(stk_job *job) {
 
 void stk_job_finish_summary(stk_job *job, stk_status status) {
     stk_summary *s = &job->summary;
-    bool trained = job->folds_done > 0;
+    bool trained = job->folds_done > 0 || job->models > 0; /* weights may be in memory alone */
     bool delivered = trained || job->submitted;
     bool whole = trained && !job->cut && job->folds_done == job->folds;
     /* A submission from earlier processes has their models, whether they were asked again or not.

@@ -368,12 +368,14 @@ static void add_to_summary(fold_run *fold, bool failed) {
         double n = job->folds_done;
         s->best_acc1 = n > 0 ? (s->best_acc1 * n + r->best.val_acc1) / (n + 1) : r->best.val_acc1;
         s->best_metric = n > 0 ? (s->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
-        job->folds_done += failed ? 0 : 1;
+        bool saved = !job->weights_lost || stk_path_is_file(fold->best_path);
+        job->folds_done += failed || !saved ? 0 : 1;
     }
     bool stopped = stk_clockwork_stopping(&job->clock);
     bool trouble = had_trouble(fold);
+    job->trouble = job->trouble || trouble;
     s->stop_reason = stopped                  ? "signal"
-                     : trouble                ? "error"
+                     : job->trouble           ? "error"
                      : r->ran_out_of_patience ? "patience"
                      : ended_by_budget(fold)  ? "budget"
                                               : "epochs";

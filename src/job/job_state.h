@@ -79,6 +79,7 @@ typedef struct stk_job {
     stk_error late_error; /* nothing was saved, or no memory left: told after delivering */
     bool starved;         /* there is no memory to go on with; what there is is delivered */
     bool weights_lost;    /* the best ones: training ends, they are predicted with from memory */
+    bool trouble;         /* a fold went wrong or lost its weights; others may be fine */
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;

@@ -205,9 +205,13 @@ expect_summary() {
 
 # Says what is wrong with a submission, nothing when all is right. The sample file (or any file with
 # the wanted ids in order) gives header and ids; labels must be among the words of the third
-# argument unless that is empty. Cells with quotes are not understood.
+# argument unless that is empty, and a label beside probabilities must be the likeliest. Cells with
+# quotes are not understood.
 submission_trouble() {
     awk -F , -v labels="${3:-}" '
+        function is_share(text) {
+            return text ~ /^(0|1|0\.[0-9]+|[0-9](\.[0-9]+)?e-[0-9]+)$/
+        }
         BEGIN {
             count = split(labels, words, " ")
             for (i = 1; i <= count; i++) {
@@ -219,6 +223,7 @@ submission_trouble() {
             mine = FNR
             if (FNR == 1) {
                 columns = NF
+                for (i = 2; i <= NF; i++) { name[i] = $i }
                 if ($0 != wanted[1]) { print "the header is " $0 ", expected " wanted[1]; exit }
                 next
             }
@@ -229,12 +234,17 @@ submission_trouble() {
                 next
             }
             sum = 0
+            most = -1
+            said = -1
             for (i = 2; i <= NF; i++) {
                 if (i == 2 && $2 in known) { continue }
-                if ($i !~ /^[0-9.]+(e-?[0-9]+)?$/ || $i > 1) { print "line " FNR " has " $i; exit }
+                if (!is_share($i)) { print "line " FNR " has " $i; exit }
                 sum += $i
+                most = $i > most ? $i + 0 : most
+                said = name[i] == $2 ? $i + 0 : said
             }
             if (sum < 0.999999 || sum > 1.000001) { print "line " FNR " sums to " sum; exit }
+            if ($2 in known && said != most) { print "line " FNR " has the label " $2 ", not the likeliest"; exit }
         }
         END { if (mine != rows) { print mine + 0 " lines, expected " rows } }' "$2" "$1" 2>&1
 }

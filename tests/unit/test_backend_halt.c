@@ -12,12 +12,14 @@
 #define BATCH 4
 
 typedef struct halt_after {
-    int calls; /* that are answered with false */
+    int calls;     /* that are answered with false */
+    double next_s; /* that the last call spoke of */
 } halt_after;
 
 static bool is_halted(void *user, double next_s) {
     halt_after *halt = user;
     CHECK(next_s >= 0 && next_s < 60);
+    halt->next_s = next_s;
     bool within = next_s == 0; /* a part: how often that is asked depends on how long it takes */
     return within ? halt->calls <= 0 : halt->calls-- <= 0;
 }
@@ -142,6 +144,7 @@ static void a_halted_inference_writes_no_logits(void) {
         f.halt.calls = 1000000;
         CHECK_INT(f.backend->infer(f.infer, f.images, BATCH, logits, &err), STK_OK);
         CHECK(logits[0] != untouched);
+        CHECK(f.halt.next_s == 0); /* all is computed: nothing is left that needs time */
     }
     tear_down(&f);
 }

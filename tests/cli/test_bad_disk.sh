@@ -1,0 +1,102 @@
+# A disk that fails a run where it hurts: SIGKILL at the calls that write a checkpoint, no room for
+# one or for the submission. `make soak` tries every call.
+# Measures no time.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
+
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 12 --quiet || exit 1
+wide_sample k
+
+it "the validator finds what is wrong with a submission"
+cut -d , -f 1 k/sample_submission.csv | sed '1s/$/,a,b/; 2,$s/$/,0.25,0.75/' >good
+sed '1s/$/x/' good >bad.header
+sed '2d' good >bad.missing
+sed '2{h;d};3G' good >bad.order
+sed '$s/^/9/' good >bad.id
+sed '$p' good >bad.twice
+sed '3s/0.75/0.74/' good >bad.sum
+sed '3s/0.25,0.75/nan,0.75/' good >bad.nan
+sed '3s/0.25,0.75/-0.25,1.25/' good >bad.negative
+sed '3s/0.25/,0.25/' good >bad.cells
+sed '3s/0.25/0.2.5/' good >bad.number
+expect_submission good good
+for file in bad.*; do
+    [ -n "$(submission_trouble "$file" good)" ] || fail "$file is accepted"
+done
+sed '1s/,/,label,/; 2,$s/,/,b,/' good >named
+expect_submission named named 'a b'
+sed '2s/,b,/,a,/' named >bad.named
+[ -n "$(submission_trouble bad.named named 'a b')" ] || fail "a label that is not the likeliest is accepted"
+
+it "and what is untrue in a summary"
+"$STOKER" train --data k --img-size 16 --epochs 1 --out told --quiet || exit 1
+expect_delivered told k/sample_submission.csv "$LABELS"
+cp told/summary.json true.json
+for lie in 's/"epochs_done": 1/"epochs_done": 2/' 's/"complete"/"prior"/' 's/"folds_done": 1/"folds_done": 0/' \
+    's/"bad_images": 0/"bad_images": 1/' 's/"budget_s": null/"budget_s": 0.001/' '/"verdict"/d' \
+    's/"submission": .*/"submission": null/'; do
+    sed "$lie" true.json >told/summary.json
+    [ -n "$(summary_trouble told)" ] || fail "$lie is believed"
+done
+
+it "nothing is half-written, and the run goes on, when it dies at any write of a checkpoint"
+if can_fake bad_disk; then
+    calls_of /state:/weights
+    # The second epoch replaces what the first has saved: in the middle of each file, at each rename,
+    # and where what belongs together is not together yet.
+    first=$(awk '$2 == "link" { print $1; exit }' calls.all)
+    expect "the best weights are kept while others take their place" [ -n "$first" ]
+    while read -r call what; do
+        killed_at "$call" "$what"
+    done < <(awk -v first="$first" '$1 < first { next }
+        $2 == "open" { from = $1 }
+        $2 == "fsync" && from { print int((from + $1) / 2), "tear"; from = 0; next }
+        $2 == "rename" || $2 == "link" || $2 == "fsync" { print $1, "kill" }
+        $2 == "unlink" && $3 ~ /best/ { print $1, "kill" }' calls.all)
+fi
+
+# full_at PATHS CALL: no room from this call on; once there is, the run goes on.
+full_at() {
+    bad_disk "$1" "$2" full r
+    expect_exit 5
+    expect_err 'No space left on device'
+    expect_delivered r k/sample_submission.csv "$LABELS"
+}
+
+# write_of FILE TIME: a call in the middle of writing the file for that time.
+write_of() {
+    awk -v file="$1" -v time="$2" '$2 == "open" && index($3, file) && ++n == time { print $1 + 5 }' calls.all
+}
+
+it "the disk is full at a checkpoint: a submission from what is in memory, and a resume"
+if can_fake bad_disk; then
+    for file in 'weights/.best 1' 'weights/.best 2' 'state/.train 2'; do # the state is saved first of all
+        read -r name time <<<"$file"
+        full_at /state:/weights "$(write_of "$name" "$time")"
+        [ "$(models_in r)" = 1 ] || fail "$file: no model predicted"
+        expect_summary r/summary.json status partial
+        expect_summary r/summary.json stop_reason error
+        goes_on r
+    done
+    full_at /state:/weights "$(write_of weights/.last 2)"
+    expect_same r/submission.csv whole/submission.csv
+fi
+
+it "the disk is full at the submission: the one before stays, and predict makes it good"
+if can_fake bad_disk; then
+    calls_of submission.csv calls.submission
+    for what in open write; do
+        full_at submission.csv "$(awk -v w="$what" '$2 == w { n = $1 } END { print n }' calls.submission)"
+        expect_summary r/summary.json status failed
+        expect_summary r/summary.json stop_reason error
+        expect "the priors stay" [ "$(models_in r)" = 0 ]
+        expect_weights r/weights/best.safetensors
+        run predict --run r
+        expect_exit 0
+        expect_same r/submission.csv whole/submission.csv
+        goes_on r
+    done
+fi
+finish

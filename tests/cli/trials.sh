@@ -1,0 +1,163 @@
+# trials.sh - for scripts with whole runs in which something goes wrong, after lib.sh: what each has
+# to end in, whatever it was, and the preloaded libraries that make it go wrong.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
+
+FAKES=$(dirname "$STOKER")/tests
+
+# wide_sample DATA: the sample file of a data set in the Kaggle layout with a column per class, so that
+# the submission holds probabilities; $LABELS are the classes.
+wide_sample() {
+    LABELS=$(tail -n +2 "$1/train.csv" | cut -d , -f 2 | sort -u | tr '\n' ' ')
+    awk -F , -v labels="$LABELS" 'BEGIN { classes = split(labels, name, " ") }
+        NR == 1 { printf "%s", $1; for (i = 1; i <= classes; i++) printf ",%s", name[i]; print ""; next }
+        { printf "%s", $1; for (i = 1; i <= classes; i++) printf ",%s", i == 1; print "" }' \
+        "$1/sample_submission.csv" >"$1/wide" && mv "$1/wide" "$1/sample_submission.csv"
+}
+
+# can_fake LIBRARY: whether a preloaded library reaches the command; otherwise the case is skipped.
+can_fake() {
+    if is_sanitized; then
+        skip "the sanitizers do not like a library preloaded before their own"
+    elif [ "$1" = odd_device ] && ! ldd "$STOKER" | grep -q blas; then
+        skip "BLAS is a part of the command"
+    else
+        return 0
+    fi
+    return 1
+}
+
+# models_in RUN: how many models the last submission of a run was made from.
+models_in() {
+    grep '"event": "submission"' "$1/events.jsonl" | tail -n 1 | sed 's/.*"models": \([0-9]*\).*/\1/'
+}
+
+# Says what is untrue in the summary of a run, by its other files; nothing when all is right.
+summary_trouble() {
+    local key rows models status text of=$1/summary.json
+    text=$(<"$of")
+    for key in status stop_reason best_acc1 metric best_metric epochs_done folds_done folds_planned \
+        images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device precision \
+        bad_images verdict submission; do
+        [[ $text == *"\"$key\": "* ]] || echo "it lacks $key"
+    done
+    status=$(json "$of" status)
+    rows=$(($(wc -l <"$1/results.csv") - 1))
+    [ "$(json "$of" epochs_done)" = "$rows" ] || echo "epochs_done is not $rows, as in results.csv"
+    rows=$(($(wc -l <"$1/bad_images.csv") - 1))
+    [ "$(json "$of" bad_images)" = "$rows" ] || echo "bad_images is not $rows, as in bad_images.csv"
+    rows=$(find "$1/weights" -name best.safetensors 2>/dev/null | wc -l)
+    [ "$(json "$of" folds_done)" = "$rows" ] || echo "folds_done is not $rows, as in weights"
+    tail -n 1 "$1/events.jsonl" |
+        grep -q "\"event\": \"stop\", \"status\": \"$status\", \"stop_reason\": \"$(json "$of" stop_reason)\"" ||
+        echo "the last event is not its stop"
+    awk -v used="$(json "$of" used_s)" -v budget="$(json "$of" budget_s)" \
+        'BEGIN { exit !(budget == "null" || used <= budget) }' || echo "used_s is more than budget_s"
+    if [ ! -e "$1/submission.csv" ]; then
+        [ "$(json "$of" submission)" = null ] || echo "there is no submission"
+        return
+    fi
+    [ "$(json "$of" submission)" = submission.csv ] || echo "it does not know of the submission"
+    models=$(models_in "$1")
+    case $status in
+    complete) [ "$models" = "$(json "$of" folds_planned)" ] || echo "complete from $models models" ;;
+    partial) [ "$models" -gt 0 ] || echo "partial from no model" ;;
+    prior)
+        [ "$models" = 0 ] || echo "prior from $models models"
+        [ "$(tail -n +2 "$1/submission.csv" | cut -d , -f 2- | sort -u | wc -l)" = 1 ] ||
+            echo "prior with rows that differ"
+        ;;
+    esac
+}
+
+# expect_delivered RUN SAMPLE LABELS: what every run of a trial has to end in.
+expect_delivered() {
+    local trouble
+    expect_submission "$1/submission.csv" "$2" "$3"
+    expect_sound "$1" "$2" "$3"
+    expect_jsonl "$1/events.jsonl"
+    expect_tidy "$1"
+    if [ ! -s "$1/summary.json" ]; then
+        fail "$1 has no summary.json"
+        return
+    fi
+    trouble=$(summary_trouble "$1" | head -n 1)
+    [ -z "$trouble" ] || fail "$1/summary.json: $trouble"
+}
+
+# launch NAME WORDS...: `env WORDS` in the background, several of them at once; `landed NAME` waits for
+# it, as `timed` would have.
+declare -A launched_pid launched_words
+launch() {
+    launched_words[$1]=${*:2}
+    (
+        begun=$EPOCHREALTIME
+        timeout -k 5 "${RUN_TIMEOUT:-120}" env "${@:2}" >"$1.out" 2>"$1.err" </dev/null
+        echo "$? $begun $EPOCHREALTIME" >"$1.end"
+    ) 2>/dev/null & # the shell tells of those that were killed
+    launched_pid[$1]=$!
+}
+
+landed() {
+    wait "${launched_pid[$1]}"
+    lib_command=${launched_words[$1]}
+    cp "$1.out" "$OUT"
+    cp "$1.err" "$ERR"
+    read -r CODE TOOK < <(awk '{ printf "%d %.3f\n", $1, $3 - $2 }' "$1.end")
+}
+
+# ---- a disk on which a run dies, or which fills up ----
+
+# What there is to save is little, and all that a training can have: the best weights, the last ones,
+# the state after each epoch and, with $EVERY seconds between, within them.
+EVERY=${EVERY:-300}
+tiny() { echo "train --data k --device cpu --img-size 16 --epochs 2 --save-every $EVERY --quiet --out $1"; }
+
+# bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from this call on; bad_disk.c
+# tells what these mean.
+bad_disk() {
+    rm -rf "$4"
+    # shellcheck disable=SC2046  # words
+    run_any env LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS="$1" BAD_DISK_AT="$2" BAD_DISK_DOES="$3" \
+        BAD_DISK_LOG="$WORK/calls" "$STOKER" $(tiny "$4")
+}
+
+# calls_of PATHS: a run without a fault, whole, and the numbered calls with these paths in the file calls.
+calls_of() {
+    rm -f calls
+    bad_disk "$1" 0 none whole
+    expect_exit 0
+    mv calls "${2:-calls.all}"
+}
+
+# expect_as_whole RUN: weights, predictions and figures are those of a run that nothing had interrupted.
+expect_as_whole() {
+    local file
+    for file in weights/best.safetensors weights/last.safetensors submission.csv; do
+        expect_same "$1/$file" "whole/$file"
+    done
+    [ "$(cut -d , -f 1-8 "$1/results.csv")" = "$(cut -d , -f 1-8 whole/results.csv)" ] ||
+        fail "results.csv of $1 differs"
+    expect_summary "$1/summary.json" status complete
+}
+
+# goes_on RUN: it is resumed, or begun again where it had not come to its first state, and ends as if
+# nothing had happened.
+goes_on() {
+    if [ -e "$1/state/train.safetensors" ]; then
+        run train --resume "$1" --quiet
+    else
+        # shellcheck disable=SC2046  # words
+        run $(tiny "$1")
+    fi
+    expect_exit 0
+    expect_delivered "$1" k/sample_submission.csv "$LABELS"
+    expect_as_whole "$1"
+}
+
+# killed_at CALL HOW: the run dies there, leaves nothing half-written, and goes on.
+killed_at() {
+    bad_disk /state:/weights "$1" "$2" r 2>/dev/null # the shell tells of those that were killed
+    [ "$CODE" = 137 ] || fail "call $1 ($2): the exit code is $CODE, expected 137"
+    expect_sound r k/sample_submission.csv "$LABELS"
+    goes_on r
+}
