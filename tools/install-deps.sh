@@ -14,7 +14,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 goal=${1:-build}
 
 # One line per need: package, other packages that do as well (divided by |, or -), how to see that
-# it is there without dpkg (a command, or a header with .h), and what people call it.
+# it is there without dpkg (a command, or a header with .h, and behind a comma the libraries of which one
+# has to be there too), and what people call it.
 needs_build='gcc clang cc C_compiler
 libc6-dev - stdio.h C_library_headers
 make - make make
@@ -23,7 +24,7 @@ ninja-build - ninja Ninja
 pkg-config pkgconf pkg-config pkg-config
 libjpeg-dev libjpeg62-turbo-dev|libjpeg-turbo8-dev jpeglib.h libjpeg-turbo
 libpng-dev - png.h libpng
-libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-serial-dev cblas.h OpenBLAS'
+libopenblas-dev libopenblas-pthread-dev|libopenblas-openmp-dev|libopenblas-serial-dev cblas.h,openblas|cblas|blis|mkl_rt OpenBLAS'
 optional_build='libyaml-dev - yaml.h libyaml
 libwebp-dev - webp/decode.h libwebp
 libcairo2-dev - cairo/cairo.h cairo
@@ -64,10 +65,21 @@ installed_packages() {
         awk '$2 == "installed" { printf " %s ", $1 }' || true
 }
 
+# True when a program links with one of the libraries.
+links() {
+    local library
+    for library in ${1//|/ }; do
+        echo 'int main(void) { return 0; }' |
+            cc -x c -o /dev/null - "-l$library" >/dev/null 2>&1 && return 0
+    done
+    return 1
+}
+
 # True when the command or header is there, whoever put it there.
 is_there() {
     local file
     case $1 in
+    *,*) is_there "${1%,*}" && links "${1#*,}" ;;
     *.h)
         command -v cc >/dev/null 2>&1 || return 1
         if printf '#include <stdio.h>\n#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1; then
