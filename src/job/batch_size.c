@@ -259,6 +259,10 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
         point->batch = batch;
         status = measure(job, batch, &point->images_per_second, err);
         curve->count += status == STK_OK;
+        if (status != STK_OK && batch > search->chosen.batch) { /* somebody took the memory */
+            search->chosen.most = batch / 2;
+            search->chosen.most_limit = STK_BATCH_BY_MEMORY;
+        }
         search->took_s = stk_clock_since_s(start);
         search->last_s = search->took_s - before;
         search->others_s += first ? 0 : search->last_s;
@@ -281,19 +285,15 @@ static void tell_rate(const stk_job *job) {
 
 stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     stk_batch_search *search = &job->batch;
-    stk_error why = {0};
+    stk_error ignored = {0};
     if (!search->open) {
         return STK_OK;
     }
     job->clock.hasty = true; /* what was measured until then is enough */
-    stk_status status = search_batches(job, &why);
+    stk_status status = search_batches(job, &ignored);
     job->clock.hasty = false;
-    if (status != STK_OK && status != STK_ERR_STOPPED && status != STK_ERR_DEVICE &&
-        status != STK_ERR_MEMORY) {
-        return STK_FAIL(err, status, "%s", why.message);
-    }
     if (status != STK_OK && search->curve.count == 0) {
-        /* A device that cannot do this step will say so again when it trains. */
+        /* A device that is lost will say so again when it trains. */
         snprintf(search->skipped, sizeof search->skipped, "%s",
                  status == STK_ERR_STOPPED ? "it was interrupted" : "the device could not do it");
     }

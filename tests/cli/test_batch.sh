@@ -76,6 +76,12 @@ run bench step --model convnet_s --img-size 32 --batch 64 --device cuda:0 --assu
 expect_exit 4
 expect_err 'and 3[0-9] MiB are free'
 
+it "memory that somebody else took while batches are measured costs the measurement alone"
+STK_EMU_FAIL=memory:2 run train "${gpu[@]}" --out taken
+expect_exit 0
+expect_out '^batch 16: not measured: the device could not do it; memory '
+expect_summary taken/summary.json status complete
+
 it "a GPU that is lost while batches are measured still leaves a submission"
 STK_EMU_FAIL=launch:30 run train "${gpu[@]}" --out lost
 expect_exit 4
