@@ -37,9 +37,9 @@ void stk_job_tell_batch(const stk_job *job) {
     if (job->choice.batch >= job->batch_asked) {
         return;
     }
-    snprintf(what, sizeof what, "batch %zu, %lld to an update", job->choice.batch,
+    snprintf(what, sizeof what, "batch %zu x %lld", job->choice.batch,
              (long long)job->choice.train.accumulate);
-    snprintf(why, sizeof why, "there was no memory for %zu before", job->batch_asked);
+    snprintf(why, sizeof why, "there was no memory for %zu", job->batch_asked);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -53,8 +53,8 @@ static bool shrink_training(stk_job *job, char *what, size_t room) {
     if (!stk_batch_halve(&batch, &accumulate, images)) {
         return false;
     }
-    snprintf(what, room, "batch %zu instead of %zu, %lld to an update instead of %lld", batch,
-             job->choice.batch, (long long)accumulate, (long long)job->choice.train.accumulate);
+    snprintf(what, room, "batch %zu x %lld instead of %zu x %lld", batch, (long long)accumulate,
+             job->choice.batch, (long long)job->choice.train.accumulate);
     set_batch(job, batch, accumulate);
     return true;
 }

@@ -146,7 +146,7 @@ STK_EMU_FAIL=memory:1 run train "${small[@]}" --out taken
 expect_exit 4
 expect_err 'the GPU has no memory left'
 expect_no_file taken
-for taken in 2:validation 3:'batch 4 instead of 8, 2' 4:prediction; do
+for taken in 2:validation 3:'batch 4 x 2 instead of 8 x 1,' 4:prediction; do
     rm -rf taken
     STK_EMU_FAIL=memory:${taken%%:*} run train "${small[@]}" --out taken
     expect_exit 0
@@ -160,7 +160,7 @@ rm -rf taken
 STK_EMU_CHECK=1 STK_EMU_FAIL=graph:18 run train "${small[@]}" --out taken
 expect_exit 0
 expect_empty "$ERR"
-expect_out '^batch 4 instead of 8, 2 to an update instead of 1, from step 1 of epoch 3: launching a step failed: the GPU has no memory left$'
+expect_out '^batch 4 x 2 instead of 8 x 1, from step 1 of epoch 3: launching a step failed: the GPU has no memory left$'
 expect_summary taken/summary.json status complete
 expect_summary taken/summary.json batch 4
 expect_sound taken k/sample_submission.csv "$labels"

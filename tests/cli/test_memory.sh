@@ -42,8 +42,8 @@ expect_exit 0
 refusing 5 train "${small[@]}" --epochs 3 --batch 8 --out first
 expect_exit 0
 expect_empty "$ERR"
-expect_out '^batch 4 instead of 8, 2 to an update instead of 1, from the start: batch 8 at 16 px needs .* which cannot be had$'
-expect "one line tells it" [ "$(grep -c '"event": "decision".*instead of 8' first/events.jsonl)" = 1 ]
+expect_out '^batch 4 x 2 instead of 8 x 1, from the start: batch 8 at 16 px needs .* which cannot be had$'
+expect "one line tells it" [ "$(grep -c '"event": "decision".*instead of 8 x 1' first/events.jsonl)" = 1 ]
 expect_summary first/summary.json status complete
 expect_numbers first 4
 expect_submission first/submission.csv k/sample_submission.csv "$labels"
@@ -53,13 +53,13 @@ expect_tidy first
 it "comes as near as it can to the pictures of an update of an odd batch"
 refusing 5 train "${small[@]}" --epochs 1 --batch 11 --out odd
 expect_exit 0
-expect_out '^batch 5 instead of 11, 2 to an update instead of 1, '
+expect_out '^batch 5 x 2 instead of 11 x 1, '
 expect_summary odd/summary.json batch 5
 
 it "goes back to the second epoch when there is none left in the third"
 refusing 6 train "${small[@]}" --epochs 4 --freeze-epochs 2 --batch 8 --out third
 expect_exit 0
-expect_out '^batch 4 instead of 8, 2 to an update instead of 1, from step 1 of epoch 3: '
+expect_out '^batch 4 x 2 instead of 8 x 1, from step 1 of epoch 3: '
 expect_summary third/summary.json status complete
 expect_summary third/summary.json epochs_done 4
 expect_numbers third 4
@@ -82,7 +82,7 @@ kill -9 "$PID" 2>/dev/null
 ended 60
 run train --resume killed
 expect_exit 0
-expect_out '^batch 4, 2 to an update: there was no memory for 8 before$'
+expect_out '^batch 4 x 2: there was no memory for 8$'
 expect_numbers killed 4
 expect_same whole/oof.csv killed/oof.csv
 expect_same whole/submission.csv killed/submission.csv
@@ -99,7 +99,7 @@ expect_submission none/submission.csv k/sample_submission.csv "$labels"
 expect_sound none k/sample_submission.csv "$labels"
 run train --resume none
 expect_exit 0
-expect_out '^batch 2, 4 to an update: there was no memory for 8 before$'
+expect_out '^batch 2 x 4: there was no memory for 8$'
 expect_summary none/summary.json status complete
 expect_numbers none 2
 
@@ -139,7 +139,7 @@ expect_same val/submission.csv lost/submission.csv
 it "looks for the learning rate with the smaller batch too"
 refusing 4 train "${small[@]}" --epochs 1 --batch 8 --lr auto --out lr
 expect_exit 0
-expect_out '^batch 4 instead of 8, 2 to an update instead of 1, from the start: '
+expect_out '^batch 4 x 2 instead of 8 x 1, from the start: '
 expect_out '^lr [0-9.e-]+: '
 expect_numbers lr 4
 finish

@@ -252,7 +252,7 @@ static void batch_is_that_of_the_state(void) {
     set_note("steps_done", "18");
     resume("epochs=4");
     REQUIRE_OK(story.status, &story.err);
-    CHECK_CONTAINS(story.decisions, "batch 4, 2 to an update");
+    CHECK_CONTAINS(story.decisions, "batch 4 x 2");
     CHECK_SUMMARY(dir, "batch", "4");
     CHECK_SUMMARY(dir, "epochs_done", "4");
     begin(true);
