@@ -79,13 +79,11 @@ def train_table(found):
     for _, e in sorted(latest.items()):
         for name, shown in (("stoker", "Stoker"), ("torch", f"PyTorch, {e['torch_mode']}")):
             rates = [f"{rate:,.0f}" for rate in e[name]["epochs"]]
-            waits = e[name].get("wait_fraction")
             rows.append([e["machine"], e["model"], f"{e['batch']}", shown, rates[0],
-                         ", ".join(rates[1:]), f"{e[name]['first_epoch_s']:.1f} s",
-                         share(waits[-1]) if waits else ""])
+                         ", ".join(rates[1:]), f"{e[name]['first_epoch_s']:.1f} s"])
     return ["## From JPEG files to a trained step", ""] + table(
-        ["machine", "model", "batch", "", "first epoch", "later epochs", "launch to the end of the first",
-         "waits for pictures"], rows) + [""] if rows else []
+        ["machine", "model", "batch", "", "first epoch", "later epochs", "launch to the end of the first"],
+        rows) + [""] if rows else []
 
 
 def cpu_table(found):

@@ -378,6 +378,21 @@ const char *stk_format_duration(char *buf, size_t size, double seconds) {
     return buf;
 }
 
+stk_span stk_format_span(double seconds) {
+    stk_span span;
+    double s = seconds > 0 ? fmin(seconds, LONGEST_S) : 0;
+    if (s < 0.995) {
+        snprintf(span.text, sizeof span.text, "%.2g s", s);
+    } else if (s < 599.5) {
+        snprintf(span.text, sizeof span.text, s < 9.95 ? "%.1f s" : "%.0f s", s);
+    } else if (s < 2 * 3600) {
+        snprintf(span.text, sizeof span.text, "%.0f min", s / 60);
+    } else {
+        snprintf(span.text, sizeof span.text, "%.1f h", s / 3600);
+    }
+    return span;
+}
+
 const char *stk_format_count(char *buf, size_t size, uint64_t count) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);

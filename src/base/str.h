@@ -69,6 +69,13 @@ bool stk_parse_bool(const char *text, bool *value);
 /* "0:41", "12:05", "1:02:03" into buf; returns buf. */
 const char *stk_format_duration(char *buf, size_t size, double seconds);
 
+/* An estimate within a sentence: "0.035 s", "4.1 s", "47 s", "32 min", "5.5 h". */
+typedef struct stk_span {
+    char text[24];
+} stk_span;
+
+stk_span stk_format_span(double seconds);
+
 /*
  * A number as people are shown it, with six digits: what is computed with is then what is written,
  * and a run from a file is the same run.

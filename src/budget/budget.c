@@ -1,9 +1,9 @@
 /*
  * budget.c - how many steps there is time for.
  *
- * Whole epochs are preferred, because each ends with a validation that can pick the best weights;
- * only when not even the running epoch fits is it cut in the middle, so that the schedule still
- * comes to its end.
+ * Whole epochs are preferred, because each ends with a validation that can pick the best weights.
+ * The last one is cut in the middle when it does not fit and the time would be missed otherwise:
+ * the schedule comes to its end all the same.
  */
 #include "budget/budget.h"
 
@@ -13,8 +13,8 @@
 #define PREDICT_MARGIN 1.5
 #define PREDICT_EXTRA_S 0.5 /* reading weights and compiling before it */
 
-/* Before anything was measured a validation is taken to last this many training steps. */
-#define VALIDATION_GUESS_STEPS 2.0
+/* Of the time of a fold: when whole epochs leave more, a part of one follows them. */
+#define PART_SHARE 0.05
 
 static const stk_option options[] = {
     {.name = "budget",
@@ -35,7 +35,8 @@ static const stk_option options[] = {
      .offset = offsetof(stk_budget_options, deadline),
      .metavar = "TIME",
      .help = "the same by the clock on the wall: 14:30, 14:30:00 or 2026-11-16T14:30; a time that "
-             "is past means tomorrow's, and with --budget the earlier counts"},
+             "was within the last 3 hours is past, any other without a date is the next; with "
+             "--budget the earlier counts"},
 };
 
 const stk_option_table stk_budget_option_table =
@@ -51,7 +52,7 @@ double stk_budget_reserve(double budget_s, double predict_s) {
 
 /* Without a budget: what was asked for. */
 static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
-    stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .epoch_s = epoch_s};
+    stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .fold_s = NAN, .epoch_s = epoch_s};
     plan.epochs = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_DEFAULT_EPOCHS;
     plan.steps_left = (plan.epochs - f->epoch + 1) * f->steps_per_epoch - f->step;
     double validations = (plan.epochs - f->epoch + 1) * (f->val_s + f->save_s);
@@ -68,8 +69,23 @@ static double fold_time(const stk_budget_facts *f, double reserve_s) {
     return granted - (f->elapsed_s - f->fold_start_s);
 }
 
+/* A part of one more epoch, when whole ones leave much of the time. */
+static stk_budget_plan with_part(const stk_budget_facts *f, stk_budget_plan plan, double time,
+                                 double val_s) {
+    double fold_s = time + f->elapsed_s - f->fold_start_s;
+    double part_s = time - plan.total_s - val_s;
+    if (part_s < PART_SHARE * fold_s || part_s < f->step_s) {
+        return plan;
+    }
+    int64_t steps = (int64_t)(part_s / f->step_s);
+    plan.epochs++;
+    plan.steps_left += steps;
+    plan.total_s += (double)steps * f->step_s + val_s;
+    return plan;
+}
+
 stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
-    double val_s = (isnan(f->val_s) ? VALIDATION_GUESS_STEPS * f->step_s : f->val_s) + f->save_s;
+    double val_s = (isnan(f->val_s) ? 0 : f->val_s) + f->save_s;
     double epoch_s = (double)f->steps_per_epoch * f->step_s + val_s;
     if (isnan(f->budget_s)) {
         return free_plan(f, epoch_s);
@@ -79,6 +95,7 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
     double time = fold_time(f, plan.reserve_s);
+    plan.fold_s = fmax(time, 0);
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
     double spare = plan.reserve_s - need;
@@ -111,5 +128,5 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     plan.epochs = f->epoch + (int)epochs;
     plan.steps_left = rest + (int64_t)epochs * f->steps_per_epoch;
     plan.total_s = this_epoch_s + epochs * epoch_s;
-    return plan;
+    return more < wanted ? with_part(f, plan, time, val_s) : plan;
 }

@@ -28,7 +28,7 @@ typedef struct stk_budget_facts {
     int64_t step;        /* steps done of it */
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
-    double val_s;     /* seconds per validation */
+    double val_s;     /* seconds per validation; see inference.h */
     double save_s;    /* seconds for saving after each validation; 0: not known */
     double predict_s; /* seconds for predicting the test set once */
     double final_s;   /* seconds to be left after that: margin.h */
@@ -42,6 +42,7 @@ typedef struct stk_budget_plan {
     double epoch_s;     /* seconds of one epoch with its validation; NaN when not known */
     double total_s;     /* from now to the end of this fold's training; NaN when not known */
     double left_s;      /* from now to the end of the budget; NaN without one */
+    double fold_s;      /* of these, what this fold may still train for; NaN without a budget */
 } stk_budget_plan;
 
 /* Epochs without a budget when none were asked for, and the most that a budget is filled with. */

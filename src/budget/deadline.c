@@ -11,6 +11,13 @@
 
 #define NS_PER_S 1000000000
 
+/*
+ * A time of day that came so many seconds ago, or fewer, is the one that is meant: who asks for it
+ * is late, and is told so. A day more is no help for a script that was to be done by then. Longer
+ * ago it is the next one: in the evening 8:00 is tomorrow's.
+ */
+#define LATE_S (3 * 3600)
+
 /* A whole number of so many digits within a range; moves *text behind it. */
 static bool take(const char **text, int least_digits, int most_digits, int min, int max,
                  int *value) {
@@ -72,6 +79,38 @@ static stk_status fail_format(const char *text, stk_error *err) {
                     text);
 }
 
+/* The time of day so many days after its date; *day becomes what the calendar shows then. */
+static time_t moment_after(struct tm *day, int days) {
+    day->tm_mday += days;
+    day->tm_isdst = -1;
+    return mktime(day);
+}
+
+/* The next time that a clock shows it, unless it has just shown it. */
+static stk_status next_time(const char *text, time_t now_s, struct tm *day, time_t *moment,
+                            stk_error *err) {
+    bool late = false;
+    struct tm asked = *day;
+    *moment = 0;
+    for (int days = -1; days <= 1 && *moment <= now_s; days++) {
+        *day = asked;
+        *moment = moment_after(day, days);
+        late = late || (*moment <= now_s && now_s - *moment <= LATE_S);
+    }
+    if (late) {
+        char shown[32];
+        char date[16];
+        struct tm now;
+        strftime(shown, sizeof shown, "%Y-%m-%d %H:%M:%S", localtime_r(&now_s, &now));
+        strftime(date, sizeof date, "%Y-%m-%d", day);
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--deadline %s is past: it is %s; if the next is meant give its date, "
+                        "%sT%s",
+                        text, shown, date, text);
+    }
+    return STK_OK;
+}
+
 stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t now_ns,
                              stk_error *err) {
     time_t now_s = (time_t)(now_ns / NS_PER_S);
@@ -86,15 +125,17 @@ stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t n
         return fail_format(text, err);
     }
     struct tm asked = wanted;
-    wanted.tm_isdst = -1;
-    time_t moment = mktime(&wanted);
-    if (!dated && (int64_t)moment * NS_PER_S <= now_ns) {
-        wanted = asked;
-        wanted.tm_isdst = -1;
-        wanted.tm_mday++;
-        moment = mktime(&wanted);
-    } else if (!same_day(&asked, &wanted)) {
-        return fail_format(text, err);
+    time_t moment = 0;
+    if (!dated) {
+        stk_status status = next_time(text, now_s, &wanted, &moment, err);
+        if (status != STK_OK) {
+            return status;
+        }
+    } else {
+        moment = moment_after(&wanted, 0);
+        if (!same_day(&asked, &wanted)) {
+            return fail_format(text, err);
+        }
     }
     deadline->left_s = ((double)moment - (double)now_s) - (double)(now_ns % NS_PER_S) / NS_PER_S;
     deadline->days_ahead = days_between(now, wanted);

@@ -17,8 +17,9 @@ typedef struct stk_deadline {
 
 /*
  * Reads "14:30", "14:30:00", "2026-11-16T14:30" or "2026-11-16T14:30:00"; a blank may stand for the
- * T. A time without a date that is past today is meant for tomorrow; a date that is past is
- * STK_ERR_USAGE, as is anything that is no time. now_ns counts from 1970.
+ * T. Without a date the next time is meant that a clock shows it. STK_ERR_USAGE is a date that is
+ * past, a time that a clock showed within the last three hours, and anything that is no time.
+ * now_ns counts from 1970.
  */
 STK_CHECKED stk_status stk_deadline_read(stk_deadline *deadline, const char *text, int64_t now_ns,
                                          stk_error *err);

@@ -70,7 +70,8 @@ static stk_fold_choice another_fold(const stk_fold_facts *f, stk_fold_choice cho
 
 stk_fold_choice stk_budget_choose_folds(const stk_fold_facts *f) {
     int wanted = yardstick(f);
-    stk_fold_choice choice = {.folds = f->folds_wanted, .epochs = wanted, .left_s = NAN};
+    stk_fold_choice choice = {
+        .folds = f->folds_wanted, .epochs = wanted, .all_epochs = wanted, .left_s = NAN};
     choice.wanted_s = training_s(f, f->folds_wanted, wanted) + predictions_s(f, f->folds_wanted);
     if (isnan(f->budget_s)) {
         return choice;

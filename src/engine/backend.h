@@ -106,6 +106,7 @@ typedef struct stk_step_output {
     double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
     bool skipped;     /* the update was left out: a gradient left the range of fp16 */
     float loss_scale; /* that gradients were computed with; 1 unless the precision is fp16 */
+    double busy_s;    /* the device computed it that long by itself; 0: the caller waited for it */
 } stk_step_output;
 
 /* What a device has. */

@@ -8,13 +8,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "budget/votes.h"
 #include "job/folds.h"
+#include "job/pace.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
-
-/* Steps before a plan is made from their times. */
-#define MEASURED_STEPS 5
 
 typedef struct fold_run {
     stk_job *job;
@@ -24,7 +21,7 @@ typedef struct fold_run {
     char *last_path;               /* owned */
     char *unfit_path;              /* owned: where best weights go that do not beat class priors */
     bool unfit;                    /* they do not, and have gone there */
-    double start_s;                /* on the job's clock */
+    stk_fold_pace pace;            /* how far it goes */
     bool resumed;                  /* an earlier process began it, and came to ... */
     stk_train_position position;   /* ... this */
     stk_train_result result;
@@ -77,111 +74,9 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
                : status;
 }
 
-/* Seconds for one view of the test set, from what a validation took; NaN before the first. */
-static double view_seconds(const fold_run *fold, double val_s) {
-    double images = (double)fold->job->ballot.rows;
-    return images > 0 ? val_s * images / (double)fold->split.val_count : 0;
-}
-
-/* Views that the time kept for prediction in any case does not allow are given up, not training. */
-static int views_for(const fold_run *fold, double val_s) {
-    const stk_job *job = fold->job;
-    return stk_votes_in_reserve(job->clock.budget_s, view_seconds(fold, val_s),
-                                (int)job->view_options->tta);
-}
-
-static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
-    const stk_budget_plan *plan = &job->plan;
-    stk_event_plan event = {.fold = job->fold,
-                            .epochs = plan->epochs,
-                            .steps_per_epoch = progress->steps_per_epoch,
-                            .seconds_per_epoch = plan->epoch_s,
-                            .total_s = plan->total_s,
-                            .left_s = plan->left_s,
-                            .reserve_s = plan->reserve_s};
-    stk_events_plan(&job->events, &event);
-}
-
-/* A plan is worth a line when it is the first that was measured, or differs much from the last. */
-static bool is_news(const stk_job *job) {
-    return job->told_epochs == 0 || abs(job->plan.epochs - job->told_epochs) * 4 > job->told_epochs;
-}
-
-/* Facts of this moment; the share is that of the folds that are planned now. */
-static stk_budget_facts facts_of(const fold_run *fold, const stk_train_progress *progress) {
-    stk_job *job = fold->job;
-    return (stk_budget_facts){.elapsed_s = stk_clockwork_elapsed(&job->clock),
-                              .budget_s = job->clock.budget_s,
-                              .fold_start_s = fold->start_s,
-                              .share = 1.0 / (job->folds_now - job->fold),
-                              .epochs_wanted = job->choice.epochs_wanted,
-                              .epoch = progress->epoch,
-                              .step = progress->step,
-                              .steps_per_epoch = progress->steps_per_epoch,
-                              .step_s = progress->step_s,
-                              .val_s = progress->val_s,
-                              .save_s = job->checkpoint_s + job->state_write_s,
-                              .predict_s = views_for(fold, progress->val_s) *
-                                           view_seconds(fold, progress->val_s),
-                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
-}
-
-/*
- * Fewer folds leave more time for this one. The first steps alone are too noisy to give folds up,
- * unless with all of them there would be one epoch of each at most.
- */
-static stk_budget_plan plan_again(const fold_run *fold, const stk_train_progress *progress,
-                                  const stk_budget_plan *plan) {
-    stk_job *job = fold->job;
-    int folds = job->folds_now;
-    job->epoch_s = plan->epoch_s;
-    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
-        return *plan;
-    }
-    stk_job_plan_folds(job, progress->epoch - 1);
-    if (job->folds_now == folds) {
-        return *plan;
-    }
-    stk_budget_facts facts = facts_of(fold, progress);
-    return stk_budget_make(&facts);
-}
-
-/*
- * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
- * when the running epoch cannot be finished any more; in between noise in the timing would only
- * make it flutter.
- */
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
-    stk_job *job = fold->job;
-    stk_budget_facts facts = facts_of(fold, progress);
-    stk_budget_plan plan = stk_budget_make(&facts);
-    job->predict_s = facts.predict_s;
-    job->views = views_for(fold, progress->val_s);
-    bool measured =
-        progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
-    bool first = measured && !job->planned_by_measure;
-    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
-    if (job->planned_total < 0 || progress->step == 0 || first || plan.steps_left < epoch_rest) {
-        plan = measured ? plan_again(fold, progress, &plan) : plan;
-        job->plan = plan;
-        job->planned_total = progress->steps_done + plan.steps_left;
-        job->planned_by_measure = measured;
-        if (measured && is_news(job)) {
-            tell_plan(job, progress);
-            job->told_epochs = plan.epochs;
-        }
-    }
-    bool stopping = stk_clockwork_stopping(&job->clock);
-    if (stopping && !job->told_stop) {
-        job->told_stop = true;
-        stk_events_decision(&job->events, "stopping",
-                            "the best weights are kept and predicted with; Ctrl-C again ends at "
-                            "once");
-    }
-    return (stk_train_pace){.epochs = job->plan.epochs,
-                            .total_steps = job->planned_total,
-                            .stop = stopping || job->weights_lost};
+    return stk_job_pace(&fold->pace, progress);
 }
 
 /* A request to stop need not wait for a network that nothing is computed with any more. */
@@ -349,6 +244,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
+    config.val.shuffle = true; /* when there is no time for all, some of each class are seen */
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
 }
@@ -557,11 +453,10 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
 }
 
 stk_status stk_job_fold(stk_job *job, stk_error *err) {
-    fold_run fold = {.job = job, .start_s = stk_clockwork_elapsed(&job->clock)};
-    job->planned_total = -1;
-    job->planned_by_measure = false;
-    job->told_epochs = 0;
+    fold_run fold = {.job = job};
+    stk_job_pace_open(&fold.pace, job);
     stk_status status = stk_job_split(job, job->fold, &fold.split, &fold.val_samples, err);
+    fold.pace.val_images = fold.split.val_count;
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "budget/fold_choice.h"
 
 /* As many as option folds may ask for. */
@@ -77,16 +78,16 @@ void stk_job_plan_folds(stk_job *job, int epochs_done) {
     }
     char what[64];
     char why[160];
-    int all = facts.epochs_wanted > 0 ? facts.epochs_wanted : STK_BUDGET_FAIR_EPOCHS;
     snprintf(what, sizeof what, "%d of %d folds", folds, job->folds);
     if (folds < job->folds_now) {
         snprintf(why, sizeof why,
-                 "%d folds of %d epochs need %.3g s more and there are %.3g; with %d epochs each "
-                 "this loses the least accuracy",
-                 job->folds, all, choice.wanted_s, fmax(choice.left_s, 0), choice.epochs);
+                 "%d folds of %d epochs need %s more and there are %s; with %d epoch%s each this "
+                 "loses the least accuracy",
+                 job->folds, choice.all_epochs, stk_format_span(choice.wanted_s).text,
+                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
     } else {
-        snprintf(why, sizeof why, "%.3g s are left over: time for %d epoch%s of each that follows",
-                 choice.left_s, choice.epochs, choice.epochs == 1 ? "" : "s");
+        snprintf(why, sizeof why, "%s are left over: time for %d epoch%s of each that follows",
+                 stk_format_span(choice.left_s).text, choice.epochs, choice.epochs == 1 ? "" : "s");
     }
     job->folds_now = folds;
     stk_events_decision(&job->events, what, why);

@@ -41,27 +41,25 @@ typedef struct stk_job {
     stk_state *state;
     char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
-    stk_oof oof;             /* only with folds */
-    char *submission;        /* owned path; NULL without test rows */
-    bool submitted;          /* the file exists ... */
-    int models;              /* ... and has the votes of so many */
-    int folds;               /* that were asked for */
-    int folds_now;           /* that there is time for, by the last plan */
-    double epoch_s;          /* of one epoch with its validation; NaN: not measured yet */
-    int fold;                /* the one in work, from 0 */
-    int folds_done;          /* whose weights are saved and vote */
-    int unfit;               /* folds of this process that were cut short below class priors */
-    bool cut;                /* some fold ended before what was asked for */
-    stk_budget_plan plan;    /* held: see pace in fold_run.c */
-    int64_t planned_total;   /* steps of the running fold; -1: not planned yet */
-    bool planned_by_measure; /* the held plan rests on measured steps */
-    int told_epochs;         /* of the last plan that was told; 0: none */
+    stk_oof oof;           /* only with folds */
+    char *submission;      /* owned path; NULL without test rows */
+    bool submitted;        /* the file exists ... */
+    int models;            /* ... and has the votes of so many */
+    int folds;             /* that were asked for */
+    int folds_now;         /* that there is time for, by the last plan */
+    double epoch_s;        /* of one epoch with its validation; NaN: not measured yet */
+    int fold;              /* the one in work, from 0 */
+    int folds_done;        /* whose weights are saved and vote */
+    int unfit;             /* folds of this process that were cut short below class priors */
+    bool cut;              /* some fold ended before what was asked for */
+    stk_budget_plan plan;  /* held: see pace.h */
+    int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
     bool told_unkept;      /* that a device can keep nothing for the next start */
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
     double predict_s;      /* estimate for the test set; NaN: not known */
-    int views;             /* of each picture that are predicted with; see pace in fold_run.c */
+    int views;             /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
     stk_run_state run_state;  /* what was to be saved last; see state_save.c */
     bool state_saved;         /* there is something to go on from: ... */
@@ -81,6 +79,10 @@ typedef struct stk_job {
 /* Takes the options and the surroundings over; `verb` and `folder` are set already. */
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run);
 void stk_job_close(stk_job *job);
+
+/* A deadline by the clock on the wall becomes a budget, once and for all; `observer` hears it. */
+STK_CHECKED stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer,
+                                             stk_error *err);
 
 /*
  * Everything up to the first line: data set, choices, device. Nothing is written, so that the input
@@ -147,6 +149,14 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
  * there is one already and no time for another, it stays, and that is told.
  */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);
+
+/* The summary's keys that are known at the end only; `status` is how the run went. */
+void stk_job_finish_summary(stk_job *job, stk_status status);
+
+void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome);
+
+/* What was asked for must exist, or the run has failed whatever the reason was. */
+STK_CHECKED stk_status stk_job_judge(const stk_job *job, stk_error *err);
 
 /*
  * Runs the learning-rate test on the first weights, which are there again afterwards, and puts the

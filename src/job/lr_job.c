@@ -131,9 +131,13 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
     return status == STK_OK ? stk_job_write_args(job, err) : status;
 }
 
+static int steps_of(const stk_job *job) {
+    const stk_lr_options *options = stk_options_values(job->options, &stk_lr_option_table);
+    return (int)options->steps;
+}
+
 /* The pictures that a first fold would train on. */
 static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *err) {
-    const stk_lr_options *options = stk_options_values(job->options, &stk_lr_option_table);
     stk_split split;
     stk_status status = stk_job_split(job, 0, &split, NULL, err);
     if (status != STK_OK) {
@@ -146,7 +150,7 @@ static stk_status test_first_fold(stk_job *job, stk_lr_curve *curve, stk_error *
     data.stop_after_bad = stk_loader_bad_limit(job->loader_options, data.count);
     status = stk_job_first_weights(job, err);
     if (status == STK_OK) {
-        status = stk_job_test_lr(job, &data, (int)options->steps, INFINITY, curve, err);
+        status = stk_job_test_lr(job, &data, steps_of(job), INFINITY, curve, err);
     }
     stk_split_free(&split);
     return status;
@@ -185,7 +189,12 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     }
     if (status == STK_OK) {
         hand_over(job, &curve, found);
-        if (curve.halted) {
+        if (curve.halted && !stk_clockwork_stopping(&job->clock)) {
+            status = STK_FAIL(err, STK_ERR_USAGE,
+                              "the --deadline came after %d of %d steps of the test; give a later "
+                              "one, or fewer --steps",
+                              curve.count, steps_of(job));
+        } else if (curve.halted) {
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped before a learning rate was found");
         } else if (isnan(curve.suggestion)) {
             status = STK_FAIL(err, STK_ERR_DATA,
@@ -205,13 +214,17 @@ stk_status stk_find_lr(stk_options *options, const stk_run *run, stk_found_lr *f
     memset(found, 0, sizeof *found);
     found->lr = NAN;
     stk_job_open(&job, options, run);
-    job.clock.budget_s = NAN; /* it is the training's */
-    job.storage.deadline_ns = 0;
-    stk_status status = job.job_options->resume == NULL
-                            ? run_test(&job, run != NULL ? run->observer : NULL, found, err)
-                            : STK_FAIL(err, STK_ERR_USAGE,
-                                       "--resume is for train; a learning rate is found for a "
-                                       "training that begins");
+    job.clock.budget_s = NAN; /* it is the training's; a deadline is everybody's */
+    const stk_observer *observer = run != NULL ? run->observer : NULL;
+    stk_status status = stk_job_take_deadline(&job, observer, err);
+    if (status == STK_OK && job.job_options->resume != NULL) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "--resume is for train; a learning rate is found for a training that "
+                          "begins");
+    }
+    if (status == STK_OK) {
+        status = run_test(&job, observer, found, err);
+    }
     stk_job_close(&job);
     stk_locale_leave(locale);
     return status;

@@ -14,6 +14,7 @@
 #include "base/locale.h"
 #include "base/mem.h"
 #include "budget/fold_choice.h"
+#include "budget/inference.h"
 #include "budget/votes.h"
 #include "job/folds.h"
 #include "job/job_state.h"
@@ -25,8 +26,6 @@
 #define LEAST_STEPS 3
 #define MOST_MEASURE_S 8.0
 
-/* A picture takes about a third of the time where nothing is learnt from it. */
-#define INFERENCE_PART 0.33
 #define INFERENCE_S 1.5
 
 #define SOME_RATE 1e-3 /* where the learning rate is still to be found */
@@ -226,8 +225,9 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     }
     double picture_s = NAN;
     if (status == STK_OK) {
-        status = measure_inference(job, split, val_samples,
-                                   m.step_s / (double)e->batch * INFERENCE_PART, &picture_s, err);
+        status =
+            measure_inference(job, split, val_samples,
+                              m.step_s / (double)e->batch * STK_INFERENCE_PART, &picture_s, err);
     }
     if (status == STK_OK) {
         e->setup_s = m.setup_s;

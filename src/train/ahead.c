@@ -24,14 +24,20 @@
 #define LEAST_UPDATES 8
 
 /* A mean of the first steps that becomes a moving one; the first step warms memory up. */
-static void note_step_time(stk_trainer *t, double seconds) {
-    stk_train_progress *p = &t->progress;
-    int64_t counted = p->steps_timed++;
+static void note_time(double *mean_s, int64_t counted, double seconds) {
     if (counted == 1) {
-        p->step_s = seconds;
+        *mean_s = seconds;
     } else if (counted > 1) {
-        p->step_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - p->step_s);
+        *mean_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - *mean_s);
     }
+}
+
+void stk_trainer_note_wait(stk_trainer *t, double seconds) {
+    note_time(&t->progress.wait_s, t->waits_timed++, seconds);
+}
+
+static void note_step_time(stk_trainer *t, double seconds) {
+    note_time(&t->progress.step_s, t->progress.steps_timed++, seconds);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
 }
@@ -94,6 +100,7 @@ stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
     int64_t now = stk_clock_ns();
     for (size_t i = 0; i < count; i++) {
         note_step_time(t, (double)(now - t->arrived_ns) * 1e-9 / (double)count);
+        t->epoch_busy_s += outputs[i].busy_s;
         if (!t->result->diverged) { /* what came behind the trouble is of no use */
             use_result(t, &t->pending[i], &outputs[i]);
         }

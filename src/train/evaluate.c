@@ -1,4 +1,4 @@
-/* evaluate.c - one pass over samples, in order. */
+/* evaluate.c - one pass over samples. */
 #include "train/evaluate.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     run r = {.evaluation = e};
     bool ended = false;
     *done = false;
-    data.shuffle = false;
+    data.shuffle = e->shuffled;
     data.drop_last = false;
     data.replace_bad = false;
     data.epochs = 1;

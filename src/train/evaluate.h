@@ -1,5 +1,5 @@
 /*
- * evaluate.h - running a compiled network over samples in order: for validation and prediction.
+ * evaluate.h - running a compiled network over samples once: for validation and prediction.
  */
 #ifndef STK_TRAIN_EVALUATE_H
 #define STK_TRAIN_EVALUATE_H
@@ -11,7 +11,8 @@ typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */
     int classes;
-    stk_loader_config data; /* one pass in order; bad samples are marked, not replaced */
+    stk_loader_config data; /* one pass; bad samples are marked, not replaced */
+    bool shuffled;          /* not in order: a part of them is a random one */
     stk_halt halt;
     /* Each batch with its logits (count, classes); batch->bad marks rows without meaning. */
     void (*batch)(void *user, const stk_batch *batch, const float *logits);

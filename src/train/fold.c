@@ -10,6 +10,9 @@
 #include "base/mem.h"
 #include "train/trainer.h"
 
+/* A validation that has seen fewer images, and not half of all, tells nothing. */
+#define LEAST_VALIDATED 64
+
 /* How often a fold may go back to what was saved, with half the learning rate each time. */
 #define MOST_SETBACKS 3
 
@@ -73,10 +76,12 @@ static void tell_loader(stk_trainer *t) {
     t->result->slots = now.slots;
 }
 
+/* While a device has steps to compute nobody has to wait for pictures, whatever the host does. */
 static double wait_fraction(const stk_trainer *t) {
-    uint64_t waited = consumer_wait_ns(t) - t->wait_before_ns;
+    double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
+    double idle = (double)(t->arrived_ns - t->epoch_start_ns) * 1e-9 - t->epoch_busy_s;
     double total = stk_clock_since_s(t->epoch_start_ns);
-    return total > 0 ? fmin((double)waited * 1e-9 / total, 1) : 0;
+    return total > 0 ? fmin(fmin(waited, fmax(idle, 0)) / total, 1) : 0;
 }
 
 static void begin_epoch(stk_trainer *t) {
@@ -93,6 +98,7 @@ static void begin_epoch(stk_trainer *t) {
     t->epoch_updates = 0;
     t->epoch_skipped = 0;
     t->epoch_train_s = 0;
+    t->epoch_busy_s = 0;
     t->epoch_start_ns = stk_clock_ns();
     t->wait_before_ns = consumer_wait_ns(t);
 }
@@ -152,6 +158,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
+    stk_trainer_note_wait(t, stk_clock_since_s(start));
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);
@@ -185,6 +192,23 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     return stk_trainer_collect(t, false, err);
 }
 
+/*
+ * A validation whose time is over has seen a random part of its samples, which tells what weights
+ * are worth that nothing else will be known of. Not when nobody waits for them any more.
+ */
+static bool is_enough(const stk_trainer *t) {
+    const stk_train_config *c = t->config;
+    size_t seen = t->val.count;
+    bool too_late = c->val.halt.asked != NULL && c->val.halt.asked(c->val.halt.user);
+    if (too_late || (seen < LEAST_VALIDATED && seen < (c->val.count + 1) / 2)) {
+        return false;
+    }
+    char what[64];
+    snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
+    stk_events_decision(c->events, what, "the rest of the time is for predicting");
+    return true;
+}
+
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val);
@@ -197,13 +221,16 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
                                  .exec = t->infer_exec,
                                  .classes = c->graph->classes,
                                  .data = c->val,
+                                 .shuffled = c->val.shuffle,
                                  .halt = c->hooks.validation_halt,
                                  .batch = count_validation,
                                  .bad = tell_bad_val,
                                  .user = t};
     stk_status status = stk_evaluate(&evaluation, done, err);
-    if (*done) {
-        t->progress.val_s = stk_clock_since_s(start);
+    if (status == STK_OK && (*done || is_enough(t))) {
+        double part = *done ? 1 : (double)t->val.count / (double)c->val.count;
+        t->progress.val_s = stk_clock_since_s(start) / part;
+        *done = true;
     }
     return status;
 }
@@ -405,6 +432,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     stk_loader_describe(t->loader, &info);
     t->progress.steps_per_epoch = (int64_t)info.batches_per_epoch;
     t->progress.step_s = NAN;
+    t->progress.wait_s = NAN;
     t->progress.val_s = NAN;
     if (c->resume == NULL) {
         stk_trainer_save(t, false);

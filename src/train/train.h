@@ -62,6 +62,7 @@ typedef struct stk_train_progress {
     int64_t steps_done;  /* of all epochs */
     int64_t steps_timed; /* by this process */
     double step_s;       /* recent seconds per step; NaN before the second one */
+    double wait_s;       /* of these, waiting for pictures */
     double val_s;        /* seconds of the last validation; NaN before the first */
 } stk_train_progress;
 
@@ -79,7 +80,7 @@ typedef struct stk_train_hooks {
     /* Before and after a network is compiled, which may take long: a device that is halted
      * meanwhile ends the training as it stands. NULL: nobody wants to know. */
     void (*compiling)(void *user, bool begins);
-    stk_halt validation_halt; /* ends a validation that is no longer wanted */
+    stk_halt validation_halt; /* ends a validation: what it has seen may be enough */
     /*
      * Keeps the tensors of the state and the position for later: before the first step, after every
      * epoch, when training ends between two steps, and every save_every_s. A hook that cannot is to

@@ -33,6 +33,7 @@ typedef struct stk_trainer {
     int64_t saved_ns;    /* when the state was last kept */
     int64_t saved_steps; /* steps_done then; -1: never */
     int64_t step_before; /* steps of the running epoch that it was entered with */
+    int64_t waits_timed; /* for batches, by this process */
     int64_t micro_steps; /* batches since the weights last moved */
     int since_best;      /* epochs */
     stk_metrics val;     /* of the running validation */
@@ -51,8 +52,12 @@ typedef struct stk_trainer {
     bool told_skips;
     int64_t epoch_start_ns;
     double epoch_train_s;
+    double epoch_busy_s;     /* the device computed, by itself */
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
 } stk_trainer;
+
+/* Pictures of a step that is about to begin were waited for. */
+void stk_trainer_note_wait(stk_trainer *t, double seconds);
 
 /* A step was begun at start_ns and counted; its result is to be collected. */
 void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns);

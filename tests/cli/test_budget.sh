@@ -75,7 +75,7 @@ expect_summary r-fewer/summary.json status partial
 expect_summary r-fewer/summary.json stop_reason budget
 expect_summary r-fewer/summary.json folds_planned 5
 expect_summary r-fewer/summary.json folds_done '[1-4]'
-expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.e+]+ s more and there are [0-9.]+'
+expect_out '^[1-4] of 5 folds: 5 folds of 400 epochs need [0-9.]+ (s|min|h) more and there are [0-9.]+ s'
 grep -q '"event": "decision", "what": "[1-4] of 5 folds"' r-fewer/events.jsonl ||
     fail "the decision is not in events.jsonl"
 expect_submission r-fewer/submission.csv k/sample_submission.csv "$labels"
@@ -118,10 +118,14 @@ expect_took 2
 expect_out 'the budget ends earlier'
 expect_summary r-first/summary.json budget_s 2
 
-it "takes a time that is past for tomorrow's"
+it "refuses a time that is just past, and takes one of longer ago for the next"
 run train --data k --out r-past --deadline "$(clock -120 %H:%M)" --epochs 1 --img-size 16
+expect_exit 2
+expect_err 'is past: it is .* give its date, [0-9-]{10}T[0-9:]{5}$'
+expect_no_file r-past
+run train --data k --out r-past --deadline "$(clock -14400 %H:%M)" --epochs 1 --img-size 16
 expect_exit 0
-expect_out '86[0-9]{3} s from now' # tomorrow, unless it is just after midnight
+expect_out '7[12][0-9]{3} s from now' # in twenty hours
 
 it "refuses a date that is past, and what is no time"
 run train --data k --out r-no --deadline 2020-01-01T10:00

@@ -200,6 +200,16 @@ static void shows_durations_and_sizes(void) {
     CHECK_STR(stk_format_bytes(buf, sizeof buf, 1300000000), "1.3 GB");
     CHECK_STR(stk_format_bytes(buf, sizeof buf, UINT64_MAX), "18446744 TB");
     CHECK_INT(strlen(stk_format_duration(buf, 4, 3723)), 3);
+    CHECK_STR(stk_format_span(0.0349).text, "0.035 s");
+    CHECK_STR(stk_format_span(0.999).text, "1.0 s");
+    CHECK_STR(stk_format_span(9.94).text, "9.9 s");
+    CHECK_STR(stk_format_span(9.96).text, "10 s");
+    CHECK_STR(stk_format_span(599).text, "599 s");
+    CHECK_STR(stk_format_span(1930).text, "32 min");
+    CHECK_STR(stk_format_span(19800).text, "5.5 h");
+    CHECK_STR(stk_format_span(NAN).text, "0 s");
+    CHECK_STR(stk_format_span(-1).text, "0 s");
+    CHECK_STR(stk_format_span(INFINITY).text, "9999.0 h");
 }
 
 static void counts_are_grouped(void) {

@@ -34,12 +34,12 @@ static void saving_takes_its_time(void) {
     CHECK_NEAR(plan.epoch_s, 12.5, 1e-9);
     CHECK_NEAR(plan.total_s, 75, 1e-9);
     facts.save_s = 2;
-    CHECK_INT(stk_budget_make(&facts).epochs, 5);
+    CHECK_INT(stk_budget_make(&facts).steps_left, 500 + 70); /* 65 s, and 7 s before a last 3 */
     facts.save_s = 0;
     facts.final_s = 24.5; /* more than 15 %, with the half second: 25 s */
     plan = stk_budget_make(&facts);
     CHECK_NEAR(plan.reserve_s, 25, 1e-9);
-    CHECK_INT(plan.epochs, 5);
+    CHECK_INT(plan.steps_left, 500 + 90); /* 65 s: 55, and 9 before a validation */
     facts.budget_s = NAN;
     facts.save_s = 1;
     facts.epochs_wanted = 2;
@@ -85,11 +85,14 @@ static void cases_by_hand(void) {
         {"plenty", 1000, 10, 5, 1, 0, 1, 0, 5, 500, false, 55},
         {"plenty, in the middle", 1000, 10, 5, 4, 30, 1, 0, 5, 170, false, 19},
         {"exactly the last epoch", 1000, 10, 5, 5, 99, 1, 0, 5, 1, false, 1.1},
-        {"as many as fit", 100, 10, 0, 1, 0, 1, 0, 6, 600, false, 66},
-        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 6, 600, true, 66},
-        {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 6, 350, true, 39},
+        {"as many as fit, and a part", 100, 10, 0, 1, 0, 1, 0, 7, 680, false, 75},
+        {"fewer than wanted", 100, 10, 20, 1, 0, 1, 0, 7, 680, true, 75},
+        {"fewer, in the middle", 100, 40, 20, 3, 50, 1, 0, 7, 400, true, 45},
+        {"a part that is worth its validation", 100, 13.65, 20, 1, 0, 1, 0, 7, 643, true, 71.3},
+        {"a part that is not", 100, 13.9, 20, 1, 0, 1, 0, 6, 600, true, 66},
+        {"no part beyond what was wanted", 100, 10, 6, 1, 0, 1, 0, 6, 600, false, 66},
         {"as wanted, to the second", 100, 18.9, 6, 1, 0, 1, 0, 6, 600, false, 66},
-        {"a hair less", 100, 19.1, 6, 1, 0, 1, 0, 5, 500, true, 55},
+        {"a hair less", 100, 19.05, 6, 1, 0, 1, 0, 6, 599, true, 65.9},
         {"a part of the first", 100, 79.95, 20, 1, 0, 1, 0, 1, 40, true, 5},
         {"a part of the first, free", 100, 79.95, 0, 1, 0, 1, 0, 1, 40, true, 5},
         {"the running one into the reserve", 100, 79.95, 20, 4, 20, 1, 0, 4, 80, true, 9},
@@ -102,8 +105,8 @@ static void cases_by_hand(void) {
         {"nothing left", 100, 92.3, 20, 2, 20, 1, 0, 2, 0, true, 0},
         {"too late", 100, 500, 20, 2, 20, 1, 0, 2, 0, true, 0},
         {"too late, free", 100, 500, 0, 2, 20, 1, 0, 2, 0, false, 0},
-        {"validation guessed as two steps", 100, 10, 0, 1, 0, NAN, NAN, 7, 700, false, 71.4},
-        {"prediction over 15 %", 100, 10, 0, 1, 0, 1, 20, 5, 500, false, 55},
+        {"a validation that takes nothing", 100, 10, 0, 1, 0, NAN, NAN, 8, 750, false, 75},
+        {"prediction over 15 %", 100, 10, 0, 1, 0, 1, 20, 6, 535, false, 59.5},
         {"prediction eats all", 100, 10, 0, 1, 0, 1, 70, 1, 0, true, 0},
         {"no more than the most", 1e6, 0, 0, 1, 0, 1, 0, STK_BUDGET_MOST_EPOCHS,
          100 * STK_BUDGET_MOST_EPOCHS, false, 11.0 * STK_BUDGET_MOST_EPOCHS},
@@ -190,7 +193,7 @@ static stk_budget_facts draw_facts(stk_rng *rng) {
 static void check_laws(const stk_budget_facts *f) {
     stk_budget_plan plan = stk_budget_make(f);
     int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
-    double val_s = isnan(f->val_s) ? 2 * f->step_s : f->val_s;
+    double val_s = isnan(f->val_s) ? 0 : f->val_s;
     double validations = plan.epochs - f->epoch + 1;
     double end_s = f->elapsed_s + (double)plan.steps_left * f->step_s + validations * val_s;
     /* The running epoch may be finished with half of what the reserve has to spare. */

@@ -337,6 +337,7 @@ static void steps_run_ahead(void) {
     CHECK_INT(count, STEPS);
     for (size_t i = 0; i < count; i++) {
         pair_compare_output(&p, &expected[i], &got[i], "ahead");
+        CHECK(got[i].busy_s > 0 && got[i].busy_s < 60);
     }
     pair_compare_kind(&p, STK_TENSOR_VALUE, "ahead");
     close_both(&p, graph);
@@ -365,6 +366,7 @@ static void one_step_of_many_is_waited_for(void) {
     CHECK(gpu->backend->collect(gpu->exec, true, got, STEPS, &count, &p.err) == STK_OK);
     CHECK_INT(count, STEPS - 1);
     pair_compare_output(&p, &expected[WAITED], &waited, "the one that is waited for");
+    CHECK(waited.busy_s > 0 && waited.busy_s < 60);
     for (int i = 0; i < STEPS - 1; i++) {
         pair_compare_output(&p, &expected[i < WAITED ? i : i + 1], &got[i], "the others");
     }

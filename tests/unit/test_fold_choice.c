@@ -64,6 +64,7 @@ static void cases_by_hand(void) {
         }
         CHECK_INT(c.folds, cases[i].chosen);
         CHECK_INT(c.epochs, cases[i].chosen_epochs);
+        CHECK_INT(c.all_epochs, cases[i].epochs > 0 ? cases[i].epochs : STK_BUDGET_FAIR_EPOCHS);
     }
 }
 

@@ -157,18 +157,40 @@ static void validation_that_is_no_number_ends_it(void) {
     }
 }
 
-static void halted_validation_is_dropped(void) {
+static bool always(void *user) {
+    (void)user;
+    return true;
+}
+
+/* Half of the second one is enough, unless it is too late for anything. */
+static void halted_validation_counts_or_is_dropped(void) {
+    static const struct {
+        int infers;
+        bool too_late;
+        int epochs;
+    } cases[] = {{5, false, 1}, {6, false, 2}, {6, true, 1}, {7, false, 2}};
     fold f;
-    open_fold(&f, plain_graph(), 1, true);
-    f.config.val.batch = 2; /* four inferences */
-    f.halt_after = true;
-    f.halt_infers = 6;
-    f.total = 4;
-    CHECK_INT(run_fold(&f), STK_OK);
-    CHECK_INT(script.infers, 6);
-    CHECK_INT(f.result.epochs_done, 1);
-    CHECK_INT(f.epochs, 1);
-    close_fold(&f);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_fold(&f, plain_graph(), 1, true);
+        f.config.val.batch = 2; /* four inferences */
+        f.config.val.halt.asked = cases[i].too_late ? always : NULL;
+        f.halt_after = true;
+        f.halt_infers = cases[i].infers;
+        f.total = 4;
+        CHECK_INT(run_fold(&f), STK_OK);
+        CHECK_INT(script.infers, cases[i].infers);
+        CHECK_INT(f.result.epochs_done, cases[i].epochs);
+        CHECK_INT(f.epochs, cases[i].epochs);
+        CHECK_INT(f.decisions, cases[i].epochs - 1);
+        if (cases[i].epochs == 2) {
+            char expected[64];
+            snprintf(expected, sizeof expected, "validated with %d of 8 images",
+                     2 * (cases[i].infers - 4));
+            CHECK_CONTAINS(f.decision, expected);
+            CHECK(isfinite(f.epoch[1].val_loss) && f.last_progress.val_s > 0);
+        }
+        close_fold(&f);
+    }
 
     open_fold(&f, plain_graph(), 1, true);
     f.halt_after = true;
@@ -376,7 +398,7 @@ static const check_test tests[] = {
     TEST(without_validation_the_last_is_best),
     TEST(loss_that_is_no_number_ends_it),
     TEST(validation_that_is_no_number_ends_it),
-    TEST(halted_validation_is_dropped),
+    TEST(halted_validation_counts_or_is_dropped),
     TEST(errors_come_back),
     TEST(bad_images_are_told_with_their_split),
     TEST(all_validation_images_bad),

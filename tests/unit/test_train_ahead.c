@@ -17,6 +17,7 @@ static struct {
     stk_step_output done[STK_STEPS_AHEAD];
     int done_count;
     int lag;
+    double busy_s; /* that a step is said to have taken */
 } late;
 
 static stk_status do_step(stk_error *err) {
@@ -24,7 +25,9 @@ static stk_status do_step(stk_error *err) {
     if (late.there) {
         late.there = false;
         CHECK(late.done_count < STK_STEPS_AHEAD);
-        status = stk_cpu_backend.step(late.exec, &late.input, &late.done[late.done_count++], err);
+        stk_step_output *output = &late.done[late.done_count++];
+        status = stk_cpu_backend.step(late.exec, &late.input, output, err);
+        output->busy_s = late.busy_s;
     }
     return status;
 }
@@ -118,6 +121,22 @@ static void nothing_depends_on_when_results_come(void) {
         }
     }
     close_fold(&at_once);
+}
+
+/* The host waits for pictures at times; a device that computes meanwhile does not. */
+static void who_computes_does_not_wait(void) {
+    for (int busy = 0; busy < 2; busy++) {
+        fold f;
+        set_up(&f, 2);
+        make_late(&f, 1);
+        late.busy_s = busy * 3600.0;
+        CHECK_INT(run_fold(&f), STK_OK);
+        for (int e = 0; e < 3; e++) {
+            CHECK(busy ? f.epoch[e].wait_fraction == 0 : f.epoch[e].wait_fraction > 0);
+        }
+        CHECK(busy ? f.result.wait_s == 0 : f.result.wait_s > 0);
+        close_fold(&f);
+    }
 }
 
 /* The weights that are saved are those of the steps that count. */
@@ -229,8 +248,11 @@ static void updates_that_are_all_left_out_are(void) {
 }
 
 static const check_test tests[] = {
-    TEST(nothing_depends_on_when_results_come), TEST(what_is_saved_is_what_was_trained),
-    TEST(trouble_is_told_with_its_own_step),    TEST(updates_that_are_left_out_are_no_trouble),
+    TEST(nothing_depends_on_when_results_come),
+    TEST(what_is_saved_is_what_was_trained),
+    TEST(who_computes_does_not_wait),
+    TEST(trouble_is_told_with_its_own_step),
+    TEST(updates_that_are_left_out_are_no_trouble),
     TEST(updates_that_are_all_left_out_are),
 };
 

@@ -169,6 +169,7 @@ static void cuda_exec_free(stk_exec *exec) {
             exec->used[i] != NULL ? d->event_free(exec->used[i]) : 0;
         }
         for (int i = 0; i < STK_STEPS_AHEAD; i++) {
+            exec->begun[i] != NULL ? d->event_free(exec->begun[i]) : 0;
             exec->done[i] != NULL ? d->event_free(exec->done[i]) : 0;
         }
         exec->memory != 0 && exec->home == NULL ? d->memory_free(exec->memory) : 0;
@@ -249,14 +250,14 @@ static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
 /* Threads that decode want the core on which a waiting host would spin. */
 static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
-    const unsigned sleeping = CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING;
     int result = CUDA_GOOD;
     for (int i = 0; i < CUDA_SLOTS; i++) {
-        result |= d->event_new(&exec->copied[i], sleeping);
+        result |= d->event_new(&exec->copied[i], CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING);
         result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-        result |= d->event_new(&exec->done[i], sleeping);
+        result |= d->event_new(&exec->begun[i], 0);
+        result |= d->event_new(&exec->done[i], CUDA_EVENT_BLOCKING);
     }
     return stk_cuda_check(d, result, "making events", err);
 }

@@ -126,12 +126,14 @@ struct stk_exec {
     size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
     cuda_event copied[CUDA_SLOTS];   /* pictures have arrived */
     cuda_event used[CUDA_SLOTS];     /* the step that reads them has ended */
+    cuda_event begun[STK_STEPS_AHEAD];
     cuda_event done[STK_STEPS_AHEAD];
-    uint64_t started;         /* steps so far */
-    uint64_t collected;       /* of these, whose results were handed out */
-    uint64_t version;         /* of the state's parameters that the copies were made from */
-    struct stk_exec *smaller; /* for fewer samples than the batch; made when they are met */
-    struct stk_exec *home;    /* whose memory it has, being the smaller one of it; NULL: its own */
+    double noted_s[STK_STEPS_AHEAD]; /* the smaller one computed it, that long */
+    uint64_t started;                /* steps so far */
+    uint64_t collected;              /* of these, whose results were handed out */
+    uint64_t version;                /* of the state's parameters that the copies were made from */
+    struct stk_exec *smaller;        /* for fewer samples than the batch; made when they are met */
+    struct stk_exec *home; /* whose memory it has, being the smaller one of it; NULL: its own */
 };
 
 #endif

@@ -135,19 +135,38 @@ static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *e
     return check(exec, result, "a training step", err);
 }
 
-static stk_step_output output_of(const cuda_result *r) {
-    return (stk_step_output){.loss_sum = r->loss_sum,
-                             .correct = (size_t)r->correct,
-                             .grad_norm = r->grad_norm,
-                             .skipped = r->skipped != 0,
-                             .loss_scale = r->scale};
+/* Of a step that has ended. */
+static stk_status take_output(const stk_exec *exec, size_t place, stk_step_output *output,
+                              stk_error *err) {
+    const cuda_result *r = &exec->ring->results[place];
+    float ms = 0;
+    int result =
+        exec->state->device->driver->event_elapsed_ms(&ms, exec->begun[place], exec->done[place]);
+    *output = (stk_step_output){.loss_sum = r->loss_sum,
+                                .correct = (size_t)r->correct,
+                                .grad_norm = r->grad_norm,
+                                .skipped = r->skipped != 0,
+                                .loss_scale = r->scale,
+                                .busy_s = exec->noted_s[place] + ms * 1e-3};
+    return check(exec, result, "a training step", err);
+}
+
+static void swap_events(cuda_event *a, cuda_event *b) {
+    cuda_event kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 /* The last step's result goes before those that wait to be collected; all of them are there. */
 static void hand_out_last(stk_exec *exec) {
     cuda_result *results = exec->ring->results;
     for (uint64_t i = exec->started - 1; i > exec->collected; i--) {
-        results[i % STK_STEPS_AHEAD] = results[(i - 1) % STK_STEPS_AHEAD];
+        size_t to = i % STK_STEPS_AHEAD;
+        size_t from = (i - 1) % STK_STEPS_AHEAD;
+        results[to] = results[from];
+        exec->noted_s[to] = exec->noted_s[from];
+        swap_events(&exec->begun[to], &exec->begun[from]);
+        swap_events(&exec->done[to], &exec->done[from]);
     }
     exec->collected++;
 }
@@ -174,6 +193,7 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
     int *labels = exec->labels + place * exec->config.batch;
     memcpy(labels, input->labels, input->count * sizeof *labels);
     exec->ring->knobs[place] = knobs_of(exec, input, slot);
+    exec->noted_s[place] = 0;
     status = check(exec,
                    device->driver->copy_in(exec->memory + exec->sizes.labels[slot], labels,
                                            input->count * sizeof *labels, device->copy),
@@ -182,6 +202,10 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
         status = hand_over(exec, slot, &exec->ring->knobs[place], err);
     }
     exec->started++;
+    if (status == STK_OK) {
+        status = check(exec, device->driver->event_record(exec->begun[place], device->compute),
+                       "a training step", err);
+    }
     if (status == STK_OK) {
         status = run_step(exec, input, err);
     }
@@ -192,7 +216,9 @@ stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_o
         return status;
     }
     status = check(exec, device->driver->event_wait(exec->done[place]), "a training step", err);
-    *output = output_of(&exec->ring->results[place]);
+    if (status == STK_OK) {
+        status = take_output(exec, place, output, err);
+    }
     hand_out_last(exec);
     return status;
 }
@@ -208,8 +234,12 @@ stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk
                                                .grad_norm = output->grad_norm,
                                                .skipped = output->skipped,
                                                .scale = output->loss_scale};
+    exec->noted_s[place] = output->busy_s;
     int result =
         device->driver->event_record(exec->copied[exec->started % CUDA_SLOTS], device->copy);
+    if (result == CUDA_GOOD) {
+        result = device->driver->event_record(exec->begun[place], device->compute);
+    }
     if (result == CUDA_GOOD) {
         result = device->driver->event_record(exec->done[place], device->compute);
     }
@@ -233,7 +263,10 @@ stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs,
         }
         status = check(exec, result, "a training step", err);
         if (status == STK_OK) {
-            outputs[(*count)++] = output_of(&exec->ring->results[place]);
+            status = take_output(exec, place, &outputs[*count], err);
+        }
+        if (status == STK_OK) {
+            ++*count;
             exec->collected++;
         }
     }

@@ -1,0 +1,27 @@
+/* inference.c - from validations, or from steps. */
+#include "budget/inference.h"
+
+#include <math.h>
+
+#include "budget/votes.h"
+
+/* Where training waits for more than this part of its time, pictures set the pace, of anything. */
+#define WAITS 0.1
+
+static double picture_seconds(const stk_inference_facts *f) {
+    if (f->val_images > 0 && !isnan(f->val_s)) {
+        return fmax(f->slower, 1) * f->val_s / (double)f->val_images;
+    }
+    double part = f->wait_s > WAITS * f->step_s ? 1 : STK_INFERENCE_PART;
+    return part * f->step_s / (double)f->batch;
+}
+
+stk_inference stk_inference_estimate(const stk_inference_facts *f) {
+    double picture_s = picture_seconds(f);
+    double view_s = f->test_images > 0 ? picture_s * (double)f->test_images : 0;
+    int views = stk_votes_in_reserve(f->budget_s, view_s, f->views);
+    return (stk_inference){.val_s = f->val_images > 0 ? picture_s * (double)f->val_images : 0,
+                           .view_s = view_s,
+                           .views = views,
+                           .predict_s = views * view_s};
+}

@@ -1,0 +1,126 @@
+/* deliver.c - what a run hands over: its submission, its summary, its outcome or its error. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "job/job_state.h"
+#include "predict/submission.h"
+
+stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
+    const stk_dataset *dataset = job->dataset;
+    stk_clockwork *clock = &job->clock;
+    stk_halt late = {job->submitted ? stk_clockwork_is_late : NULL, clock};
+    double took = stk_margin_took(&clock->margin, STK_MARGIN_SUBMISSION);
+    stk_error why = {0};
+    int64_t start = stk_clock_ns();
+    stk_status written = STK_ERR_STOPPED;
+    if (!job->submitted || stk_clockwork_left(clock) >= took) {
+        written = stk_submission_write_unless(job->submission, dataset, dataset->classes,
+                                              dataset->class_count, stk_ballot_count(&job->ballot),
+                                              late, &why);
+    }
+    if (written == STK_ERR_STOPPED) {
+        job->cut = true;
+        stk_events_warning(&job->events,
+                           "there was no time to write better predictions: %s stays "
+                           "as it was",
+                           job->submission);
+        return STK_OK;
+    }
+    if (written != STK_OK) {
+        return STK_FAIL(err, written, "%s", why.message);
+    }
+    stk_clockwork_note(clock, STK_MARGIN_SUBMISSION, start);
+    job->submitted = true;
+    job->models = job->ballot.models;
+    stk_event_submission event = {.path = job->submission,
+                                  .status = status,
+                                  .rows = (int64_t)job->ballot.rows,
+                                  .models = job->ballot.models,
+                                  .models_wanted = job->folds};
+    stk_events_submission(&job->events, &event);
+    return STK_OK;
+}
+
+void stk_job_finish_summary(stk_job *job, stk_status status) {
+    stk_summary *s = &job->summary;
+    bool trained = job->folds_done > 0;
+    bool delivered = trained || job->submitted;
+    bool whole = trained && !job->cut && job->folds_done == job->folds;
+    /* A submission from earlier processes has their models, whether they were asked again or not.
+     */
+    bool voted = job->models > 0 || (job->submitted && job->resume.state.folds_done > 0);
+    s->status = status != STK_OK || !delivered                 ? "failed"
+                : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
+                : whole                                        ? "complete"
+                                                               : "partial";
+    if (status != STK_OK) {
+        s->stop_reason = "error";
+    } else if (s->stop_reason == NULL) {
+        s->stop_reason = stk_clockwork_stopping(&job->clock) ? "signal" : "budget";
+    }
+    s->folds_done = job->folds_done;
+    s->folds_planned = job->folds;
+    s->images_per_second = job->train_s > 0 ? job->images / job->train_s : NAN;
+    s->wait_fraction = job->train_s > 0 ? job->wait_s / job->train_s : NAN;
+    s->budget_s = job->resume.used_s + job->clock.budget_s; /* NaN without one */
+    s->reserve_s = isnan(s->budget_s) ? NAN
+                   : job->planned_total >= 0
+                       ? job->plan.reserve_s
+                       : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
+                              stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
+    s->batch = (int)job->choice.batch;
+    s->workers = job->workers > 0 ? job->workers : job->choice.loader.workers;
+    s->prefetch = job->slots > 0 && job->choice.loader.tune_slots
+                      ? (job->slots + s->workers - 1) / s->workers
+                      : job->choice.loader.prefetch;
+    s->device = job->choice.opened.name;
+    s->precision = stk_precision_name(job->choice.opened.precision);
+    s->bad_images = (int64_t)job->bad_told.count;
+    s->metric = stk_options_get(job->options, "metric");
+    s->submission = job->submitted ? "submission.csv" : NULL;
+    s->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
+}
+
+void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {
+    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
+             job->folder.path != NULL ? job->folder.path : "");
+    snprintf(outcome->submission, sizeof outcome->submission, "%s",
+             job->submitted ? job->submission : "");
+    snprintf(outcome->status, sizeof outcome->status, "%s", job->summary.status);
+    outcome->best_acc1 = job->summary.best_acc1;
+    outcome->models = job->models;
+    outcome->rows = job->submitted ? (int64_t)job->ballot.rows : 0;
+}
+
+/* What was asked for must exist, or the run has failed whatever the reason was. */
+stk_status stk_job_judge(const stk_job *job, stk_error *err) {
+    if (job->write_error.status != STK_OK) {
+        return STK_FAIL(err, job->write_error.status, "%s", job->write_error.message);
+    }
+    if (job->folds_done > 0 || job->submitted) {
+        return stk_runfiles_error(job->files, err);
+    }
+    if (strcmp(job->summary.stop_reason, "signal") == 0) {
+        return STK_FAIL(err, STK_ERR_STOPPED,
+                        "stopped before the first epoch was done: no weights were saved");
+    }
+    if (strcmp(job->summary.stop_reason, "error") == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "training diverged in the first epoch; use a lower --lr than %.3g",
+                        job->choice.lr);
+    }
+    if (job->unfit > 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no fold's model beats class priors; train longer, or with another --lr "
+                        "than %.3g",
+                        job->choice.lr);
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "the budget of %s was too short for a single epoch, and there are no test "
+                    "images to predict from class priors; give a larger --budget",
+                    stk_format_span(job->clock.budget_s).text);
+}

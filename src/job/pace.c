@@ -1,0 +1,231 @@
+/*
+ * pace.c - when a new plan is taken, and what is told of it.
+ *
+ * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
+ * when the running epoch cannot be finished any more, or was thought not to be; in between noise in
+ * the timing would only make it flutter.
+ */
+#include "job/pace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "budget/inference.h"
+#include "job/folds.h"
+
+/* Steps before a plan is made from their times. */
+#define MEASURED_STEPS 5
+
+/* Of how many epochs one more or less is worth a line: where so many were asked for, and where as
+ * many as fit are trained. */
+#define NEWS_OF_WANTED 10
+#define NEWS_OF_ANY 4
+
+void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
+    *pace = (stk_fold_pace){.job = job,
+                            .start_s = stk_clockwork_elapsed(&job->clock),
+                            .val_step_s = NAN,
+                            .told_epochs = job->choice.epochs_wanted,
+                            .told_views = job->views};
+    job->planned_total = -1;
+}
+
+static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    const stk_job *job = pace->job;
+    stk_inference_facts facts = {.budget_s = job->clock.budget_s,
+                                 .step_s = progress->step_s,
+                                 .wait_s = progress->wait_s,
+                                 .batch = job->choice.batch,
+                                 .val_s = progress->val_s,
+                                 .slower = progress->step_s / pace->val_step_s,
+                                 .val_images = pace->val_images,
+                                 .test_images = job->ballot.rows,
+                                 .views = (int)job->view_options->tta};
+    return stk_inference_estimate(&facts);
+}
+
+/* Facts of this moment; the share is that of the folds that are planned now. */
+static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_job *job = pace->job;
+    stk_inference inference = inference_of(pace, progress);
+    return (stk_budget_facts){.elapsed_s = stk_clockwork_elapsed(&job->clock),
+                              .budget_s = job->clock.budget_s,
+                              .fold_start_s = pace->start_s,
+                              .share = 1.0 / (job->folds_now - job->fold),
+                              .epochs_wanted = job->choice.epochs_wanted,
+                              .epoch = progress->epoch,
+                              .step = progress->step,
+                              .steps_per_epoch = progress->steps_per_epoch,
+                              .step_s = progress->step_s,
+                              .val_s = inference.val_s,
+                              .save_s = job->checkpoint_s + job->state_write_s,
+                              .predict_s = inference.predict_s,
+                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
+}
+
+/* ---- what is told ---- */
+
+static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
+    const stk_budget_plan *plan = &job->plan;
+    stk_event_plan event = {.fold = job->fold,
+                            .epochs = plan->epochs,
+                            .steps_per_epoch = progress->steps_per_epoch,
+                            .seconds_per_epoch = plan->epoch_s,
+                            .total_s = plan->total_s,
+                            .left_s = plan->left_s,
+                            .reserve_s = plan->reserve_s};
+    stk_events_plan(&job->events, &event);
+}
+
+/* A plan that differs much from what people know, or goes back to all that was asked for. */
+static bool is_news(const stk_fold_pace *pace) {
+    int wanted = pace->job->choice.epochs_wanted;
+    int epochs = pace->job->plan.epochs;
+    int known = pace->told_epochs;
+    int off = abs(epochs - known);
+    return off * (wanted > 0 ? NEWS_OF_WANTED : NEWS_OF_ANY) > known ||
+           (off > 0 && (epochs == wanted || known == wanted));
+}
+
+/* More or fewer epochs than people know of. */
+static void tell_epochs(const stk_fold_pace *pace) {
+    const stk_job *job = pace->job;
+    const stk_budget_plan *plan = &job->plan;
+    int wanted = job->choice.epochs_wanted;
+    char what[64];
+    char why[200];
+    if (wanted > 0) {
+        snprintf(what, sizeof what, "%d of %d epochs", plan->epochs, wanted);
+    } else {
+        snprintf(what, sizeof what, "%d epochs instead of %d", plan->epochs, pace->told_epochs);
+    }
+    snprintf(
+        why, sizeof why,
+        "one takes %s with its validation, and %s are left for this fold before the %s kept for "
+        "prediction",
+        stk_format_span(plan->epoch_s).text, stk_format_span(plan->fold_s).text,
+        stk_format_span(plan->reserve_s).text);
+    stk_events_decision(&job->events, what, why);
+}
+
+/* The running epoch ends before its last step. */
+static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progress,
+                     const stk_budget_facts *facts) {
+    const stk_job *job = pace->job;
+    const stk_budget_plan *plan = &job->plan;
+    int64_t steps = progress->step + plan->steps_left;
+    char what[96];
+    char why[200];
+    if (steps > 0) {
+        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
+                 (long long)steps, (long long)progress->steps_per_epoch);
+    } else {
+        snprintf(what, sizeof what, "no epoch %d", progress->epoch);
+    }
+    snprintf(
+        why, sizeof why,
+        "a step takes %s and a validation %s, and %s are left for this fold before the %s kept for "
+        "prediction",
+        stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text,
+        stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
+    stk_events_decision(&job->events, what, why);
+}
+
+/* What was planned now. Few steps that were measured tell little, but an end is an end. */
+static void tell(stk_fold_pace *pace, const stk_train_progress *progress,
+                 const stk_budget_facts *facts, bool measured) {
+    const stk_budget_plan *plan = &pace->job->plan;
+    bool ends_early = plan->steps_left < progress->steps_per_epoch - progress->step;
+    bool news = measured && (!pace->by_measure || is_news(pace));
+    if (news) {
+        tell_plan(pace->job, progress);
+    }
+    if (ends_early && pace->told_cut != progress->epoch && (measured || plan->steps_left == 0)) {
+        tell_cut(pace, progress, facts);
+        pace->told_cut = progress->epoch;
+    } else if (news && !ends_early && pace->told_epochs > 0 && plan->epochs != pace->told_epochs) {
+        tell_epochs(pace);
+    }
+    pace->told_epochs = news ? plan->epochs : pace->told_epochs;
+}
+
+/* Views that the time kept for prediction in any case does not allow are given up, not training. */
+static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_job *job = pace->job;
+    stk_inference inference = inference_of(pace, progress);
+    int views = inference.views;
+    int wanted = (int)job->view_options->tta;
+    job->predict_s = inference.predict_s;
+    job->views = isnan(inference.view_s) ? job->views : views;
+    bool other = views < pace->told_views || (views > pace->told_views && views == wanted);
+    if (isnan(progress->val_s) || !other) {
+        return; /* an estimate tells nothing: the first validation decides */
+    }
+    pace->told_views = views;
+    char what[64];
+    char why[160];
+    snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
+    snprintf(why, sizeof why,
+             "one of all test images takes %s, and more of them than fit into 15 %% of the "
+             "budget would cost training",
+             stk_format_span(inference.view_s).text);
+    stk_events_decision(&job->events, what, why);
+}
+
+/* ---- the plan ---- */
+
+/*
+ * Fewer folds leave more time for this one. The first steps alone are too noisy to give folds up,
+ * unless with all of them there would be one epoch of each at most.
+ */
+static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_progress *progress,
+                                  const stk_budget_plan *plan) {
+    stk_job *job = pace->job;
+    int folds = job->folds_now;
+    job->epoch_s = plan->epoch_s;
+    if (isnan(job->epoch_s) && progress->step > 0) { /* one step, and most of the time is gone */
+        double fold_s = stk_clockwork_elapsed(&job->clock) - pace->start_s;
+        job->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
+    }
+    if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
+        return *plan;
+    }
+    stk_job_plan_folds(job, progress->epoch - 1);
+    if (job->folds_now == folds) {
+        return *plan;
+    }
+    stk_budget_facts facts = facts_of(pace, progress);
+    return stk_budget_make(&facts);
+}
+
+stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
+    stk_job *job = pace->job;
+    pace->val_step_s = progress->step == 0 ? progress->step_s : pace->val_step_s;
+    take_views(pace, progress);
+    stk_budget_facts facts = facts_of(pace, progress);
+    stk_budget_plan plan = stk_budget_make(&facts);
+    bool measured =
+        progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
+    bool first = measured && !pace->by_measure;
+    int64_t epoch_rest = progress->steps_per_epoch - progress->step;
+    bool was_cut = job->planned_total - progress->steps_done < epoch_rest;
+    bool stinted = plan.steps_left < epoch_rest;
+    if (was_cut || progress->step == 0 || first || stinted) {
+        job->plan = measured || stinted ? plan_again(pace, progress, &plan) : plan;
+        job->planned_total = progress->steps_done + job->plan.steps_left;
+        tell(pace, progress, &facts, measured);
+        pace->by_measure = measured;
+    }
+    bool stopping = stk_clockwork_stopping(&job->clock);
+    if (stopping && !job->told_stop) {
+        job->told_stop = true;
+        stk_events_decision(&job->events, "stopping",
+                            "the best weights are kept and predicted with; Ctrl-C again ends at "
+                            "once");
+    }
+    return (stk_train_pace){.epochs = job->plan.epochs,
+                            .total_steps = job->planned_total,
+                            .stop = stopping || job->weights_lost};
+}

@@ -1,0 +1,117 @@
+/* test_inference.c - what validating and predicting take, measured or estimated. */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "budget/budget.h"
+#include "budget/inference.h"
+
+/* Steps of 32 pictures in 3.2 s: 0.1 s each, 0.033 s where nothing is learnt. */
+static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_images) {
+    return (stk_inference_facts){.budget_s = budget_s,
+                                 .step_s = 3.2,
+                                 .wait_s = 0,
+                                 .batch = 32,
+                                 .val_s = val_s,
+                                 .slower = NAN,
+                                 .val_images = 40,
+                                 .test_images = test_images,
+                                 .views = 1};
+}
+
+static void cases_by_hand(void) {
+    static const struct {
+        const char *what;
+        double budget, step_s, wait_s, val_s, slower;
+        size_t val, test;
+        int views;
+        double val_takes, view_takes;
+        int views_kept;
+    } cases[] = {
+        {"a validation tells", 100, 3.2, 0, 4, NAN, 40, 10, 1, 4, 1, 1},
+        {"whatever steps take", 100, NAN, NAN, 4, NAN, 40, 10, 1, 4, 1, 1},
+        {"and whatever is waited for", 100, 3.2, 3, 4, NAN, 40, 10, 1, 4, 1, 1},
+        {"before it a third of a step", 100, 3.2, 0, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"waiting for pictures: all of it", 100, 3.2, 1.6, NAN, NAN, 40, 10, 1, 4, 1, 1},
+        {"a little waiting is none", 100, 3.2, 0.3, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"waiting is not known", 100, 3.2, NAN, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"five times as slow since", 100, 16, 0, 4, 5, 40, 10, 1, 20, 5, 1},
+        {"faster since: it may not last", 100, 1, 0, 4, 0.3, 40, 10, 1, 4, 1, 1},
+        {"no test pictures", 100, 3.2, 0, 4, NAN, 40, 0, 8, 4, 0, 8},
+        {"no validation", 100, 3.2, 0, NAN, NAN, 0, 10, 1, 0, 0.33, 1},
+        {"views that fit into 15 %", 100, 3.2, 0, 4, NAN, 40, 20, 8, 4, 2, 4},
+        {"the same from steps", 100, 3.2, 0, NAN, NAN, 40, 100, 8, 1.32, 3.3, 2},
+        {"one at least", 100, 3.2, 0, 4, NAN, 40, 2000, 8, 4, 200, 1},
+        {"without a budget all", NAN, 3.2, 0, 4, NAN, 40, 2000, 8, 4, 200, 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_inference_facts f = facts_of(cases[i].budget, cases[i].val_s, cases[i].test);
+        f.step_s = cases[i].step_s;
+        f.wait_s = cases[i].wait_s;
+        f.slower = cases[i].slower;
+        f.val_images = cases[i].val;
+        f.views = cases[i].views;
+        stk_inference t = stk_inference_estimate(&f);
+        if (!(fabs(t.val_s - cases[i].val_takes) < 1e-9) ||
+            !(fabs(t.view_s - cases[i].view_takes) < 1e-9) || t.views != cases[i].views_kept) {
+            CHECK_FAIL("%s: validation %g s, a view %g s, %d views", cases[i].what, t.val_s,
+                       t.view_s, t.views);
+        }
+        CHECK_NEAR(t.predict_s, t.views * t.view_s, 1e-9);
+    }
+}
+
+static void nothing_is_known_before_two_steps(void) {
+    stk_inference_facts f = facts_of(100, NAN, 10);
+    f.step_s = f.wait_s = NAN;
+    f.views = 4;
+    stk_inference t = stk_inference_estimate(&f);
+    CHECK(isnan(t.val_s) && isnan(t.view_s) && isnan(t.predict_s));
+    CHECK_INT(t.views, 1);
+}
+
+/*
+ * However short the budget: what a first epoch is trained with can be predicted with afterwards.
+ * Inference really takes a third of a training step's time.
+ */
+static void the_first_epoch_leaves_time_to_predict(void) {
+    for (uint64_t i = 0; i < 5000 && check_failures < 5; i++) {
+        stk_rng rng = stk_rng_make(3, STK_RNG_TEST, 0, i);
+        stk_inference_facts f = facts_of(stk_rng_range(&rng, 2, 6), NAN, 0);
+        f.step_s = stk_rng_range(&rng, 0.01, 0.5);
+        f.val_images = 1 + (size_t)stk_rng_below(&rng, 200);
+        f.test_images = (size_t)stk_rng_below(&rng, 2000);
+        double now = stk_rng_range(&rng, 0.1, 1);
+        double picture_s = f.step_s / 32 * 0.33;
+        double val_s = picture_s * (double)f.val_images;
+        double predict_s = picture_s * (double)f.test_images;
+        stk_inference t = stk_inference_estimate(&f);
+        stk_budget_facts facts = {.budget_s = f.budget_s,
+                                  .elapsed_s = now,
+                                  .fold_start_s = now,
+                                  .share = 1,
+                                  .epoch = 1,
+                                  .steps_per_epoch = 50,
+                                  .step_s = f.step_s,
+                                  .val_s = t.val_s,
+                                  .predict_s = t.predict_s,
+                                  .final_s = 0.2};
+        int steps = 0;
+        while (steps < 50 && stk_budget_make(&facts).steps_left > 0) {
+            facts.step = ++steps;
+            facts.elapsed_s += f.step_s;
+        }
+        if (steps > 0) {
+            CHECK(facts.elapsed_s + val_s + predict_s + 0.2 <= f.budget_s + 1e-9);
+        }
+    }
+}
+
+static const check_test tests[] = {
+    TEST(cases_by_hand),
+    TEST(nothing_is_known_before_two_steps),
+    TEST(the_first_epoch_leaves_time_to_predict),
+};
+
+CHECK_MAIN(tests)
