@@ -163,7 +163,7 @@ it "cannot deliver priors where nothing is to be predicted"
 mkdir bare && cp -r k/train k/train.csv bare/
 timed train --data bare --out r-bare --budget 1s --model resnet18 --img-size 224 --batch 128
 expect_exit 2
-expect_err 'budget.*1 s.*--budget'
+expect_err 'budget.*1(\.0)? s.*--budget'
 expect_no_file r-bare/submission.csv
 expect_no_file r-bare/weights/best.safetensors
 expect_summary r-bare/summary.json status failed
