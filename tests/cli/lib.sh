@@ -75,6 +75,21 @@ skip() {
     echo "skip $lib_case: $1"
 }
 
+# take_emulated_gpu: the device cuda:0 of all that follows is the emulated one; where there is none the
+# script ends here, the case skipped.
+take_emulated_gpu() {
+    local build
+    build=$(dirname "$STOKER")
+    if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
+        skip "the emulated GPU was not built"
+        finish
+    elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+        skip "the emulated GPU changes stacks, which a sanitizer does not understand"
+        finish
+    fi
+    export STOKER_CUDA_LIBS=$build/tests/emulated
+}
+
 # run ARGUMENTS...: runs the command; run_any runs any other program the same way.
 run() {
     run_any "$STOKER" "$@"
@@ -324,21 +339,6 @@ double() {
         cp -al "$1" "$LIB_FOLDER/again"
         mv "$LIB_FOLDER/again" "$1/$n" || fail "$1 cannot be doubled"
     done
-}
-
-# use_emulated_gpu: the command finds the emulated GPU; where there is none the case is skipped, and
-# the script ends.
-use_emulated_gpu() {
-    local build
-    build=$(dirname "$STOKER")
-    if [ ! -e "$build/tests/emulated/libcuda.so.1" ]; then
-        skip "the emulated GPU was not built"
-        finish
-    elif grep -q '^STK_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
-        skip "the emulated GPU changes stacks, which a sanitizer does not understand"
-        finish
-    fi
-    export STOKER_CUDA_LIBS=$build/tests/emulated
 }
 
 # Whether the command was built with a sanitizer: then nothing is fast.

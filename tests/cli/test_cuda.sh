@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 it "trains on the GPU from pictures to a submission"
-use_emulated_gpu
+take_emulated_gpu
 "$STOKER" sample k --layout kaggle --classes 2 --per-class 16 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 small=(--data k --device cuda:0 --img-size 16 --batch 8 --epochs 3 --workers 1)

@@ -3,7 +3,7 @@
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034  # lib.sh reads variables
 . "$(dirname "$0")/lib.sh"
 
-SMALL=(--img-size 24 --batch 16)
+SMALL=(--img-size 16 --batch 16)
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 24 --quiet || exit 1
 
 it "suggests a rate and leaves the curve behind"
