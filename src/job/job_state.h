@@ -51,6 +51,7 @@ typedef struct stk_job {
     int fold;              /* the one in work, from 0 */
     int folds_done;        /* whose weights are saved and vote */
     int unfit;             /* folds of this process that were cut short below class priors */
+    bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     bool cut;              /* some fold ended before what was asked for */
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
@@ -58,7 +59,6 @@ typedef struct stk_job {
     bool told_unkept;      /* that a device can keep nothing for the next start */
     stk_error write_error; /* weights could not be saved: told at the end, after delivering */
     bool weights_lost;     /* the best ones: training ends, they are predicted with from memory */
-    bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     double predict_s;      /* estimate for the test set; NaN: not known */
     int views;             /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
