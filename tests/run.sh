@@ -8,8 +8,7 @@
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name. One more
 # than there are cores run at a time, since some mostly wait; scripts that measure time run at the end,
 # two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
-# Each prints `N passed, N failed, N skipped` at its end, and may print a table, lines that begin with a
-# bar and a blank, which is shown; one that crashes, prints no such line or
+# Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
 set -u
@@ -75,7 +74,8 @@ run_one() {
     rm -rf "$scratch/$name.tmp"
 }
 
-# count_one NAME: adds one program's results and shows its output when something is wrong.
+# count_one NAME: adds one program's results and shows its output when something is wrong; otherwise
+# what it says of what it skipped, and tables, whose lines begin with a bar and a blank.
 count_one() {
     local name=$1 code seconds cpu line trouble='' p=0 f=0 s=0
     local pattern='^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$'

@@ -70,6 +70,7 @@ typedef struct stk_job {
     int fold;              /* the one in work, from 0 */
     int folds_done;        /* whose weights are saved and vote */
     int unfit;             /* folds of this process that were cut short below class priors */
+    bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     bool cut;              /* some fold ended before what was asked for */
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
     stk_budget_plan plan;  /* held: see pace.h */
@@ -79,7 +80,6 @@ typedef struct stk_job {
     stk_error late_error; /* nothing was saved, or no memory left: told after delivering */
     bool starved;         /* there is no memory to go on with; what there is is delivered */
     bool weights_lost;    /* the best ones: training ends, they are predicted with from memory */
-    bool trouble;         /* a fold went wrong or lost its weights; others may be fine */
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;

@@ -461,17 +461,13 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
     parts timed;
     begin_parts(exec, &timed, 1);
-    int last = exec->pieces.count - 1;
-    while (last > 0 && is_loss(exec, last)) {
-        last--;
-    }
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
         if (!is_loss(exec, i)) {
             aim(exec, i, &call);
             kernel_of(&exec->pieces, i)->forward(&call);
-            if (i == last) { /* nothing follows that there might be no time for */
-                timed.next_times = 0;
+            if (i + 1 == exec->pieces.count || is_loss(exec, i + 1)) {
+                timed.next_times = 0; /* nothing follows that there might be no time for */
             }
             status = check_halt(exec, &timed, err);
         }
