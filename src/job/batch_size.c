@@ -181,6 +181,24 @@ static void explain(stk_job *job) {
     stk_str_free(&why);
 }
 
+/* The batch that an earlier process had come to, or less where there is no memory for it now. */
+static stk_status resume_batch(stk_job *job, stk_error *err) {
+    bool known = job->resume.state.position.batch > 0;
+    stk_status status = STK_ERR_DEVICE;
+    stk_job_take_batch(job);
+    while (status == STK_ERR_DEVICE) {
+        stk_error why = {0};
+        char what[128]; /* it is told with all that is resumed */
+        status = check_memory(job, job->choice.batch, &why);
+        bool other =
+            status == STK_ERR_DEVICE && known && stk_job_shrink(job, false, what, sizeof what);
+        if (status != STK_OK && !other) {
+            return STK_FAIL(err, status, "%s", why.message);
+        }
+    }
+    return STK_OK;
+}
+
 stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) {
     const stk_opened_device *opened = &job->choice.opened;
     stk_batch_search *search = &job->batch;
@@ -194,14 +212,13 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     search->facts.need = need;
     search->facts.user = job;
     *c = stk_batch_plan(&search->facts);
-    /* What an earlier process has trained counts in steps of its own batch. */
-    bool fixed = job->resume.on && c->limit == STK_BATCH_BY_MEMORY;
-    if (c->batch == 0 || fixed) {
-        c->batch = fixed ? c->wanted : 1;
+    if (job->resume.on && c->limit == STK_BATCH_BY_MEMORY) {
+        c->batch = c->wanted; /* the rates are those of then, whatever the memory is now */
         c->accumulate = search->facts.accumulate;
-        /* There may be more memory meanwhile, or it has gone on with a smaller batch. */
-        int64_t before = job->resume.on ? job->resume.state.position.batch : 0;
-        status = check_memory(job, before > 0 ? (size_t)before : c->batch, err);
+    } else if (c->batch == 0) {
+        c->batch = 1;
+        c->accumulate = search->facts.accumulate;
+        status = check_memory(job, c->batch, err); /* the memory may have become more meanwhile */
     }
     if (status != STK_OK) {
         return status;
@@ -211,7 +228,8 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
         explain(job);
     }
     search->open = open;
-    return stk_choose_steps(&job->choice, job->options, &search->facts, c, open, err);
+    status = stk_choose_steps(&job->choice, job->options, &search->facts, c, open, err);
+    return status == STK_OK && job->resume.on ? resume_batch(job, err) : status;
 }
 
 /* Images per second in a few steps of this batch. */

@@ -92,9 +92,6 @@ static stk_status choose(stk_job *job, stk_error *err) {
     stk_status status = stk_choose(&job->choice, job->options, &device, err);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
-    if (status == STK_OK && job->resume.on) {
-        stk_job_take_batch(job);
-    }
     return status;
 }
 
@@ -119,9 +116,6 @@ static stk_status open_network(stk_job *job, size_t train_count, stk_error *err)
                                            .ema = job->choice.train.ema > 0};
     if (status == STK_OK) {
         status = stk_job_plan_batch(job, train_count, err);
-    }
-    if (status == STK_OK && job->resume.on) {
-        stk_job_take_batch(job);
     }
     if (status == STK_OK) {
         status = opened->backend->state_new(&job->state, opened->device, job->graph,

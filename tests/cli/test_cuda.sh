@@ -131,9 +131,13 @@ expect_file wide/args.yaml '^lr: 0\.1$'
 run train --resume wide --epochs 2
 expect_exit 0
 expect_out 'batch 13 \(run\), accumulate 2 \(run\)'
-run train --resume wide --epochs 3 --assume-memory 141M # its steps cannot be others
+run train --resume wide --epochs 3 --assume-memory 141M
+expect_exit 0
+expect_out '^batch 6 x 4: there was no memory for 13$'
+expect_summary wide/summary.json batch 6
+run train --resume wide --epochs 4 --assume-memory 32M
 expect_exit 4
-expect_err 'batch 13 of convnet_s at 32 px needs .*, or more --assume-memory'
+expect_err 'batch 3 of convnet_s at 32 px needs .*, or more --assume-memory'
 STK_EMU_MEMORY=32M run train "${wide[@]}" --out wider --batch 1
 expect_exit 4
 expect_err "batch 1 of convnet_s at 32 px needs [0-9]+ MiB of the GPU's memory and 3[0-9] MiB are free"
