@@ -28,7 +28,7 @@ expect_exit 2
 expect_err 'assume-memory'
 
 it "on a GPU it is measured, once there is a submission, and said in one line"
-use_emulated_gpu
+take_emulated_gpu
 gpu=(--data k --device cuda:0 --img-size 16 --epochs 1 --workers 1)
 run train "${gpu[@]}" --out r
 expect_exit 0
