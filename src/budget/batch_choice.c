@@ -22,8 +22,13 @@ static size_t least_of(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
+int stk_batch_least_steps(const stk_batch_facts *f, size_t batch) {
+    return f->policy == STK_BATCH_SPEED && batch > USUAL_MOST ? STK_BATCH_FAST_STEPS
+                                                              : STK_BATCH_STEPS;
+}
+
 static bool has_steps(const stk_batch_facts *f, size_t batch) {
-    return f->train_count / batch >= STK_BATCH_STEPS;
+    return f->train_count / batch >= (size_t)stk_batch_least_steps(f, batch);
 }
 
 /* The largest power of two up to `most` that leaves an epoch its steps; *limit says what it is by.

@@ -13,8 +13,13 @@
 
 #include <stoker/job.h>
 
-/* An epoch of fewer steps moves the weights too seldom to learn. */
+/*
+ * An epoch of fewer steps moves the weights too seldom to learn. Batches that are larger than usual
+ * only because they are faster have to leave more of them: a tenth of the time is not worth half of
+ * the updates when there are few.
+ */
 #define STK_BATCH_STEPS 15
+#define STK_BATCH_FAST_STEPS 100
 
 /* Part of the free memory that a batch which nobody gave may take; fewer than 8 images may take all
  * of it. */
@@ -61,6 +66,9 @@ typedef struct stk_batch_choice {
     size_t most;           /* the largest that is worth measuring; 0: none is ... */
     stk_batch_limit most_limit; /* ... and why no larger one is */
 } stk_batch_choice;
+
+/* Steps that an epoch with such a batch has to have. */
+int stk_batch_least_steps(const stk_batch_facts *facts, size_t batch);
 
 /* Without any measurement. */
 stk_batch_choice stk_batch_plan(const stk_batch_facts *facts);

@@ -96,7 +96,7 @@ static const char *why_not_more(const stk_batch_search *search, char *text, size
     switch (search->chosen.limit) {
     case STK_BATCH_BY_DATA:
         snprintf(text, room, "a larger batch would leave an epoch fewer than %d steps",
-                 STK_BATCH_STEPS);
+                 stk_batch_least_steps(&search->facts, 2 * search->chosen.batch));
         return text;
     case STK_BATCH_BY_MEMORY:
         snprintf(text, room, "a larger batch needs more than %.0f %%%s",

@@ -144,7 +144,10 @@ static void searches_by_hand(void) {
         {"time for one", &h200, 100000, 1, PLENTY, 128, 1, 1, STK_BATCH_BY_TIME},
         {"time for none", &h200, 100000, 0, PLENTY, 128, 1, 0, STK_BATCH_BY_HABIT},
         {"always faster", &grows, 100000, 16, PLENTY, 512, 1, 3, STK_BATCH_BY_HABIT},
-        {"as far as the data set goes", &grows, 15 * 256, 16, PLENTY, 256, 1, 2, STK_BATCH_BY_DATA},
+        {"as far as the data set goes", &grows, 100 * 256, 16, PLENTY, 256, 1, 2,
+         STK_BATCH_BY_DATA},
+        {"one image short of that", &grows, 100 * 256 - 1, 16, PLENTY, 128, 1, 2,
+         STK_BATCH_BY_DATA},
         {"few images", &grows, 480, 16, PLENTY, 32, 1, 2, STK_BATCH_BY_DATA},
         {"too few to choose", &grows, 200, 16, PLENTY, 8, 1, 0, STK_BATCH_BY_DATA},
         {"all the same", &flat, 100000, 16, PLENTY, 8, 1, 6, STK_BATCH_BY_SPEED},
@@ -185,7 +188,8 @@ static void laws(void) {
         stk_batch_choice c = search(&f, &s, STK_MOST_MEASURED, &curve);
         double part = given > 0 || c.batch <= 8 ? 1 : STK_BATCH_MEMORY_PART;
         bool fits = (double)linear(NULL, c.batch) <= part * (double)f.free_bytes;
-        bool steps = given > 0 || c.batch <= 8 || f.train_count / c.batch >= STK_BATCH_STEPS;
+        bool steps = given > 0 || c.batch <= 8 ||
+                     f.train_count / c.batch >= (size_t)stk_batch_least_steps(&f, c.batch);
         double scale = stk_batch_rate_scale(&f, &c);
         double update = (double)c.batch * (double)c.accumulate;
         double near = given > 0 && given <= f.train_count && c.batch > 0 ? fabs(scale - 1) : 0;
