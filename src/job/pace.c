@@ -120,6 +120,7 @@ static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progre
     const stk_budget_plan *plan = &job->plan;
     int64_t steps = progress->step + plan->steps_left;
     char what[96];
+    char took[96] = ""; /* nothing where the time was over before a step was measured */
     char why[200];
     if (steps > 0) {
         snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
@@ -127,12 +128,12 @@ static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progre
     } else {
         snprintf(what, sizeof what, "no epoch %d", progress->epoch);
     }
-    snprintf(
-        why, sizeof why,
-        "a step takes %s and a validation %s, and %s are left for this fold before the %s kept for "
-        "prediction",
-        stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text,
-        stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
+    if (!isnan(facts->step_s)) {
+        snprintf(took, sizeof took, "a step takes %s and a validation %s, and ",
+                 stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text);
+    }
+    snprintf(why, sizeof why, "%s%s are left for this fold before the %s kept for prediction", took,
+             stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -162,7 +163,8 @@ static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) 
     int wanted = (int)job->view_options->tta;
     job->predict_s = inference.predict_s;
     job->views = isnan(inference.view_s) ? job->views : views;
-    bool other = views < pace->told_views || (views > pace->told_views && views == wanted);
+    bool all_again = views > pace->told_views && views == wanted && progress->step == 0;
+    bool other = views < pace->told_views || all_again; /* noise is told once an epoch at most */
     if (isnan(progress->val_s) || !other) {
         return; /* an estimate tells nothing: the first validation decides */
     }
@@ -187,8 +189,9 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
                                   const stk_budget_plan *plan) {
     stk_job *job = pace->job;
     int folds = job->folds_now;
-    job->epoch_s = plan->epoch_s;
-    if (isnan(job->epoch_s) && progress->step > 0) { /* one step, and most of the time is gone */
+    if (!isnan(plan->epoch_s)) { /* else what the folds before have measured is as good */
+        job->epoch_s = plan->epoch_s;
+    } else if (progress->step > 0) { /* one step, and most of the time is gone */
         double fold_s = stk_clockwork_elapsed(&job->clock) - pace->start_s;
         job->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
     }

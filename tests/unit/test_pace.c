@@ -235,6 +235,30 @@ static void views_that_are_given_up_are_told(void) {
     CHECK_INT(s.decisions, 0);
 }
 
+/* Two views fit at the speed of the validation and do not at a little less: steps waver about it.
+ */
+static void views_that_waver_are_told_once_an_epoch(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_progress p = {.epoch = 2, .steps_per_epoch = STEPS, .steps_done = STEPS, .val_s = 4};
+    open_simulation(&s, 100, 5, 1, 480); /* a view takes 4.8 s, and two of 4.83 are kept for */
+    s.view_options.tta = s.job.views = 2;
+    stk_job_pace_open(&pace, &s.job);
+    pace.val_images = VAL_IMAGES;
+    for (; p.step < STEPS; p.step++, p.steps_done++) {
+        p.step_s = p.step % 2 == 0 ? 0.1 : 0.102;
+        p.steps_timed = p.steps_done;
+        (void)ask(&s, &pace, &p);
+    }
+    CHECK_INT(times_told(&s, "1 of 2 views"), 1);
+    CHECK_INT(times_told(&s, "2 of 2 views"), 0);
+    p = (stk_train_progress){.epoch = 3, .steps_per_epoch = STEPS, .steps_done = 2 * STEPS};
+    p.step_s = 0.1;
+    p.val_s = 4;
+    (void)ask(&s, &pace, &p);
+    CHECK_INT(times_told(&s, "2 of 2 views"), 1);
+}
+
 static int simulate_folds(simulation *s) {
     int done = 0;
     for (; s->job.fold < s->job.folds; s->job.fold++) {
@@ -268,6 +292,38 @@ static void folds_are_planned_again_when_one_takes_more_than_its_share(void) {
     CHECK(s.now > 250);
 }
 
+/* The second of three folds, each of which has 46 s, compiles for 60 s. */
+static void a_fold_without_a_step_knows_what_epochs_take(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(&s, 170, 10, 5, 100);
+    s.job.fold = 1;
+    s.job.folds_now = 3;
+    s.job.epoch_s = 20;
+    s.now = 50;
+    set_clock(&s);
+    stk_job_pace_open(&pace, &s.job);
+    s.now += 60;
+    (void)ask(&s, &pace, &p);
+    CHECK_NEAR(s.job.epoch_s, 20, 0);
+    CHECK_INT(s.job.folds_now, 2); /* its time is this one's */
+    CHECK(s.job.plan.steps_left > 0);
+    stk_job_plan_folds(&s.job, -1);
+    CHECK_INT(times_told(&s, "5 of 5 folds"), 0);
+}
+
+static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(&s, 20, 5, 1, 50);
+    stk_job_pace_open(&pace, &s.job);
+    s.now = 19;
+    (void)ask(&s, &pace, &p);
+    CHECK_CONTAINS(s.told, "no epoch 1: 0 s are left for this fold before the 3 s kept for ");
+}
+
 static void a_request_to_stop_ends_it(void) {
     static simulation s;
     stk_stop stop = {0};
@@ -288,7 +344,10 @@ static const check_test tests[] = {
     TEST(an_epoch_that_does_not_fit_is_cut_and_told_once),
     TEST(prediction_is_reserved_for_before_it_was_measured),
     TEST(views_that_are_given_up_are_told),
+    TEST(views_that_waver_are_told_once_an_epoch),
     TEST(folds_are_planned_again_when_one_takes_more_than_its_share),
+    TEST(a_fold_without_a_step_knows_what_epochs_take),
+    TEST(an_end_before_the_first_step_tells_no_times_of_steps),
     TEST(a_request_to_stop_ends_it),
 };
 
