@@ -520,17 +520,19 @@ static void starve(stk_job *job, size_t batch, const stk_error *why) {
                    cause, batch);
 }
 
-/* What was saved last, or the beginning. It is saved again for the batch of now. */
-static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause,
+/* What was saved last, or the beginning, for which there may be no time: *begun as for begin(). It
+ * is saved again for the batch of now. */
+static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause, bool *begun,
                           stk_error *err) {
     stk_job *job = fold->job;
     char told[192];
     char why[sizeof cause->message];
     stk_status status = load(fold, false, &fold->position, &fold->begun, err);
+    *begun = true;
     if (status == STK_OK && !fold->begun) {
-        status = stk_job_first_weights(job, err);
+        status = begin(fold, begun, err);
     }
-    if (status != STK_OK) {
+    if (status != STK_OK || !*begun) {
         return status;
     }
     const stk_train_position *at = &fold->position;
@@ -555,6 +557,7 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
     while (status == STK_ERR_MEMORY) {
         stk_error why = {0};
         char what[128];
+        bool begun;
         status = try_to_train(fold, &why);
         if (status == STK_ERR_MEMORY &&
             !stk_job_shrink(job, fold->result.validating, what, sizeof what)) {
@@ -562,8 +565,9 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
-            stk_status back = go_back(fold, what, &why, err);
-            if (back != STK_OK) {
+            stk_status back = go_back(fold, what, &why, &begun, err);
+            if (back != STK_OK || !begun) {
+                fold->result.halted = true;
                 return back;
             }
         } else if (status != STK_OK) {
