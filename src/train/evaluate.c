@@ -98,6 +98,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     }
     if (r.pending != NULL) { /* the device is done with the pictures before the loader closes */
         (void)fetch(&r, NULL);
+        *done = status == STK_OK && r.seen == data.count;
     }
     if (r.loader != NULL && e->bad != NULL) {
         stk_loader_take_bad(r.loader, e->bad, e->user);

@@ -315,6 +315,42 @@ static void halting_leaves_rows_alone(void) {
     }
 }
 
+static float on_its_way[STK_PREDICT_BATCH * CLASSES];
+
+static stk_status ahead_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                              stk_error *err) {
+    CHECK(logits == NULL);
+    return stk_cpu_backend.infer(exec, images, count, on_its_way, err);
+}
+
+static stk_status ahead_fetch(stk_exec *exec, float *logits, stk_error *err) {
+    (void)exec;
+    (void)err;
+    memcpy(logits, on_its_way, sizeof on_its_way);
+    return STK_OK;
+}
+
+/* A device that answers a batch later has answered the last one, too, when it is halted there. */
+static void halting_behind_the_last_batch(void) {
+    stk_backend ahead = stk_cpu_backend;
+    ahead.infer = ahead_infer;
+    ahead.fetch = ahead_fetch;
+    for (int allowed = 1; allowed <= 3; allowed++) {
+        stk_error err = {0};
+        static model m;
+        open_model(&m);
+        m.prediction.backend = &ahead;
+        m.batches_allowed = allowed;
+        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+        size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
+        for (size_t row = 0; row < ROWS; row++) {
+            CHECK_INT(is_untouched(&m, row), row >= rows);
+        }
+        CHECK_INT(m.predicted.done, allowed == 3);
+        close_model(&m);
+    }
+}
+
 /* ---- views ---- */
 
 static bool wants_view(void *user, const stk_predicted *so_far) {
@@ -524,6 +560,7 @@ static const check_test tests[] = {
     TEST(same_bits_again),
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),
+    TEST(halting_behind_the_last_batch),
     TEST(views_are_averaged),
     TEST(views_can_be_given_up),
     TEST(halting_in_a_later_view),
