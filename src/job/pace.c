@@ -21,6 +21,9 @@
 /* By which part a plan must differ to be told, and to be taken within an epoch. */
 #define OTHER_SHARE 0.25
 
+/* Of a fold's time: a plan that leaves this part of it will hold. */
+#define SPARE_SHARE 0.1
+
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     *pace = (stk_fold_pace){.job = job,
                             .start_s = stk_clockwork_elapsed(&job->clock),
@@ -83,13 +86,18 @@ static void tell_plan(const stk_job *job, const stk_train_progress *progress) {
     stk_events_plan(&job->events, &event);
 }
 
-/* A plan that differs much from what people know, or goes back to all that was asked for. */
-static bool is_news(const stk_fold_pace *pace) {
+/*
+ * A plan that differs much from what people know, or cuts what was asked for, or goes back to all
+ * of it: with time to spare, or in the last epoch, as noise in the timing would tell both in turns.
+ */
+static bool is_news(const stk_fold_pace *pace, const stk_train_progress *progress) {
+    const stk_budget_plan *plan = &pace->job->plan;
     int wanted = pace->job->choice.epochs_wanted;
-    int epochs = pace->job->plan.epochs;
     int known = pace->told_epochs;
-    int off = abs(epochs - known);
-    return off > OTHER_SHARE * known || (off > 0 && (epochs == wanted || known == wanted));
+    int off = abs(plan->epochs - known);
+    bool sure = progress->epoch == wanted || plan->total_s < (1 - SPARE_SHARE) * plan->fold_s;
+    return off > OTHER_SHARE * known ||
+           (off > 0 && (known == wanted || (plan->epochs == wanted && sure)));
 }
 
 /* More or fewer epochs than people know of. */
@@ -142,7 +150,7 @@ static void tell(stk_fold_pace *pace, const stk_train_progress *progress,
                  const stk_budget_facts *facts, bool measured) {
     const stk_budget_plan *plan = &pace->job->plan;
     bool ends_early = plan->steps_left < progress->steps_per_epoch - progress->step;
-    bool news = measured && (!pace->by_measure || is_news(pace));
+    bool news = measured && (!pace->by_measure || is_news(pace, progress));
     if (news) {
         tell_plan(pace->job, progress);
     }
