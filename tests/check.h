@@ -17,6 +17,15 @@
 
 #include <stoker/status.h>
 
+/* Defined where a sanitizer has taken memory and stacks over. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHECK_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CHECK_SANITIZED 1
+#endif
+#endif
+
 typedef struct check_test {
     const char *name;
     void (*run)(void);

@@ -44,14 +44,6 @@
 #include "base/rng.h"
 #include "check.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PLAY_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PLAY_SANITIZED 1
-#endif
-#endif
-
 typedef struct play_device {
     cuda_libraries libraries;
     const cuda_driver *driver;
@@ -276,7 +268,7 @@ static inline bool play_find(play_device *play) {
         return true;
     }
     if (want == NULL || strcmp(want, "emulated") == 0) {
-#ifdef PLAY_SANITIZED
+#ifdef CHECK_SANITIZED
         snprintf(err.message, sizeof err.message,
                  "sanitizers do not understand the fibers of the emulated one");
 #else

@@ -190,7 +190,7 @@ static cuda_dnn *described(void) {
     static const char *const places[] = {"libcudnn.so.9", "/usr/local/cuda/lib64/libcudnn.so.9"};
     void *library = NULL;
     cuda_dnn *dnn = NULL;
-#ifdef PLAY_SANITIZED
+#ifdef CHECK_SANITIZED
     check_skip_reason = "cuDNN leaves memory behind, which a sanitizer takes for ours";
     return NULL;
 #endif

@@ -242,7 +242,7 @@ static void train_without_memory(void) {
 static bool starving; /* the next request for much memory finds none */
 static stk_stop starved;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef CHECK_SANITIZED
 static const bool can_starve = false;
 #else
 static const bool can_starve = true;
