@@ -53,7 +53,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
     return stk_inference_estimate(&facts);
 }
 
-/* Facts of this moment; the share is that of the folds that are planned now. */
+/* Facts of this moment, after take_views(); the share is that of the folds that are planned now. */
 static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
     stk_inference inference = inference_of(pace, progress);
@@ -68,7 +68,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .step_s = progress->step_s,
                               .val_s = inference.val_s,
                               .save_s = job->checkpoint_s + job->state_write_s,
-                              .predict_s = inference.predict_s,
+                              .predict_s = job->predict_s,
                               .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
 }
 
@@ -169,8 +169,10 @@ static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) 
     stk_inference inference = inference_of(pace, progress);
     int views = inference.views;
     int wanted = (int)job->view_options->tta;
-    job->predict_s = inference.predict_s;
-    job->views = isnan(inference.view_s) ? job->views : views;
+    if (!isnan(inference.view_s)) { /* else what the folds before have measured is as good */
+        job->predict_s = inference.predict_s;
+        job->views = views;
+    }
     bool all_again = views > pace->told_views && views == wanted && progress->step == 0;
     bool other = views < pace->told_views || all_again; /* noise is told once an epoch at most */
     if (isnan(progress->val_s) || !other) {
@@ -197,7 +199,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
                                   const stk_budget_plan *plan) {
     stk_job *job = pace->job;
     int folds = job->folds_now;
-    if (!isnan(plan->epoch_s)) { /* else what the folds before have measured is as good */
+    if (!isnan(plan->epoch_s)) { /* as in take_views() */
         job->epoch_s = plan->epoch_s;
     } else if (progress->step > 0) { /* one step, and most of the time is gone */
         double fold_s = stk_clockwork_elapsed(&job->clock) - pace->start_s;

@@ -309,7 +309,7 @@ static void folds_are_planned_again_when_one_takes_more_than_its_share(void) {
 }
 
 /* The second of three folds, each of which has 46 s, compiles for 60 s. */
-static void a_fold_without_a_step_knows_what_epochs_take(void) {
+static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     static simulation s;
     stk_fold_pace pace;
     stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
@@ -327,6 +327,19 @@ static void a_fold_without_a_step_knows_what_epochs_take(void) {
     CHECK(s.job.plan.steps_left > 0);
     stk_job_plan_folds(&s.job, -1);
     CHECK_INT(times_told(&s, "5 of 5 folds"), 0);
+}
+
+static void a_fold_without_a_step_keeps_time_for_prediction(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
+    open_simulation(&s, 100, 10, 2, 100);
+    s.job.fold = 1;
+    s.job.predict_s = 30;
+    stk_job_pace_open(&pace, &s.job);
+    (void)ask(&s, &pace, &p);
+    CHECK_NEAR(s.job.predict_s, 30, 0);
+    CHECK(s.job.plan.reserve_s > 45);
 }
 
 static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
@@ -363,7 +376,8 @@ static const check_test tests[] = {
     TEST(views_that_are_given_up_are_told),
     TEST(views_that_waver_are_told_once_an_epoch),
     TEST(folds_are_planned_again_when_one_takes_more_than_its_share),
-    TEST(a_fold_without_a_step_knows_what_epochs_take),
+    TEST(a_fold_without_a_step_knows_what_was_measured_before),
+    TEST(a_fold_without_a_step_keeps_time_for_prediction),
     TEST(an_end_before_the_first_step_tells_no_times_of_steps),
     TEST(a_request_to_stop_ends_it),
 };
