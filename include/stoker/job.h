@@ -79,10 +79,10 @@ typedef struct stk_found_lr {
     stk_lr_point points[STK_LR_MOST_STEPS]; /* the first `count` of them */
 } stk_found_lr;
 
-/* What a training would come to: measured in a few steps, the rest is arithmetic. */
 /* Batches that are measured for one choice, at most. */
 #define STK_MOST_MEASURED 16
 
+/* What a training would come to: measured in a few steps, the rest is arithmetic. */
 typedef struct stk_estimate {
     char device[64];
     char precision[16];
