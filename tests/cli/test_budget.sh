@@ -21,7 +21,7 @@ it "says so when only class priors could be written"
 timed train --data k --out r-prior --budget 1s --model resnet18 --img-size 224 --batch 128
 expect_exit 0
 expect_took 1
-expect_out 'no model was trained: of the budget of 1.0 s, [0-9.]+ s are kept for prediction'
+expect_out 'no model was trained: of the budget of 1 s, [0-9.]+ s are kept for prediction'
 expect_submission r-prior/submission.csv k/sample_submission.csv "$labels"
 expect_summary r-prior/summary.json status prior
 expect_summary r-prior/summary.json best_acc1 null
