@@ -94,13 +94,13 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends when only the time for saving its weights and predicting with the best so far
- * is left.
+ * is left. One view is enough for that: others are given up before what was trained is.
  */
 static bool validation_must_end(void *user) {
     fold_run *fold = user;
     stk_job *job = fold->job;
-    double predict_s = job->predict_s > 0 ? job->predict_s : 0;
-    return stk_clockwork_must_halt(&job->clock, predict_s + save_seconds(job));
+    double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
+    return stk_clockwork_must_halt(&job->clock, view_s + save_seconds(job));
 }
 
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
