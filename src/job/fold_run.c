@@ -94,13 +94,13 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends when only the time for saving its weights and predicting with the best so far
- * is left.
+ * is left. One view is enough for that: others are given up before what was trained is.
  */
 static bool validation_must_end(void *user) {
     fold_run *fold = user;
     stk_job *job = fold->job;
-    double predict_s = job->predict_s > 0 ? job->predict_s : 0;
-    return stk_clockwork_must_halt(&job->clock, predict_s + save_seconds(job));
+    double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
+    return stk_clockwork_must_halt(&job->clock, view_s + save_seconds(job));
 }
 
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
@@ -326,17 +326,21 @@ static bool had_trouble(const fold_run *fold) {
 
 /*
  * A fold that was cut short and does not beat class priors would make the others' predictions
- * worse: it is not done. Its weights are kept where nobody takes them for a model that votes.
+ * worse, or a submission that has the priors: it is not done. Its weights are kept where nobody
+ * takes them for a model that votes. Without folds or a test set they are all there is.
  */
 static stk_status judge_fold(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     const stk_event_epoch *best = &fold->result.best;
-    bool cut = stk_clockwork_stopping(&job->clock) || had_trouble(fold) || ended_by_budget(fold);
+    bool among_others = job->folds > 1;
+    bool cut = job->told_stop || ended_by_budget(fold) || (among_others && had_trouble(fold));
+    bool replaces = among_others || job->ballot.rows > 0;
     bool counts = true;
-    if (job->folds <= 1 || !fold->result.has_best || !cut) {
+    if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
         return STK_OK;
     }
-    stk_status status = stk_job_fold_counts(job, &fold->split, best, &counts, err);
+    stk_status status =
+        stk_job_fold_counts(job, &fold->split, fold->val_samples, best, &counts, err);
     if (status == STK_OK && !counts) {
         fold->unfit = true;
         job->unfit++;

@@ -94,7 +94,8 @@ void stk_job_plan_folds(stk_job *job, int epochs_done) {
 }
 
 stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *split,
-                                stk_prior_score *score, stk_error *err) {
+                                const stk_sample *val_samples, stk_prior_score *score,
+                                stk_error *err) {
     size_t classes = (size_t)dataset->class_count;
     size_t *counts = stk_mem_new(classes, sizeof *counts);
     if (counts == NULL) {
@@ -110,7 +111,7 @@ stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *spl
     double loss = 0;
     size_t right = 0;
     for (size_t i = 0; i < split->val_count; i++) {
-        size_t label = (size_t)dataset->train.items[split->val[i]].label;
+        size_t label = (size_t)val_samples[split->val != NULL ? split->val[i] : i].label;
         loss -= log(((double)counts[label] + 1) / (double)(split->train_count + classes));
         right += label == most;
     }
@@ -126,17 +127,22 @@ bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double
 }
 
 stk_status stk_job_fold_counts(const stk_job *job, const stk_split *split,
-                               const stk_event_epoch *best, bool *counts, stk_error *err) {
+                               const stk_sample *val_samples, const stk_event_epoch *best,
+                               bool *counts, stk_error *err) {
     stk_prior_score prior;
     char what[64];
     char why[200];
-    stk_status status = stk_prior_score_make(job->dataset, split, &prior, err);
+    stk_status status = stk_prior_score_make(job->dataset, split, val_samples, &prior, err);
     *counts = status == STK_OK && stk_prior_is_beaten(&prior, (stk_metric)job->choice.train.metric,
                                                       best->val_loss, best->val_acc1);
     if (status != STK_OK || *counts) {
         return status;
     }
-    snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
+    if (job->folds > 1) {
+        snprintf(what, sizeof what, "fold %d of %d does not vote", job->fold + 1, job->folds);
+    } else {
+        snprintf(what, sizeof what, "class priors instead of the model");
+    }
     snprintf(why, sizeof why,
              "it was cut short, and its best validation, loss %.4g and accuracy %.1f %%, does not "
              "beat class priors, %.4g and %.1f %%",

@@ -30,8 +30,10 @@ typedef struct stk_prior_score {
     double acc1; /* percent: always the most frequent class */
 } stk_prior_score;
 
+/* `val_samples` are what the split's validation part is of, as stk_job_split tells them. */
 STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *split,
-                                            stk_prior_score *score, stk_error *err);
+                                            const stk_sample *val_samples, stk_prior_score *score,
+                                            stk_error *err);
 
 /*
  * Whether a validation beats it: by the log loss where the run's metric is that; otherwise one of
@@ -40,8 +42,9 @@ STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const st
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric, double val_loss,
                          double val_acc1);
 
-/* Whether a fold that was cut short beats it with its best epoch; one that does not is told. */
+/* Whether a model that was cut short beats it with its best epoch; one that does not is told. */
 STK_CHECKED stk_status stk_job_fold_counts(const stk_job *job, const stk_split *split,
+                                           const stk_sample *val_samples,
                                            const stk_event_epoch *best, bool *counts,
                                            stk_error *err);
 

@@ -173,19 +173,23 @@ static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) 
         job->predict_s = inference.predict_s;
         job->views = views;
     }
-    bool all_again = views > pace->told_views && views == wanted && progress->step == 0;
-    bool other = views < pace->told_views || all_again; /* noise is told once an epoch at most */
-    if (isnan(progress->val_s) || !other) {
-        return; /* an estimate tells nothing: the first validation decides */
+    bool fewer = views < pace->told_views;
+    bool all = views > pace->told_views && views == wanted;
+    if (isnan(progress->val_s) || progress->step > 0 || (!fewer && !all)) {
+        return; /* an estimate tells nothing: validations decide, and steps flutter */
     }
     pace->told_views = views;
     char what[64];
     char why[160];
-    snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
-    snprintf(why, sizeof why,
-             "one of all test images takes %s, and more of them than fit into 15 %% of the "
-             "budget would cost training",
-             stk_format_span(inference.view_s).text);
+    if (all) {
+        snprintf(what, sizeof what, "all %d views of each test image", wanted);
+    } else {
+        snprintf(what, sizeof what, "%d of %d views of each test image", views, wanted);
+    }
+    snprintf(why, sizeof why, "one of all test images takes %s, and %s",
+             stk_format_span(inference.view_s).text,
+             all ? "all of them fit into 15 % of the budget"
+                 : "more of them than fit into 15 % of the budget would cost training");
     stk_events_decision(&job->events, what, why);
 }
 

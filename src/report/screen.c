@@ -561,9 +561,10 @@ static void on_stop(void *user, const stk_summary *summary) {
     }
     show_row(screen, "verdict", summary->verdict);
     show_row(screen, "run folder", screen->run_dir);
-    if (screen->folds > 1) {
+    bool priors = summary->folds_done == 0 && strcmp(summary->status, "prior") == 0;
+    if (screen->folds > 1 && !priors) {
         show_inside(screen, "weights", "weights", false);
-    } else {
+    } else if (!priors) { /* weights that do not beat priors are not where they were saved */
         show_row(screen, "weights", screen->weights);
     }
     if (screen->submission != NULL) {

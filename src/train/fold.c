@@ -201,13 +201,21 @@ static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
     size_t seen = t->val.count;
     bool too_late = c->val.halt.asked != NULL && c->val.halt.asked(c->val.halt.user);
-    if (too_late || (seen < LEAST_VALIDATED && seen < (c->val.count + 1) / 2)) {
+    if (too_late) {
         return false;
     }
+    bool enough = seen >= LEAST_VALIDATED || seen >= (c->val.count + 1) / 2;
     char what[64];
-    snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
-    stk_events_decision(c->events, what, "the rest of the time is for predicting");
-    return true;
+    if (enough) {
+        snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
+    } else {
+        snprintf(what, sizeof what, "epoch %d is not used", t->progress.epoch);
+    }
+    stk_events_decision(c->events, what,
+                        enough ? "the rest of the time is for predicting"
+                               : "the time for predicting began before its validation could tell "
+                                 "what it is worth");
+    return enough;
 }
 
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {

@@ -156,7 +156,7 @@ expect_exit 0
 expect_summary whole/summary.json status complete
 expect_summary whole/summary.json folds_done 2
 
-it "priors stay where no fold beats them, and without a test set that is an error"
+it "priors stay where no model beats them, and without a test set that is an error"
 awk -F , -v OFS=, 'NR > 1 { $2 = NR % 9 == 0 ? "B" : "A" } 1' table.csv >k/train.csv
 run train --data k --out none --folds 2 "${short[@]}"
 expect_exit 0
@@ -164,6 +164,16 @@ expect_summary none/summary.json status prior
 expect_summary none/summary.json folds_done 0
 expect_summary none/summary.json oof_acc1 null
 expect_file none/submission.csv
+run train --data k --out single "${short[@]}"
+expect_exit 0
+expect_summary single/summary.json status prior
+expect_same none/submission.csv single/submission.csv
+if [ "$(json single/summary.json epochs_done)" != 0 ]; then
+    expect_out '^class priors instead of the model: it was cut short, and its best validation, loss'
+    expect_no_out '^  weights'
+    expect_weights single/weights/below_prior.safetensors
+    expect_no_file single/weights/best.safetensors
+fi
 rm -r k/test
 run train --data k --out none2 --folds 2 "${short[@]}"
 expect_exit 2

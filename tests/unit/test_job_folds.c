@@ -33,12 +33,18 @@ static void priors_are_scored(void) {
     stk_prior_score score;
     stk_error err = {0};
     stk_dataset d = make("01110", "1102", &split);
-    REQUIRE_OK(stk_prior_score_make(&d, &split, &score, &err), &err);
+    REQUIRE_OK(stk_prior_score_make(&d, &split, d.train.items, &score, &err), &err);
     CHECK_NEAR(score.acc1, 50, 1e-12);
     /* Counted once more than they are: 3, 4 and 1 of 8; a class that was not there costs no end. */
     CHECK_NEAR(score.loss, -(2 * log(4.0 / 8) + log(3.0 / 8) + log(1.0 / 8)) / 4, 1e-12);
+    static const stk_sample given[] = {{.path = "v", .id = "v", .label = 0}};
+    split.val = NULL; /* a validation set of its own */
+    split.val_count = 1;
+    REQUIRE_OK(stk_prior_score_make(&d, &split, given, &score, &err), &err);
+    CHECK_NEAR(score.acc1, 0, 1e-12);
+    CHECK_NEAR(score.loss, -log(3.0 / 8), 1e-12);
     stk_mem_fail_after(0);
-    CHECK_INT(stk_prior_score_make(&d, &split, &score, NULL), STK_ERR_MEMORY);
+    CHECK_INT(stk_prior_score_make(&d, &split, d.train.items, &score, NULL), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
 }
 

@@ -249,6 +249,16 @@ static void views_that_are_given_up_are_told(void) {
     simulate_fold(&s);
     CHECK_INT(s.job.views, 8);
     CHECK_INT(s.decisions, 0);
+    open_simulation(&s, 100, 10, 1, 3000);
+    s.changes_at_s = 20; /* then a view takes half as long */
+    s.later_step_s = 0.05;
+    s.view_options.tta = s.job.views = 4;
+    simulate_fold(&s);
+    CHECK_INT(s.job.views, 4);
+    CHECK_CONTAINS(s.told, "3 of 4 views of each test image: ");
+    CHECK_CONTAINS(s.told, "all 4 views of each test image: one of all test images takes 1.6 s, "
+                           "and all of them fit into 15 % of the budget");
+    CHECK_INT(s.decisions, 2);
 }
 
 /* Two views fit at the speed of the validation and do not at a little less: steps waver about it.
