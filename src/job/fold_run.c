@@ -21,12 +21,17 @@ typedef struct fold_run {
     char *last_path;               /* owned */
     char *unfit_path;              /* owned: where best weights go that do not beat class priors */
     bool unfit;                    /* they do not, and have gone there */
+    double left_s;                 /* before writing, when the last step was planned */
     stk_fold_pace pace;            /* how far it goes */
     bool resumed;                  /* an earlier process began it */
     bool begun;                    /* somebody did, and training goes on from ... */
     stk_train_position position;   /* ... this */
     stk_train_result result;
 } fold_run;
+
+/* Of the time that is left before the first validation: what is kept for predicting. A busy machine
+ * stretches it. */
+#define FIRST_PREDICTION 0.25
 
 /* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
 #define EVALUATION_SLOTS 2
@@ -78,6 +83,7 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
 
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
+    fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
     return stk_job_pace(&fold->pace, progress);
 }
 
@@ -94,12 +100,16 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends when only the time for saving its weights and predicting with the best so far
- * is left. One view is enough for that: others are given up before what was trained is.
+ * is left. One view is enough for that: others are given up before what was trained is. While there
+ * is nothing to predict with, an estimate of that time does not take more than a part of all.
  */
 static bool validation_must_end(void *user) {
     fold_run *fold = user;
     stk_job *job = fold->job;
     double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
+    if (!fold->result.has_best) {
+        view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
+    }
     return stk_clockwork_must_halt(&job->clock, view_s + save_seconds(job));
 }
 

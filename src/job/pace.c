@@ -18,6 +18,9 @@
 /* Steps before a plan is made from their times. */
 #define MEASURED_STEPS 5
 
+/* Of the budget: the most that a validation and the reserve are taken for before that. */
+#define FIRST_SHARE 0.5
+
 /* By which part a plan must differ to be told, and to be taken within an epoch. */
 #define OTHER_SHARE 0.25
 
@@ -53,11 +56,30 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
     return stk_inference_estimate(&facts);
 }
 
+/* Few steps that were measured, or none. */
+static bool is_measured(const stk_train_progress *progress) {
+    return progress->steps_timed > MEASURED_STEPS ||
+           (progress->step == 0 && !isnan(progress->step_s));
+}
+
+/*
+ * What follows the training is known from its steps, and the first ones are slow at times: they do
+ * not end it while half of the budget is there.
+ */
+static void doubt(stk_budget_facts *facts) {
+    double after_s = facts->val_s + stk_budget_reserve(facts->budget_s, facts->predict_s);
+    double most_s = FIRST_SHARE * facts->budget_s;
+    if (after_s > most_s) {
+        facts->val_s *= most_s / after_s;
+        facts->predict_s *= most_s / after_s;
+    }
+}
+
 /* Facts of this moment, after take_views(); the share is that of the folds that are planned now. */
 static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
     stk_inference inference = inference_of(pace, progress);
-    return (stk_budget_facts){.elapsed_s = stk_clockwork_elapsed(&job->clock),
+    stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
                               .budget_s = job->clock.budget_s,
                               .fold_start_s = pace->start_s,
                               .share = 1.0 / (job->folds_now - job->fold),
@@ -70,6 +92,11 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .save_s = job->checkpoint_s + job->state_write_s,
                               .predict_s = job->predict_s,
                               .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
+    bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
+    if (by_steps && !is_measured(progress) && !isnan(facts.budget_s)) {
+        doubt(&facts);
+    }
+    return facts;
 }
 
 /* ---- what is told ---- */
@@ -236,8 +263,7 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
     take_views(pace, progress);
     stk_budget_facts facts = facts_of(pace, progress);
     stk_budget_plan plan = stk_budget_make(&facts);
-    bool measured =
-        progress->steps_timed > MEASURED_STEPS || (progress->step == 0 && !isnan(progress->step_s));
+    bool measured = is_measured(progress);
     bool first = measured && !pace->by_measure;
     bool stinted = plan.steps_left < progress->steps_per_epoch - progress->step;
     if (first || must_change(pace, progress, &plan)) {
