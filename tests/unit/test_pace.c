@@ -331,11 +331,14 @@ static void folds_are_planned_again_when_one_takes_more_than_its_share(void) {
     CHECK(s.now > 250);
 }
 
+/* Of a fold that begins. */
+static const stk_train_progress unmeasured = {
+    .epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .wait_s = NAN, .val_s = NAN};
+
 /* The second of three folds, each of which has 46 s, compiles for 60 s. */
 static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
     open_simulation(&s, 170, 10, 5, 100);
     s.job.fold = 1;
     s.job.folds_now = 3;
@@ -344,7 +347,7 @@ static void a_fold_without_a_step_knows_what_was_measured_before(void) {
     set_clock(&s);
     stk_job_pace_open(&pace, &s.job);
     s.now += 60;
-    (void)ask(&s, &pace, &p);
+    (void)ask(&s, &pace, &unmeasured);
     CHECK_NEAR(s.job.epoch_s, 20, 0);
     CHECK_INT(s.job.folds_now, 2); /* its time is this one's */
     CHECK(s.job.plan.steps_left > 0);
@@ -355,12 +358,11 @@ static void a_fold_without_a_step_knows_what_was_measured_before(void) {
 static void a_fold_without_a_step_keeps_time_for_prediction(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
     open_simulation(&s, 100, 10, 2, 100);
     s.job.fold = 1;
     s.job.predict_s = 30;
     stk_job_pace_open(&pace, &s.job);
-    (void)ask(&s, &pace, &p);
+    (void)ask(&s, &pace, &unmeasured);
     CHECK_NEAR(s.job.predict_s, 30, 0);
     CHECK(s.job.plan.reserve_s > 45);
 }
@@ -368,11 +370,10 @@ static void a_fold_without_a_step_keeps_time_for_prediction(void) {
 static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress p = {.epoch = 1, .steps_per_epoch = STEPS, .step_s = NAN, .val_s = NAN};
     open_simulation(&s, 20, 5, 1, 50);
     stk_job_pace_open(&pace, &s.job);
     s.now = 19;
-    (void)ask(&s, &pace, &p);
+    (void)ask(&s, &pace, &unmeasured);
     CHECK_CONTAINS(s.told, "no epoch 1: 0 s are left for this fold before the 3 s kept for ");
 }
 

@@ -299,19 +299,25 @@ static void missing_and_bad_rows_are_left_alone(void) {
     close_model(&m);
 }
 
+/* Three batches are all of them. */
+static void halt_after_batches(const stk_backend *backend, int allowed) {
+    stk_error err = {0};
+    static model m;
+    open_model(&m);
+    m.prediction.backend = backend;
+    m.batches_allowed = allowed;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
+    for (size_t row = 0; row < ROWS; row++) {
+        CHECK_INT(is_untouched(&m, row), row >= rows);
+    }
+    CHECK_INT(m.predicted.done, allowed == 3);
+    close_model(&m);
+}
+
 static void halting_leaves_rows_alone(void) {
     for (int allowed = 0; allowed <= 3; allowed++) {
-        stk_error err = {0};
-        static model m;
-        open_model(&m);
-        m.batches_allowed = allowed;
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
-        size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
-        for (size_t row = 0; row < ROWS; row++) {
-            CHECK_INT(is_untouched(&m, row), row >= rows);
-        }
-        CHECK_INT(m.predicted.done, allowed == 3);
-        close_model(&m);
+        halt_after_batches(&stk_cpu_backend, allowed);
     }
 }
 
@@ -335,19 +341,8 @@ static void halting_behind_the_last_batch(void) {
     stk_backend ahead = stk_cpu_backend;
     ahead.infer = ahead_infer;
     ahead.fetch = ahead_fetch;
-    for (int allowed = 1; allowed <= 3; allowed++) {
-        stk_error err = {0};
-        static model m;
-        open_model(&m);
-        m.prediction.backend = &ahead;
-        m.batches_allowed = allowed;
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
-        size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
-        for (size_t row = 0; row < ROWS; row++) {
-            CHECK_INT(is_untouched(&m, row), row >= rows);
-        }
-        CHECK_INT(m.predicted.done, allowed == 3);
-        close_model(&m);
+    for (int allowed = 0; allowed <= 3; allowed++) {
+        halt_after_batches(&ahead, allowed);
     }
 }
 
