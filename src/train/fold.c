@@ -10,8 +10,10 @@
 #include "base/mem.h"
 #include "train/trainer.h"
 
-/* A validation that has seen fewer images, and not half of all, tells nothing. */
+/* A validation that has seen fewer images, and not half of all, tells nothing; or not enough to
+ * take the place of weights that were judged by all. */
 #define LEAST_VALIDATED 64
+#define LEAST_COMPARED 512
 
 /* How often a fold may go back to what was saved, with half the learning rate each time. */
 #define MOST_SETBACKS 3
@@ -204,7 +206,8 @@ static bool is_enough(const stk_trainer *t) {
     if (too_late) {
         return false;
     }
-    bool enough = seen >= LEAST_VALIDATED || seen >= (c->val.count + 1) / 2;
+    size_t least = t->result->has_best ? LEAST_COMPARED : LEAST_VALIDATED;
+    bool enough = seen >= least || seen >= (c->val.count + 1) / 2;
     char what[64];
     if (enough) {
         snprintf(what, sizeof what, "validated with %zu of %zu images", seen, c->val.count);
