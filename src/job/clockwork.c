@@ -90,7 +90,8 @@ double stk_clockwork_needed(stk_clockwork *clock, stk_margin_work first) {
 }
 
 double stk_clockwork_before_writing(stk_clockwork *clock) {
-    return stk_clockwork_left(clock) - stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION);
+    double needed = stk_clockwork_needed(clock, STK_MARGIN_SUBMISSION) + clock->also_s;
+    return stk_clockwork_left(clock) - needed;
 }
 
 bool stk_clockwork_must_halt(void *user, double next_s) {

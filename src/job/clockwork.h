@@ -18,6 +18,7 @@ typedef struct stk_clockwork {
     double budget_s;   /* NaN: none */
     stk_stop *stop;    /* borrowed, may be NULL */
     stk_margin margin; /* what the last work of a run took so far */
+    double also_s;     /* kept for a file of predictions beside the submission; 0: there is none */
     int64_t ran_ns;    /* by the job's thread, and ... */
     int64_t waited_ns; /* ... for a core, when it was last looked how busy the machine is */
     int64_t looked_ns; /* when that was */

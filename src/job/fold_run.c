@@ -8,10 +8,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
 #include "weights/pretrained.h"
+
+/* Of the time for oof.csv: what saving it may take when its text is made. */
+#define OOF_SAVE_PART 0.5
 
 typedef struct fold_run {
     stk_job *job;
@@ -278,23 +282,48 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
-/* The fold's own validation samples go to oof.csv. */
+/* A file for which there is no time is not begun, or given up: the one before stays. */
+static stk_status write_oof(stk_job *job, stk_error *err) {
+    char *path = stk_run_folder_file(&job->folder, "oof.csv");
+    stk_halt late = {stk_clockwork_must_write, &job->clock};
+    stk_error why = {0};
+    stk_status status =
+        path != NULL ? stk_oof_write(&job->oof, path, late, &why) : STK_FAIL_MEMORY(&why, "a path");
+    stk_mem_free(path);
+    if (status == STK_ERR_STOPPED) {
+        stk_events_warning(&job->events, "there was no time to write oof.csv with fold %d of %d",
+                           job->fold + 1, job->folds);
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
+/* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
 static stk_status predict_oof(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
-    stk_status status =
-        stk_job_predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                  fold->split.val_count, &probs, &have, &predicted, err);
-    if (status == STK_OK) {
-        char *path = stk_run_folder_file(&job->folder, "oof.csv");
-        stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
-        status =
-            path != NULL ? stk_oof_write(&job->oof, path, err) : STK_FAIL_MEMORY(err, "a path");
-        stk_mem_free(path);
+    double write_s = stk_oof_write_seconds(&job->oof, fold->split.val_count);
+    job->clock.also_s = STK_MARGIN_SAFETY * write_s;
+    stk_status status = STK_OK;
+    bool in_time = !stk_clockwork_must_write(&job->clock);
+    if (in_time) {
+        status = stk_job_predict_with_best(job, "val", fold->val_samples, fold->split.val,
+                                           fold->split.val_count, &probs, &have, &predicted, err);
+    } else {
+        stk_events_warning(&job->events,
+                           "there was no time for the out-of-fold predictions of fold %d of %d: "
+                           "writing oof.csv takes about %s",
+                           job->fold + 1, job->folds, stk_format_span(write_s).text);
     }
-    status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
+    if (status == STK_OK && in_time) {
+        stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
+        job->clock.also_s = OOF_SAVE_PART * write_s;
+        status = write_oof(job, err);
+        status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
+    }
+    job->clock.also_s = 0;
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;

@@ -2,8 +2,10 @@
 #include "check.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "job/folds.h"
 
@@ -96,10 +98,39 @@ static void what_is_out_of_fold_is_scored(void) {
     stk_oof_free(&oof);
 }
 
+static bool yes(void *user) {
+    (void)user;
+    return true;
+}
+
+static void out_of_fold_rows_are_not_written_late(void) {
+    stk_split split;
+    stk_error err = {0};
+    stk_dataset d = make("012", "01", &split);
+    d.classes = (const char *const[]){"a", "b", "c"};
+    stk_oof oof = {0};
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    CHECK_NEAR(stk_oof_write_seconds(&oof, 0), 0, 0);
+    static const double probs[] = {0.5, 0.25, 0.25, 0, 1, 0};
+    stk_oof_add(&oof, 0, (const size_t[]){3, 4}, 2, probs, (const bool[]){true, true});
+    oof.number_s = 2;
+    CHECK_NEAR(stk_oof_write_seconds(&oof, 1), 3 * 3 * 2, 1e-12);
+    CHECK_INT(stk_oof_write(&oof, "oof_late.csv", (stk_halt){yes, NULL}, &err), STK_ERR_STOPPED);
+    CHECK(!stk_path_is_file("oof_late.csv"));
+    CHECK_NEAR(oof.number_s, 2, 0);
+    err = (stk_error){0};
+    REQUIRE_OK(stk_oof_write(&oof, "oof_late.csv", (stk_halt){0}, &err), &err);
+    CHECK(stk_path_is_file("oof_late.csv"));
+    CHECK(oof.number_s > 0 && oof.number_s < 2);
+    remove("oof_late.csv");
+    stk_oof_free(&oof);
+}
+
 static const check_test tests[] = {
     TEST(priors_are_scored),
     TEST(who_beats_the_prior),
     TEST(what_is_out_of_fold_is_scored),
+    TEST(out_of_fold_rows_are_not_written_late),
 };
 
 CHECK_MAIN(tests)
