@@ -91,9 +91,10 @@ check_bytes() {
     control "delay_ms=$delay_ms"
 }
 
-# kill_fillers ROUNDS SECONDS: kills come up to SECONDS after the start.
+# kill_fillers ROUNDS SECONDS: kills come up to SECONDS after the start, earlier after one that came too
+# late: what is in the cache already makes the next one shorter.
 kill_fillers() {
-    local round=0 size second limit used share
+    local round=0 size second limit used share before latest=$2
     killed=0 whole=0 hits=0 doubles=0 tight=0 renewed=0
     share=$(du -sb set | cut -f 1)
     while [ "$killed" -lt "$1" ] && [ "$round" -lt $((3 * $1)) ]; do
@@ -110,7 +111,8 @@ kill_fillers() {
             used=$(pack_bytes cache)
             size=$((used + share / 10 + 4096)) tight=$((tight + 1))
         fi
-        delay=$(awk -v r="$RANDOM" -v t="$2" 'BEGIN { printf "%.3f", t * r / 32768 }')
+        before=$killed
+        delay=$(awk -v r="$RANDOM" -v t="$latest" 'BEGIN { printf "%.3f", t * r / 32768 }')
         it "round $round: $kind, limit $size, two $second, kill after $delay s"
         filler one cache "$size" "$kind"
         first=$PID
@@ -136,6 +138,10 @@ kill_fillers() {
             limit=$((size + (8 << 20)))
             expect "the cache is larger than its limit: $(pack_bytes cache) of $size" \
                 [ "$(pack_bytes cache)" -le "$limit" ]
+        fi
+        latest=$2
+        if [ "$killed" = "$before" ]; then
+            latest=$(awk -v t="$delay" 'BEGIN { print t * 0.7 }')
         fi
         check_bytes cache 1G "$([ $((round % 5)) = 0 ] && echo run)"
     done
