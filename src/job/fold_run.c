@@ -528,12 +528,12 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
     return stk_job_find_lr(job, &data, err);
 }
 
-/* *begun is false where there was no time to draw the first weights. */
-static stk_status begin(fold_run *fold, bool *begun, stk_error *err) {
+/* *ready is false where there was no time to draw the first weights. */
+static stk_status begin(fold_run *fold, bool *ready, stk_error *err) {
     stk_error why = {0};
     stk_status status = first_weights(fold, &why);
-    *begun = status != STK_ERR_STOPPED;
-    return status == STK_OK || !*begun ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+    *ready = status != STK_ERR_STOPPED;
+    return status == STK_OK || !*ready ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
 /* The learning rate, where it is to be found, and the training. */
@@ -563,19 +563,19 @@ static void starve(stk_job *job, size_t batch, const stk_error *why) {
                    cause, batch);
 }
 
-/* What was saved last, or the beginning, for which there may be no time: *begun as for begin(). It
+/* What was saved last, or the beginning, for which there may be no time: *ready as for begin(). It
  * is saved again for the batch of now. */
-static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause, bool *begun,
+static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause, bool *ready,
                           stk_error *err) {
     stk_job *job = fold->job;
     char told[192];
     char why[sizeof cause->message];
     stk_status status = load(fold, false, &fold->position, &fold->begun, err);
-    *begun = true;
+    *ready = true;
     if (status == STK_OK && !fold->begun) {
-        status = begin(fold, begun, err);
+        status = begin(fold, ready, err);
     }
-    if (status != STK_OK || !*begun) {
+    if (status != STK_OK || !*ready) {
         return status;
     }
     const stk_train_position *at = &fold->position;
@@ -600,7 +600,7 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
     while (status == STK_ERR_MEMORY) {
         stk_error why = {0};
         char what[128];
-        bool begun;
+        bool ready;
         status = try_to_train(fold, &why);
         if (status == STK_ERR_MEMORY &&
             !stk_job_shrink(job, fold->result.validating, what, sizeof what)) {
@@ -608,8 +608,8 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
-            stk_status back = go_back(fold, what, &why, &begun, err);
-            if (back != STK_OK || !begun) {
+            stk_status back = go_back(fold, what, &why, &ready, err);
+            if (back != STK_OK || !ready) {
                 fold->result.halted = true;
                 return back;
             }
@@ -639,22 +639,22 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }
-    bool begun = true;
+    bool ready = true;
     if (status == STK_OK) {
-        status = begin(&fold, &begun, err);
+        status = begin(&fold, &ready, err);
     }
-    begun = begun && status == STK_OK;
-    if (begun) {
+    ready = ready && status == STK_OK;
+    if (ready) {
         status = train_in_memory(&fold, err);
         tell_unkept(job);
     }
-    if (status == STK_OK && (!begun || stk_is_auto_double(job->choice.lr))) {
+    if (status == STK_OK && (!ready || stk_is_auto_double(job->choice.lr))) {
         job->cut = true; /* asked to stop meanwhile: a resume begins it again */
         job->summary.stop_reason = job->starved ? job->summary.stop_reason : NULL;
         close_fold(&fold);
         return STK_OK;
     }
-    if (begun) {
+    if (ready) {
         status = status == STK_OK ? judge_fold(&fold, err) : status;
         add_to_summary(&fold, status != STK_OK);
     }

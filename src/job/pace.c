@@ -56,7 +56,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
     return stk_inference_estimate(&facts);
 }
 
-/* Few steps that were measured, or none. */
+/* Enough steps were timed, or an epoch begins that knows those before. */
 static bool is_measured(const stk_train_progress *progress) {
     return progress->steps_timed > MEASURED_STEPS ||
            (progress->step == 0 && !isnan(progress->step_s));
