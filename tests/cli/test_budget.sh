@@ -39,7 +39,7 @@ expect_summary r5/summary.json budget_s 5
 expect_summary r5/summary.json stop_reason budget
 expect_submission r5/submission.csv k/sample_submission.csv "$labels"
 expect "used_s is what it took" awk -v a="$TOOK" -v b="$(json r5/summary.json used_s)" \
-    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.5) }'
+    'BEGIN { exit !(b <= a + 0.02 && b > a - 0.2) }'
 if ! is_sanitized; then
     expect_summary r5/summary.json status complete
     expect "most of the time was used" \
@@ -164,7 +164,7 @@ it "cannot deliver priors where nothing is to be predicted"
 mkdir bare && cp -r k/train k/train.csv bare/
 timed train --data bare --out r-bare --budget 1s --model resnet18 --img-size 224 --batch 128
 expect_exit 2
-expect_err 'budget.*1(\.0)? s.*--budget'
+expect_err 'budget.*1 s.*--budget'
 expect_no_file r-bare/submission.csv
 expect_no_file r-bare/weights/best.safetensors
 expect_summary r-bare/summary.json status failed

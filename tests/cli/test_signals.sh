@@ -94,7 +94,7 @@ gone_in_time() {
 }
 
 it "SIGTERM at any moment delivers in time"
-for delay in 0 0.05 0.1 0.2 0.4 0.8; do # before the folder exists, while it learns or validates
+for delay in 0 0.05 0.1 0.2 0.4 0.8 1.3; do # before the folder exists, while it learns or validates
     long --val-fraction 0.45
     sleep "$delay"
     begun=$EPOCHREALTIME
@@ -170,7 +170,7 @@ fi
 expect_summary r/summary.json stop_reason signal
 
 it "kill -9 at any moment leaves whole files or none"
-for delay in 0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4; do
+for delay in 0.02 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.6 0.9; do
     long --quiet
     sleep "$delay"
     kill -9 "$PID"
