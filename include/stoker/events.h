@@ -35,6 +35,10 @@ typedef struct stk_event_start {
     int prefetch; /* batches per worker */
     int classes;
     int folds; /* planned */
+    int cores; /* of the machine that this process may use */
+    int64_t memory_bytes;
+    const char *device_name; /* "NVIDIA H200"; NULL: the CPU */
+    int64_t device_bytes;    /* memory of such a device; -1: it has none of its own */
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
@@ -58,6 +62,20 @@ typedef struct stk_event_decision {
     const char *why;  /* "the training set has 480 images" */
 } stk_event_decision;
 
+/* Where the wall time of training went, in seconds; the parts add up to total_s. */
+typedef struct stk_times {
+    double read_s;       /* nothing to compute: storage had not given the pictures yet */
+    double decode_s;     /* the same: they were not decoded yet */
+    double queue_s;      /* the same: they were ready and on their way to the consumer */
+    double copy_s;       /* the same: they were on their way to the device */
+    double compute_s;    /* forward and backward */
+    double update_s;     /* the optimiser */
+    double validate_s;   /* all of the validations */
+    double checkpoint_s; /* weights and state were saved */
+    double other_s;      /* all else: launching kernels, compiling, telling */
+    double total_s;
+} stk_times;
+
 typedef struct stk_event_step {
     int fold;      /* from 0 */
     int epoch;     /* from 1 */
@@ -71,6 +89,7 @@ typedef struct stk_event_step {
     double images_per_second;
     double wait_fraction; /* of this epoch's time, spent waiting for data; 0 to 1 */
     double left_s;        /* estimated seconds to the end of training */
+    stk_times times;      /* of this epoch so far */
 } stk_event_step;
 
 typedef struct stk_event_epoch {
@@ -85,9 +104,80 @@ typedef struct stk_event_epoch {
     double lr;       /* of the last step */
     double images_per_second;
     double wait_fraction;
-    double seconds; /* training and validation of this epoch */
-    bool best;      /* the best epoch so far by the chosen metric */
+    double seconds;  /* training and validation of this epoch */
+    bool best;       /* the best epoch so far by the chosen metric */
+    stk_times times; /* of this epoch; its checkpoint is a part of the next one's */
 } stk_event_epoch;
+
+/* The first batch of a fold, as training sees it. */
+typedef struct stk_event_batch {
+    int fold;
+    const uint8_t *images; /* (count, size, size, 3), RGB */
+    const int *labels;     /* (count) */
+    size_t count;
+    int size; /* px */
+} stk_event_batch;
+
+/*
+ * What the machine did in about the second that ended at at_s. Shares are percent. What belongs to
+ * a GPU is not known (NaN) where there is none or where it cannot be asked.
+ */
+typedef struct stk_event_sample {
+    double at_s;             /* since the start of the run */
+    double gpu_util;         /* of the time some kernel ran */
+    double sm_activity;      /* of the multiprocessors' time a warp was on them */
+    double gpu_memory_used;  /* bytes, of everybody */
+    double gpu_memory_total; /* bytes */
+    double gpu_power_w;
+    double gpu_temperature_c;
+    double gpu_clock_mhz;      /* of the multiprocessors, now */
+    double gpu_clock_most_mhz; /* the highest that it has */
+    const char *gpu_throttled; /* "power, heat": what holds the clock down; "": nothing does */
+    double pcie_in;            /* bytes per second to the GPU */
+    double pcie_out;
+    double cpu;     /* of the cores that this process may use, by anybody */
+    double cpu_own; /* of the same, by this process and its children */
+    double iowait;
+    int core_count;     /* of the next array; 0: not known */
+    const float *cores; /* each one's share, by anybody */
+    double resident;    /* bytes of this process */
+    double memory_used; /* bytes, of the machine or its container */
+    double disk_read;   /* bytes per second, of the machine's disks */
+    double disk_written;
+    double net_in; /* bytes per second, loopback left out */
+    double net_out;
+    double images_per_second; /* of training; NaN while nothing is trained */
+    double wait_fraction;     /* the same second's; 0 to 1 */
+    int batches_ready;        /* -1: not known */
+    int slots;                /* batches that there is room for; -1: not known */
+    int workers;              /* -1: not known */
+} stk_event_sample;
+
+#define STK_MOST_REMEDIES 6
+
+/* What would make a run faster. */
+typedef struct stk_remedy {
+    const char *text;  /* "stage at 256 px" */
+    const char *flags; /* what applies it: "stoker stage ... --size 256"; never NULL */
+    double gain;       /* images/s predicted, by those of now; NaN: cannot be told */
+} stk_remedy;
+
+/* Why a run is as fast as it is. */
+typedef struct stk_event_verdict {
+    const char *name;     /* "decode-bound": a row of the table in docs/verdicts.md */
+    const char *text;     /* all of it in one line, for people */
+    const char *evidence; /* the figures behind it */
+    bool fine;            /* there is nothing to be done about it */
+    bool first;           /* soon after the first steps: a quick look */
+    const char *batch;    /* of a quick look: what is to be said of the batch, or NULL */
+    double images_per_second;
+    double wait_fraction;
+    double gpu_util;         /* percent; NaN: not known, as the next two */
+    double gpu_memory_used;  /* bytes */
+    double gpu_memory_total; /* bytes */
+    int remedy_count;
+    stk_remedy remedies[STK_MOST_REMEDIES]; /* the greatest gain first */
+} stk_event_verdict;
 
 typedef struct stk_event_checkpoint {
     const char *path;
@@ -166,6 +256,9 @@ typedef struct stk_observer {
     void (*warning)(void *user, const char *text);
     void (*stop)(void *user, const stk_summary *summary);
     void (*progress)(void *user, const stk_event_progress *event);
+    void (*batch)(void *user, const stk_event_batch *event);
+    void (*sample)(void *user, const stk_event_sample *event);
+    void (*verdict)(void *user, const stk_event_verdict *event);
 } stk_observer;
 
 #ifdef __cplusplus

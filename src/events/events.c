@@ -78,3 +78,15 @@ void stk_events_stop(const stk_events *events, const stk_summary *summary) {
 void stk_events_progress(const stk_events *events, const stk_event_progress *event) {
     TELL(events, progress, event);
 }
+
+void stk_events_batch(const stk_events *events, const stk_event_batch *event) {
+    TELL(events, batch, event);
+}
+
+void stk_events_sample(const stk_events *events, const stk_event_sample *event) {
+    TELL(events, sample, event);
+}
+
+void stk_events_verdict(const stk_events *events, const stk_event_verdict *event) {
+    TELL(events, verdict, event);
+}

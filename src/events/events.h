@@ -38,5 +38,8 @@ void stk_events_submission(const stk_events *events, const stk_event_submission 
 void stk_events_warning(const stk_events *events, const char *format, ...) STK_PRINTF(2, 3);
 void stk_events_stop(const stk_events *events, const stk_summary *summary);
 void stk_events_progress(const stk_events *events, const stk_event_progress *event);
+void stk_events_batch(const stk_events *events, const stk_event_batch *event);
+void stk_events_sample(const stk_events *events, const stk_event_sample *event);
+void stk_events_verdict(const stk_events *events, const stk_event_verdict *event);
 
 #endif

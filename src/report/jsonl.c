@@ -24,7 +24,8 @@ typedef enum field_kind {
     COUNT64, /* int64_t, negative is null */
     NUMBER,  /* double, to six digits */
     SECONDS, /* double, to the millisecond */
-    TRUTH    /* bool */
+    TRUTH,   /* bool */
+    TIMES    /* stk_times: an object */
 } field_kind;
 
 typedef struct field {
@@ -50,6 +51,10 @@ static const field start_fields[] = {
     FIELD(stk_event_start, COUNT, prefetch),
     FIELD(stk_event_start, COUNT, classes),
     FIELD(stk_event_start, COUNT, folds),
+    FIELD(stk_event_start, COUNT, cores),
+    FIELD(stk_event_start, COUNT64, memory_bytes),
+    FIELD(stk_event_start, TEXT, device_name),
+    FIELD(stk_event_start, COUNT64, device_bytes),
     FIELD(stk_event_start, COUNT64, train_images),
     FIELD(stk_event_start, COUNT64, val_images),
     FIELD(stk_event_start, COUNT64, test_images),
@@ -84,6 +89,7 @@ static const field step_fields[] = {
     FIELD(stk_event_step, NUMBER, images_per_second),
     FIELD(stk_event_step, NUMBER, wait_fraction),
     FIELD(stk_event_step, SECONDS, left_s),
+    FIELD(stk_event_step, TIMES, times),
 };
 
 static const field epoch_fields[] = {
@@ -100,6 +106,66 @@ static const field epoch_fields[] = {
     FIELD(stk_event_epoch, NUMBER, wait_fraction),
     FIELD(stk_event_epoch, SECONDS, seconds),
     FIELD(stk_event_epoch, TRUTH, best),
+    FIELD(stk_event_epoch, TIMES, times),
+};
+
+static const field times_fields[] = {
+    FIELD(stk_times, SECONDS, read_s),     FIELD(stk_times, SECONDS, decode_s),
+    FIELD(stk_times, SECONDS, queue_s),    FIELD(stk_times, SECONDS, copy_s),
+    FIELD(stk_times, SECONDS, compute_s),  FIELD(stk_times, SECONDS, update_s),
+    FIELD(stk_times, SECONDS, validate_s), FIELD(stk_times, SECONDS, checkpoint_s),
+    FIELD(stk_times, SECONDS, other_s),    FIELD(stk_times, SECONDS, total_s),
+};
+
+/* Its cores stand behind them. */
+static const field sample_fields[] = {
+    FIELD(stk_event_sample, SECONDS, at_s),
+    FIELD(stk_event_sample, NUMBER, gpu_util),
+    FIELD(stk_event_sample, NUMBER, sm_activity),
+    FIELD(stk_event_sample, NUMBER, gpu_memory_used),
+    FIELD(stk_event_sample, NUMBER, gpu_memory_total),
+    FIELD(stk_event_sample, NUMBER, gpu_power_w),
+    FIELD(stk_event_sample, NUMBER, gpu_temperature_c),
+    FIELD(stk_event_sample, NUMBER, gpu_clock_mhz),
+    FIELD(stk_event_sample, NUMBER, gpu_clock_most_mhz),
+    FIELD(stk_event_sample, TEXT, gpu_throttled),
+    FIELD(stk_event_sample, NUMBER, pcie_in),
+    FIELD(stk_event_sample, NUMBER, pcie_out),
+    FIELD(stk_event_sample, NUMBER, cpu),
+    FIELD(stk_event_sample, NUMBER, cpu_own),
+    FIELD(stk_event_sample, NUMBER, iowait),
+    FIELD(stk_event_sample, NUMBER, resident),
+    FIELD(stk_event_sample, NUMBER, memory_used),
+    FIELD(stk_event_sample, NUMBER, disk_read),
+    FIELD(stk_event_sample, NUMBER, disk_written),
+    FIELD(stk_event_sample, NUMBER, net_in),
+    FIELD(stk_event_sample, NUMBER, net_out),
+    FIELD(stk_event_sample, NUMBER, images_per_second),
+    FIELD(stk_event_sample, NUMBER, wait_fraction),
+    FIELD(stk_event_sample, COUNT, batches_ready),
+    FIELD(stk_event_sample, COUNT, slots),
+    FIELD(stk_event_sample, COUNT, workers),
+};
+
+/* Its remedies stand behind them. */
+static const field verdict_fields[] = {
+    FIELD(stk_event_verdict, TEXT, name),
+    FIELD(stk_event_verdict, TEXT, text),
+    FIELD(stk_event_verdict, TEXT, evidence),
+    FIELD(stk_event_verdict, TRUTH, fine),
+    FIELD(stk_event_verdict, TRUTH, first),
+    FIELD(stk_event_verdict, TEXT, batch),
+    FIELD(stk_event_verdict, NUMBER, images_per_second),
+    FIELD(stk_event_verdict, NUMBER, wait_fraction),
+    FIELD(stk_event_verdict, NUMBER, gpu_util),
+    FIELD(stk_event_verdict, NUMBER, gpu_memory_used),
+    FIELD(stk_event_verdict, NUMBER, gpu_memory_total),
+};
+
+static const field remedy_fields[] = {
+    FIELD(stk_remedy, TEXT, text),
+    FIELD(stk_remedy, TEXT, flags),
+    FIELD(stk_remedy, NUMBER, gain),
 };
 
 static const field checkpoint_fields[] = {
@@ -211,6 +277,11 @@ static void put_fields(stk_json_writer *writer, const field *fields, size_t coun
         case TRUTH:
             stk_json_put_bool(writer, *(const bool *)at);
             break;
+        case TIMES:
+            stk_json_begin_object(writer);
+            put_fields(writer, times_fields, COUNT_OF(times_fields), at);
+            stk_json_end_object(writer);
+            break;
         }
     }
 }
@@ -288,6 +359,32 @@ static void on_submission(void *user, const stk_event_submission *event) {
     put_event(user, "submission", submission_fields, COUNT_OF(submission_fields), event);
 }
 
+static void on_sample(void *user, const stk_event_sample *event) {
+    stk_json_writer writer = begin_line(user, "sample");
+    put_fields(&writer, sample_fields, COUNT_OF(sample_fields), event);
+    stk_json_key(&writer, "cores");
+    stk_json_begin_array(&writer);
+    for (int i = 0; i < event->core_count; i++) {
+        put_number(&writer, round(event->cores[i]));
+    }
+    stk_json_end_array(&writer);
+    end_line(user, &writer);
+}
+
+static void on_verdict(void *user, const stk_event_verdict *event) {
+    stk_json_writer writer = begin_line(user, "verdict");
+    put_fields(&writer, verdict_fields, COUNT_OF(verdict_fields), event);
+    stk_json_key(&writer, "remedies");
+    stk_json_begin_array(&writer);
+    for (int i = 0; i < event->remedy_count; i++) {
+        stk_json_begin_object(&writer);
+        put_fields(&writer, remedy_fields, COUNT_OF(remedy_fields), &event->remedies[i]);
+        stk_json_end_object(&writer);
+    }
+    stk_json_end_array(&writer);
+    end_line(user, &writer);
+}
+
 static void on_warning(void *user, const char *text) {
     stk_json_writer writer = begin_line(user, "warning");
     stk_json_key(&writer, "text");
@@ -326,6 +423,8 @@ stk_status stk_jsonl_new(stk_jsonl **out, const stk_jsonl_config *config, stk_er
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .sample = on_sample,
+        .verdict = on_verdict,
     };
     *out = jsonl;
     return STK_OK;

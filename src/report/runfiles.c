@@ -197,6 +197,14 @@ static void on_submission(void *user, const stk_event_submission *event) {
     PASS_ON((stk_runfiles *)user, submission, event);
 }
 
+static void on_sample(void *user, const stk_event_sample *event) {
+    PASS_ON((stk_runfiles *)user, sample, event);
+}
+
+static void on_verdict(void *user, const stk_event_verdict *event) {
+    PASS_ON((stk_runfiles *)user, verdict, event);
+}
+
 static void on_warning(void *user, const char *text) {
     PASS_ON((stk_runfiles *)user, warning, text);
 }
@@ -250,6 +258,8 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .sample = on_sample,
+        .verdict = on_verdict,
     };
     files->results_path = stk_path_join(run_dir, "results.csv");
     files->bad_path = stk_path_join(run_dir, "bad_images.csv");
