@@ -503,16 +503,13 @@ void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, stk_event_sample *samp
     eye->looked = true;
 }
 
-void stk_host_eye_missing(const stk_host_eye *eye, char *text, size_t room) {
+void stk_host_eye_parts(const stk_host_eye *eye, stk_part parts[STK_HOST_PARTS]) {
     const reading *r = &eye->last;
     bool cores = false;
     for (int i = 0; i < eye->core_count; i++) {
         cores = cores || !isnan(r->cores[i].busy);
     }
-    const struct {
-        bool seen;
-        const char *what;
-    } parts[] = {
+    const stk_part found[STK_HOST_PARTS] = {
         {cores, "cores (/proc/stat)"},
         {!eye->limited || !isnan(r->group_s), "CPU use of the control group"},
         {!isnan(r->own_s), "own CPU use (/proc/self/stat)"},
@@ -521,12 +518,5 @@ void stk_host_eye_missing(const stk_host_eye *eye, char *text, size_t room) {
         {!isnan(r->disk_read), "disks (/proc/diskstats)"},
         {!isnan(r->net_in), "network (/proc/net/dev)"},
     };
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < room; i++) {
-        if (!parts[i].seen) {
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used > 0 ? ", " : "",
-                                     parts[i].what);
-        }
-    }
+    memcpy(parts, found, sizeof found);
 }

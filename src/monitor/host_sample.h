@@ -11,11 +11,12 @@
 #define STK_MONITOR_HOST_SAMPLE_H
 
 #include <sched.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <stoker/events.h>
 #include <stoker/status.h>
+
+#include "monitor/parts.h"
 
 typedef struct stk_host_eye stk_host_eye;
 
@@ -39,7 +40,7 @@ int stk_host_eye_cores(const stk_host_eye *eye);
  */
 void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, stk_event_sample *sample);
 
-/* What the last look could not see: "disks (/proc/diskstats), network (/proc/net/dev)", or "". */
-void stk_host_eye_missing(const stk_host_eye *eye, char *text, size_t room);
+/* What the last look saw and what not. */
+void stk_host_eye_parts(const stk_host_eye *eye, stk_part parts[STK_HOST_PARTS]);
 
 #endif

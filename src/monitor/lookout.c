@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "monitor/gpu_sample.h"
 #include "monitor/host_sample.h"
 
 #define RING 64      /* samples that wait to be taken, at most */
@@ -26,6 +27,8 @@
 struct stk_lookout {
     pthread_t thread;
     stk_host_eye *host; /* owned; the thread's */
+    stk_gpu_eye *gpu;   /* owned; the thread's; NULL: none, or it cannot be looked at */
+    char bus_id[32];    /* ""; no GPU is looked at */
     int64_t start_ns;
     int64_t every_ns;
     int core_count;
@@ -40,7 +43,7 @@ struct stk_lookout {
     size_t first; /* the oldest one */
     size_t count;
     bool noted;
-    char notes[512];
+    char notes[1024];
 };
 
 static float *cores_of(stk_lookout *l, size_t slot) {
@@ -49,6 +52,7 @@ static float *cores_of(stk_lookout *l, size_t slot) {
 
 static void destroy(stk_lookout *l) {
     stk_host_eye_close(l->host);
+    stk_gpu_eye_close(l->gpu);
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->wake);
     pthread_cond_destroy(&l->ended);
@@ -76,32 +80,41 @@ static void keep(stk_lookout *l, const stk_event_sample *sample) {
 static void look(stk_lookout *l, stk_event_sample *sample) {
     int64_t now_ns = stk_clock_ns();
     *sample = (stk_event_sample){.at_s = (double)(now_ns - l->start_ns) / NS_PER_S,
-                                 .gpu_util = NAN,
-                                 .sm_activity = NAN,
-                                 .gpu_memory_used = NAN,
-                                 .gpu_memory_total = NAN,
-                                 .gpu_power_w = NAN,
-                                 .gpu_temperature_c = NAN,
-                                 .gpu_clock_mhz = NAN,
-                                 .gpu_clock_most_mhz = NAN,
-                                 .pcie_in = NAN,
-                                 .pcie_out = NAN,
                                  .images_per_second = NAN,
                                  .wait_fraction = NAN,
                                  .batches_ready = -1,
                                  .slots = -1,
                                  .workers = -1};
     stk_host_eye_look(l->host, now_ns, sample);
+    stk_gpu_eye_look(l->gpu, sample);
 }
 
-/* Entered and left with the lock. */
-static void note(stk_lookout *l) {
-    char missing[sizeof l->notes - 64];
-    stk_host_eye_missing(l->host, missing, sizeof missing);
-    if (missing[0] != '\0') {
-        snprintf(l->notes, sizeof l->notes, "this machine does not show: %s", missing);
+/* One more of what cannot be seen. */
+static void add_note(stk_lookout *l, const char *name) {
+    size_t used = strlen(l->notes);
+    snprintf(l->notes + used, sizeof l->notes - used, "%s%s",
+             used > 0 ? ", " : "this machine does not show: ", name);
+}
+
+/* Before anybody may see the notes. `no_gpu` is why there is no eye for it. */
+static void write_notes(stk_lookout *l, const stk_event_sample *sample, const char *no_gpu) {
+    stk_part parts[STK_HOST_PARTS + STK_GPU_PARTS];
+    int count = STK_HOST_PARTS;
+    stk_host_eye_parts(l->host, parts);
+    if (l->gpu != NULL) {
+        stk_gpu_eye_parts(l->gpu, sample, parts + count);
+        count += STK_GPU_PARTS;
     }
-    l->noted = true;
+    for (int i = 0; i < count; i++) {
+        if (!parts[i].seen) {
+            add_note(l, parts[i].name);
+        }
+    }
+    if (no_gpu[0] != '\0') {
+        char text[400];
+        snprintf(text, sizeof text, "the GPU (%.320s)", no_gpu);
+        add_note(l, text);
+    }
 }
 
 /* Waits for a moment of the clock, with the lock; false: the thread shall end. */
@@ -124,10 +137,15 @@ static int64_t moment_after(int64_t moment_ns, int64_t every_ns, int64_t now_ns)
 static void *work(void *argument) {
     stk_lookout *l = argument;
     stk_event_sample sample;
+    char no_gpu[320] = "";
+    if (l->bus_id[0] != '\0') {
+        l->gpu = stk_gpu_eye_open(l->bus_id, no_gpu, sizeof no_gpu);
+    }
     int64_t moment_ns = stk_clock_ns();
     look(l, &sample); /* what the first sample is counted from */
+    write_notes(l, &sample, no_gpu);
     pthread_mutex_lock(&l->lock);
-    note(l);
+    l->noted = true;
     for (;;) {
         moment_ns = moment_after(moment_ns, l->every_ns, stk_clock_ns());
         if (!wait_until(l, moment_ns)) {
@@ -176,6 +194,9 @@ stk_status stk_lookout_start(stk_lookout **lookout, const stk_lookout_config *co
     }
     stk_host_config host = {.proc = config->proc, .groups = config->groups};
     make_conditions(l);
+    if (config->gpu_bus_id != NULL) {
+        snprintf(l->bus_id, sizeof l->bus_id, "%s", config->gpu_bus_id);
+    }
     l->start_ns = config->start_ns;
     l->every_ns = (int64_t)((config->every_s > 0 ? config->every_s : 1) * NS_PER_S);
     stk_status status = stk_host_eye_open(&l->host, &host, err);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "monitor/lookout.h"
+#include "nvml_script.h"
 
 /* Waits until there is a sample; false: half a minute went by. */
 static bool take(stk_lookout *lookout, stk_event_sample *sample) {
@@ -90,6 +91,60 @@ static void what_is_missing_is_said(void) {
     stk_lookout_stop(lookout);
 }
 
+static void a_gpu_is_looked_at(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample first, second;
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\nsm 17\nreasons 4\n");
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &first) && take(lookout, &second));
+    CHECK_NEAR(first.gpu_util, 42, 0);
+    CHECK_NEAR(first.sm_activity, 17, 0);
+    CHECK_STR(first.gpu_throttled, "power");
+    CHECK_NEAR(second.gpu_util, 42, 0);
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "this machine does not show: ");
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "GPU memory, GPU power");
+    stk_lookout_stop(lookout);
+}
+
+static void a_gpu_that_cannot_be_looked_at_is_said(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    nvml_use("fake_nvml", "util 42\n");
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    CHECK(isnan(sample.gpu_util));
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "the GPU (NVML does not find it: Not Found)");
+    stk_lookout_stop(lookout);
+}
+
+/* A look that does not end while the lookout is stopped: the driver hangs. The thread ends by
+ * itself when it is through, and takes what it needs with it. */
+static void a_driver_that_hangs_is_left(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    char path[300];
+    char waits[320];
+    char script[400];
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    snprintf(path, sizeof path, "%s/done", check_folder());
+    snprintf(waits, sizeof waits, "%s.waits", path);
+    snprintf(script, sizeof script, "bus 0000:19:00.0\nutil 1\nwait %s\n", path);
+    nvml_use("fake_nvml", script);
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    for (int i = 0; i < 30000 && access(waits, F_OK) != 0; i++) {
+        usleep(1000);
+    }
+    REQUIRE(access(waits, F_OK) == 0);
+    stk_lookout_stop(lookout); /* returns, though nobody lets the driver go on */
+    FILE *file = fopen(path, "we");
+    REQUIRE(file != NULL && fclose(file) == 0);
+    usleep(100000); /* for the thread, whose leaks a sanitizer would see */
+}
+
 static int caught;
 
 static void catch_signal(int signal) {
@@ -134,8 +189,11 @@ static void lack_of_memory_is_an_error(void) {
 }
 
 static const check_test tests[] = {
-    TEST(samples_come_in_order),   TEST(the_newest_are_kept),    TEST(stopping_waits_for_no_look),
-    TEST(what_is_missing_is_said), TEST(signals_are_for_others), TEST(lack_of_memory_is_an_error),
+    TEST(samples_come_in_order),       TEST(the_newest_are_kept),
+    TEST(stopping_waits_for_no_look),  TEST(what_is_missing_is_said),
+    TEST(a_gpu_is_looked_at),          TEST(a_gpu_that_cannot_be_looked_at_is_said),
+    TEST(a_driver_that_hangs_is_left), TEST(signals_are_for_others),
+    TEST(lack_of_memory_is_an_error),
 };
 
 CHECK_MAIN(tests)
