@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "monitor/nvml_api.h"
 
-#define KIB 1024.0
+#define KB 1000.0
 #define MIB (1024.0 * 1024.0)
 
 /* What slows a GPU down, in words. That it has nothing to do or was told to run slower is not
@@ -233,7 +233,7 @@ static void look_by_gpm(stk_gpu_eye *eye, stk_event_sample *sample) {
 
 static void look_at_pcie(stk_gpu_eye *eye, stk_event_sample *sample) {
     unsigned number = 0;
-    eye->pcie[eye->direction] = KIB * NUMBER(eye, pcie, eye->direction);
+    eye->pcie[eye->direction] = KB * NUMBER(eye, pcie, eye->direction);
     eye->direction = 1 - eye->direction;
     sample->pcie_in = eye->pcie[NVML_PCIE_TO_GPU];
     sample->pcie_out = eye->pcie[NVML_PCIE_FROM_GPU];

@@ -108,7 +108,7 @@ typedef struct nvml_gpm_metrics {
     X(reasons_before, "nvmlDeviceGetCurrentClocksThrottleReasons",                                \
       (nvml_device device, unsigned long long *bits))                                             \
     X(pcie, "nvmlDeviceGetPcieThroughput",                                                        \
-      (nvml_device device, int direction, unsigned *kib_per_s))                                   \
+      (nvml_device device, int direction, unsigned *kb_per_s))                                    \
     X(gpm_support, "nvmlGpmQueryDeviceSupport", (nvml_device device, nvml_gpm_support * support)) \
     X(gpm_new, "nvmlGpmSampleAlloc", (nvml_gpm_sample * sample))                                  \
     X(gpm_free, "nvmlGpmSampleFree", (nvml_gpm_sample sample))                                    \

@@ -11,7 +11,7 @@
  *     temperature 61       degrees Celsius
  *     clock 1400           MHz; clock_most likewise
  *     reasons 0x24         what holds the clock down: bits, see nvml_api.h
- *     pcie_in 2000         KiB per second, by NVML; pcie_out likewise
+ *     pcie_in 2000         kB per second, by NVML; pcie_out likewise
  *     sm 63.5              percent; without this line there is no GPM
  *     gpm_pcie_in 5        MiB per second, by GPM; gpm_pcie_out likewise
  *     fail 999             every call fails with this result
@@ -168,8 +168,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(nvml_device device, unsigned long 
     return result;
 }
 
-int nvmlDeviceGetPcieThroughput(nvml_device device, int direction, unsigned *kib_per_s) {
-    return unsigned_of(device, direction == NVML_PCIE_TO_GPU ? "pcie_in" : "pcie_out", kib_per_s);
+int nvmlDeviceGetPcieThroughput(nvml_device device, int direction, unsigned *kb_per_s) {
+    return unsigned_of(device, direction == NVML_PCIE_TO_GPU ? "pcie_in" : "pcie_out", kb_per_s);
 }
 
 #ifndef FAKE_NVML_OLD
