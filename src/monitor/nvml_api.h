@@ -116,6 +116,7 @@ typedef struct nvml_gpm_metrics {
     X(gpm_metrics, "nvmlGpmMetricsGet", (nvml_gpm_metrics * metrics))
 
 typedef struct nvml_api {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     NVML_FUNCTIONS(X)
 #undef X

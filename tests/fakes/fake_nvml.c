@@ -51,7 +51,7 @@ static const char *find(const char *name, char text[512]) {
         fclose(file);
     }
     if (path == NULL) {
-        strcpy(script, usual);
+        snprintf(script, sizeof script, "%s", usual);
     }
     size_t size = strlen(name);
     char *rest = NULL;
