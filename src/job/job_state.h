@@ -53,6 +53,7 @@ typedef struct stk_job {
     double foreseen_s;     /* the budget that is planned for; NaN: that of the clock */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
+    struct stk_eyes *eyes; /* owned; see eyes.h; NULL until there is something to train */
     stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
     stk_host_memory host; /* of the choice's device: where batches lie */
     stk_graph *graph;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -55,6 +56,7 @@ stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk
 }
 
 void stk_job_close(stk_job *job) {
+    stk_eyes_close(job);
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/locale.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "job/early_words.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 
 /* The data set's path in a form that works from any folder. */
@@ -40,7 +42,20 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
+/* What a GPU is called, without its memory behind the comma; NULL for a CPU. */
+static const char *gpu_name(const stk_job *job, char *text, size_t room) {
+    const stk_opened_device *opened = &job->choice.opened;
+    if (stk_str_equal(opened->name, "cpu")) {
+        return NULL;
+    }
+    snprintf(text, room, "%s", opened->backend->describe(opened->device));
+    text[strcspn(text, ",")] = '\0';
+    return text;
+}
+
 void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
+    char name[128];
+    const char *gpu = gpu_name(job, name, sizeof name);
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
                              .data = job->dataset_options->data,
@@ -54,6 +69,11 @@ void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
                              .prefetch = job->choice.loader.prefetch,
                              .classes = job->dataset->class_count,
                              .folds = job->folds,
+                             .cores = stk_machine_cores(),
+                             .memory_bytes = (int64_t)stk_machine_memory(),
+                             .device_name = gpu,
+                             .device_bytes =
+                                 gpu != NULL ? (int64_t)job->memory.total_bytes : -1,
                              .train_images = (int64_t)train,
                              .val_images = (int64_t)val,
                              .test_images = (int64_t)job->dataset->test.count,
@@ -199,6 +219,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
 
 /* What takes its time is done before the summary, which says how long all took. */
 static void finish_work(stk_job *job) {
+    stk_eyes_tell_samples(job);
+    job->summary.verdict = stk_eyes_verdict(job);
     job->choice.opened.backend->state_free(job->state);
     job->state = NULL;
     if (job->files != NULL) {
@@ -222,6 +244,9 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
         return status;
     }
     status = begin(job, words, train, val, err);
+    if (status == STK_OK) {
+        status = stk_eyes_open(job, err);
+    }
     if (status == STK_OK) {
         status = stk_job_measure_batch(job, err);
     }
