@@ -172,6 +172,9 @@ typedef struct stk_backend {
     void (*device_close)(stk_device *device);
     /* In words, for people: "NVIDIA H200, 139.8 GiB"; lives as the device does. */
     const char *(*describe)(const stk_device *device);
+    /* Where on the PCI bus it is, by which other libraries know it: "0000:19:00.0"; lives as the
+     * device does. NULL, or a call that gives NULL: it is on none. */
+    const char *(*bus_id)(const stk_device *device);
     stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
     /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
      * something large: what is read counts and what is written. NULL, or NaN: not known. */

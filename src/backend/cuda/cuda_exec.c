@@ -518,6 +518,7 @@ const stk_backend stk_cuda_backend = {
     .device_open = stk_cuda_device_open,
     .device_close = stk_cuda_device_close,
     .describe = stk_cuda_device_describe,
+    .bus_id = stk_cuda_device_bus_id,
     .memory = stk_cuda_device_memory,
     .counts = stk_cuda_device_counts,
     .precision = stk_cuda_device_precision,
