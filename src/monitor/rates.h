@@ -43,6 +43,16 @@ double stk_rates_of(const stk_rates *rates, stk_stage stage);
 /* Images per second of all stages at work together, and which of them is the narrowest. */
 double stk_rates_together(const stk_rates *rates, stk_stage *narrowest);
 
+/* Whether staging at this shorter side makes pictures smaller; false where their size is unknown.
+ */
+bool stk_rates_shrinks(const stk_rates *rates, int short_side_px);
+
+/* The shorter side, px, that pictures staged for training at img_size should have. */
+int stk_rates_stage_side(int img_size);
+
+/* What --max-side of `stoker stage` has to be for it: that is the longer side, of a 4:3 picture. */
+int stk_rates_max_side(int short_side_px);
+
 /* The same rates after a change. */
 stk_rates stk_rates_with_workers(const stk_rates *rates, int workers);
 stk_rates stk_rates_with_cores(const stk_rates *rates, int cores);       /* and as many workers */
