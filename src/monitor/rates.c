@@ -8,6 +8,10 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/str.h"
 
 /*
  * What a pixel that training sees costs in decoding, by one of the source: it is resampled and
@@ -32,6 +36,18 @@ const char *stk_stage_name(stk_stage_kind stage) {
         [STK_STAGE_STEP] = "training step",
     };
     return names[stage];
+}
+
+stk_rate_text stk_rates_text(double rate) {
+    stk_rate_text shown;
+    if (!(rate >= 0) || isinf(rate)) {
+        snprintf(shown.text, sizeof shown.text, "?");
+    } else if (rate < 9.95) {
+        snprintf(shown.text, sizeof shown.text, "%.1f", rate);
+    } else {
+        stk_format_count(shown.text, sizeof shown.text, (uint64_t)llround(rate));
+    }
+    return shown;
 }
 
 double stk_rates_of(const stk_rates *rates, stk_stage_kind stage) {

@@ -37,6 +37,13 @@ typedef enum stk_stage_kind {
 /* "storage", "decoding", "copying", "training step". */
 const char *stk_stage_name(stk_stage_kind stage);
 
+/* A rate within a sentence: "7,700", "3.4" where there are few, "?" where it is not known. */
+typedef struct stk_rate_text {
+    char text[32];
+} stk_rate_text;
+
+stk_rate_text stk_rates_text(double rate);
+
 /* What the stage gives with all workers. */
 double stk_rates_of(const stk_rates *rates, stk_stage_kind stage);
 

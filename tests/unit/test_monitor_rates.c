@@ -188,6 +188,26 @@ static void stages_have_names(void) {
     CHECK_STR(stk_stage_name(STK_STAGE_STEP), "training step");
 }
 
+static void decoded_pictures_are_only_scaled(void) {
+    stk_rates r = gpu_rates();
+    r.storage = 10;
+    stk_rates decoded = stk_rates_decoded(&r);
+    CHECK(isinf(decoded.storage));
+    CHECK_NEAR(decoded.decode, 181.25 * (307200 + 50176) / 50176.0, 1e-6);
+    r.source_px = NAN;
+    CHECK_NEAR(stk_rates_decoded(&r).decode, 181.25, 1e-9);
+}
+
+static void rates_read_well(void) {
+    CHECK_STR(stk_rates_text(7700).text, "7,700");
+    CHECK_STR(stk_rates_text(9.94).text, "9.9");
+    CHECK_STR(stk_rates_text(9.96).text, "10");
+    CHECK_STR(stk_rates_text(0).text, "0.0");
+    CHECK_STR(stk_rates_text(1234567.6).text, "1,234,568");
+    CHECK_STR(stk_rates_text(NAN).text, "?");
+    CHECK_STR(stk_rates_text(INFINITY).text, "?");
+}
+
 static const check_test tests[] = {
     TEST(on_a_gpu_the_narrowest_stage_decides),
     TEST(on_a_cpu_the_seconds_of_an_image_add_up),
@@ -197,6 +217,8 @@ static const check_test tests[] = {
     TEST(staging_makes_pictures_smaller_and_near),
     TEST(smaller_images_make_the_step_faster_and_decoding_hardly),
     TEST(a_cache_takes_storage_away),
+    TEST(decoded_pictures_are_only_scaled),
+    TEST(rates_read_well),
     TEST(stages_have_names),
 };
 
