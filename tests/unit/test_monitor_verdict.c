@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/file.h"
+#include "base/mem.h"
 #include "monitor/shares.h"
 #include "monitor/verdict.h"
 
@@ -296,10 +298,10 @@ static void a_clock_that_is_held_down(void) {
     CHECK(remedy_with("nvidia-smi -pl WATTS") != NULL);
     e.throttled = "power, heat";
     judge(e);
-    CHECK(strstr(judged.text, "cool the GPU better (predicted 1.4x)") != NULL);
+    CHECK_CONTAINS(judged.text, "cool the GPU better (predicted 1.4x)");
     e.throttled = "hardware";
     judge(e);
-    CHECK(strstr(judged.text, "look into what holds the GPU back") != NULL);
+    CHECK_CONTAINS(judged.text, "look into what holds the GPU back");
     e.throttled_share = 0.33;
     CHECK_INT(judge(e), STK_VERDICT_FINE);
     e.throttled_share = 0.34;
@@ -425,8 +427,7 @@ static void small_steps_on_a_cpu(void) {
     e.rates.step = 60;
     e.rates.fixed_s = 0.31 * 2 / 60;
     CHECK_INT(judge(e), STK_VERDICT_LAUNCH);
-    CHECK(strstr(judged.text, "launch-bound: steps are too small for the cores at 64 img/s, 3") !=
-          NULL);
+    CHECK_CONTAINS(judged.text, "launch-bound: steps are too small for the cores at 64 img/s, 3");
     CHECK(remedy_with("--batch 16") != NULL);
     e.times = minute_of(0, 0, 0, 0, 0);
     e.rates.fixed_s = 0.29 * 2 / 60;
@@ -449,9 +450,9 @@ static stk_evidence full_memory(void) {
 static void a_batch_that_memory_limits(void) {
     CHECK_INT(judge(full_memory()), STK_VERDICT_MEMORY);
     CHECK_STR(judged.event.name, "memory-bound-batch");
-    CHECK(strstr(judged.text,
-                 "memory-bound batch: a batch of 512 is predicted 1.6x as fast and ") != NULL);
-    CHECK(strstr(judged.text, "and does not fit (22.1 of 24.0 GB used)") != NULL);
+    CHECK_CONTAINS(judged.text,
+                   "memory-bound batch: a batch of 512 is predicted 1.6x as fast and ");
+    CHECK_CONTAINS(judged.text, "and does not fit (22.1 of 24.0 GB used)");
     CHECK(remedy_with("--batch") == NULL);
     stk_evidence e = full_memory();
     e.precision = "fp32";
@@ -539,7 +540,7 @@ static void a_machine_without_a_gpu(void) {
     CHECK_STR(judged.text, "fine: training waits 1 % for data; 64 img/s, 120 batches a minute.");
     e.steps = 90;
     CHECK_INT(judge(e), STK_VERDICT_COMPUTE);
-    CHECK(strstr(judged.text, "compute-bound: the machine computes ") != NULL);
+    CHECK_CONTAINS(judged.text, "compute-bound: the machine computes ");
     CHECK(remedy_with("--precision") == NULL);
     e.rates.decode = 20; /* shares the cores: a smaller source helps the step */
     e.rates.source_px = 640 * 480;
@@ -589,8 +590,8 @@ static void rates_that_are_not_known(void) {
     e = far_evidence();
     e.rates.storage = NAN;
     judge(e);
-    CHECK(strstr(judged.text,
-                 "GPU waits 70 % (storage). Remedies: stage at 256 px (predicted 6.4x") != NULL);
+    CHECK_CONTAINS(judged.text,
+                   "GPU waits 70 % (storage). Remedies: stage at 256 px (predicted 6.4x");
     e.rates.step = NAN; /* what decoding gives is then the most */
     judge(e);
     CHECK(judged.event.remedy_count > 0);
@@ -676,6 +677,19 @@ static void every_verdict_has_a_name_of_its_own(void) {
     CHECK_STR(stk_verdict_name(STK_VERDICT_MEMORY), "memory-bound-batch");
 }
 
+static void every_verdict_is_in_the_documentation(void) {
+    stk_error err = {0};
+    char *page = NULL;
+    size_t size = 0;
+    REQUIRE_OK(stk_file_read(STK_DOCS_FOLDER "/verdicts.md", 1 << 20, &page, &size, &err), &err);
+    for (int i = 0; i < STK_VERDICT_COUNT; i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n| `%s` | ", stk_verdict_name((stk_verdict_kind)i));
+        CHECK_CONTAINS(page, row);
+    }
+    stk_mem_free(page);
+}
+
 static void shares_are_those_of_training(void) {
     stk_times t = {.read_s = 1,
                    .decode_s = 2,
@@ -721,6 +735,7 @@ static const check_test tests[] = {
     TEST(a_quick_look_judges_the_batch),
     TEST(a_quick_look_leaves_preparations_out),
     TEST(every_verdict_has_a_name_of_its_own),
+    TEST(every_verdict_is_in_the_documentation),
     TEST(shares_are_those_of_training),
 };
 
