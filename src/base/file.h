@@ -62,6 +62,13 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
                                       stk_error *err);
 
 /*
+ * The same for what is replaced again soon and what others look at meanwhile: it waits for no disk,
+ * so that a power cut may undo it, and everybody may read it, whatever the umask is.
+ */
+STK_CHECKED stk_status stk_file_show(const char *path, const void *data, size_t size,
+                                     stk_error *err);
+
+/*
  * The same for contents that come piece by piece. Pieces go to a hidden file beside `path`;
  * commit syncs it and renames it; discard (NULL is fine) removes it. Both free the writer.
  */
