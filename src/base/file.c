@@ -22,6 +22,7 @@ struct stk_file_writer {
     int fd;       /* the hidden file */
     char *path;   /* owned: where it goes */
     char *hidden; /* owned: where it grows */
+    bool passing; /* nobody minds when a power cut undoes it */
 };
 
 struct stk_file_reader {
@@ -325,7 +326,7 @@ static void sync_parent(const char *path) {
 
 stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
     stk_status status = STK_OK;
-    if (fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
+    if (!writer->passing && fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
         status = FAIL_SYSTEM(err, "write", writer->path);
     }
     if (close(writer->fd) != 0 && status == STK_OK) {
@@ -339,7 +340,9 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         stk_file_discard(writer);
         return status;
     }
-    sync_parent(writer->path);
+    if (!writer->passing) {
+        sync_parent(writer->path);
+    }
     free_writer(writer);
     return STK_OK;
 }
@@ -351,11 +354,16 @@ void stk_file_discard(stk_file_writer *writer) {
     }
 }
 
-stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
+static stk_status write_whole(const char *path, const void *data, size_t size, bool passing,
+                              stk_error *err) {
     stk_file_writer *writer = NULL;
     stk_status status = stk_file_create(&writer, path, err);
     if (status != STK_OK) {
         return status;
+    }
+    writer->passing = passing;
+    if (passing) {
+        (void)fchmod(writer->fd, 0644); /* a file system without modes has them as they are */
     }
     status = stk_file_append(writer, data, size, err);
     if (status != STK_OK) {
@@ -363,6 +371,14 @@ stk_status stk_file_write(const char *path, const void *data, size_t size, stk_e
         return status;
     }
     return stk_file_commit(writer, err);
+}
+
+stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
+    return write_whole(path, data, size, false, err);
+}
+
+stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {
+    return write_whole(path, data, size, true, err);
 }
 
 stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {

@@ -62,10 +62,17 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
                                       stk_error *err);
 
 /*
- * Gives the file `path` the second name `alias` in one step, in place of what has that name: a link,
- * or a copy where there are none. Whoever replaces one of them leaves the other alone.
+ * Gives the file `path` the second name `alias` in one step, in place of what has that name: a
+ * link, or a copy where there are none. Whoever replaces one of them leaves the other alone.
  */
 STK_CHECKED stk_status stk_file_alias(const char *path, const char *alias, stk_error *err);
+
+/*
+ * As stk_file_write for what is replaced again soon and what others look at meanwhile: it waits for
+ * no disk, so that a power cut may undo it, and everybody may read it, whatever the umask is.
+ */
+STK_CHECKED stk_status stk_file_show(const char *path, const void *data, size_t size,
+                                     stk_error *err);
 
 /*
  * The same for contents that come piece by piece. Pieces go to a hidden file beside `path`;

@@ -213,8 +213,7 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
     double images = (double)(y->images - x->images);
     double steps = (double)(b->steps - a->steps);
     double trained = steps * (double)job->choice.batch;
-    double decode_s =
-        seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
+    double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
     double device_s = times->compute_s + times->update_s;
     bool by_storage = storage_share > 0.5 && times->read_s > 0;
     return (stk_rates){.storage = by_storage ? per(trained, steps_s(times)) : INFINITY,
@@ -238,35 +237,33 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
     double hits = (double)(b->store.cache_hits - a->store.cache_hits);
     double misses = (double)(b->store.cache_misses - a->store.cache_misses);
     double starved_s = seconds(x->read_wait_ns, y->read_wait_ns);
-    double decode_s =
-        seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
+    double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
     double trained = (double)((b->steps - a->steps) * (int64_t)job->choice.batch);
-    stk_evidence e = {.seconds = b->at_s - a->at_s,
-                      .steps = b->steps - a->steps,
-                      .times = times_between(&a->times, &b->times),
-                      .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
-                      .may_tune_workers = job->choice.loader.tune_workers,
-                      .prefetch = job->choice.loader.prefetch,
-                      .storage_share = per(starved_s, starved_s + decode_s),
-                      .is_remote = stk_store_is_remote(job->dataset->source),
-                      .has_cache = hits + misses > 0,
-                      .is_staged = stk_store_has_shards(job->dataset->source),
-                      .first_epoch = a->epoch <= 1,
-                      .cache_hits = per(hits, hits + misses),
-                      .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
-                      .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
-                      .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
-                      .gpu_memory_total =
-                          mean(&a->shown[SHOWN_MEMORY_TOTAL], &b->shown[SHOWN_MEMORY_TOTAL]),
-                      .gpu_clock = mean(&a->shown[SHOWN_CLOCK], &b->shown[SHOWN_CLOCK]),
-                      .throttled = eyes->throttled,
-                      .throttled_share =
-                          mean(&a->shown[SHOWN_THROTTLED], &b->shown[SHOWN_THROTTLED]),
-                      .cpu = mean(&a->shown[SHOWN_CPU], &b->shown[SHOWN_CPU]),
-                      .cpu_own = mean(&a->shown[SHOWN_OWN], &b->shown[SHOWN_OWN]),
-                      .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
-                      .precision = stk_precision_name(job->choice.opened.precision),
-                      .largest_batch = eyes->largest_batch};
+    stk_evidence e = {
+        .seconds = b->at_s - a->at_s,
+        .steps = b->steps - a->steps,
+        .times = times_between(&a->times, &b->times),
+        .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
+        .may_tune_workers = job->choice.loader.tune_workers,
+        .prefetch = job->choice.loader.prefetch,
+        .storage_share = per(starved_s, starved_s + decode_s),
+        .is_remote = stk_store_is_remote(job->dataset->source),
+        .has_cache = hits + misses > 0,
+        .is_staged = stk_store_has_shards(job->dataset->source),
+        .first_epoch = a->epoch <= 1,
+        .cache_hits = per(hits, hits + misses),
+        .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
+        .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
+        .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
+        .gpu_memory_total = mean(&a->shown[SHOWN_MEMORY_TOTAL], &b->shown[SHOWN_MEMORY_TOTAL]),
+        .gpu_clock = mean(&a->shown[SHOWN_CLOCK], &b->shown[SHOWN_CLOCK]),
+        .throttled = eyes->throttled,
+        .throttled_share = mean(&a->shown[SHOWN_THROTTLED], &b->shown[SHOWN_THROTTLED]),
+        .cpu = mean(&a->shown[SHOWN_CPU], &b->shown[SHOWN_CPU]),
+        .cpu_own = mean(&a->shown[SHOWN_OWN], &b->shown[SHOWN_OWN]),
+        .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
+        .precision = stk_precision_name(job->choice.opened.precision),
+        .largest_batch = eyes->largest_batch};
     e.images_per_second = per(trained, steps_s(&e.times));
     e.rates = rates_between(job, a, b, &e.times, e.storage_share);
     return e;

@@ -221,7 +221,8 @@ const stk_option_table stk_lr_option_table =
 static const stk_option_table *const train_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
     &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
-    &stk_view_option_table,    &stk_budget_option_table,  &stk_output_option_table,
+    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
+    &stk_output_option_table,
 };
 
 /* All that train has, so that one configuration file serves both. */
@@ -229,7 +230,7 @@ static const stk_option_table *const lr_tables[] = {
     &stk_lr_option_table,      &stk_dataset_option_table, &stk_storage_option_table,
     &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
     &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
-    &stk_output_option_table,
+    &stk_tools_option_table,   &stk_output_option_table,
 };
 
 static const stk_option_table *const predict_tables[] = {

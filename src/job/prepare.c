@@ -64,6 +64,7 @@ void stk_job_close(stk_job *job) {
     stk_ballot_free(&job->ballot);
     stk_oof_free(&job->oof);
     stk_runfiles_free(job->files);
+    stk_metrics_file_free(job->metrics);
     stk_choice_free(&job->choice);
     stk_run_folder_close(&job->folder);
     stk_map_free(&job->bad_told);

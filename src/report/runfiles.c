@@ -18,6 +18,7 @@
 #include "report/jsonl.h"
 #include "report/lines.h"
 #include "report/plot.h"
+#include "report/tfevents.h"
 
 /* Between two drawings of the plot while epochs are short. */
 #define PLOT_GAP_S 5.0
@@ -29,17 +30,19 @@ static const char bad_images_header[] = "path,split,reason\n";
 
 struct stk_runfiles {
     stk_observer observer;
+    char *run_dir;      /* owned */
     char *results_path; /* owned, as the next four */
     char *bad_path;
     char *events_path;
     char *summary_path;
     char *plot_path;
-    char *title;           /* owned; of the plot, NULL before the start */
-    int events_fd;         /* owned */
-    int bad_fd;            /* owned */
-    stk_lines bad_lines;   /* on bad_fd */
-    stk_jsonl *jsonl;      /* owned; on events_fd */
-    stk_event_epoch *rows; /* owned; they hold no pointers */
+    char *title;            /* owned; of the plot, NULL before the start */
+    int events_fd;          /* owned */
+    int bad_fd;             /* owned */
+    stk_lines bad_lines;    /* on bad_fd */
+    stk_jsonl *jsonl;       /* owned; on events_fd */
+    stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
+    stk_event_epoch *rows;  /* owned; they hold no pointers */
     size_t row_count;
     size_t row_capacity;
     int64_t plotted_ns; /* when the last drawing ended */
@@ -118,12 +121,24 @@ static void draw_plot(stk_runfiles *files) {
 
 /* ---- callbacks ---- */
 
-/* Hands an event to events.jsonl and takes over an error of it. */
-#define PASS_ON(files, callback, event)                                          \
-    do {                                                                         \
-        const stk_observer *jsonl_observer = stk_jsonl_observer((files)->jsonl); \
-        jsonl_observer->callback(jsonl_observer->user, (event));                 \
-        note(stk_jsonl_error((files)->jsonl, &(files)->error));                  \
+/* Hands an event on to an observer that may not listen to it. */
+#define TELL(to, callback, event)                \
+    do {                                         \
+        const stk_observer *told = (to);         \
+        if (told->callback != NULL) {            \
+            told->callback(told->user, (event)); \
+        }                                        \
+    } while (0)
+
+/* Hands an event to events.jsonl and to TensorBoard, and takes over an error of them. */
+#define PASS_ON(files, callback, event)                                      \
+    do {                                                                     \
+        TELL(stk_jsonl_observer((files)->jsonl), callback, event);           \
+        note(stk_jsonl_error((files)->jsonl, &(files)->error));              \
+        if ((files)->tfevents != NULL) {                                     \
+            TELL(stk_tfevents_observer((files)->tfevents), callback, event); \
+            note(stk_tfevents_error((files)->tfevents, &(files)->error));    \
+        }                                                                    \
     } while (0)
 
 static void on_start(void *user, const stk_event_start *event) {
@@ -197,6 +212,10 @@ static void on_submission(void *user, const stk_event_submission *event) {
     PASS_ON((stk_runfiles *)user, submission, event);
 }
 
+static void on_batch(void *user, const stk_event_batch *event) {
+    PASS_ON((stk_runfiles *)user, batch, event);
+}
+
 static void on_sample(void *user, const stk_event_sample *event) {
     PASS_ON((stk_runfiles *)user, sample, event);
 }
@@ -258,15 +277,17 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .batch = on_batch,
         .sample = on_sample,
         .verdict = on_verdict,
     };
+    files->run_dir = stk_mem_strdup(run_dir);
     files->results_path = stk_path_join(run_dir, "results.csv");
     files->bad_path = stk_path_join(run_dir, "bad_images.csv");
     files->events_path = stk_path_join(run_dir, "events.jsonl");
     files->summary_path = stk_path_join(run_dir, "summary.json");
     files->plot_path = stk_path_join(run_dir, stk_canvas_has_png() ? "results.png" : "results.svg");
-    bool named = files->results_path != NULL && files->bad_path != NULL &&
+    bool named = files->run_dir != NULL && files->results_path != NULL && files->bad_path != NULL &&
                  files->events_path != NULL && files->summary_path != NULL &&
                  files->plot_path != NULL;
     if (!named) {
@@ -321,12 +342,14 @@ void stk_runfiles_free(stk_runfiles *files) {
         return;
     }
     stk_jsonl_free(files->jsonl);
+    stk_tfevents_free(files->tfevents);
     if (files->events_fd >= 0) {
         close(files->events_fd);
     }
     if (files->bad_fd >= 0) {
         close(files->bad_fd);
     }
+    stk_mem_free(files->run_dir);
     stk_mem_free(files->results_path);
     stk_mem_free(files->bad_path);
     stk_mem_free(files->events_path);
@@ -335,6 +358,20 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_mem_free(files->title);
     stk_mem_free(files->rows);
     stk_mem_free(files);
+}
+
+stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_runfiles_point *point,
+                                        stk_error *err) {
+    char *folder = stk_path_join(files->run_dir, "tensorboard");
+    if (folder == NULL) {
+        return STK_FAIL_MEMORY(err, files->run_dir);
+    }
+    stk_tfevents_config config = {.folder = folder,
+                                  .fold = point != NULL ? point->fold : 0,
+                                  .steps_done = point != NULL ? point->steps_done : 0};
+    stk_status status = stk_tfevents_new(&files->tfevents, &config, err);
+    stk_mem_free(folder);
+    return status;
 }
 
 const stk_observer *stk_runfiles_observer(stk_runfiles *files) {

@@ -117,6 +117,7 @@ static void tell_step(const stk_trainer *t) {
                             .epochs = t->pace.epochs,
                             .step = p->step,
                             .steps = p->steps_per_epoch,
+                            .steps_done = p->steps_done,
                             .loss = t->loss_sum / t->images,
                             .acc1 = 100.0 * t->correct / t->images,
                             .lr = t->lr,

@@ -87,6 +87,23 @@ static void writes_and_reads(void) {
     CHECK(!stk_path_is_file(in(folder, "b")) && !stk_path_is_dir(in(folder, "b")));
 }
 
+static void what_is_shown_can_be_read_by_all(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    struct stat info;
+    const char *path = in(folder, "a.txt");
+    mode_t before = umask(077);
+    REQUIRE_OK(stk_file_write(path, "of few", 6, &err), &err);
+    stk_status status = stk_file_show(path, "of all", 6, &err);
+    umask(before);
+    REQUIRE_OK(status, &err);
+    CHECK(holds(path, "of all"));
+    REQUIRE(stat(path, &info) == 0);
+    CHECK_INT(info.st_mode & 0777, 0644);
+    CHECK_INT(entries(folder), 1);
+    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, &err), STK_ERR_STORAGE);
+}
+
 static void reading_has_limits(void) {
     const char *folder = check_folder();
     const char *path = in(folder, "a");
@@ -379,6 +396,7 @@ static const check_test tests[] = {
     TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
     TEST(gives_a_file_a_second_name),
+    TEST(what_is_shown_can_be_read_by_all),
     TEST(reading_has_limits),
     TEST(blocks_grow_and_keep_their_bytes),
     TEST(pieces_appear_at_commit),
