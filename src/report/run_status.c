@@ -149,8 +149,8 @@ static void take_earlier(stk_run_status *status, back_walk *walk, const char *li
     }
     walk->complete = true;
     for (stk_told k = 0; k < STK_TOLD_KINDS; k++) {
-        walk->complete = walk->complete && (status->told[k] != NULL ||
-                                            (walk->started && k <= STK_TOLD_START));
+        walk->complete =
+            walk->complete && (status->told[k] != NULL || (walk->started && k <= STK_TOLD_START));
     }
 }
 
@@ -248,12 +248,12 @@ static stk_status read_on(stk_run_status *status, const char *path, uint64_t siz
     stk_bytes bytes = {0};
     stk_status result = STK_OK;
     while (result == STK_OK && status->at < size) {
-        size_t wanted = size - status->at < FOLLOW_PIECE ? (size_t)(size - status->at) : FOLLOW_PIECE;
+        size_t wanted =
+            size - status->at < FOLLOW_PIECE ? (size_t)(size - status->at) : FOLLOW_PIECE;
         result = stk_file_read_part(path, status->at, wanted, &bytes, err);
-        size_t taken =
-            result == STK_OK
-                ? each_line(status, (const char *)bytes.data, bytes.size, stk_run_status_take)
-                : 0;
+        size_t taken = result == STK_OK ? each_line(status, (const char *)bytes.data, bytes.size,
+                                                    stk_run_status_take)
+                                        : 0;
         status->at += taken;
         if (taken == 0) {
             break; /* half a line: the rest comes later */
@@ -398,8 +398,7 @@ const char *stk_told_text(const stk_run_status *status, stk_told kind, const cha
 
 /* How it ended: the file, or where a kill came between both the event. */
 static const stk_json *ended(const stk_run_status *status) {
-    const stk_json *end =
-        status->summary != NULL ? status->summary : status->told[STK_TOLD_STOP];
+    const stk_json *end = status->summary != NULL ? status->summary : status->told[STK_TOLD_STOP];
     return status->running ? NULL : end;
 }
 

@@ -77,8 +77,7 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
         stk_json_put_double(writer, stk_told_number(status, as_told[i].kind, as_told[i].key));
     }
     stk_json_key(writer, "budget_left_s");
-    stk_json_put_double(writer,
-                        round(1e3 * fmax(summary.budget_s - summary.used_s, 0)) / 1e3);
+    stk_json_put_double(writer, round(1e3 * fmax(summary.budget_s - summary.used_s, 0)) / 1e3);
     put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
     put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));
 }
@@ -128,8 +127,8 @@ static void put_training(const stk_run_status *status, stk_str *out) {
     int64_t folds = stk_told_count(status, STK_TOLD_START, "folds");
     double loss = stk_told_number(status, STK_TOLD_STEP, "loss");
     double acc1 = stk_told_number(status, STK_TOLD_STEP, "acc1");
-    if (epoch < 0) {
-        return;
+    if (epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
+        return; /* what it came to is said below */
     }
     begin_row(out, "training");
     if (folds > 1) {
