@@ -7,6 +7,7 @@
 #include <stoker/job.h>
 
 #include "base/str.h"
+#include "report/run_status.h"
 
 /*
  * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may
@@ -89,6 +90,9 @@ stk_run cli_run_for_object(const cli_session *session);
 /* Prints the object as one line, and frees the text. */
 stk_status cli_print_object(stk_str *text, stk_error *err);
 
+/* The same for lines, which are whole already. */
+stk_status cli_print_lines(stk_str *text, stk_error *err);
+
 /*
  * A verb that is one job: reads the command line, runs the job, ends. A word is taken as
  * above.
@@ -112,7 +116,10 @@ void cli_free(cli_session *session);
  * the newest that runs), and looks at it. Ended with stk_run_status_close also after an error.
  */
 stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
-                           struct stk_run_status *seen, stk_error *err);
+                           stk_run_status *seen, stk_error *err);
+
+/* Prints how it stands as one object. */
+stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);

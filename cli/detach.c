@@ -1,11 +1,11 @@
 /*
  * detach.c - `--detach`: the work goes on in a process of its own.
  *
- * The process that was called waits at a pipe. The other one keeps the caller's standard error until
- * its run has begun: an error before that reaches the caller like any other, and its exit code is
- * handed on. With the start event the run folder is known; the output moves to log.txt in it and the
- * folder's name goes through the pipe. The fork comes before anything has started a thread or opened
- * a device.
+ * The process that was called waits at a pipe. The other one keeps the caller's standard error
+ * until its run has begun: an error before that reaches the caller like any other, and its exit
+ * code is handed on. With the start event the run folder is known; the output moves to log.txt in
+ * it and the folder's name goes through the pipe. The fork comes before anything has started a
+ * thread or opened a device.
  */
 #include "cli/cli.h"
 
@@ -108,8 +108,7 @@ static bool wait_for_start(const cli_session *session, int in, pid_t pid, stk_st
             break;
         }
     }
-    return stk_str_ok(run_dir) && run_dir->length > 0 &&
-           run_dir->text[run_dir->length - 1] == '\0';
+    return stk_str_ok(run_dir) && run_dir->length > 0 && run_dir->text[run_dir->length - 1] == '\0';
 }
 
 /* Prints who writes where; without a run folder nothing had to be done. */

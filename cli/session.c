@@ -143,13 +143,18 @@ stk_run cli_run_for_object(const cli_session *session) {
     return run;
 }
 
-stk_status cli_print_object(stk_str *text, stk_error *err) {
+stk_status cli_print_lines(stk_str *text, stk_error *err) {
     bool whole = stk_str_ok(text);
     if (whole) {
-        puts(stk_str_text(text));
+        fputs(stk_str_text(text), stdout);
     }
     stk_str_free(text);
     return whole ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
+}
+
+stk_status cli_print_object(stk_str *text, stk_error *err) {
+    stk_str_append(text, "\n");
+    return cli_print_lines(text, err);
 }
 
 stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err) {

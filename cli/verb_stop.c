@@ -30,13 +30,10 @@ static stk_status print_lines(const stk_stopped *stopped, const stk_run_status *
                               stk_error *err) {
     stk_str text = {0};
     if (stopped->already) {
-        printf("it had ended already; nothing was done\n");
+        stk_str_append(&text, "it had ended already; nothing was done\n");
     }
     stk_run_status_lines(seen, &text);
-    stk_status status = stk_str_ok(&text) ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
-    fputs(stk_str_text(&text), stdout);
-    stk_str_free(&text);
-    return status;
+    return cli_print_lines(&text, err);
 }
 
 /* Asks, waits, and looks again. */
@@ -44,8 +41,8 @@ static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *
                        stk_error *err) {
     const stk_stop_options *options = stk_options_values(session->options, &stk_stop_option_table);
     if (!session->quiet && !session->json && seen->running) {
-        printf("%s: process %lld is asked to end; it delivers what there is within ten seconds\n",
-               seen->folder, (long long)seen->pid);
+        printf("process %lld is asked to end; it delivers what there is within ten seconds\n",
+               (long long)seen->pid);
         fflush(stdout);
     }
     stk_status status =

@@ -1,4 +1,5 @@
-/* watched.c - which run a verb is to look at. */
+/* watched.c - the run that a verb is to look at: finding it, and the object that says how it
+ * stands. */
 #include "cli/cli.h"
 
 #include "base/mem.h"
@@ -22,4 +23,13 @@ stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
     }
     stk_mem_free(newest);
     return status;
+}
+
+stk_status cli_print_run(const stk_run_status *seen, stk_error *err) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_json_begin_object(&writer);
+    stk_run_status_put(seen, &writer);
+    stk_json_end_object(&writer);
+    return cli_print_object(&text, err);
 }

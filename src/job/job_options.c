@@ -224,8 +224,9 @@ static const stk_option detach_options[] = {
      .type = STK_OPTION_BOOL,
      .offset = offsetof(stk_detach_options, detach),
      .fallback = "false",
-     .help = "come back as soon as training has begun and let it go on by itself; what it says goes "
-             "to log.txt in the run folder"},
+     .help =
+         "come back as soon as training has begun and let it go on by itself; what it says goes "
+         "to log.txt in the run folder"},
 };
 
 const stk_option_table stk_detach_option_table =

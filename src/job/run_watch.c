@@ -55,7 +55,8 @@ static const stk_option top_options[] = {
      .help = "show one picture and end, as where the output is no terminal"},
 };
 
-const stk_option_table stk_top_option_table = STK_OPTION_TABLE("View", top_options, stk_top_options);
+const stk_option_table stk_top_option_table =
+    STK_OPTION_TABLE("View", top_options, stk_top_options);
 
 static const stk_option_table *const status_tables[] = {&stk_watch_option_table,
                                                         &stk_output_option_table};
