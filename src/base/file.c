@@ -611,3 +611,16 @@ void stk_file_unlock(int fd) {
         close(fd);
     }
 }
+
+stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err) {
+    *state = STK_LOCK_FREE;
+    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
+        return errno == ENOENT ? STK_OK : FAIL_SYSTEM(err, "open the lock", path);
+    }
+    if (flock(opened, LOCK_SH | LOCK_NB) != 0) {
+        *state = errno == EWOULDBLOCK ? STK_LOCK_HELD : STK_LOCK_UNKNOWN;
+    }
+    close(opened);
+    return STK_OK;
+}

@@ -136,4 +136,16 @@ const char *stk_path_base(const char *path);
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
 void stk_file_unlock(int fd);
 
+typedef enum stk_lock_state {
+    STK_LOCK_FREE,
+    STK_LOCK_HELD,
+    STK_LOCK_UNKNOWN /* the file system has no locks */
+} stk_lock_state;
+
+/*
+ * Whether a process holds that lock. To know it this one shares the lock for an instant: who finds
+ * it taken should look twice. Nothing is changed, and a missing file is free.
+ */
+STK_CHECKED stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err);
+
 #endif

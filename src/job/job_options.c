@@ -218,7 +218,28 @@ static const stk_option lr_options[] = {
 const stk_option_table stk_lr_option_table =
     STK_OPTION_TABLE("Learning-rate test", lr_options, stk_lr_options);
 
+static const stk_option detach_options[] = {
+    {.name = "detach",
+     .momentary = true,
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_detach_options, detach),
+     .fallback = "false",
+     .help =
+         "come back as soon as training has begun and let it go on by itself; what it says goes "
+         "to log.txt in the run folder"},
+};
+
+const stk_option_table stk_detach_option_table =
+    STK_OPTION_TABLE("Background", detach_options, stk_detach_options);
+
 static const stk_option_table *const train_tables[] = {
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
+    &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
+    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
+    &stk_detach_option_table,  &stk_output_option_table,
+};
+
+static const stk_option_table *const plan_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
     &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
     &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
@@ -261,7 +282,7 @@ stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
 }
 
 stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "plan", train_tables, COUNT(train_tables), err);
+    return stk_options_new(options, "plan", plan_tables, COUNT(plan_tables), err);
 }
 
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {

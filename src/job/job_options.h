@@ -44,6 +44,11 @@ typedef struct stk_lr_options {
     int64_t steps;
 } stk_lr_options;
 
+typedef struct stk_detach_options {
+    bool detach; /* of the command alone: a call of the library never leaves its process */
+} stk_detach_options;
+
+extern const stk_option_table stk_detach_option_table;
 extern const stk_option_table stk_lr_option_table;
 extern const stk_option_table stk_job_option_table;
 extern const stk_option_table stk_predict_option_table;
