@@ -202,9 +202,9 @@ static void relabel(stk_sample_list *list, const int *new_labels) {
 static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
     size_t count = (size_t)dataset->class_count;
     int *new_labels = stk_mem_new(count, sizeof *new_labels);
-    stk_status status =
-        new_labels != NULL ? stk_names_sort(dataset->store->classes, count, new_labels, err)
-                           : STK_FAIL_MEMORY(err, "the class names");
+    stk_status status = new_labels != NULL
+                            ? stk_names_sort(dataset->store->classes, count, new_labels, err)
+                            : STK_FAIL_MEMORY(err, "the class names");
     if (status == STK_OK) {
         relabel(&dataset->train, new_labels);
         relabel(&dataset->val, new_labels);

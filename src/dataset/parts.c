@@ -97,9 +97,8 @@ stk_status stk_parts_sort(stk_listing *listing, stk_error *err) {
         return STK_OK;
     }
     int *places = stk_mem_new(count, sizeof *places);
-    stk_status status = places != NULL
-                            ? stk_names_sort(dataset->store->parts, count, places, err)
-                            : STK_FAIL_MEMORY(err, dataset->part_column);
+    stk_status status = places != NULL ? stk_names_sort(dataset->store->parts, count, places, err)
+                                       : STK_FAIL_MEMORY(err, dataset->part_column);
     for (size_t i = 0; status == STK_OK && i < dataset->train.count; i++) {
         stk_sample *sample = &dataset->train.items[i];
         sample->part = sample->part >= 0 ? places[sample->part] : sample->part;

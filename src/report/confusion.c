@@ -214,10 +214,10 @@ void stk_confusion_free(stk_confusion *confusion) {
 
 size_t stk_confusion_count(const stk_confusion *confusion, int label, int predicted) {
     const stk_confusion_cell wanted = {.label = label, .predicted = predicted};
-    const stk_confusion_cell *cell =
-        confusion->cell_count > 0 ? bsearch(&wanted, confusion->cells, confusion->cell_count,
-                                            sizeof *confusion->cells, by_place)
-                                  : NULL;
+    const stk_confusion_cell *cell = confusion->cell_count > 0
+                                         ? bsearch(&wanted, confusion->cells, confusion->cell_count,
+                                                   sizeof *confusion->cells, by_place)
+                                         : NULL;
     return cell != NULL ? cell->count : 0;
 }
 

@@ -17,7 +17,7 @@
 #define STK_CONFUSION_WORST 12
 
 typedef struct stk_confusion_cell {
-    int label;     /* place in classes, as predicted is */
+    int label; /* place in classes, as predicted is */
     int predicted;
     size_t count; /* pictures of the one that were taken for the other */
 } stk_confusion_cell;

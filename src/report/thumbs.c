@@ -51,8 +51,8 @@ static void say_why(stk_thumb *thumb, const char *why) {
 
 static stk_status shrink(const making *m, const stk_read *read, stk_thumb *thumb, stk_error *err) {
     stk_image image = {0};
-    stk_status status = stk_image_shrink(m->bench, read->bytes.data, read->bytes.size,
-                                         STK_THUMB_SIDE, &image, err);
+    stk_status status =
+        stk_image_shrink(m->bench, read->bytes.data, read->bytes.size, STK_THUMB_SIDE, &image, err);
     if (status == STK_OK) {
         status = stk_image_encode_jpeg(&image, QUALITY, &thumb->jpeg, &thumb->size, err);
     }
