@@ -69,6 +69,10 @@ static stk_status open_state(stk_job *job, stk_error *err) {
     job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
     job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
     job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
+    stk_status status = stk_val_table_open(&job->val, &job->folder, err);
+    if (status != STK_OK) {
+        return status;
+    }
     stk_run_state_describe(&job->run_state, job->dataset);
     job->state_saved = job->resume.on;
     job->saved = job->resume.state.position;
