@@ -172,6 +172,10 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         job->weights_lost = true;
         stk_events_warning(&job->events, "training ends: %s", why.message);
     }
+    if (best && fold->split.val_count > 0) {
+        stk_val_table_take_best(&job->val);
+        stk_job_write_validation(job, false);
+    }
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
     if (in_time && !job->weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
@@ -275,6 +279,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                                .fold = job->fold,
                                .events = &job->events,
+                               .judged = &job->val.now,
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
@@ -538,6 +543,19 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
     return stk_job_find_lr(job, &data, err);
 }
 
+/* Rows of the folds before that cannot be read are worth a word, and no more. */
+static stk_status begin_validation(const fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_error why = {0};
+    stk_status status =
+        stk_val_table_begin(&job->val, job->fold, fold->val_samples, fold->split.val_count, err);
+    if (status == STK_OK && stk_val_table_take_earlier(&job->val, &why) != STK_OK) {
+        stk_events_warning(&job->events, "validation.csv begins anew with fold %d: %s", job->fold,
+                           why.message);
+    }
+    return status;
+}
+
 /* *ready is false where there was no time to draw the first weights. */
 static stk_status begin(fold_run *fold, bool *ready, stk_error *err) {
     stk_error why = {0};
@@ -650,6 +668,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }
+    if (status == STK_OK) {
+        status = begin_validation(&fold, err);
+    }
     bool ready = true;
     if (status == STK_OK) {
         status = begin(&fold, &ready, err);
@@ -672,6 +693,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict_in_memory(&fold, err);
     }
+    stk_job_write_validation(job, true);
     close_fold(&fold);
     return status;
 }

@@ -74,6 +74,7 @@ void stk_job_close(stk_job *job) {
     stk_mem_free(job->state_path);
     stk_mem_free(job->epoch_path);
     stk_mem_free(job->kept_best);
+    stk_val_table_free(&job->val);
     stk_run_state_free(&job->run_state);
     stk_resume_free(&job->resume);
 }

@@ -89,6 +89,10 @@ static stk_status open_state(stk_job *job, stk_error *err) {
     job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
     job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
     job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
+    stk_status status = stk_val_table_open(&job->val, &job->folder, err);
+    if (status != STK_OK) {
+        return status;
+    }
     stk_run_state_describe(&job->run_state, job->dataset);
     job->state_saved = job->resume.on;
     job->saved = job->resume.state.position;
@@ -250,11 +254,11 @@ static void finish_work(stk_job *job) {
     job->choice.opened.backend->state_free(job->state);
     job->state = NULL;
     if (job->files != NULL) {
-        /* Without time for it the plot lacks the last epochs. */
-        double plot_s = STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
-        stk_runfiles_finish(job->files,
-                            stk_clockwork_left(&job->clock) >=
-                                stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) + plot_s);
+        /* Without time for them plot and page lack the last epochs. */
+        double spare_s = stk_clockwork_left(&job->clock) -
+                         stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) -
+                         STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
+        stk_runfiles_finish(job->files, spare_s, job->dataset->source);
     }
 }
 

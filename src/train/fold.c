@@ -45,10 +45,15 @@ static void tell_bad_val(void *user, const char *path, const char *reason) {
 
 static void count_validation(void *user, const stk_batch *batch, const float *logits) {
     stk_trainer *t = user;
+    stk_judged *judged = t->config->judged;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
+        const float *row = logits + i * (size_t)classes;
         if (!batch->bad[i]) {
-            stk_metrics_add(&t->val, logits + i * (size_t)classes, batch->labels[i]);
+            stk_metrics_add(&t->val, row, batch->labels[i]);
+        }
+        if (!batch->bad[i] && judged != NULL) {
+            stk_judged_add(judged, batch->samples[i], row, classes, batch->labels[i]);
         }
     }
 }
@@ -262,6 +267,9 @@ static bool is_enough(const stk_trainer *t) {
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val);
+    if (c->judged != NULL) {
+        stk_judged_reset(c->judged);
+    }
     *done = true;
     if (t->infer_exec == NULL) {
         return STK_OK;

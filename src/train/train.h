@@ -17,6 +17,7 @@
 #include "events/events.h"
 #include "loader/loader.h"
 #include "train/evaluate.h"
+#include "train/judged.h"
 #include "train/metrics.h"
 #include "train/position.h"
 
@@ -115,6 +116,9 @@ typedef struct stk_train_config {
     uint64_t seed;
     int fold;
     const stk_events *events;
+    /* Filled by every validation, with room for all of val: the checkpoint hook finds there what
+     * the epoch's said. NULL: nobody wants to know. */
+    stk_judged *judged;
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where `state` stands; NULL: at the beginning */
 } stk_train_config;
