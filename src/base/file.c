@@ -265,16 +265,20 @@ static void free_writer(stk_file_writer *writer) {
     stk_mem_free(writer);
 }
 
+/* Where a file grows that is to be called `path`: the thread's number keeps writers of one path
+ * apart, in this process and in others. */
+static char *hidden_name(const char *path) {
+    const char *base = stk_path_base(path);
+    return stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
+}
+
 stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
     stk_file_writer *writer = stk_mem_new(1, sizeof *writer);
     if (writer == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    const char *base = stk_path_base(path);
     writer->path = stk_mem_strdup(path);
-    /* The thread's number keeps writers of one path apart, in this process and in others. */
-    writer->hidden =
-        stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
+    writer->hidden = hidden_name(path);
     writer->fd = -1;
     if (writer->path == NULL || writer->hidden == NULL) {
         free_writer(writer);
@@ -359,6 +363,29 @@ stk_status stk_file_write(const char *path, const void *data, size_t size, stk_e
         return status;
     }
     return stk_file_commit(writer, err);
+}
+
+stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
+    char *hidden = hidden_name(alias);
+    char *data = NULL;
+    size_t size = 0;
+    if (hidden == NULL) {
+        return STK_FAIL_MEMORY(err, alias);
+    }
+    unlink(hidden);
+    bool linked = link(path, hidden) == 0 && rename(hidden, alias) == 0;
+    unlink(hidden); /* two names of one file are left alone by a rename */
+    stk_mem_free(hidden);
+    if (linked) {
+        sync_parent(alias);
+        return STK_OK;
+    }
+    stk_status status = stk_file_read(path, 0, &data, &size, err);
+    if (status == STK_OK) {
+        status = stk_file_write(alias, data, size, err);
+    }
+    stk_mem_free(data);
+    return status;
 }
 
 stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {

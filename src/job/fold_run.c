@@ -135,6 +135,13 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                err);
 }
 
+/* The last weights: where they are the best ones, too, that file gets a second name. */
+static stk_status save_last(const fold_run *fold, const stk_event_epoch *epoch, bool best,
+                            stk_error *err) {
+    return best ? stk_file_alias(fold->best_path, fold->last_path, err)
+                : save(fold->job, fold->last_path, epoch, err);
+}
+
 static bool is_of_device(const stk_error *why) {
     return why->status == STK_ERR_DEVICE || why->status == STK_ERR_MEMORY;
 }
@@ -168,7 +175,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     }
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
-    if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+    if (in_time && !job->weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
         if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }

@@ -52,6 +52,25 @@ static int entries(const char *folder) {
     return count;
 }
 
+static void gives_a_file_a_second_name(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    const char *path = in(folder, "best");
+    const char *alias = in(folder, "last");
+    REQUIRE_OK(stk_file_write(path, "one", 3, &err), &err);
+    REQUIRE_OK(stk_file_write(alias, "before", 6, &err), &err);
+    REQUIRE_OK(stk_file_alias(path, alias, &err), &err);
+    REQUIRE_OK(stk_file_alias(path, alias, &err), &err);
+    CHECK(holds(alias, "one"));
+    REQUIRE_OK(stk_file_write(path, "two", 3, &err), &err);
+    CHECK(holds(alias, "one"));
+    REQUIRE_OK(stk_file_write(alias, "three", 5, &err), &err);
+    CHECK(holds(path, "two"));
+    CHECK(stk_file_alias(in(folder, "nothing"), alias, &err) == STK_ERR_STORAGE);
+    CHECK(holds(alias, "three"));
+    CHECK(entries(folder) == 2);
+}
+
 static void writes_and_reads(void) {
     const char *folder = check_folder();
     stk_error err = {0};
@@ -359,6 +378,7 @@ static const check_test tests[] = {
     TEST(pieces_are_read_anywhere),
     TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
+    TEST(gives_a_file_a_second_name),
     TEST(reading_has_limits),
     TEST(blocks_grow_and_keep_their_bytes),
     TEST(pieces_appear_at_commit),
