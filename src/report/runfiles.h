@@ -1,11 +1,11 @@
 /*
  * runfiles.h - keeps the files of a run folder that tell how the run goes.
  *
- * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json and results.png (or
- * results.svg in a build without cairo). Whole files are replaced in one step and lines are
- * appended with one write, so that a kill at any moment leaves readable files. Callbacks have
- * nobody to tell of a full disk: the first error is kept, and later events are tried all the same.
- * Threads: that of the events.
+ * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json, results.png (or
+ * results.svg in a build without cairo) and report.html. Whole files are replaced in one step and
+ * lines are appended with one write, so that a kill at any moment leaves readable files. Callbacks
+ * have nobody to tell of a full disk: the first error is kept, and later events are tried all the
+ * same. Threads: that of the events.
  */
 #ifndef STK_REPORT_RUNFILES_H
 #define STK_REPORT_RUNFILES_H
@@ -38,11 +38,12 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 
 /*
  * The table of epochs and, where there are any, their plot as they are to stay, before the summary
- * that says how long all took. Without `plot` the one that was drawn last stays.
+ * that says how long all took. Without `plot` the one that was drawn last stays, and so does the
+ * page, which otherwise is written once more with the summary.
  */
 void stk_runfiles_finish(stk_runfiles *files, bool plot);
 
-/* Seconds that the last plot took; 0: none was drawn yet. */
+/* Seconds that the last plot and the last page took together; 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
 
 /* The first failure since the start, STK_OK when all was written. */

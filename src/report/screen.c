@@ -448,31 +448,11 @@ static void on_progress(void *user, const stk_event_progress *event) {
 
 /* ---- the closing block ---- */
 
-/* The sentence behind a word of summary.json; the word itself when it is new. */
-static const char *in_words(const char *word) {
-    static const char *const words[][2] = {
-        {"complete", "done"},
-        {"partial", "done in part"},
-        {"prior", "class priors only"},
-        {"epochs", "every planned epoch was trained"},
-        {"patience", "it no longer improved"},
-        {"budget", "the time budget was used up"},
-        {"signal", "it was asked to stop"},
-        {"error", "an error ended it"},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (stk_str_equal(word, words[i][0])) {
-            return words[i][1];
-        }
-    }
-    return word;
-}
-
 static void show_result(stk_screen *screen, const stk_summary *summary) {
     stk_str *line = &screen->line;
     const char *between = ": ";
     begin_line(screen);
-    stk_str_append(line, in_words(summary->status != NULL ? summary->status : "complete"));
+    stk_str_append(line, stk_report_words(summary->status != NULL ? summary->status : "complete"));
     if (isfinite(summary->best_acc1)) {
         stk_str_appendf(line, "%sbest validation accuracy %.1f%%", between, summary->best_acc1);
         between = ", ";
@@ -500,7 +480,7 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
     }
     if (summary->stop_reason != NULL) {
         stk_str_appendf(line, "%s%s", between[0] == ':' ? between : "; ",
-                        in_words(summary->stop_reason));
+                        stk_report_words(summary->stop_reason));
     }
     end_line(screen);
 }
@@ -575,6 +555,7 @@ static void on_stop(void *user, const stk_summary *summary) {
     if (screen->run_dir != NULL) {
         show_inside(screen, "plot", "results.png", true);
         show_inside(screen, "plot", "results.svg", true);
+        show_inside(screen, "report", "report.html", true);
     }
 }
 
