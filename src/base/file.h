@@ -62,8 +62,8 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
                                       stk_error *err);
 
 /*
- * Gives the file `path` the second name `alias` in one step, in place of what has that name: a link,
- * or a copy where there are none. Whoever replaces one of them leaves the other alone.
+ * Gives the file `path` the second name `alias` in one step, in place of what has that name: a
+ * link, or a copy where there are none. Whoever replaces one of them leaves the other alone.
  */
 STK_CHECKED stk_status stk_file_alias(const char *path, const char *alias, stk_error *err);
 
