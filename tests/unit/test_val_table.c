@@ -39,7 +39,8 @@ static void judge(stk_val_table *table, int said, size_t from, size_t to) {
     for (size_t i = to; i-- > from;) {
         float logits[3] = {0};
         logits[said] = (float)log(2);
-        stk_judged_add(&table->now, i, logits, 3, samples[i].label);
+        double loss = samples[i].label == said ? log(2) : log(4);
+        stk_judged_add(&table->now, i, logits, 3, samples[i].label, loss);
     }
 }
 
