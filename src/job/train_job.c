@@ -206,11 +206,11 @@ static void finish_work(stk_job *job) {
     job->choice.opened.backend->state_free(job->state);
     job->state = NULL;
     if (job->files != NULL) {
-        /* Without time for it the plot lacks the last epochs. */
-        double plot_s = STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
-        stk_runfiles_finish(job->files,
-                            stk_clockwork_left(&job->clock) >=
-                                stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) + plot_s);
+        /* Without time for them plot and page lack the last epochs. */
+        double spare_s = stk_clockwork_left(&job->clock) -
+                         stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) -
+                         STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
+        stk_runfiles_finish(job->files, spare_s, job->dataset->source);
     }
 }
 

@@ -476,6 +476,9 @@ stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
     if (status == STK_OK) {
         status = stk_page_put_timelines(record, out, err);
     }
+    if (status == STK_OK) {
+        status = stk_page_put_confusion(page, out, err);
+    }
     put_told(out, record);
     put_epochs(out, record);
     put_options(out, page);

@@ -11,13 +11,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "report/confusion.h"
 #include "report/record.h"
-
-/* A small JPEG picture; without bytes there is none. */
-typedef struct stk_thumbnail {
-    const void *jpeg;
-    size_t bytes;
-} stk_thumbnail;
+#include "report/thumbs.h"
 
 /* Everything is borrowed; what is NULL is not shown. */
 typedef struct stk_page {
@@ -25,6 +21,8 @@ typedef struct stk_page {
     const stk_record *record; /* never NULL */
     const stk_json *args;     /* args.json */
     const char *args_yaml;    /* the text of args.yaml, which has the reasons */
+    const stk_confusion *confusion;
+    const stk_thumbs *thumbs; /* of its worst pictures */
 } stk_page;
 
 /* Appends the page. */

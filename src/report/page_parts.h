@@ -28,4 +28,7 @@ STK_CHECKED stk_status stk_page_put_budget(const stk_summary *summary, bool ende
 STK_CHECKED stk_status stk_page_put_timelines(const stk_record *record, stk_str *out,
                                               stk_error *err);
 
+/* What was taken for what, and the worst pictures. */
+STK_CHECKED stk_status stk_page_put_confusion(const stk_page *page, stk_str *out, stk_error *err);
+
 #endif

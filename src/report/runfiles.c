@@ -26,6 +26,14 @@
 /* Between two drawings of the plot and the page while epochs are short. */
 #define PLOT_GAP_S 5.0
 
+/* A validation.csv that is read again whenever the page is written. */
+#define SMALL_VALIDATION_BYTES ((size_t)1 << 20)
+
+/* The last time: bytes of it that a busy core reads in a second, and how long thumbnails take. */
+#define VALIDATION_BYTES_PER_S 10e6
+#define MOST_VALIDATION_BYTES 100e6
+#define MOST_THUMBS_S 2.0
+
 static const char results_header[] =
     "fold,epoch,train/loss,train/acc1,val/loss,val/acc1,val/acc5,lr,images_per_second,"
     "wait_fraction,seconds\n";
@@ -45,6 +53,7 @@ struct stk_runfiles {
     stk_lines bad_lines; /* on bad_fd */
     stk_jsonl *jsonl;    /* owned; on events_fd */
     stk_record record;
+    stk_page_pictures pictures;
     int64_t start_ns;   /* what the times of events count from */
     int64_t plotted_ns; /* when the last drawing of plot and page ended */
     bool plotted;       /* there was one */
@@ -119,13 +128,14 @@ static void draw_plot(stk_runfiles *files) {
 }
 
 static void write_page(stk_runfiles *files) {
-    note(stk_page_write(files->run_dir, &files->record, &files->error));
+    note(stk_page_write(files->run_dir, &files->record, &files->pictures, &files->error));
 }
 
 /* Both, and how long they took: the reserve before a deadline has to know. */
 static void draw(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     draw_plot(files);
+    stk_page_pictures_read(&files->pictures, files->run_dir, SMALL_VALIDATION_BYTES);
     write_page(files);
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
@@ -367,6 +377,7 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_mem_free(files->plot_path);
     stk_mem_free(files->title);
     stk_record_close(&files->record);
+    stk_page_pictures_free(&files->pictures);
     stk_mem_free(files);
 }
 
@@ -374,12 +385,29 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
     return &files->observer;
 }
 
-void stk_runfiles_finish(stk_runfiles *files, bool plot) {
+/* What takes longest of the page, within the time that there is for it. */
+static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *store) {
+    int64_t start = stk_clock_ns();
+    stk_page_pictures *pictures = &files->pictures;
+    stk_page_pictures_read(
+        pictures, files->run_dir,
+        (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES));
+    double left_s = fmin(spare_s - stk_clock_since_s(start), MOST_THUMBS_S);
+    if (pictures->known && store != NULL && left_s > 0) {
+        stk_thumbs_make(&pictures->thumbs, &pictures->confusion, store,
+                        stk_clock_ns() + (int64_t)(left_s * 1e9));
+    }
+}
+
+void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) {
     note(write_results(files, &files->error)); /* a disk that was full may have room again */
-    if (plot && files->record.row_count > 0) {
+    files->page_at_stop = spare_s >= 0;
+    if (files->page_at_stop && files->record.row_count > 0) {
         draw_plot(files);
     }
-    files->page_at_stop = plot;
+    if (files->page_at_stop) {
+        finish_pictures(files, spare_s, store);
+    }
 }
 
 double stk_runfiles_plot_s(const stk_runfiles *files) {

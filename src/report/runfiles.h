@@ -12,6 +12,8 @@
 
 #include <stoker/events.h>
 
+#include "storage/storage.h"
+
 typedef struct stk_runfiles stk_runfiles;
 
 /* The folder must exist. results.csv and bad_images.csv start anew; events.jsonl is continued. */
@@ -37,11 +39,12 @@ void stk_runfiles_free(stk_runfiles *files);
 const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 
 /*
- * The table of epochs and, where there are any, their plot as they are to stay, before the summary
- * that says how long all took. Without `plot` the one that was drawn last stays, and so does the
- * page, which otherwise is written once more with the summary.
+ * The table of epochs, their plot and what the page shows as they are to stay, before the summary
+ * that says how long all took and with which the page is written once more. `spare_s` is the time
+ * that there is beyond stk_runfiles_plot_s (INFINITY: enough); below 0 plot and page stay as they
+ * were. Thumbnails of the page are read from `store`; NULL: it has none.
  */
-void stk_runfiles_finish(stk_runfiles *files, bool plot);
+void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
 /* Seconds that the last plot and the last page took together; 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
