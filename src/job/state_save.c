@@ -31,10 +31,8 @@ void stk_job_keep_best(stk_job *job, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
-    unlink(job->val.kept);
-    if (stk_path_is_file(job->val.path)) {
-        /* It can do without the rows of a fold. */
-        (void)!stk_file_alias(job->val.path, job->val.kept, NULL);
+    if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
+        unlink(job->val.kept); /* going back takes the rows of this fold out of the table */
     }
     if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
         unlink(job->val.kept);

@@ -49,11 +49,12 @@ static void count_validation(void *user, const stk_batch *batch, const float *lo
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
         const float *row = logits + i * (size_t)classes;
-        if (!batch->bad[i]) {
-            stk_metrics_add(&t->val, row, batch->labels[i]);
+        if (batch->bad[i]) {
+            continue;
         }
-        if (!batch->bad[i] && judged != NULL) {
-            stk_judged_add(judged, batch->samples[i], row, classes, batch->labels[i]);
+        double loss = stk_metrics_add(&t->val, row, batch->labels[i]);
+        if (judged != NULL) {
+            stk_judged_add(judged, batch->samples[i], row, classes, batch->labels[i], loss);
         }
     }
 }
