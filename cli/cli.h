@@ -28,6 +28,7 @@ extern const cli_verb cli_stage;
 extern const cli_verb cli_train;
 extern const cli_verb cli_lr;
 extern const cli_verb cli_plan;
+extern const cli_verb cli_doctor;
 extern const cli_verb cli_predict;
 extern const cli_verb cli_bench;
 extern const cli_verb cli_bench_storage; /* a subject of bench */
