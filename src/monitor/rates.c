@@ -24,7 +24,7 @@
 #define STAGED_SIDE 8
 #define SEEN_SIDE 7
 
-const char *stk_stage_name(stk_stage stage) {
+const char *stk_stage_name(stk_stage_kind stage) {
     static const char *const names[STK_STAGE_COUNT] = {
         [STK_STAGE_STORAGE] = "storage",
         [STK_STAGE_DECODE] = "decoding",
@@ -34,7 +34,7 @@ const char *stk_stage_name(stk_stage stage) {
     return names[stage];
 }
 
-double stk_rates_of(const stk_rates *rates, stk_stage stage) {
+double stk_rates_of(const stk_rates *rates, stk_stage_kind stage) {
     switch (stage) {
     case STK_STAGE_STORAGE:
         return rates->storage;
@@ -65,14 +65,14 @@ static double shared_rate(const stk_rates *rates) {
     return 1 / (seconds_of(rates->step) + seconds_of(rates->decode * rates->cores));
 }
 
-double stk_rates_together(const stk_rates *rates, stk_stage *narrowest) {
-    stk_stage least_stage = STK_STAGE_STEP;
+double stk_rates_together(const stk_rates *rates, stk_stage_kind *narrowest) {
+    stk_stage_kind least_stage = STK_STAGE_STEP;
     double least = NAN;
     for (int stage = 0; stage < STK_STAGE_COUNT; stage++) {
-        double rate = stk_rates_of(rates, (stk_stage)stage);
+        double rate = stk_rates_of(rates, (stk_stage_kind)stage);
         if (known(rate) && !(rate >= least)) {
             least = rate;
-            least_stage = (stk_stage)stage;
+            least_stage = (stk_stage_kind)stage;
         }
     }
     if (rates->on_host && known(rates->step) && known(rates->decode)) {
@@ -181,5 +181,14 @@ stk_rates stk_rates_with_img_size(const stk_rates *rates, int img_size) {
 stk_rates stk_rates_cached(const stk_rates *rates) {
     stk_rates changed = *rates;
     changed.storage = INFINITY;
+    return changed;
+}
+
+stk_rates stk_rates_decoded(const stk_rates *rates) {
+    stk_rates changed = stk_rates_cached(rates);
+    if (rates->source_px > 0 && rates->img_size > 0) {
+        changed.decode *=
+            decode_cost(rates->source_px, rates->img_size) / decode_cost(0, rates->img_size);
+    }
     return changed;
 }

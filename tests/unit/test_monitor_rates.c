@@ -39,7 +39,7 @@ static stk_rates cpu_rates(void) {
 static void on_a_gpu_the_narrowest_stage_decides(void) {
     static const struct {
         double storage, decode, copy, step, together;
-        stk_stage narrowest;
+        stk_stage_kind narrowest;
     } cases[] = {
         {50000, 181.25, 80000, 7700, 2900, STK_STAGE_DECODE},
         {1000, 181.25, 80000, 7700, 1000, STK_STAGE_STORAGE},
@@ -56,7 +56,7 @@ static void on_a_gpu_the_narrowest_stage_decides(void) {
         r.decode = cases[i].decode;
         r.copy = cases[i].copy;
         r.step = cases[i].step;
-        stk_stage narrowest = STK_STAGE_COUNT;
+        stk_stage_kind narrowest = STK_STAGE_COUNT;
         double together = stk_rates_together(&r, &narrowest);
         if (together != cases[i].together || narrowest != cases[i].narrowest) {
             CHECK_FAIL("case %zu: %g by %s", i, together, stk_stage_name(narrowest));
@@ -70,7 +70,7 @@ static void on_a_gpu_the_narrowest_stage_decides(void) {
 /* 1/100 s of all cores for the step and 1/400 s for decoding: 80 images a second. */
 static void on_a_cpu_the_seconds_of_an_image_add_up(void) {
     stk_rates r = cpu_rates();
-    stk_stage narrowest = STK_STAGE_COUNT;
+    stk_stage_kind narrowest = STK_STAGE_COUNT;
     CHECK_NEAR(stk_rates_together(&r, &narrowest), 80, 1e-9);
     CHECK_INT(narrowest, STK_STAGE_STEP);
     r.decode = 10; /* 40 on all cores */
