@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "probe/doctor.h"
 #include "probe/doctor_words.h"
 
 static void put_number(stk_json_writer *writer, const char *key, double value) {
@@ -123,9 +124,9 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
         return exit_code;
     }
-    const char *plot = stk_options_source(session.options, "plot") != STK_FROM_DEFAULT
-                           ? stk_options_get(session.options, "plot")
-                           : NULL;
+    const stk_doctor_options *wanted =
+        stk_options_values(session.options, &stk_doctor_option_table);
+    const char *plot = wanted->plot;
     stk_run with = cli_run_for_object(&session);
     stk_status status = cli_take_word(&session, "data", &err);
     if (status == STK_OK) {

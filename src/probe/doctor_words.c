@@ -192,7 +192,7 @@ static void fill_bar(stk_bar *bar, const char *label, double rate, bool marked, 
 stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *err) {
     rows list = {0};
     stk_bar bars[MOST_ROWS + 2];
-    char texts[MOST_ROWS + 2][64];
+    char texts[MOST_ROWS + 2][96];
     char title[160];
     stk_str below = {0};
     size_t count = 0;
