@@ -68,6 +68,7 @@ static void put_rates(stk_json_writer *writer, const stk_diagnosis *d) {
     put_number(writer, "storage_warm_bytes_per_second", d->warm_bytes);
     put_number(writer, "decode", d->decode);
     put_number(writer, "decode_per_worker", d->decode_worker);
+    put_number(writer, "core_share", d->core_share);
     put_number(writer, "loader", d->loader);
     put_number(writer, "copy", d->copy);
     put_number(writer, "copy_bytes_per_second", d->copy_bytes);

@@ -142,7 +142,7 @@ typedef struct stk_what_if {
 typedef struct stk_diagnosis {
     char model[64];
     char device[16];
-    char about[400]; /* the device in words */
+    char about[128]; /* the device in words */
     char precision[16];
     int cores;
     int workers; /* that decoded */
@@ -160,7 +160,8 @@ typedef struct stk_diagnosis {
     double cold_bytes, warm_bytes; /* per second */
     double decode;                 /* decoding, scaling and augmenting, by all workers */
     double decode_worker;          /* by each of them */
-    double loader;                 /* the loader, with nobody slowing it */
+    double core_share; /* of the cores that decoding had, 0 to 1: less where others use them */
+    double loader;     /* the loader, with nobody slowing it */
     double copy;       /* from the host to the device; INFINITY: there is no way between */
     double copy_bytes; /* per second */
     double step;       /* the bare training step, at `batch` */

@@ -83,6 +83,7 @@ static void begin(doctor *d) {
                          .warm_bytes = NAN,
                          .decode = NAN,
                          .decode_worker = NAN,
+                         .core_share = 1,
                          .loader = NAN,
                          .copy = NAN,
                          .copy_bytes = NAN,
@@ -92,7 +93,7 @@ static void begin(doctor *d) {
     snprintf(f->model, sizeof f->model, "%s", p->model->name);
     snprintf(f->device, sizeof f->device, "%s", p->opened->name);
     snprintf(f->precision, sizeof f->precision, "%s", stk_precision_name(p->opened->precision));
-    (void)stk_opened_device_describe(p->opened, f->about, sizeof f->about);
+    snprintf(f->about, sizeof f->about, "%s", p->opened->backend->describe(p->opened->device));
     d->rates = (stk_rates){.storage = NAN,
                            .decode = NAN,
                            .workers = f->workers,

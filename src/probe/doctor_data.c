@@ -19,6 +19,7 @@
 #include "probe/cold_pages.h"
 #include "probe/decode_probe.h"
 #include "probe/doctor_parts.h"
+#include "probe/gauges.h"
 #include "probe/storage_probe.h"
 #include "stage/recode.h"
 
@@ -43,6 +44,10 @@ static const int64_t in_flight[] = {4, 16, 64, 256};
 #define WARM_SHARE 0.25
 #define LEAST_IMAGES 16
 #define MOST_LENGTHS 3.0
+
+/* Shares of the workers' time without bytes that are few and many. */
+#define FEW_WAITS 0.1
+#define MANY_WAITS 0.5
 
 stk_status stk_doctor_choose(doctor *d, stk_error *err) {
     const stk_loader_config *data = &d->patient->data;
@@ -183,8 +188,11 @@ static int decoding_threads(const doctor *d) {
 static stk_status time_decoding(const doctor *d, stk_decode_probe *probe, int threads,
                                 double seconds, double *rate, stk_error *err) {
     stk_decode_tally tally = {0};
+    double before_s = stk_gauge_processor_s();
     stk_status status =
         stk_decode_probe_run(probe, threads, seconds, d->patient->stop, &tally, err);
+    double ran_s = stk_gauge_processor_s() - before_s;
+    d->found->core_share = fmin(d->found->core_share, ran_s / tally.thread_seconds);
     *rate = tally.images > 0 ? (double)tally.images / tally.thread_seconds : NAN;
     return status == STK_OK ? stk_doctor_stopped(d, err) : status;
 }
@@ -304,9 +312,16 @@ stk_loader_config stk_doctor_data(const doctor *d) {
     return data;
 }
 
-/* Takes batches and gives them back until enough time has passed; *images is what was made. */
-static stk_status drain(const doctor *d, stk_loader *loader, double seconds, uint64_t least,
-                        uint64_t *images, double *took, stk_error *err) {
+/* What the loader did in some time. */
+typedef struct drained {
+    double images;  /* that were made */
+    double seconds; /* that it took */
+    double waited;  /* share of the workers' time in which they had no bytes, 0 to 1 */
+} drained;
+
+/* Takes batches and gives them back until enough time has passed. */
+static stk_status drain(const doctor *d, stk_loader *loader, double seconds, double least,
+                        drained *result, stk_error *err) {
     stk_loader_counters before;
     stk_loader_counters now;
     int64_t start = stk_clock_ns();
@@ -320,39 +335,45 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, uin
             status = stk_doctor_stopped(d, err);
         }
         stk_loader_stats(loader, &now);
-        *took = stk_clock_since_s(start);
-        *images = now.images - before.images;
-    } while (status == STK_OK && (*took < seconds || *images < least) &&
-             *took < MOST_LENGTHS * seconds);
+        result->seconds = stk_clock_since_s(start);
+        result->images = (double)(now.images - before.images);
+    } while (status == STK_OK && (result->seconds < seconds || result->images < least) &&
+             result->seconds < MOST_LENGTHS * seconds);
+    double waited_s = (double)(now.read_wait_ns - before.read_wait_ns) * 1e-9;
+    result->waited = waited_s / (result->seconds * (now.workers > 0 ? now.workers : 1));
     return status;
 }
 
-/* What a picture costs a worker beside its decoding, where workers are what limits the loader. */
-static double overhead_of(const doctor *d) {
-    double workers = decoding_threads(d);
-    double storage = d->rates.storage;
-    double rate = d->found->loader;
-    bool limited = rate > 0 && !(storage < 1.3 * rate);
-    return limited ? fmax(workers / rate - 1 / d->rates.decode, 0) : 0;
+/*
+ * Workers that never lack bytes show what a picture costs them beside its decoding. Where they
+ * mostly lack them, it is the loader that shows what storage gives: it has its own way of keeping
+ * reads in flight.
+ */
+static void take_loader(doctor *d, const drained *result) {
+    double rate = result->images / result->seconds;
+    d->found->loader = rate;
+    if (result->waited < FEW_WAITS) {
+        d->overhead_s = fmax(decoding_threads(d) / rate - 1 / d->rates.decode, 0);
+    } else if (result->waited > MANY_WAITS) {
+        d->rates.storage = fmin(d->rates.storage, rate);
+    }
 }
 
 stk_status stk_doctor_loader(doctor *d, stk_error *err) {
     double seconds = stk_doctor_seconds(d, DOCTOR_LOADER);
     stk_loader_config data = stk_doctor_data(d);
     stk_loader *loader = NULL;
-    uint64_t images = 0;
-    double took = 0;
+    drained result = {0};
     stk_status status = stk_loader_start(&loader, &data, err);
     if (status == STK_OK) {
-        status = drain(d, loader, WARM_SHARE * seconds, 0, &images, &took, err);
+        status = drain(d, loader, WARM_SHARE * seconds, 0, &result, err);
     }
     if (status == STK_OK) {
-        status = drain(d, loader, (1 - WARM_SHARE) * seconds, LEAST_IMAGES, &images, &took, err);
+        status = drain(d, loader, (1 - WARM_SHARE) * seconds, LEAST_IMAGES, &result, err);
     }
     stk_loader_close(loader);
-    if (status == STK_OK && took > 0) {
-        d->found->loader = (double)images / took;
-        d->overhead_s = overhead_of(d);
+    if (status == STK_OK && result.images > 0) {
+        take_loader(d, &result);
     }
     return status;
 }

@@ -20,6 +20,9 @@
 /* What is closer than this to what is predicted without it changes nothing. */
 #define LITTLE_GAIN 0.03
 
+/* With less than this of the cores, the figures are not the machine's. */
+#define FAIR_SHARE 0.85
+
 #define MOST_ROWS (10 + STK_MOST_WHAT_IFS)
 
 typedef struct row {
@@ -121,6 +124,12 @@ static void put_head(const stk_diagnosis *f, stk_str *text) {
         stk_format_count(images, sizeof images, (uint64_t)f->images),
         stk_format_bytes(bytes, sizeof bytes, (uint64_t)f->picture_bytes), f->picture_px * 1e-6,
         f->cores, f->cores == 1 ? "" : "s", f->workers, f->workers == 1 ? "" : "s");
+    if (f->core_share < FAIR_SHARE) {
+        stk_str_appendf(text,
+                        "others use the machine: decoding had %.0f %% of its cores' time, so that "
+                        "rates are lower than they could be and may not fit together\n",
+                        100 * f->core_share);
+    }
     if (f->measured_batch != f->batch) {
         stk_str_appendf(
             text, "steps of batch %lld take too long for these --seconds: measured with %lld\n",
@@ -141,12 +150,16 @@ static void put_stages(const stk_diagnosis *f, double most, stk_str *text) {
     }
 }
 
-void stk_doctor_verdict(const stk_diagnosis *f, stk_str *text) {
+static void put_narrowest(const stk_diagnosis *f, stk_str *text) {
     char rate[48];
     show_rate(rate, sizeof rate, f->together);
     stk_str_appendf(text, "The narrowest is %s%s. All together give %s images/s: %s an epoch",
                     strcmp(f->narrowest, "training step") == 0 ? "the " : "", f->narrowest, rate,
                     stk_format_span(f->epoch_s).text);
+}
+
+void stk_doctor_verdict(const stk_diagnosis *f, stk_str *text) {
+    put_narrowest(f, text);
     if (f->is_kept && f->first_epoch_s > 1.05 * f->epoch_s) {
         stk_str_appendf(text, ", the first one about %s since nothing is near yet",
                         stk_format_span(f->first_epoch_s).text);
@@ -211,7 +224,7 @@ stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *
                  sizeof texts[count]);
     }
     snprintf(title, sizeof title, "%s at %d px on %s", f->model, f->img_size, f->device);
-    stk_doctor_verdict(f, &below);
+    put_narrowest(f, &below);
     stk_bar_plot plot = {.title = title,
                          .below = stk_str_text(&below),
                          .bars = bars,
