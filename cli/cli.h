@@ -29,6 +29,7 @@ extern const cli_verb cli_stage;
 extern const cli_verb cli_train;
 extern const cli_verb cli_lr;
 extern const cli_verb cli_plan;
+extern const cli_verb cli_doctor;
 extern const cli_verb cli_predict;
 extern const cli_verb cli_status;
 extern const cli_verb cli_top;

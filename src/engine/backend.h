@@ -182,6 +182,9 @@ typedef struct stk_backend {
     /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
      * something large: what is read counts and what is written. NULL, or NaN: not known. */
     double (*bandwidth)(stk_device *device);
+    /* Bytes per second that pictures in memory of host_take reach the device with, measured by a
+     * copy of so many bytes. NULL: they need not be copied; NaN: not known. */
+    double (*copy_bandwidth)(stk_device *device, size_t bytes);
     /* NULL: nothing is made that could be kept. */
     void (*counts)(const stk_device *device, stk_device_counts *counts);
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */

@@ -14,7 +14,8 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "monitor/sampler.h"
+#include "monitor/lookout.h"
+#include "monitor/shares.h"
 #include "monitor/tune.h"
 #include "monitor/verdict.h"
 
@@ -59,7 +60,7 @@ typedef struct glance {
 } glance;
 
 struct stk_eyes {
-    stk_sampler *sampler;
+    stk_lookout *lookout;
     glance now;              /* running */
     glance ring[GLANCES];    /* the last ones */
     size_t kept;             /* all that there were of this fold */
@@ -98,15 +99,15 @@ stk_status stk_eyes_open(stk_job *job, stk_error *err) {
     }
     job->eyes = eyes;
     eyes->largest_batch = -1;
-    stk_sampler_config config = {.gpu_bus_id = bus_id(job),
+    stk_lookout_config config = {.gpu_bus_id = bus_id(job),
                                  .start_ns =
                                      job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9)};
-    return stk_sampler_start(&eyes->sampler, &config, err);
+    return stk_lookout_start(&eyes->lookout, &config, err);
 }
 
 void stk_eyes_close(stk_job *job) {
     if (job->eyes != NULL) {
-        stk_sampler_stop(job->eyes->sampler);
+        stk_lookout_stop(job->eyes->lookout);
         stk_mem_free(job->eyes);
         job->eyes = NULL;
     }
@@ -142,7 +143,7 @@ static void count_sample(stk_eyes *eyes, const stk_event_sample *sample) {
 static void tell_samples(stk_job *job, const stk_event_sample *training) {
     stk_eyes *eyes = job->eyes;
     stk_event_sample sample;
-    while (stk_sampler_take(eyes->sampler, &sample)) {
+    while (stk_lookout_take(eyes->lookout, &sample)) {
         sample.images_per_second = training->images_per_second;
         sample.wait_fraction = training->wait_fraction;
         sample.batches_ready = training->batches_ready;
@@ -151,7 +152,7 @@ static void tell_samples(stk_job *job, const stk_event_sample *training) {
         count_sample(eyes, &sample);
         stk_events_sample(&job->events, &sample);
     }
-    const char *notes = stk_sampler_notes(eyes->sampler);
+    const char *notes = stk_lookout_notes(eyes->lookout);
     if (!eyes->warned && notes[0] != '\0') {
         stk_events_decision(&job->events, "not all of the machine can be watched", notes);
         eyes->warned = true;
@@ -182,15 +183,6 @@ static stk_times times_between(const stk_times *a, const stk_times *b) {
                        .checkpoint_s = b->checkpoint_s - a->checkpoint_s,
                        .other_s = b->other_s - a->other_s,
                        .total_s = b->total_s - a->total_s};
-}
-
-/* Of a stretch: without what comes between the steps. */
-static double steps_s(const stk_times *times) {
-    return fmax(times->total_s - times->validate_s - times->checkpoint_s, 0);
-}
-
-static double waited_s(const stk_times *times) {
-    return times->read_s + times->decode_s + times->queue_s;
 }
 
 static double mean(const sum *a, const sum *b) {

@@ -7,6 +7,7 @@
 #include "loader/loader.h"
 #include "models/models.h"
 #include "predict/predict.h"
+#include "probe/doctor.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
 #include "stage/stage.h"
@@ -254,6 +255,14 @@ static const stk_option_table *const lr_tables[] = {
     &stk_tools_option_table,   &stk_output_option_table,
 };
 
+/* The same for the doctor. */
+static const stk_option_table *const doctor_tables[] = {
+    &stk_doctor_option_table,  &stk_dataset_option_table, &stk_storage_option_table,
+    &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
+    &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
+    &stk_output_option_table,
+};
+
 static const stk_option_table *const predict_tables[] = {
     &stk_predict_option_table, &stk_view_option_table,    &stk_budget_option_table,
     &stk_dataset_option_table, &stk_storage_option_table, &stk_output_option_table,
@@ -279,6 +288,10 @@ stk_status stk_options_for_train(stk_options **options, stk_error *err) {
 
 stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
     return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
+}
+
+stk_status stk_options_for_doctor(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "doctor", doctor_tables, COUNT(doctor_tables), err);
 }
 
 stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
