@@ -24,6 +24,13 @@
 #define JUDGE_GAP_S 10.0 /* between two of them: a change has to last so long */
 #define GLANCES 64       /* a stretch, and some more */
 
+/* What --tune judges by. */
+#define TUNE_S 5.0
+#define TUNE_STEPS 10
+
+/* Of the machine's memory: what a cache may take. */
+#define CACHE_SHARE 4
+
 /* A quick verdict needs so much at least; the first steps warm everything up. */
 #define QUICK_STEPS 5
 #define QUICK_S 2.0
@@ -54,6 +61,7 @@ typedef struct glance {
     int64_t steps;
     int epoch;
     stk_times times;
+    double copy_s; /* pictures travelled to the device */
     stk_loader_counters loader;
     stk_store_counters store;
     sum shown[SHOWN_COUNT];
@@ -67,6 +75,8 @@ struct stk_eyes {
     int64_t fold_ns;         /* when the fold began; 0: none is trained */
     double looked_s;         /* of the fold: the last look */
     double judged_s;         /* the same: the last verdict that was thought of */
+    glance tuned;            /* where the stretch began that --tune judges next */
+    int cached;              /* 1: --tune has turned a cache on */
     bool quick;              /* a quick verdict was told */
     bool counted;            /* one that counts was told in this fold */
     bool warned;             /* what the machine does not show was told */
@@ -200,6 +210,8 @@ static double per(double count, double time_s) {
 /* How fast each stage was by itself. What did not limit shows no rate of its own. */
 static stk_rates rates_between(const stk_job *job, const glance *a, const glance *b,
                                const stk_times *times, double storage_share) {
+    double training_s = stk_shares_of(times).training_s;
+    double copy_s = b->copy_s - a->copy_s;
     const stk_loader_counters *x = &a->loader;
     const stk_loader_counters *y = &b->loader;
     double images = (double)(y->images - x->images);
@@ -208,11 +220,11 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
     double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
     double device_s = times->compute_s + times->update_s;
     bool by_storage = storage_share > 0.5 && times->read_s > 0;
-    return (stk_rates){.storage = by_storage ? per(trained, steps_s(times)) : INFINITY,
+    return (stk_rates){.storage = by_storage ? per(trained, training_s) : INFINITY,
                        .decode = per(images, decode_s),
                        .workers = y->workers,
                        .cores = stk_machine_cores(),
-                       .copy = times->copy_s > 0 ? per(trained, times->copy_s) : INFINITY,
+                       .copy = copy_s > 0 ? per(trained, copy_s) : INFINITY,
                        .step = per(trained, device_s),
                        .on_host = strcmp(job->choice.opened.name, "cpu") == 0,
                        .batch = (int64_t)job->choice.batch,
@@ -256,7 +268,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
         .precision = stk_precision_name(job->choice.opened.precision),
         .largest_batch = eyes->largest_batch};
-    e.images_per_second = per(trained, steps_s(&e.times));
+    e.images_per_second = per(trained, stk_shares_of(&e.times).training_s);
     e.rates = rates_between(job, a, b, &e.times, e.storage_share);
     return e;
 }
@@ -310,6 +322,61 @@ static void judge(stk_job *job) {
     }
 }
 
+/* ---- tuning ---- */
+
+static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *pace) {
+    switch (advice->knob) {
+    case STK_TUNE_WORKERS:
+        pace->workers = advice->value;
+        break;
+    case STK_TUNE_SLOTS:
+        pace->slots = advice->value;
+        break;
+    default:
+        job->eyes->cached = advice->value;
+        (void)stk_store_use_cache(job->dataset->source, advice->value > 0);
+        break;
+    }
+}
+
+/* A number that the loader tunes by itself is left to it. */
+static stk_tune_stretch stretch_of(const stk_job *job, const stk_evidence *evidence) {
+    const stk_loader_plan *plan = &job->choice.loader;
+    const stk_loader_counters *loader = &job->eyes->now.loader;
+    int cached = job->eyes->cached;
+    int waits = stk_store_cache_waits(job->dataset->source);
+    stk_verdict verdict;
+    stk_verdict_judge(evidence, false, &verdict);
+    return (stk_tune_stretch){.seconds = evidence->seconds,
+                              .images_per_second = evidence->images_per_second,
+                              .verdict = verdict.kind,
+                              .epoch = job->eyes->now.epoch,
+                              .now = {loader->workers, loader->slots, cached},
+                              .most = {plan->tune_workers ? loader->workers : plan->room_workers,
+                                       plan->tune_slots ? loader->slots : plan->room_slots,
+                                       cached + waits}};
+}
+
+static void tune(stk_job *job, stk_train_pace *pace) {
+    stk_eyes *eyes = job->eyes;
+    if (eyes->tuned.steps == 0) {
+        eyes->tuned = eyes->now;
+    }
+    stk_evidence evidence = evidence_between(job, &eyes->tuned, &eyes->now);
+    if (evidence.seconds < TUNE_S || evidence.steps < TUNE_STEPS) {
+        return;
+    }
+    stk_tune_stretch stretch = stretch_of(job, &evidence);
+    stk_tune_advice advice = stk_tune_after(&eyes->tune, &stretch);
+    eyes->tuned = eyes->now;
+    if (advice.act == STK_TUNE_TRY || advice.act == STK_TUNE_TAKE_BACK) {
+        apply(job, &advice, pace);
+    }
+    if (advice.act != STK_TUNE_NOTHING) {
+        stk_events_decision(&job->events, advice.what, advice.why);
+    }
+}
+
 /* ---- looking ---- */
 
 static void begin_fold(stk_eyes *eyes) {
@@ -320,6 +387,7 @@ static void begin_fold(stk_eyes *eyes) {
     eyes->quick = eyes->quick || eyes->counted;
     eyes->counted = false;
     eyes->now = (glance){0};
+    eyes->tuned = (glance){0};
 }
 
 static void take_counts(stk_job *job, const stk_train_progress *progress) {
@@ -328,15 +396,17 @@ static void take_counts(stk_job *job, const stk_train_progress *progress) {
     now->steps = progress->steps_timed;
     now->epoch = progress->epoch;
     now->times = progress->times;
+    now->copy_s = progress->copy_s;
     now->loader = progress->loader;
     stk_store_stats(job->dataset->source, &now->store);
 }
 
 static stk_event_sample training_between(const stk_job *job, const glance *a, const glance *b) {
     stk_times times = times_between(&a->times, &b->times);
+    stk_shares shares = stk_shares_of(&times);
     double trained = (double)((b->steps - a->steps) * (int64_t)job->choice.batch);
-    return (stk_event_sample){.images_per_second = per(trained, steps_s(&times)),
-                              .wait_fraction = per(waited_s(&times), steps_s(&times)),
+    return (stk_event_sample){.images_per_second = per(trained, shares.training_s),
+                              .wait_fraction = shares.wait,
                               .batches_ready = (int)b->loader.batches_ready,
                               .slots = b->loader.slots,
                               .workers = b->loader.workers};
@@ -358,7 +428,9 @@ void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_p
     tell_samples(job, &training);
     eyes->ring[eyes->kept++ % GLANCES] = eyes->now;
     judge(job);
-    (void)pace;
+    if (job->job_options->tune) {
+        tune(job, pace);
+    }
 }
 
 void stk_eyes_conclude(stk_job *job) {

@@ -11,6 +11,8 @@
 
 #include "job/job_state.h"
 
+typedef struct stk_eyes stk_eyes;
+
 /* Opens job->eyes. A machine that shows nothing of itself is no error: what it does not show is
  * told. */
 STK_CHECKED stk_status stk_eyes_open(stk_job *job, stk_error *err);

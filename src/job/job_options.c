@@ -140,6 +140,12 @@ static const stk_option job_options[] = {
      .metavar = "T",
      .help =
          "how often what --resume goes on from is saved within an epoch; after one it always is"},
+    {.name = "tune",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(tune),
+     .fallback = "false",
+     .help = "while training waits for pictures, try more workers, more batches ahead and a cache "
+             "in memory, one at a time, and keep what makes it faster"},
     {.name = "no-wandb",
      .type = STK_OPTION_BOOL,
      .noted = true,

@@ -26,6 +26,7 @@ typedef struct stk_job_options {
     const char *name;   /* NULL: "train" */
     const char *resume; /* NULL: a new run */
     double save_every_s;
+    bool tune; /* try what verdicts ask for */
 } stk_job_options;
 
 /* In the order of the option's choices. */

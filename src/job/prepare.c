@@ -22,6 +22,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->storage.cache_later = job->job_options->tune;
     job->view_options = stk_options_values(options, &stk_view_option_table);
     job->views = (int)job->view_options->tta;
     job->infer_batch = STK_PREDICT_BATCH;

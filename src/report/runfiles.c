@@ -48,11 +48,11 @@ struct stk_runfiles {
     char *events_path;
     char *summary_path;
     char *plot_path;
-    char *title;         /* owned; of the plot, NULL before the start */
-    int events_fd;       /* owned */
-    int bad_fd;          /* owned */
-    stk_lines bad_lines; /* on bad_fd */
-    stk_jsonl *jsonl;    /* owned; on events_fd */
+    char *title;            /* owned; of the plot, NULL before the start */
+    int events_fd;          /* owned */
+    int bad_fd;             /* owned */
+    stk_lines bad_lines;    /* on bad_fd */
+    stk_jsonl *jsonl;       /* owned; on events_fd */
     stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
     stk_record record;
     stk_page_pictures pictures;
@@ -157,16 +157,16 @@ static void draw(stk_runfiles *files) {
 
 /* Hands an event to events.jsonl and to TensorBoard, takes over an error of them, and keeps what
  * the page needs. */
-#define PASS_ON(files, callback, event)                                      \
-    do {                                                                     \
-        TELL(stk_jsonl_observer((files)->jsonl), callback, event);           \
-        note(stk_jsonl_error((files)->jsonl, &(files)->error));              \
-        if ((files)->tfevents != NULL) {                                     \
-            TELL(stk_tfevents_observer((files)->tfevents), callback, event); \
-            note(stk_tfevents_error((files)->tfevents, &(files)->error));    \
-        }                                                                    \
+#define PASS_ON(files, callback, event)                                        \
+    do {                                                                       \
+        TELL(stk_jsonl_observer((files)->jsonl), callback, event);             \
+        note(stk_jsonl_error((files)->jsonl, &(files)->error));                \
+        if ((files)->tfevents != NULL) {                                       \
+            TELL(stk_tfevents_observer((files)->tfevents), callback, event);   \
+            note(stk_tfevents_error((files)->tfevents, &(files)->error));      \
+        }                                                                      \
         stk_record_at(&(files)->record, stk_clock_since_s((files)->start_ns)); \
-        TELL(&(files)->record.observer, callback, event); \
+        TELL(&(files)->record.observer, callback, event);                      \
     } while (0)
 
 static void on_start(void *user, const stk_event_start *event) {

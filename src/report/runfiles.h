@@ -2,10 +2,10 @@
  * runfiles.h - keeps the files of a run folder that tell how the run goes.
  *
  * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json, results.png (or
- * results.svg in a build without cairo), report.html, and TensorBoard's files where they are wanted.
- * Whole files are replaced in one step and lines are appended with one write, so that a kill at any
- * moment leaves readable files. Callbacks have nobody to tell of a full disk: the first error is
- * kept, and later events are tried all the same. Threads: that of the events.
+ * results.svg in a build without cairo), report.html, and TensorBoard's files where they are
+ * wanted. Whole files are replaced in one step and lines are appended with one write, so that a
+ * kill at any moment leaves readable files. Callbacks have nobody to tell of a full disk: the first
+ * error is kept, and later events are tried all the same. Threads: that of the events.
  */
 #ifndef STK_REPORT_RUNFILES_H
 #define STK_REPORT_RUNFILES_H

@@ -66,6 +66,9 @@ uint64_t stk_store_cache_memory(const stk_store *store);
  */
 bool stk_store_use_cache(stk_store *store, bool use);
 
+/* There is such a cache, and it is not used. */
+bool stk_store_cache_waits(const stk_store *store);
+
 /* The place as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);
 

@@ -137,6 +137,10 @@ bool stk_store_use_cache(stk_store *s, bool use) {
     return true;
 }
 
+bool stk_store_cache_waits(const stk_store *s) {
+    return s->cache_later && atomic_load(&s->cache_waits);
+}
+
 static void close_cache(void *cache) {
     stk_cache_close(cache);
 }
