@@ -44,6 +44,7 @@ typedef struct stk_evidence {
     bool is_staged;        /* tar shards near by */
     bool first_epoch;      /* not everything can be in a cache yet */
     double cache_hits;     /* share of the reads, 0 to 1 */
+    double cache_room;     /* bytes that a cache in memory may take; NaN: not known */
     /* The GPU, means of the samples */
     double gpu_util;         /* percent */
     double sm_activity;      /* percent */

@@ -411,10 +411,10 @@ static void the_last_plot_can_be_left_out(void) {
     REQUIRE(path != NULL && table != NULL);
     for (int drawn = 0; drawn < 2; drawn++) {
         REQUIRE(unlink(path) == 0 && unlink(table) == 0);
-        stk_runfiles_finish(files, drawn > 0);
+        stk_runfiles_finish(files, drawn > 0 ? INFINITY : -1, NULL);
         CHECK(stk_path_is_file(path) == (drawn > 0));
         CHECK(stk_path_is_file(table));
-        stk_runfiles_finish(files, true);
+        stk_runfiles_finish(files, INFINITY, NULL);
     }
     CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
     stk_runfiles_free(files);
@@ -429,7 +429,7 @@ static void no_epoch_gives_no_plot(void) {
     const char *folder = check_folder();
     REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
     stk_events_add(&events, stk_runfiles_observer(files));
-    stk_runfiles_finish(files, true);
+    stk_runfiles_finish(files, INFINITY, NULL);
     stk_events_stop(&events, &empty_summary);
     CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
     stk_runfiles_free(files);
@@ -500,7 +500,7 @@ static void an_error_is_kept_and_writing_goes_on(void) {
     CHECK_INT(stk_runfiles_error(files, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "results.csv");
     REQUIRE(rename(moved, folder) == 0);
-    stk_runfiles_finish(files, true);
+    stk_runfiles_finish(files, INFINITY, NULL);
     stk_events_stop(&events, &empty_summary);
     char *text = read_text(folder, "results.csv");
     CHECK_INT(text != NULL ? count_lines(text) : 0, 2);

@@ -542,4 +542,5 @@ const stk_backend stk_cuda_backend = {
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
     .bandwidth = stk_cuda_bandwidth,
+    .copy_bandwidth = stk_cuda_copy_bandwidth,
 };

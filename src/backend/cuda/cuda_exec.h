@@ -85,6 +85,7 @@ stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room
 /* ---- cuda_bandwidth.c ---- */
 
 double stk_cuda_bandwidth(stk_device *device);
+double stk_cuda_copy_bandwidth(stk_device *device, size_t bytes);
 
 /* ---- cuda_exec.c ---- */
 
