@@ -104,12 +104,15 @@ typedef struct stk_step_input {
 } stk_step_input;
 
 typedef struct stk_step_output {
-    double loss_sum;  /* over the samples; not finite when training has diverged */
-    size_t correct;   /* samples whose likeliest class is their label, mixed: the larger part's */
-    double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
-    bool skipped;     /* the update was left out: a gradient left the range of fp16 */
-    float loss_scale; /* that gradients were computed with; 1 unless the precision is fp16 */
-    double busy_s;    /* the device computed it that long by itself; 0: the caller waited for it */
+    double loss_sum;    /* over the samples; not finite when training has diverged */
+    size_t correct;     /* samples whose likeliest class is their label, mixed: the larger part's */
+    double grad_norm;   /* of all gradients, before clipping; NaN unless clipping asked for it */
+    bool skipped;       /* the update was left out: a gradient left the range of fp16 */
+    float loss_scale;   /* that gradients were computed with; 1 unless the precision is fp16 */
+    double busy_s;      /* the device computed it that long, the optimiser included */
+    double update_s;    /* of these: the optimiser */
+    double copy_s;      /* the pictures travelled to the device that long; 0 on a CPU */
+    double copy_wait_s; /* of these: it had nothing else to do */
 } stk_step_output;
 
 /* What a device has. */
