@@ -74,7 +74,7 @@ expect_epochs() {
     done
     # shellcheck disable=SC2016  # awk's dollars
     expect "the steps of a curve of $1 do not rise" \
-        awk '$1 in last && $2 + 0 <= last[$1] { exit 1 } { last[$1] = $2 + 0 }' "$1"
+        awk '$1 == "image" { next } $1 in last && $2 + 0 <= last[$1] { exit 1 } { last[$1] = $2 + 0 }' "$1"
 }
 
 it "writes what the tensorboard package reads: curves, pictures, of folds, after a kill and a resume"
@@ -83,13 +83,33 @@ if python_with "$VENV" tensorboard; then
     expect_exit 0
     expect_file r/tensorboard.seen '^step/loss 1 '
     expect_file r/tensorboard.seen '^epoch [0-9]+ 3$'
+    expect_file r/tensorboard.seen '^time/compute [0-9]+ 0\.[0-9]+$'
+    expect_file r/tensorboard.seen '^image batch/train 0 76x76$'
     expect_epochs r/tensorboard.seen r 0
     expect_epochs f/tensorboard/fold0.seen f 0
     expect_epochs f/tensorboard/fold1.seen f 1
     expect_file killed.seen '^step/loss 1 '
     expect_file killed.seen '^val/acc1 '
+    expect "the first pictures of q came twice" test "$(grep -c '^image batch/train 0 ' q/tensorboard.seen)" = 1
     expect_file q/tensorboard.seen '^epoch [0-9]+ 6$'
     expect_epochs q/tensorboard.seen q 0
+else
+    skip "$CANNOT"
+fi
+
+# expect_documented: docs/outputs.md has the names on standard input, of which there are some.
+expect_documented() {
+    local name count=0
+    while read -r name; do
+        grep -Eq "\`$name(\`|\{)" "$ROOT/docs/outputs.md" || fail "docs/outputs.md lacks $name"
+        count=$((count + 1))
+    done
+    [ "$count" -gt 10 ] || fail "there are $count names"
+}
+
+it "has every curve in its papers"
+if [ -e r/tensorboard.seen ]; then
+    expect_documented < <(cut -d ' ' -f 1 r/tensorboard.seen | sort -u | grep -vx image)
 else
     skip "$CANNOT"
 fi
@@ -133,6 +153,7 @@ expect_file metrics/stoker.prom '^stoker_budget_seconds 60$'
 expect_file metrics/stoker.prom '^stoker_finished 1$'
 expect_file metrics/stoker.prom '^stoker_exit_status 0$'
 expect "the file can be read by everybody" test "$(stat -c %a metrics/stoker.prom)" = 644
+expect_documented < <(sed -n 's/^# TYPE \(.*\) gauge$/\1/p' metrics/stoker.prom)
 expect_tidy metrics
 
 it "shows a run that goes on, and one that was stopped"
