@@ -42,6 +42,7 @@ typedef struct told {
 typedef struct event_log {
     told items[128];
     int count;
+    int files;  /* that were read */
     bool sound; /* every record's checksums agree and the last one is whole */
 } event_log;
 
@@ -212,8 +213,8 @@ static void read_file(event_log *log, const char *path) {
     stk_mem_free(data);
 }
 
-/* All event files of a folder, in the order of their names; *files is how many. */
-static event_log *read_folder(const char *parent, const char *name, int *files) {
+/* All event files of a folder, in the order of their names. */
+static event_log *read_folder(const char *parent, const char *name) {
     static event_log log;
     stk_dir_list list = {0};
     char *folder = stk_path_join(parent, name);
@@ -221,7 +222,6 @@ static event_log *read_folder(const char *parent, const char *name, int *files) 
         stk_image_free(&log.items[i].image);
     }
     log = (event_log){.sound = true};
-    *files = 0;
     if (stk_dir_read(folder, &list, NULL) == STK_OK) {
         for (size_t i = 0; i < list.count; i++) {
             if (!list.entries[i].is_dir) {
@@ -229,7 +229,7 @@ static event_log *read_folder(const char *parent, const char *name, int *files) 
                 CHECK(strncmp(list.entries[i].name, "events.out.tfevents.", 20) == 0);
                 read_file(&log, path);
                 stk_mem_free(path);
-                ++*files;
+                log.files++;
             }
         }
         stk_dir_list_free(&list);
@@ -268,9 +268,18 @@ static void check_scalar(const event_log *log, const char *tag, int n, int64_t s
 
 /* ---- what is told ---- */
 
-static stk_tfevents *open_in(const char *parent, int fold, int64_t steps_done, stk_events *events) {
-    stk_tfevents *t = NULL;
+/* A run as far as event files go. */
+typedef struct run {
+    const char *parent; /* of the folder tensorboard */
+    stk_tfevents *t;
+    stk_events events;
+} run;
+
+/* One that has told its start, of so many folds, and goes on in a fold behind so many steps. */
+static run begin(const char *parent, int folds, int fold, int64_t steps_done) {
+    run r = {.parent = parent};
     stk_error err = {0};
+    stk_event_start start = {.model = "convnet_s", .folds = folds, .budget_s = NAN};
     char *folder = stk_path_join(parent, "tensorboard");
     stk_tfevents_config config = {.folder = folder,
                                   .fold = fold,
@@ -279,21 +288,18 @@ static stk_tfevents *open_in(const char *parent, int fold, int64_t steps_done, s
                                   .wall_ns = fake_wall};
     fake_wall_ns = INT64_C(1700000000) * SECOND + SECOND / 4;
     fake_ns = 5 * SECOND;
-    if (stk_tfevents_new(&t, &config, &err) != STK_OK) {
+    if (stk_tfevents_new(&r.t, &config, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
-        t = NULL;
+        exit(1);
     }
     stk_mem_free(folder);
-    *events = (stk_events){0};
-    if (t != NULL) {
-        stk_events_add(events, stk_tfevents_observer(t));
-    }
-    return t;
+    stk_events_add(&r.events, stk_tfevents_observer(r.t));
+    stk_events_start(&r.events, &start);
+    return r;
 }
 
-static void tell_start(const stk_events *events, int folds) {
-    stk_event_start start = {.model = "convnet_s", .folds = folds, .budget_s = NAN};
-    stk_events_start(events, &start);
+static void end(run *r) {
+    stk_tfevents_free(r->t);
 }
 
 static void tell_step(const stk_events *events, int fold, int64_t done, double loss) {
@@ -414,20 +420,15 @@ static void numbers_of_every_length_come_back(void) {
 }
 
 static void training_becomes_curves(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 1);
+    run r = begin(check_folder(), 1, 0, 0);
     for (int i = 1; i <= 10; i++) { /* ten steps a second: five are too many */
-        tell_step(&events, 0, i, 2.0 / i);
+        tell_step(&r.events, 0, i, 2.0 / i);
         fake_ns += SECOND / 10;
     }
-    tell_epoch(&events, 0, 1);
-    event_log *log = read_folder(parent, "tensorboard", &files); /* while it is being written */
+    tell_epoch(&r.events, 0, 1);
+    event_log *log = read_folder(r.parent, "tensorboard"); /* while it is being written */
     CHECK(log->sound);
-    CHECK_INT(files, 1);
+    CHECK_INT(log->files, 1);
     CHECK_INT(log->items[0].kind, VERSION);
     CHECK_STR(log->items[0].bytes, "brain.Event:2");
     CHECK_NEAR(log->items[0].wall_s, 1700000000.25, 1e-6);
@@ -453,30 +454,25 @@ static void training_becomes_curves(void) {
     check_scalar(log, "time/decode", 0, 10, 0);
     CHECK(find_told(log, "time/other", 0) == NULL);
     CHECK_INT(count_kind(log, RESTART), 0);
-    CHECK_INT(stk_tfevents_error(t, NULL), STK_OK);
-    stk_tfevents_free(t);
+    CHECK_INT(stk_tfevents_error(r.t, NULL), STK_OK);
+    end(&r);
 }
 
 static void folds_have_folders(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 2);
+    run r = begin(check_folder(), 2, 0, 0);
     for (int fold = 0; fold < 2; fold++) {
         for (int i = 1; i <= 3; i++) {
-            tell_step(&events, fold, i, fold + i);
+            tell_step(&r.events, fold, i, fold + i);
         }
-        tell_epoch(&events, fold, 1);
+        tell_epoch(&r.events, fold, 1);
     }
-    stk_tfevents_free(t);
-    event_log *log = read_folder(parent, "tensorboard", &files);
-    CHECK_INT(files, 0);
+    end(&r);
+    event_log *log = read_folder(r.parent, "tensorboard");
+    CHECK_INT(log->files, 0);
     for (int fold = 0; fold < 2; fold++) {
-        log = read_folder(parent, fold == 0 ? "tensorboard/fold0" : "tensorboard/fold1", &files);
+        log = read_folder(r.parent, fold == 0 ? "tensorboard/fold0" : "tensorboard/fold1");
         CHECK(log->sound);
-        CHECK_INT(files, 1);
+        CHECK_INT(log->files, 1);
         check_scalar(log, "step/loss", 0, 1, fold + 1);
         check_scalar(log, "val/acc1", 0, 3, 64);
         CHECK(find_told(log, "val/acc1", 1) == NULL);
@@ -486,19 +482,14 @@ static void folds_have_folders(void) {
 
 /* Steps that are told again: what was told of them before is to be dropped. */
 static void training_that_goes_back_says_so(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 1);
-    tell_step(&events, 0, 7, 1);
-    tell_step(&events, 0, 8, 1);
-    tell_step(&events, 0, 4, 3); /* too soon after the one before to be written by itself */
+    run r = begin(check_folder(), 1, 0, 0);
+    tell_step(&r.events, 0, 7, 1);
+    tell_step(&r.events, 0, 8, 1);
+    tell_step(&r.events, 0, 4, 3); /* too soon after the one before to be written by itself */
     fake_ns += SECOND;
-    tell_step(&events, 0, 5, 2);
-    stk_tfevents_free(t);
-    event_log *log = read_folder(parent, "tensorboard", &files);
+    tell_step(&r.events, 0, 5, 2);
+    end(&r);
+    event_log *log = read_folder(r.parent, "tensorboard");
     REQUIRE(log->sound && log->count == 10);
     CHECK_INT(log->items[5].kind, RESTART);
     CHECK_INT(log->items[5].step, 4);
@@ -508,30 +499,23 @@ static void training_that_goes_back_says_so(void) {
 
 /* Another process, within the same second, goes on behind step 6. */
 static void a_resumed_run_has_another_file(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 1, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 3);
-    tell_step(&events, 1, 9, 1);
-    stk_events_sample(&events, &sample_event);
-    stk_tfevents_free(t);
+    run r = begin(check_folder(), 3, 1, 0);
+    tell_step(&r.events, 1, 9, 1);
+    stk_events_sample(&r.events, &sample_event);
+    end(&r);
     for (int i = 0; i < 2; i++) {
-        t = open_in(parent, 1, 6, &events);
-        REQUIRE(t != NULL);
-        tell_start(&events, 3);
+        r = begin(r.parent, 3, 1, 6);
         if (i == 0) {
-            stk_events_verdict(&events, &verdict_event);
+            stk_events_verdict(&r.events, &verdict_event);
         }
-        tell_step(&events, 1, 7, 5);
-        stk_events_sample(&events, &sample_event);
-        tell_step(&events, 2, 1, 4);
-        stk_tfevents_free(t);
+        tell_step(&r.events, 1, 7, 5);
+        stk_events_sample(&r.events, &sample_event);
+        tell_step(&r.events, 2, 1, 4);
+        end(&r);
     }
-    event_log *log = read_folder(parent, "tensorboard/fold1", &files);
+    event_log *log = read_folder(r.parent, "tensorboard/fold1");
     CHECK(log->sound);
-    CHECK_INT(files, 3);
+    CHECK_INT(log->files, 3);
     CHECK_INT(count_kind(log, VERSION), 3);
     CHECK_INT(count_kind(log, RESTART), 2);
     for (int i = 0; i < log->count; i++) {
@@ -540,31 +524,27 @@ static void a_resumed_run_has_another_file(void) {
     CHECK_INT(find_told(log, "verdict", 0)->step, 6);
     check_scalar(log, "step/loss", 0, 9, 1);
     check_scalar(log, "step/loss", 1, 7, 5);
-    log = read_folder(parent, "tensorboard/fold2", &files); /* begun twice, from its first step */
-    CHECK_INT(files, 2);
+    log = read_folder(r.parent, "tensorboard/fold2"); /* begun twice, from its first step */
+    CHECK_INT(log->files, 2);
     CHECK_INT(count_kind(log, RESTART), 1);
-    log = read_folder(parent, "tensorboard/machine", &files);
+    log = read_folder(r.parent, "tensorboard/machine");
     CHECK(log->sound);
-    CHECK_INT(files, 3);
+    CHECK_INT(log->files, 3);
 }
 
 /* The process before was killed after the last step of an epoch: it is validated once more. */
 static void an_epoch_that_is_told_again_counts_once(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
+    run r = {.parent = check_folder()};
     for (int i = 0; i < 2; i++) {
-        stk_tfevents *t = open_in(parent, 0, i * 6, &events);
-        REQUIRE(t != NULL);
-        tell_start(&events, 1);
+        r = begin(r.parent, 1, 0, i * 6);
         if (i == 0) {
-            tell_step(&events, 0, 6, 1);
+            tell_step(&r.events, 0, 6, 1);
         }
-        tell_epoch(&events, 0, 1);
-        stk_tfevents_free(t);
+        tell_epoch(&r.events, 0, 1);
+        end(&r);
     }
-    event_log *log = read_folder(parent, "tensorboard", &files);
-    CHECK_INT(files, 2);
+    event_log *log = read_folder(r.parent, "tensorboard");
+    CHECK_INT(log->files, 2);
     int last = -1;
     for (int i = 0; i < log->count; i++) {
         last = log->items[i].kind == RESTART ? i : last;
@@ -575,14 +555,9 @@ static void an_epoch_that_is_told_again_counts_once(void) {
 }
 
 static void the_machine_has_seconds(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 1);
-    stk_events_sample(&events, &sample_event);
-    event_log *log = read_folder(parent, "tensorboard/machine", &files);
+    run r = begin(check_folder(), 1, 0, 0);
+    stk_events_sample(&r.events, &sample_event);
+    event_log *log = read_folder(r.parent, "tensorboard/machine");
     CHECK(log->sound);
     check_scalar(log, "gpu/util", 0, 7, 93);
     check_scalar(log, "gpu/memory_used", 0, 7, 1e9);
@@ -590,7 +565,7 @@ static void the_machine_has_seconds(void) {
     check_scalar(log, "host/resident", 0, 7, 2e9);
     check_scalar(log, "loader/batches_ready", 0, 7, 3);
     CHECK_INT(count_kind(log, SCALAR), 6);
-    stk_tfevents_free(t);
+    end(&r);
 }
 
 static void a_batch_becomes_one_picture(void) {
@@ -606,15 +581,10 @@ static void a_batch_becomes_one_picture(void) {
         {30, 600, 1804, 1804}, /* nine large ones */
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        stk_events events;
-        int files = 0;
-        const char *parent = check_folder();
-        stk_tfevents *t = open_in(parent, 0, 0, &events);
-        REQUIRE(t != NULL);
-        tell_start(&events, 1);
-        tell_batch(&events, 0, 16); /* nothing to be seen */
-        tell_batch(&events, cases[c].count, cases[c].size);
-        event_log *log = read_folder(parent, "tensorboard", &files);
+        run r = begin(check_folder(), 1, 0, 0);
+        tell_batch(&r.events, 0, 16); /* nothing to be seen */
+        tell_batch(&r.events, cases[c].count, cases[c].size);
+        event_log *log = read_folder(r.parent, "tensorboard");
         const told *item = find_told(log, "batch/train", 0);
         REQUIRE(log->sound && item != NULL && item->kind == PICTURE && log->count == 2);
         CHECK_INT(item->image.width, cases[c].width);
@@ -625,116 +595,105 @@ static void a_batch_becomes_one_picture(void) {
             int x = middle + cases[c].size + 2;
             CHECK_NEAR(item->image.pixels[(middle * cases[c].width + x) * 3], 13, 2);
         }
-        CHECK_INT(stk_tfevents_error(t, NULL), STK_OK);
-        stk_tfevents_free(t);
+        CHECK_INT(stk_tfevents_error(r.t, NULL), STK_OK);
+        end(&r);
     }
 }
 
 static void a_verdict_becomes_text(void) {
-    stk_events events;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 1);
-    tell_step(&events, 0, 3, 1);
-    stk_events_verdict(&events, &verdict_event);
-    event_log *log = read_folder(parent, "tensorboard", &files);
+    run r = begin(check_folder(), 1, 0, 0);
+    tell_step(&r.events, 0, 3, 1);
+    stk_events_verdict(&r.events, &verdict_event);
+    event_log *log = read_folder(r.parent, "tensorboard");
     const told *item = find_told(log, "verdict", 0);
     REQUIRE(item != NULL && item->kind == TEXT);
     CHECK_INT(item->step, 3);
     CHECK_STR(item->bytes, "input-bound: the GPU waits 46 % \xef\xbf\xbd\n\n2,900 img/s\n\n"
                            "* stage at 256 px: `stoker stage --size 256`");
-    stk_tfevents_free(t);
+    end(&r);
 }
 
 /* A limit on the size of files makes a write stop midway, as a disk that fills up does. */
 static void a_full_disk_leaves_whole_records(void) {
-    stk_events events;
     stk_error err = {0};
     struct rlimit old;
-    int files = 0;
-    const char *parent = check_folder();
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL);
-    tell_start(&events, 1);
-    tell_step(&events, 0, 1, 1);
+    run r = begin(check_folder(), 1, 0, 0);
+    tell_step(&r.events, 0, 1, 1);
     REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
     struct rlimit small = {.rlim_cur = 300, .rlim_max = old.rlim_max};
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-    tell_epoch(&events, 0, 1);
+    tell_epoch(&r.events, 0, 1);
     bool restored = setrlimit(RLIMIT_FSIZE, &old) == 0;
     signal(SIGXFSZ, handler);
     CHECK(restored);
-    CHECK_INT(stk_tfevents_error(t, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_tfevents_error(r.t, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "events.out.tfevents.");
-    tell_epoch(&events, 0, 2);
-    event_log *log = read_folder(parent, "tensorboard", &files);
+    tell_epoch(&r.events, 0, 2);
+    event_log *log = read_folder(r.parent, "tensorboard");
     CHECK(log->sound);
-    CHECK_INT(files, 1);
+    CHECK_INT(log->files, 1);
     check_scalar(log, "epoch", 0, 1, 2);
-    CHECK_INT(stk_tfevents_error(t, NULL), STK_ERR_STORAGE);
-    stk_tfevents_free(t);
+    CHECK_INT(stk_tfevents_error(r.t, NULL), STK_ERR_STORAGE);
+    end(&r);
 }
 
 /* No folder can be made where a file is; once it is gone, all goes on. */
 static void a_place_in_the_way_is_an_error(void) {
-    stk_events events;
     stk_error err = {0};
-    int files = 0;
-    const char *parent = check_folder();
-    char *path = stk_path_join(parent, "tensorboard");
-    stk_tfevents *t = open_in(parent, 0, 0, &events);
-    REQUIRE(t != NULL && path != NULL);
+    run r = begin(check_folder(), 1, 0, 0);
+    char *path = stk_path_join(r.parent, "tensorboard");
+    REQUIRE(path != NULL);
     REQUIRE_OK(stk_file_write(path, "", 0, &err), &err);
-    tell_start(&events, 1);
-    tell_step(&events, 0, 1, 1);
-    CHECK_INT(stk_tfevents_error(t, &err), STK_ERR_STORAGE);
+    tell_step(&r.events, 0, 1, 1);
+    CHECK_INT(stk_tfevents_error(r.t, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "tensorboard");
     REQUIRE(unlink(path) == 0);
-    tell_epoch(&events, 0, 1);
-    event_log *log = read_folder(parent, "tensorboard", &files);
+    tell_epoch(&r.events, 0, 1);
+    event_log *log = read_folder(r.parent, "tensorboard");
     CHECK(log->sound);
     check_scalar(log, "val/acc1", 0, 1, 64);
-    stk_tfevents_free(t);
+    end(&r);
     stk_mem_free(path);
 }
 
 static void lack_of_memory_is_survived(void) {
     bool done = false;
     const char *parent = check_folder();
-    char *folder = stk_path_join(parent, "tensorboard");
-    stk_tfevents_config config = {.folder = folder, .now_ns = fake_clock, .wall_ns = fake_wall};
     static uint8_t pixels[2 * 8 * 8 * 3];
     static const int labels[2];
     stk_event_batch batch = {.images = pixels, .labels = labels, .count = 2, .size = 8};
-    REQUIRE(folder != NULL);
     for (int i = 0; i < 5000 && !done; i += 1 + i / 8) { /* each leaves files, which take some */
-        stk_tfevents *t = NULL;
+        run r = begin(parent, 2, 0, 0);
         stk_error err = {0};
-        stk_events events = {0};
         stk_mem_fail_after(i);
-        stk_status status = stk_tfevents_new(&t, &config, &err);
-        if (status == STK_OK) {
-            stk_events_add(&events, stk_tfevents_observer(t));
-            tell_start(&events, 2);
-            stk_events_batch(&events, &batch);
-            tell_step(&events, 0, 1, 1);
-            tell_step(&events, 0, 1, 1);
-            tell_epoch(&events, 0, 1);
-            stk_events_sample(&events, &sample_event);
-            stk_events_verdict(&events, &verdict_event);
-            status = stk_tfevents_error(t, &err);
-        }
+        stk_events_batch(&r.events, &batch);
+        tell_step(&r.events, 0, 1, 1);
+        tell_step(&r.events, 0, 1, 1);
+        tell_epoch(&r.events, 0, 1);
+        stk_events_sample(&r.events, &sample_event);
+        stk_events_verdict(&r.events, &verdict_event);
+        stk_status status = stk_tfevents_error(r.t, &err);
         stk_mem_fail_after(-1);
         done = status == STK_OK;
         CHECK(done || status == STK_ERR_MEMORY);
         CHECK(done || strlen(err.message) > 0);
-        stk_tfevents_free(t);
+        end(&r);
     }
     CHECK(done);
-    stk_mem_free(folder);
+}
+
+static void without_memory_there_is_none(void) {
+    for (int i = 0; i < 2; i++) {
+        stk_tfevents *t = NULL;
+        stk_error err = {0};
+        stk_tfevents_config config = {.folder = "tensorboard"};
+        stk_mem_fail_after(i);
+        stk_status status = stk_tfevents_new(&t, &config, &err);
+        stk_mem_fail_after(-1);
+        CHECK_INT(status, STK_ERR_MEMORY);
+        CHECK(t == NULL);
+    }
 }
 
 static const check_test tests[] = {
@@ -751,6 +710,7 @@ static const check_test tests[] = {
     TEST(a_full_disk_leaves_whole_records),
     TEST(a_place_in_the_way_is_an_error),
     TEST(lack_of_memory_is_survived),
+    TEST(without_memory_there_is_none),
 };
 
 CHECK_MAIN(tests)
