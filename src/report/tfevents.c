@@ -244,24 +244,43 @@ static stk_status name_seconds(const stk_tfevents *t, const char *folder, long l
     return status;
 }
 
-/* Makes folder and file; what earlier files of the folder tell of `step` and later ones is void. */
-static stk_status open_file(stk_tfevents *t, event_file *file, const char *folder, int64_t step,
+/* The path of a new file in a folder, which is made. */
+static stk_status name_file(const stk_tfevents *t, const char *folder, char **path, bool *is_first,
                             stk_error *err) {
     char host[128] = "";
     long long seconds = 0;
-    bool is_first = true;
     stk_status status = stk_dir_make(folder, err);
     if (status == STK_OK) {
-        status = name_seconds(t, folder, &seconds, &is_first, err);
+        status = name_seconds(t, folder, &seconds, is_first, err);
     }
     if (status != STK_OK) {
         return status;
     }
     bool named = gethostname(host, sizeof host - 1) == 0 && host[0] != '\0';
-    char *path = stk_str_format("%s/" NAME_START "%010lld.%s.%ld.0", folder, seconds,
-                                named ? host : "localhost", (long)getpid());
+    *path = stk_str_format("%s/" NAME_START "%010lld.%s.%ld.0", folder, seconds,
+                           named ? host : "localhost", (long)getpid());
+    return *path != NULL ? STK_OK : STK_FAIL_MEMORY(err, folder);
+}
+
+/*
+ * Makes folder and file where there are none yet; `below` is "" or the name of a folder in that of
+ * TensorBoard. What earlier files of it tell of `step` and later ones is void.
+ */
+static stk_status open_file(stk_tfevents *t, event_file *file, const char *below, int64_t step,
+                            stk_error *err) {
+    char *path = NULL;
     int fd = -1;
-    status = path != NULL ? stk_lines_open(path, &fd, err) : STK_FAIL_MEMORY(err, folder);
+    bool is_first = true;
+    if (file->path != NULL) {
+        return STK_OK;
+    }
+    char *folder = below[0] != '\0' ? stk_path_join(t->folder, below) : stk_mem_strdup(t->folder);
+    stk_status status = folder != NULL ? name_file(t, folder, &path, &is_first, err)
+                                       : STK_FAIL_MEMORY(err, t->folder);
+    stk_mem_free(folder);
+    if (status == STK_OK) {
+        status = stk_lines_open(path, &fd, err);
+    }
     if (status != STK_OK) {
         stk_mem_free(path);
         return status;
@@ -281,26 +300,11 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *folde
 }
 
 static stk_status open_training(stk_tfevents *t, stk_error *err) {
-    if (t->training.path != NULL) {
-        return STK_OK;
+    char fold[24] = "";
+    if (t->has_folds) {
+        snprintf(fold, sizeof fold, "fold%d", t->fold);
     }
-    char *folder =
-        t->has_folds ? stk_str_format("%s/fold%d", t->folder, t->fold) : stk_mem_strdup(t->folder);
-    stk_status status = folder != NULL ? open_file(t, &t->training, folder, t->next, err)
-                                       : STK_FAIL_MEMORY(err, t->folder);
-    stk_mem_free(folder);
-    return status;
-}
-
-static stk_status open_machine(stk_tfevents *t, int64_t step, stk_error *err) {
-    if (t->machine.path != NULL) {
-        return STK_OK;
-    }
-    char *folder = stk_path_join(t->folder, "machine");
-    stk_status status = folder != NULL ? open_file(t, &t->machine, folder, step, err)
-                                       : STK_FAIL_MEMORY(err, t->folder);
-    stk_mem_free(folder);
-    return status;
+    return open_file(t, &t->training, fold, t->next, err);
 }
 
 static void begin_summary(stk_tfevents *t) {
@@ -409,7 +413,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
     put_curves(t, sample_curves, COUNT_OF(sample_curves), event);
     put_scalar(t, "loader/batches_ready", event->batches_ready >= 0 ? event->batches_ready : NAN);
     put_scalar(t, "loader/workers", event->workers >= 0 ? event->workers : NAN);
-    stk_status status = open_machine(t, second, &t->error);
+    stk_status status = open_file(t, &t->machine, "machine", second, &t->error);
     note(status == STK_OK ? write_summary(t, &t->machine, second, &t->error) : status);
 }
 
