@@ -101,7 +101,11 @@ static void what_is_shown_can_be_read_by_all(void) {
     REQUIRE(stat(path, &info) == 0);
     CHECK_INT(info.st_mode & 0777, 0644);
     CHECK_INT(entries(folder), 1);
-    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, NULL), STK_ERR_STORAGE);
+    REQUIRE_OK(stk_dir_make(in(folder, "d"), &err), &err);
+    CHECK_INT(stk_file_show(in(folder, "d"), "x", 1, NULL), STK_ERR_STORAGE);
+    CHECK(stk_path_is_dir(in(folder, "d")));
+    CHECK_INT(entries(folder), 2);
 }
 
 static void reading_has_limits(void) {
