@@ -474,7 +474,7 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
     *summary = (stk_summary){
         .best_acc1 = best,
         .metric = status->metric,
-        .best_metric = stk_str_equal(status->metric, "acc1") ? best : NAN,
+        .best_metric = status->metric != NULL && stk_str_equal(status->metric, "acc1") ? best : NAN,
         .epochs_done = (int)status->epochs_done,
         .folds_done = (int)fold_now(status), /* those before it are done */
         .folds_planned = int_of(start, "folds"),
