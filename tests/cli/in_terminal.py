@@ -23,6 +23,13 @@ def set_size(fd, text):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
+def take(terminal):
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for fd in range(3):
+        os.dup2(terminal, fd)
+
+
 def act(fd, pid, what):
     kind, _, value = what.partition(":")
     if kind == "keys":
@@ -41,7 +48,7 @@ def main():
     pid = os.fork()
     if pid == 0:
         os.close(control)
-        os.login_tty(terminal) if hasattr(os, "login_tty") else take(terminal)
+        take(terminal)
         os.execv(sys.argv[4], sys.argv[4:])
     seen = b""
     done = False
@@ -64,21 +71,14 @@ def main():
         if not ready:
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
-                status = os.waitstatus_to_exitcode(code)
+                status = os.WEXITSTATUS(code) if os.WIFEXITED(code) else 128 + os.WTERMSIG(code)
                 break
     if status is None:
         os.kill(pid, 9)
         return 71
     if termios.tcgetattr(terminal) != before:
         return 70
-    return status if status >= 0 else 128 - status
-
-
-def take(terminal):
-    os.setsid()
-    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-    for fd in range(3):
-        os.dup2(terminal, fd)
+    return status
 
 
 sys.exit(main())
