@@ -355,6 +355,28 @@ static void a_lock_has_one_holder(void) {
     CHECK(!taken);
 }
 
+/* Looking tells who holds a lock from who does not, and makes and changes nothing. */
+static void looking_at_a_lock(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "lock");
+    stk_error err = {0};
+    stk_lock_state state = STK_LOCK_HELD;
+    bool taken = false;
+    int fd = -1;
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_FREE);
+    CHECK(!stk_path_is_file(path));
+    REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_HELD);
+    stk_file_unlock(fd);
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_FREE);
+    REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
+    CHECK(taken);
+    stk_file_unlock(fd);
+}
+
 static void pieces_are_read_anywhere(void) {
     stk_error err = {0};
     char path[300];
@@ -412,6 +434,7 @@ static const check_test tests[] = {
     TEST(lists_are_sorted),
     TEST(joins_paths),
     TEST(a_lock_has_one_holder),
+    TEST(looking_at_a_lock),
 };
 
 CHECK_MAIN(tests)
