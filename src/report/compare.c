@@ -137,22 +137,17 @@ static bool is_same(const stk_json *a, const stk_json *b) {
 static bool differs(const stk_run_read *runs, size_t count, const char *key) {
     static const char *const passed_over[] = {"out", "name", "quiet", "json"};
     const stk_json *first = NULL;
-    bool any = false;
     for (size_t i = 0; i < sizeof passed_over / sizeof *passed_over; i++) {
         if (strcmp(key, passed_over[i]) == 0) {
             return false;
         }
     }
     for (size_t i = 0; i < count; i++) {
-        if (runs[i].args == NULL) {
-            continue; /* not known is not different */
-        }
         const stk_json *value = stk_json_get(runs[i].args, key);
-        if (any && !is_same(first, value)) {
+        if (first != NULL && value != NULL && !is_same(first, value)) {
             return true;
         }
-        first = any ? first : value;
-        any = true;
+        first = first != NULL ? first : value; /* what a run does not say is not different */
     }
     return false;
 }
@@ -451,12 +446,12 @@ stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out
         snprintf(title, sizeof title, "%zu runs compared", count);
         stk_page_begin(out, title);
         put_table(&results, "runs", "Runs", out);
-        put_table(&options, "options", "Options that differ", out);
         stk_page_open_section(out, "curves", "Curves");
         stk_str_append(out, "<div class=\"grid\">\n");
         status = put_overlays(runs, count, out, err);
         stk_str_append(out, "</div>\n");
         stk_page_close_section(out);
+        put_table(&options, "options", "Options that differ", out);
         stk_page_end(out);
     }
     if (status == STK_OK && !stk_str_ok(out)) {

@@ -19,8 +19,9 @@
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 
 /* The path of a file of the folder that exists, or NULL. */
-static char *find(const stk_run_read *run, const char *name) {
+static char *find(stk_run_read *run, const char *name) {
     char *path = stk_path_join(run->dir, name);
+    run->record.failed = run->record.failed || path == NULL;
     if (path != NULL && !stk_path_is_file(path)) {
         stk_mem_free(path);
         path = NULL;
@@ -28,12 +29,14 @@ static char *find(const stk_run_read *run, const char *name) {
     return path;
 }
 
-static void note_damage(stk_run_read *run, const stk_error *why) {
-    stk_str_appendf(&run->damage, "%s\n", why->message);
+/* A file's fault is told; want of memory is none of it. */
+static void note_damage(stk_run_read *run, const char *path, const stk_error *why) {
+    run->record.failed = run->record.failed || why->status == STK_ERR_MEMORY;
+    stk_str_appendf(&run->damage, "%s was left out: %s\n", path, why->message);
 }
 
 /* How many of the files that tell of a run are there. */
-static int count_files(const stk_run_read *run) {
+static int count_files(stk_run_read *run) {
     static const char *const names[] = {"args.json", "events.jsonl", "results.csv", "summary.json"};
     int count = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -51,7 +54,7 @@ static bool read_events(stk_run_read *run) {
         .observer = &run->record.observer, .at = stk_record_at, .user = &run->record};
     stk_error why = {0};
     if (path != NULL && stk_replay_file(&replay, path, &why) != STK_OK) {
-        note_damage(run, &why);
+        note_damage(run, path, &why);
     } else if (replay.passed_over > 0) {
         stk_str_appendf(&run->damage, "%s: %lld lines are no events and were left out\n", path,
                         (long long)replay.passed_over);
@@ -67,7 +70,7 @@ static bool read_results(stk_run_read *run) {
     size_t count = 0;
     stk_error why = {0};
     if (path != NULL && stk_earlier_rows(path, &all, &rows, &count, &why) != STK_OK) {
-        note_damage(run, &why);
+        note_damage(run, path, &why);
     }
     /* A process that was killed in between has told of one epoch more than it has a row of. */
     if (count >= run->record.row_count && count > 0) {
@@ -94,7 +97,7 @@ static stk_json *read_json(stk_run_read *run, const char *name) {
             status = STK_FAIL(&why, STK_ERR_DATA, "it holds no object");
         }
         if (status != STK_OK) {
-            stk_str_appendf(&run->damage, "%s was left out: %s\n", path, why.message);
+            note_damage(run, path, &why);
             stk_json_free(json);
             json = NULL;
         }
@@ -118,7 +121,7 @@ static stk_status read_all(stk_run_read *run, stk_error *err) {
     if (!stk_path_is_dir(run->dir)) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", run->dir);
     }
-    if (count_files(run) == 0) {
+    if (count_files(run) == 0 && !run->record.failed) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s is not a run folder: it has no args.json, events.jsonl, results.csv or "
                         "summary.json; give the folder that `stoker train` wrote",
