@@ -54,23 +54,38 @@ for split in train val; do
     done
 done
 
-it "shows a run"
-run train --data pics --img-size 16 --epochs 2 --budget 60s --out plain --quiet
-expect_exit 0
-wrong=$(awk -F , 'NR > 1 && $2 != $3 { n++ } END { print (n > 12) ? 12 : n + 0 }' plain/validation.csv)
-look --plots 6 --thumbs "$wrong" plain/report.html
-expect_exit 0
-expect_out "plots, $wrong pictures"
+# seen PAGE PLOTS PICTURES: so the browser saw a page of the last look, at both widths; patterns.
+seen() {
+    expect_out "^$1: 390 px: $2 plots, $3 pictures; 1440 px: $2 plots, $3 pictures$"
+}
+some='([5-9]|[1-9][0-9])'
 
-it "shows runs with odd names, with folds and after a resume"
-run train --data odd --img-size 16 --epochs 1 --out "<b>odd" --quiet
+it "shows runs: a plain one, with folds, with odd names, resumed; and what stoker report makes of them"
+run train --data pics --img-size 16 --epochs 2 --budget 60s --out plain --quiet
 expect_exit 0
 run train --data pics --img-size 16 --epochs 1 --folds 2 --out folds --quiet
 expect_exit 0
-run train --data pics --img-size 16 --epochs 2 --out again --quiet
-run train --resume again --epochs 3 --quiet
+run train --data odd --img-size 16 --epochs 1 --out "<b>odd" --quiet
 expect_exit 0
-look --plots 5 "<b>odd/report.html" folds/report.html again/report.html
+run train --data pics --img-size 16 --epochs 1 --out again --quiet
+run train --resume again --epochs 2 --quiet
 expect_exit 0
+run report plain --out made.html --quiet
+expect_exit 0
+run report plain folds "<b>odd" --out compared.html --quiet
+expect_exit 0
+mv pics elsewhere
+run report folds --out gone.html --quiet
+expect_exit 0
+look plain/report.html folds/report.html "<b>odd/report.html" again/report.html made.html compared.html gone.html
+expect_exit 0
+wrong=$(awk -F , 'NR > 1 && $2 != $3 { n++ } END { print (n > 12) ? 12 : n + 0 }' plain/validation.csv)
+seen plain/report.html "$some" "$wrong"
+seen made.html "$some" "$wrong"
+seen folds/report.html "$some" '[1-9][0-9]?'
+seen '<b>odd/report.html' "$some" '[0-9]+'
+seen again/report.html "$some" '[0-9]+'
+seen compared.html '[1-9][0-9]?' '[0-9]+'
+seen gone.html "$some" 0
 
 finish
