@@ -142,6 +142,24 @@ static void what_was_not_measured_is_computed_or_left_out(void) {
     CHECK(row_of(&found, "training at") == NULL);
 }
 
+/* Steps of 16 were measured; what is told of changes is of the 64 that training has. */
+static void changes_are_those_of_the_whole_batch(void) {
+    stk_rates rates = rates_of_a_gpu();
+    stk_diagnosis found = diagnosis_of(&rates);
+    doctor_changes changes = no_changes();
+    rates.batch = found.measured_batch = 16;
+    rates.step = 400; /* 40 ms, 4 of them fixed: 64 take 148 ms */
+    changes.double_step = 420;
+    changes.small_size = 160;
+    changes.small_step = 600;
+    stk_doctor_predict(&rates, &changes, 0, &found);
+    CHECK_NEAR(found.predicted, 400, 1e-6);
+    check_row(&found, "staged as it is", 64 / 0.148, "training step", "computed");
+    CHECK_NEAR(row_of(&found, "staged as it is")->gain, 1, 1e-6);
+    check_row(&found, "batch 128", 128 / 0.292, "training step", "computed");
+    check_row(&found, "training at 160 px", 600 * (64 / 0.148) / 400, "training step", "measured");
+}
+
 /* Half a millisecond beside 5 ms of decoding: it does not go away with smaller pictures. */
 static void what_the_loader_costs_stays(void) {
     stk_rates rates = rates_of_a_gpu();
@@ -240,6 +258,7 @@ static void bars_are_in_proportion_and_cut_off(void) {
 static const check_test tests[] = {
     TEST(measured_changes_are_taken_before_computed_ones),
     TEST(what_was_not_measured_is_computed_or_left_out),
+    TEST(changes_are_those_of_the_whole_batch),
     TEST(what_the_loader_costs_stays),
     TEST(the_first_epoch_is_cold),
     TEST(words_name_the_narrowest),
