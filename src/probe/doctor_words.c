@@ -20,6 +20,9 @@
 /* What is closer than this to what is predicted without it changes nothing. */
 #define LITTLE_GAIN 0.03
 
+/* A first epoch that takes so many times as long as others is worth a word. */
+#define SLOWER 1.1
+
 /* With less than this of the cores, the figures are not the machine's. */
 #define FAIR_SHARE 0.85
 
@@ -167,7 +170,8 @@ static void put_narrowest(const stk_diagnosis *f, stk_str *text) {
 
 void stk_doctor_verdict(const stk_diagnosis *f, stk_str *text) {
     put_narrowest(f, text);
-    if (f->is_kept && f->first_epoch_s > 1.05 * f->epoch_s) {
+    double later_s = (double)f->images / f->predicted;
+    if (f->is_kept && f->first_epoch_s > SLOWER * later_s) {
         stk_str_appendf(text, ", the first one about %s since nothing is near yet",
                         stk_format_span(f->first_epoch_s).text);
     }
