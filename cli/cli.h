@@ -37,6 +37,7 @@ extern const cli_verb cli_stop;
 extern const cli_verb cli_bench;
 extern const cli_verb cli_bench_storage; /* a subject of bench */
 extern const cli_verb cli_bench_step;    /* another */
+extern const cli_verb cli_report;
 extern const cli_verb cli_completion;
 extern const cli_verb cli_help;
 
@@ -55,7 +56,7 @@ const cli_verb *cli_find(const cli_verb *const *verbs, const char *word);
 /* Says that a list has no such verb, and which is near; returns the exit code. */
 int cli_unknown(const cli_verb *const *verbs, const char *word);
 
-#define CLI_MOST_WORDS 2
+#define CLI_MOST_WORDS 100
 
 /* A command line that was read: options, words, and who is told what happens. */
 typedef struct cli_session {

@@ -14,11 +14,14 @@
 #include "base/str.h"
 
 /*
- * What a pixel that training sees costs in decoding, by one of the source: it is resampled and
- * perhaps augmented where that one goes through the entropy decoder and the transform. So pictures
- * that become four times as small are decoded less than four times as fast.
+ * Decoding takes as long as pixels to this power: of large pictures the transform makes smaller
+ * ones at once, and every picture has costs of its own. Between 0.09 and 0.8 million pixels, at 128
+ * and 224 px, this is within 22 % of what was measured, mostly below.
  */
-#define SEEN_PIXEL_COST 1.0
+#define DECODE_POWER 0.8
+
+/* What is decoded already has to be cropped and scaled, measured 3.4 to 3.6 times as fast. */
+#define DECODED_GAIN 3.0
 
 /* Photographs are mostly 4:3 or 3:4. */
 #define LONG_SIDE 4
@@ -121,11 +124,6 @@ static double step_after(const stk_rates *rates, int64_t batch, double factor) {
     return (double)batch / (fixed_s + (double)batch * image_s * factor);
 }
 
-/* What a picture costs in decoding, in pixels of its source. */
-static double decode_cost(double source_px, int img_size) {
-    return source_px + SEEN_PIXEL_COST * (double)img_size * img_size;
-}
-
 /* Pixels of the mean picture when its shorter side is made so long; never more than it has. */
 static double staged_px(const stk_rates *rates, int short_side_px) {
     double wanted = (double)short_side_px * short_side_px * LONG_SIDE / SHORT_SIDE;
@@ -172,8 +170,7 @@ stk_rates stk_rates_staged(const stk_rates *rates, int short_side_px) {
     changed.storage = INFINITY;
     if (stk_rates_shrinks(rates, short_side_px)) {
         changed.source_px = staged_px(rates, short_side_px);
-        changed.decode *= decode_cost(rates->source_px, rates->img_size) /
-                          decode_cost(changed.source_px, rates->img_size);
+        changed.decode *= pow(rates->source_px / changed.source_px, DECODE_POWER);
     }
     return changed;
 }
@@ -187,10 +184,6 @@ stk_rates stk_rates_with_img_size(const stk_rates *rates, int img_size) {
     changed.img_size = img_size;
     changed.step = step_after(rates, rates->batch, ratio * ratio);
     changed.copy /= ratio * ratio;
-    if (rates->source_px > 0) {
-        changed.decode *= decode_cost(rates->source_px, rates->img_size) /
-                          decode_cost(rates->source_px, img_size);
-    }
     return changed;
 }
 
@@ -202,9 +195,6 @@ stk_rates stk_rates_cached(const stk_rates *rates) {
 
 stk_rates stk_rates_decoded(const stk_rates *rates) {
     stk_rates changed = stk_rates_cached(rates);
-    if (rates->source_px > 0 && rates->img_size > 0) {
-        changed.decode *=
-            decode_cost(rates->source_px, rates->img_size) / decode_cost(0, rates->img_size);
-    }
+    changed.decode *= DECODED_GAIN;
     return changed;
 }

@@ -33,7 +33,8 @@ typedef struct stk_evidence {
     int64_t steps;            /* in it */
     double images_per_second; /* of the steps, waiting included */
     stk_times times;          /* of it */
-    stk_rates rates;          /* by the loader's counters and the device's own time */
+    stk_rates rates;          /* by the loader's counters and the device's own time; what is in
+                                 times.other_s is no part of step and fixed_s: it is added here */
     bool is_gpu;
     /* The loader */
     bool may_tune_workers; /* their number was left to Stoker, which adds some by itself */

@@ -40,6 +40,7 @@ typedef struct doctor {
     stk_diagnosis *found;
     doctor_changes changes;
     stk_rates rates;
+    double setup_s;     /* that compiling a network and its first steps took */
     double overhead_s;  /* of a worker per picture, beside decoding: what the loader costs */
     size_t *chosen;     /* owned: indices of samples in random order, those that may be read */
     const char **paths; /* owned: their paths */

@@ -114,15 +114,20 @@ static stk_status choose_batch(doctor *d, stk_error *err) {
     return status;
 }
 
+/* Whether what is optional can be measured: its setting up and a few of its steps. */
+static bool has_time(const doctor *d, double step_s, double seconds) {
+    return d->setup_s + ALONE_STEPS * step_s < ABOUT * seconds;
+}
+
 /* What of a step does not grow with the batch: the line through two of them. */
 static stk_status measure_fixed(doctor *d, double step_s, stk_error *err) {
     const stk_doctor_case *p = d->patient;
     double seconds = stk_doctor_seconds(d, DOCTOR_FIXED);
     int64_t batch = d->rates.batch;
-    bool larger = ALONE_STEPS * 2 * step_s < ABOUT * seconds && fits(d, p->graph, 2 * batch);
+    bool larger = has_time(d, 2 * step_s, seconds) && fits(d, p->graph, 2 * batch);
     int64_t other = larger ? 2 * batch : batch / OTHER_SHARE;
     double other_s = NAN;
-    if (other < 1 || (!larger && ALONE_STEPS * step_s / OTHER_SHARE > ABOUT * seconds)) {
+    if (other < 1 || (!larger && !has_time(d, step_s / OTHER_SHARE, seconds))) {
         return STK_OK;
     }
     stk_status status = time_step(d, p->graph, p->state, other, seconds, &other_s, err);
@@ -146,7 +151,7 @@ static stk_status measure_smaller(doctor *d, double step_s, stk_error *err) {
     stk_error refused = {0};
     double small_s = NAN;
     network.img_size = d->changes.small_size;
-    if (d->changes.small_size == 0 || ALONE_STEPS * step_s * ratio * ratio > ABOUT * seconds) {
+    if (d->changes.small_size == 0 || !has_time(d, step_s * ratio * ratio, seconds)) {
         return STK_OK;
     }
     if (stk_model_build(p->model, &network, &graph, &refused) != STK_OK ||
@@ -178,11 +183,13 @@ stk_status stk_doctor_steps(doctor *d, stk_error *err) {
     if (status == STK_OK) {
         status = choose_batch(d, err);
     }
+    double seconds = stk_doctor_seconds(d, DOCTOR_STEP);
+    int64_t start = stk_clock_ns();
     if (status == STK_OK) {
-        status = time_step(d, p->graph, p->state, d->rates.batch,
-                           stk_doctor_seconds(d, DOCTOR_STEP), &step_s, err);
+        status = time_step(d, p->graph, p->state, d->rates.batch, seconds, &step_s, err);
     }
     if (status == STK_OK) {
+        d->setup_s = fmax(stk_clock_since_s(start) - fmax(seconds, ALONE_STEPS * step_s), 0);
         d->rates.step = (double)d->rates.batch / step_s;
         d->found->step = d->rates.step;
         d->found->step_ms = 1e3 * step_s;

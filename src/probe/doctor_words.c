@@ -20,6 +20,9 @@
 /* What is closer than this to what is predicted without it changes nothing. */
 #define LITTLE_GAIN 0.03
 
+/* A first epoch that takes so many times as long as others is worth a word. */
+#define SLOWER 1.1
+
 /* With less than this of the cores, the figures are not the machine's. */
 #define FAIR_SHARE 0.85
 
@@ -103,7 +106,8 @@ static double longest(const stk_diagnosis *f) {
     return most;
 }
 
-static void put_bar(stk_str *text, double rate, double most) {
+/* The bar and what stands behind it, without blanks at the end. */
+static void put_bar(stk_str *text, double rate, double most, const char *behind) {
     int length = rate > 0 ? (int)(BAR_WIDTH * fmin(rate / most, 1) + 0.5) : 0;
     char bar[BAR_WIDTH + 1];
     memset(bar, '#', BAR_WIDTH);
@@ -111,7 +115,12 @@ static void put_bar(stk_str *text, double rate, double most) {
     if (isfinite(rate) && rate > most) {
         bar[length - 1] = '>';
     }
-    stk_str_appendf(text, "%-*s", BAR_WIDTH, isfinite(rate) ? bar : "");
+    const char *shown = isfinite(rate) ? bar : "";
+    if (behind[0] != '\0') {
+        stk_str_appendf(text, "  %-*s  %s\n", BAR_WIDTH, shown, behind);
+    } else {
+        stk_str_appendf(text, "%s%s\n", shown[0] != '\0' ? "  " : "", shown);
+    }
 }
 
 static void put_head(const stk_diagnosis *f, stk_str *text) {
@@ -144,9 +153,10 @@ static void put_stages(const stk_diagnosis *f, double most, stk_str *text) {
     for (size_t i = 0; i < list.count; i++) {
         const row *r = &list.items[i];
         char rate[48];
-        stk_str_appendf(text, "%-24s %10s  ", r->label, show_rate(rate, sizeof rate, r->rate));
-        put_bar(text, r->rate, most);
-        stk_str_appendf(text, "  %s%s\n", r->more, r->marked ? "  <- narrowest" : "");
+        char behind[128];
+        snprintf(behind, sizeof behind, "%s%s", r->more, r->marked ? "  <- narrowest" : "");
+        stk_str_appendf(text, "%-24s %10s", r->label, show_rate(rate, sizeof rate, r->rate));
+        put_bar(text, r->rate, most, behind);
     }
 }
 
@@ -160,7 +170,8 @@ static void put_narrowest(const stk_diagnosis *f, stk_str *text) {
 
 void stk_doctor_verdict(const stk_diagnosis *f, stk_str *text) {
     put_narrowest(f, text);
-    if (f->is_kept && f->first_epoch_s > 1.05 * f->epoch_s) {
+    double later_s = (double)f->images / f->predicted;
+    if (f->is_kept && f->first_epoch_s > SLOWER * later_s) {
         stk_str_appendf(text, ", the first one about %s since nothing is near yet",
                         stk_format_span(f->first_epoch_s).text);
     }
@@ -172,11 +183,10 @@ static void put_what_ifs(const stk_diagnosis *f, double most, stk_str *text) {
     for (int i = 0; i < f->what_if_count; i++) {
         const stk_what_if *w = &f->what_ifs[i];
         char rate[48];
-        stk_str_appendf(text, "%-32s %9s %7s  %4.2fx  ", w->what,
+        stk_str_appendf(text, "%-32s %9s %7s  %4.2fx", w->what,
                         show_rate(rate, sizeof rate, w->images_per_second),
                         stk_format_span(w->epoch_s).text, w->gain);
-        put_bar(text, w->images_per_second, most);
-        stk_str_appendf(text, "  %s\n", w->flags);
+        put_bar(text, w->images_per_second, most, w->flags);
     }
     if (f->what_if_count > 0 && f->what_ifs[0].gain < 1 + LITTLE_GAIN) {
         stk_str_append(text, "None of these would make it faster.\n");

@@ -133,8 +133,9 @@ static void draw_x_axis(const frame *f) {
             snprintf(text, sizeof text, "%.0f", tick);
         }
         if (tick >= 0) { /* the axis of a lone point may begin below */
+            double half = stk_canvas_text_width(f->canvas, text, &font) / 2;
             stk_canvas_line(f->canvas, at, y, at, y + 4, &rule);
-            stk_canvas_text(f->canvas, at, y + 17, text, &font);
+            stk_canvas_text(f->canvas, fmin(at, f->canvas->width_px - half), y + 17, text, &font);
         }
     }
     stk_canvas_text(f->canvas, (f->x.from_px + f->x.to_px) / 2, y + 34, f->chart->x_label, &font);

@@ -32,8 +32,7 @@ static stk_json *read_args(const char *run_dir) {
     return args;
 }
 
-/* The folder's own name: "runs/demo/" is demo. */
-static char *name_of(const char *run_dir) {
+char *stk_page_name(const char *run_dir) {
     size_t length = strlen(run_dir);
     while (length > 1 && run_dir[length - 1] == '/') {
         length--;
@@ -61,12 +60,12 @@ void stk_page_pictures_free(stk_page_pictures *pictures) {
     pictures->known = false;
 }
 
-stk_status stk_page_write(const char *run_dir, const stk_record *record,
+stk_status stk_page_write(const char *run_dir, const char *file, const stk_record *record,
                           const stk_page_pictures *pictures, stk_error *err) {
     size_t size = 0;
     stk_str html = {0};
-    char *path = stk_path_join(run_dir, "report.html");
-    char *name = name_of(run_dir);
+    char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
+    char *name = stk_page_name(run_dir);
     char *yaml = read_text(run_dir, "args.yaml", MOST_ARGS_BYTES, &size);
     stk_json *args = read_args(run_dir);
     stk_page page = {.name = name,

@@ -20,8 +20,15 @@ typedef struct stk_page_pictures {
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes);
 void stk_page_pictures_free(stk_page_pictures *pictures);
 
-/* Replaces report.html in one step. Files that are missing or damaged are left out of it. */
-STK_CHECKED stk_status stk_page_write(const char *run_dir, const stk_record *record,
-                                      const stk_page_pictures *pictures, stk_error *err);
+/* The last part of the folder's path: "runs/demo/" is demo. NULL without memory; stk_mem_free. */
+char *stk_page_name(const char *run_dir);
+
+/*
+ * Replaces the file (NULL: report.html of the run folder) in one step. Files of the folder that are
+ * missing or damaged are left out of it.
+ */
+STK_CHECKED stk_status stk_page_write(const char *run_dir, const char *file,
+                                      const stk_record *record, const stk_page_pictures *pictures,
+                                      stk_error *err);
 
 #endif

@@ -109,10 +109,14 @@ static void tell_warning(stk_replay *replay, const stk_json *line) {
     }
 }
 
+void stk_replay_summary(const stk_observer *observer, const stk_json *summary) {
+    stk_summary told = {0};
+    read_fields(summary, &stk_summary_fields, &told);
+    TELL(observer, stop, &told);
+}
+
 static void tell_stop(stk_replay *replay, const stk_json *line) {
-    stk_summary summary = {0};
-    read_fields(line, &stk_summary_fields, &summary);
-    TELL(replay->observer, stop, &summary);
+    stk_replay_summary(replay->observer, line);
 }
 
 static const struct {
@@ -191,7 +195,6 @@ stk_status stk_replay_file(stk_replay *replay, const char *path, stk_error *err)
             left -= part;
         }
     }
-    replay->passed_over += kept > 0;
     stk_mem_free(block);
     stk_file_close(reader);
     return status;

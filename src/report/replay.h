@@ -13,6 +13,8 @@
 
 #include <stoker/events.h>
 
+#include "base/json.h"
+
 #define STK_REPLAY_MOST_CORES 1024
 
 /* Who is told. */
@@ -27,6 +29,9 @@ typedef struct stk_replay {
 
 /* One line, without its line break; false when it is no event that the observer could be told. */
 bool stk_replay_line(stk_replay *replay, const char *line, size_t length);
+
+/* Tells what summary.json says as a stop event. */
+void stk_replay_summary(const stk_observer *observer, const stk_json *summary);
 
 /* All whole lines of a file, which may be growing. */
 STK_CHECKED stk_status stk_replay_file(stk_replay *replay, const char *path, stk_error *err);

@@ -22,4 +22,14 @@ typedef struct stk_tools_options {
 extern const stk_option_table stk_output_option_table;
 extern const stk_option_table stk_tools_option_table;
 
+/* Of `stoker report`. */
+typedef struct stk_report_options {
+    const char *out;
+    bool pictures;
+} stk_report_options;
+
+extern const stk_option_table stk_report_option_table;
+
+STK_CHECKED stk_status stk_options_for_report(stk_options **options, stk_error *err);
+
 #endif

@@ -130,7 +130,7 @@ static void draw_plot(stk_runfiles *files) {
 }
 
 static void write_page(stk_runfiles *files) {
-    note(stk_page_write(files->run_dir, &files->record, &files->pictures, &files->error));
+    note(stk_page_write(files->run_dir, NULL, &files->record, &files->pictures, &files->error));
 }
 
 /* Both, and how long they took: the reserve before a deadline has to know. */

@@ -68,7 +68,7 @@ const char *stk_report_words(const char *word) {
         {"signal", "it was asked to stop"},
         {"error", "an error ended it"},
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < sizeof words / sizeof *words && word != NULL; i++) {
         if (stk_str_equal(word, words[i][0])) {
             return words[i][1];
         }

@@ -20,7 +20,7 @@ void stk_report_append_line(stk_str *out, const char *text);
 /* The same for HTML and SVG, between tags and between quotes: what would be markup is escaped. */
 void stk_report_append_markup(stk_str *out, const char *text);
 
-/* The sentence behind a word of summary.json; the word itself when it is new. */
+/* The sentence behind a word of summary.json; the word itself when it is new or NULL. */
 const char *stk_report_words(const char *word);
 
 /* An option's value of args.json as people are shown it; nothing for one that is not set. */

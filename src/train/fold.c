@@ -86,11 +86,10 @@ static void tell_loader(stk_trainer *t) {
 
 /* While a device has steps to compute nobody has to wait for pictures, whatever the host does; nor
  * while it has none since a network is compiled or the state saved, which is no part of a step. */
-static double wait_fraction(const stk_trainer *t) {
+static double waited_s(const stk_trainer *t) {
     double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
     double idle = t->epoch_train_s - t->epoch_busy_s;
-    double total = stk_clock_since_s(t->epoch_start_ns);
-    return total > 0 ? fmin(fmin(waited, fmax(idle, 0)) / total, 1) : 0;
+    return fmin(waited, fmax(idle, 0));
 }
 
 static void begin_epoch(stk_trainer *t) {
@@ -129,7 +128,7 @@ static void tell_step(const stk_trainer *t) {
                             .lr = t->lr,
                             .steps_per_second = rate,
                             .images_per_second = (t->result->images - t->images_before) / elapsed,
-                            .wait_fraction = wait_fraction(t),
+                            .wait_fraction = elapsed > 0 ? fmin(waited_s(t) / elapsed, 1) : 0,
                             .left_s = left + (isnan(validations) ? 0 : validations),
                             .times = stk_account_stretch(&t->account, stk_clock_ns())};
     stk_events_step(t->config->events, &event);
@@ -308,7 +307,7 @@ static void tell_notices(const stk_trainer *t) {
 /* Validation, the epoch's figures, and the checkpoint. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
+    double waited = waited_s(t);
     bool done;
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);

@@ -48,7 +48,7 @@ stk_times stk_times_divide(const stk_spent *spent, double total_s) {
     double left_s = times.total_s;
     times.validate_s = take(&left_s, spent->validate_s);
     times.checkpoint_s = take(&left_s, spent->checkpoint_s);
-    double busy_s = take(&left_s, spent->busy_s);
+    double busy_s = take(&left_s, fmin(spent->busy_s, spent->steps_s));
     double update_share = share_of(spent->update_s, spent->busy_s - spent->update_s, 0);
     times.update_s = busy_s * fmin(update_share, 1);
     times.compute_s = busy_s - times.update_s;

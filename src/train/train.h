@@ -66,7 +66,8 @@ typedef struct stk_train_progress {
     double step_s;       /* recent seconds per step; NaN before the second one */
     double wait_s;       /* of these, waiting for pictures */
     double val_s;        /* seconds of the last validation; NaN before the first */
-    stk_times times;     /* of this fold by this process, up to now */
+    /* Of this fold by this process, up to now; stk_times_between() tells what came between two. */
+    stk_times times;
     double copy_s;       /* pictures travelled to the device that long, whether or not it waited */
     /* The training pictures' loader, now; it begins again when training goes back. */
     stk_loader_counters loader;

@@ -38,7 +38,7 @@ static stk_evidence gpu_evidence(void) {
                                     .step = 7700,
                                     .batch = 128,
                                     .fixed_s = 0.0002,
-                                    .source_px = 238700,
+                                    .source_px = 220900,
                                     .img_size = 224,
                                     .images = 1000000},
                           .is_gpu = true,
@@ -272,7 +272,7 @@ static void copies_that_are_waited_for(void) {
     CHECK_STR(judged.event.name, "copy-bound");
     CHECK_STR(judged.text,
               "copy-bound: GPU waits 12 % for copies from the host; they bring 6,000 img/s, the "
-              "GPU takes 7,700. Remedies: train at 160 px (predicted 2.0x).");
+              "GPU takes 7,700. Remedies: train at 160 px (predicted 1.9x).");
     e.times = minute_of(0, 0, 0, 2.9, 0);
     CHECK_INT(judge(e), STK_VERDICT_FINE);
     e.times = minute_of(0, 0, 0, 3.1, 0);
@@ -293,7 +293,7 @@ static void a_clock_that_is_held_down(void) {
     CHECK_INT(judge(e), STK_VERDICT_THROTTLED);
     CHECK_STR(judged.event.name, "throttled-gpu");
     CHECK_STR(judged.text, "throttled GPU: power held its clock at 71 % of the highest in 80 % of "
-                           "the samples. Remedies: train at 160 px (predicted 1.6x), raise the "
+                           "the samples. Remedies: train at 160 px (predicted 1.5x), raise the "
                            "GPU's power limit (predicted 1.4x).");
     CHECK(remedy_with("nvidia-smi -pl WATTS") != NULL);
     e.throttled = "power, heat";
@@ -564,7 +564,7 @@ static void decoded_pictures_are_kept_where_there_is_room(void) {
     stk_evidence e = starved_evidence();
     e.is_staged = true;
     e.rates.images = 10000;
-    e.cache_room = 10000.0 * 238700 * 3 + 1;
+    e.cache_room = 10000.0 * 220900 * 3 + 1;
     judge(e);
     const stk_remedy *decoded = remedy_with("--cache decoded");
     REQUIRE(decoded != NULL);
