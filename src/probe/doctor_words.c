@@ -212,6 +212,13 @@ static void fill_bar(stk_bar *bar, const char *label, double rate, bool marked, 
     *bar = (stk_bar){label, room, isfinite(rate) ? rate : NAN, marked};
 }
 
+stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_for(&canvas, path, 1, 1, err);
+    stk_canvas_free(canvas);
+    return status;
+}
+
 stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *err) {
     rows list = {0};
     stk_bar bars[MOST_ROWS + 2];
