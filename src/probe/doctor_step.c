@@ -211,16 +211,21 @@ typedef struct feeding {
     stk_exec *exec;
     const stk_batch *held; /* the step that may still run reads it */
     uint64_t step;         /* number of the next one */
-    uint64_t images;       /* taken since the last look, as the next two */
+    uint64_t images;       /* taken since the last look, as the next three */
     int64_t steps;
     double waited_s;
+    double busy_s; /* the device computed */
 } feeding;
 
 static stk_status collect(feeding *f, bool wait, stk_error *err) {
     stk_step_output outputs[STK_STEPS_AHEAD];
-    size_t count;
-    return f->d->patient->opened->backend->collect(f->exec, wait, outputs, STK_STEPS_AHEAD, &count,
-                                                   err);
+    size_t count = 0;
+    stk_status status = f->d->patient->opened->backend->collect(f->exec, wait, outputs,
+                                                                STK_STEPS_AHEAD, &count, err);
+    for (size_t i = 0; status == STK_OK && i < count; i++) {
+        f->busy_s += outputs[i].busy_s;
+    }
+    return status;
 }
 
 static stk_status one_step(feeding *f, stk_error *err) {
@@ -255,6 +260,7 @@ static stk_status feed(feeding *f, double seconds, int64_t least, double *took, 
     f->images = 0;
     f->steps = 0;
     f->waited_s = 0;
+    f->busy_s = 0;
     do {
         status = one_step(f, err);
         *took = stk_clock_since_s(start);
@@ -282,7 +288,8 @@ static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *fou
     stk_loader_stats(f->loader, &after);
     if (status == STK_OK && took > 0) {
         found->together = fmin((double)f->images, (double)(after.images - before.images)) / took;
-        found->wait_fraction = f->waited_s / took;
+        /* While the device computes nobody has to wait. */
+        found->wait_fraction = fmin(f->waited_s, fmax(took - f->busy_s, 0)) / took;
     }
     return status;
 }
