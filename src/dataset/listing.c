@@ -11,15 +11,10 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
 #include "base/str.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
-
-typedef struct name_order {
-    const char *name;
-    int64_t value; /* when all names are whole numbers */
-    int old;       /* place before sorting */
-} name_order;
 
 void stk_few_add(stk_few *few, const char *name) {
     if (few->count < sizeof few->first / sizeof *few->first) {
@@ -196,16 +191,6 @@ void stk_listing_sort(stk_sample_list *list) {
     }
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(((const name_order *)a)->name, ((const name_order *)b)->name);
-}
-
-static int compare_values(const void *a, const void *b) {
-    const name_order *x = a;
-    const name_order *y = b;
-    return x->value != y->value ? (x->value < y->value ? -1 : 1) : strcmp(x->name, y->name);
-}
-
 static void relabel(stk_sample_list *list, const int *new_labels) {
     for (size_t i = 0; i < list->count; i++) {
         int label = list->items[i].label;
@@ -213,32 +198,13 @@ static void relabel(stk_sample_list *list, const int *new_labels) {
     }
 }
 
-stk_status stk_listing_sort_names(const char **names, size_t count, int *places, stk_error *err) {
-    name_order *order = stk_mem_new(count, sizeof *order);
-    if (order == NULL) {
-        return STK_FAIL_MEMORY(err, "the order of names");
-    }
-    bool numbers = true;
-    for (size_t i = 0; i < count; i++) {
-        order[i] = (name_order){.name = names[i], .old = (int)i};
-        numbers = numbers && stk_parse_int(order[i].name, &order[i].value);
-    }
-    qsort(order, count, sizeof *order, numbers ? compare_values : compare_names);
-    for (size_t i = 0; i < count; i++) {
-        names[i] = order[i].name;
-        places[order[i].old] = (int)i;
-    }
-    stk_mem_free(order);
-    return STK_OK;
-}
-
 /* Puts the classes in order; labels follow. */
 static stk_status sort_classes(stk_dataset *dataset, stk_error *err) {
     size_t count = (size_t)dataset->class_count;
     int *new_labels = stk_mem_new(count, sizeof *new_labels);
-    stk_status status =
-        new_labels != NULL ? stk_listing_sort_names(dataset->store->classes, count, new_labels, err)
-                           : STK_FAIL_MEMORY(err, "the class names");
+    stk_status status = new_labels != NULL
+                            ? stk_names_sort(dataset->store->classes, count, new_labels, err)
+                            : STK_FAIL_MEMORY(err, "the class names");
     if (status == STK_OK) {
         relabel(&dataset->train, new_labels);
         relabel(&dataset->val, new_labels);

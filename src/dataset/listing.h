@@ -95,13 +95,6 @@ bool stk_listing_is_junk(const char *name);
 /* Names that tell what a folder is for, so that next to class folders they are no class. */
 bool stk_listing_is_split(const char *name);
 
-/*
- * Puts names in order, by bytes or, when all are whole numbers, by value; places[i] is where
- * names[i] has gone.
- */
-STK_CHECKED stk_status stk_listing_sort_names(const char **names, size_t count, int *places,
-                                              stk_error *err);
-
 /* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
 void stk_listing_sort(stk_sample_list *list);
 

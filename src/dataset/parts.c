@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/names.h"
 #include "base/str.h"
 
 /* What scikit-learn's PredefinedSplit has for samples that are never left out of training. */
@@ -96,9 +97,8 @@ stk_status stk_parts_sort(stk_listing *listing, stk_error *err) {
         return STK_OK;
     }
     int *places = stk_mem_new(count, sizeof *places);
-    stk_status status = places != NULL
-                            ? stk_listing_sort_names(dataset->store->parts, count, places, err)
-                            : STK_FAIL_MEMORY(err, dataset->part_column);
+    stk_status status = places != NULL ? stk_names_sort(dataset->store->parts, count, places, err)
+                                       : STK_FAIL_MEMORY(err, dataset->part_column);
     for (size_t i = 0; status == STK_OK && i < dataset->train.count; i++) {
         stk_sample *sample = &dataset->train.items[i];
         sample->part = sample->part >= 0 ? places[sample->part] : sample->part;

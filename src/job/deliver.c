@@ -46,6 +46,31 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     return STK_OK;
 }
 
+void stk_job_write_validation(stk_job *job, bool last) {
+    stk_error why = {0};
+    if (!job->val.owed) {
+        return;
+    }
+    double seconds = STK_MARGIN_SAFETY * stk_val_table_seconds(&job->val);
+    if (!last && job->predict_s > 0) { /* the predictions of one view come first */
+        seconds += job->predict_s / job->views;
+    }
+    if (stk_clockwork_must_halt(&job->clock, seconds)) {
+        if (last) {
+            job->val.owed = false;
+            stk_events_warning(&job->events,
+                               "there was no time to write validation.csv with the best epoch of "
+                               "fold %d",
+                               job->fold);
+        }
+        return;
+    }
+    if (stk_val_table_write(&job->val, job->dataset, &why) != STK_OK) {
+        stk_events_warning(&job->events, "validation.csv is not written: %s", why.message);
+        (void)STK_FAIL(&job->late_error, why.status, "%s", why.message);
+    }
+}
+
 /* Of this process's budget. */
 static double reserve_of(stk_job *job) {
     return isnan(job->clock.budget_s) ? NAN

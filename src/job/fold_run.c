@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
@@ -88,7 +89,9 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
-    return stk_job_pace(&fold->pace, progress);
+    stk_train_pace pace = stk_job_pace(&fold->pace, progress);
+    stk_eyes_look(fold->job, progress, &pace);
+    return pace;
 }
 
 /* A request to stop need not wait for a network that nothing is computed with any more. */
@@ -135,6 +138,13 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                err);
 }
 
+/* The last weights: where they are the best ones, too, that file gets a second name. */
+static stk_status save_last(const fold_run *fold, const stk_event_epoch *epoch, bool best,
+                            stk_error *err) {
+    return best ? stk_file_alias(fold->best_path, fold->last_path, err)
+                : save(fold->job, fold->last_path, epoch, err);
+}
+
 static bool is_of_device(const stk_error *why) {
     return why->status == STK_ERR_DEVICE || why->status == STK_ERR_MEMORY;
 }
@@ -162,9 +172,13 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         job->weights_lost = true;
         stk_events_warning(&job->events, "training ends: %s", why.message);
     }
+    if (best && fold->split.val_count > 0) {
+        stk_val_table_take_best(&job->val);
+        stk_job_write_validation(job, false);
+    }
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
-    if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+    if (in_time && !job->weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
         if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
@@ -265,6 +279,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                                .fold = job->fold,
                                .events = &job->events,
+                               .judged = &job->val.now,
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
@@ -528,6 +543,19 @@ static stk_status find_lr(const fold_run *fold, stk_error *err) {
     return stk_job_find_lr(job, &data, err);
 }
 
+/* Rows of the folds before that cannot be read are worth a word, and no more. */
+static stk_status begin_validation(const fold_run *fold, stk_error *err) {
+    stk_job *job = fold->job;
+    stk_error why = {0};
+    stk_status status =
+        stk_val_table_begin(&job->val, job->fold, fold->val_samples, fold->split.val_count, err);
+    if (status == STK_OK && stk_val_table_take_earlier(&job->val, &why) != STK_OK) {
+        stk_events_warning(&job->events, "validation.csv begins anew with fold %d: %s", job->fold,
+                           why.message);
+    }
+    return status;
+}
+
 /* *ready is false where there was no time to draw the first weights. */
 static stk_status begin(fold_run *fold, bool *ready, stk_error *err) {
     stk_error why = {0};
@@ -546,6 +574,7 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
         return status; /* or asked to stop meanwhile: a resume looks for the rate again */
     }
     status = train(fold, err);
+    stk_eyes_conclude(job);
     add_work(fold);
     return status;
 }
@@ -639,6 +668,9 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = make_paths(&fold, err);
     }
+    if (status == STK_OK) {
+        status = begin_validation(&fold, err);
+    }
     bool ready = true;
     if (status == STK_OK) {
         status = begin(&fold, &ready, err);
@@ -661,6 +693,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict_in_memory(&fold, err);
     }
+    stk_job_write_validation(job, true);
     close_fold(&fold);
     return status;
 }

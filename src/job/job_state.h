@@ -13,8 +13,10 @@
 #include "job/oof.h"
 #include "job/resume.h"
 #include "job/run_folder.h"
+#include "job/val_table.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
+#include "report/metrics_file.h"
 #include "report/runfiles.h"
 #include "train/host_memory.h"
 #include "train/lr_find.h"
@@ -53,14 +55,17 @@ typedef struct stk_job {
     double foreseen_s;     /* the budget that is planned for; NaN: that of the clock */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
-    stk_host_memory host; /* of the choice's device: where batches lie */
+    struct stk_eyes *eyes;     /* owned; see eyes.h; NULL until there is something to train */
+    stk_metrics_file *metrics; /* NULL: nobody wants it */
+    stk_map bad_told;          /* what events.bad_told refers to: the bad images so far */
+    stk_host_memory host;      /* of the choice's device: where batches lie */
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
     char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     stk_ballot ballot;
     stk_oof oof;           /* only with folds */
+    stk_val_table val;     /* what the best epochs said of the validation pictures */
     char *submission;      /* owned path; NULL without test rows */
     bool submitted;        /* the file exists ... */
     int models;            /* ... and has the votes of so many */
@@ -167,7 +172,14 @@ STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 /* A fold that an earlier process has finished: its model predicts again. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 
-/* Keeps the best weights that the saved state speaks of, before others take their place. */
+/*
+ * Writes validation.csv where that is owed and there is time for it; without any at the `last` try
+ * that is told, as is an error.
+ */
+void stk_job_write_validation(stk_job *job, bool last);
+
+/* Keeps the best weights that the saved state speaks of, and what they said of the validation
+ * pictures, before others take their place. */
 void stk_job_keep_best(stk_job *job, const char *best_path);
 
 /* Adds to the sentence of an error of the device what is left and how to go on from it. */

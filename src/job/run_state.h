@@ -4,8 +4,9 @@
  * state/train.safetensors has the tensors of the fold in work and, in its notes, the numbers below.
  * It is replaced in one step, so that a kill at any moment leaves the one before. Next to it lies
  * best.safetensors whenever the best weights have been replaced since: then it is the file that the
- * numbers speak of; and epoch.safetensors, a file of the same kind, while train.safetensors is of a
- * moment within an epoch: the end of the last one before, to go back to.
+ * numbers speak of, with validation.csv, its table; and epoch.safetensors, a file of the same kind,
+ * while train.safetensors is of a moment within an epoch: the end of the last one before, to go
+ * back to.
  */
 #ifndef STK_JOB_RUN_STATE_H
 #define STK_JOB_RUN_STATE_H
@@ -18,6 +19,7 @@
 #define STK_RUN_STATE_FILE "state/train.safetensors"
 #define STK_RUN_STATE_EPOCH "state/epoch.safetensors"
 #define STK_RUN_STATE_BEST "state/best.safetensors"
+#define STK_RUN_STATE_VALIDATION "state/validation.csv"
 
 typedef struct stk_run_state {
     int fold; /* in work, from 0 */

@@ -1,9 +1,11 @@
 /*
  * state_save.c - keeping what --resume goes on from, and going back to it.
  *
- * The best weights are a file of their own, which is replaced before the state is. Until the state
- * follows, the file that it speaks of is kept beside it under another name, so that state and best
- * weights belong together whenever the process ends.
+ * The best weights are a file of their own, which is replaced before the state is, and so is the
+ * table of what they said of the validation pictures. Until the state follows, the files that it
+ * speaks of are kept beside it under other names, so that all three belong together whenever the
+ * process ends. The table is kept first and put back or let go so that kept weights without a kept
+ * table mean that there was none.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,24 +27,15 @@
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
 
-/* A second name for a file that is about to be replaced, or a copy where there are no links. */
-static bool keep(const char *path, const char *kept) {
-    if (link(path, kept) == 0) {
-        return true;
-    }
-    char *data = NULL;
-    size_t size = 0;
-    bool good = stk_file_read(path, 0, &data, &size, NULL) == STK_OK &&
-                stk_file_write(kept, data, size, NULL) == STK_OK;
-    stk_mem_free(data);
-    return good;
-}
-
 void stk_job_keep_best(stk_job *job, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
-    if (!keep(best_path, job->kept_best)) {
+    if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
+        unlink(job->val.kept); /* going back takes the rows of this fold out of the table */
+    }
+    if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
+        unlink(job->val.kept);
         stk_events_warning(&job->events,
                            "%s cannot be kept: after a resume the best weights may be those of an "
                            "epoch that was cut short",
@@ -53,13 +46,17 @@ void stk_job_keep_best(stk_job *job, const char *best_path) {
 /* Before a moment within an epoch takes its place. */
 static void keep_epoch(stk_job *job) {
     if (job->between_epochs) {
-        unlink(job->epoch_path);
-        if (!keep(job->state_path, job->epoch_path)) {
+        if (stk_file_alias(job->state_path, job->epoch_path, NULL) != STK_OK) {
             stk_events_warning(&job->events, "%s cannot be kept: there is no going back",
                                job->state_path);
         }
         job->between_epochs = false;
     }
+}
+
+static void let_kept_go(const stk_job *job) {
+    unlink(job->val.kept);
+    unlink(job->kept_best);
 }
 
 /* Seconds that saving will take, by the last time or by how much it is. */
@@ -101,7 +98,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
         job->state_write_s = stk_clock_since_s(start);
         job->state_saved = true;
         job->saved = *position;
-        unlink(job->kept_best); /* the state speaks of the best weights that are in place */
+        let_kept_go(job); /* the state speaks of the best weights that are in place */
         if (between) {
             unlink(job->epoch_path);
             job->between_epochs = true;
@@ -144,12 +141,25 @@ stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
                : status;
 }
 
-/* Puts the best weights back that a state speaks of. */
-static stk_status restore_best(const stk_job *job, const char *best_path,
+static stk_status put_back(const char *kept, const char *path, stk_error *err) {
+    return rename(kept, path) == 0 ? STK_OK
+                                   : STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s",
+                                              kept, path, strerror(errno));
+}
+
+/* The table of the best weights that are in place again. */
+static stk_status restore_validation(stk_job *job, stk_error *err) {
+    job->val.owed = false;
+    return stk_path_is_file(job->val.kept) ? put_back(job->val.kept, job->val.path, err)
+                                           : stk_val_table_drop(&job->val, err);
+}
+
+/* Puts the best weights back that a state speaks of, and their table. */
+static stk_status restore_best(stk_job *job, const char *best_path,
                                const stk_train_position *position, stk_error *err) {
     stk_checkpoint_info info;
-    if (!stk_path_is_file(job->kept_best)) {
-        return STK_OK;
+    if (!stk_path_is_file(job->kept_best)) { /* a table without them was to be put back last */
+        return stk_path_is_file(job->val.kept) ? restore_validation(job, err) : STK_OK;
     }
     bool meant = false;
     if (position->has_best && stk_checkpoint_info_read(job->kept_best, &info, NULL) == STK_OK) {
@@ -157,14 +167,11 @@ static stk_status restore_best(const stk_job *job, const char *best_path,
         stk_checkpoint_info_free(&info);
     }
     if (!meant) { /* the process ended between the state and taking this away */
-        unlink(job->kept_best);
+        let_kept_go(job);
         return STK_OK;
     }
-    if (rename(job->kept_best, best_path) != 0) {
-        return STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s", job->kept_best,
-                        best_path, strerror(errno));
-    }
-    return STK_OK;
+    stk_status status = put_back(job->kept_best, best_path, err);
+    return status == STK_OK ? restore_validation(job, err) : status;
 }
 
 /*
@@ -244,6 +251,7 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     }
     if (status == STK_OK && *there) {
         forget_lost_best(job, best_path, position);
+        status = position->has_best ? STK_OK : stk_val_table_drop(&job->val, err);
     }
     if (status == STK_OK && *there) {
         status = rebatch(job, position, err);

@@ -97,4 +97,11 @@ STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, stk_canvas_form
 STK_CHECKED stk_status stk_canvas_svg_new(stk_canvas **canvas, int width_px, int height_px,
                                           stk_error *err);
 
+/*
+ * Appends a canvas of stk_canvas_svg_new as a piece of an HTML page: of the class "plot", as wide
+ * as the page allows. `title` is what those are told who cannot see it.
+ */
+STK_CHECKED stk_status stk_canvas_svg_embed(stk_canvas *canvas, const char *id, const char *title,
+                                            stk_str *out, stk_error *err);
+
 #endif

@@ -49,28 +49,6 @@ static void svg_dot(stk_canvas *canvas, double x, double y, double radius, uint3
                     (unsigned)color);
 }
 
-static void append_escaped(stk_str *out, const char *text) {
-    stk_str clean = {0};
-    stk_report_append_line(&clean, text);
-    for (const char *p = stk_str_text(&clean); *p != '\0'; p++) {
-        switch (*p) {
-        case '&':
-            stk_str_append(out, "&amp;");
-            break;
-        case '<':
-            stk_str_append(out, "&lt;");
-            break;
-        case '>':
-            stk_str_append(out, "&gt;");
-            break;
-        default:
-            stk_str_append_bytes(out, p, 1);
-        }
-    }
-    out->failed = out->failed || !stk_str_ok(&clean);
-    stk_str_free(&clean);
-}
-
 static void svg_text(stk_canvas *canvas, double x, double y, const char *text,
                      const stk_font *font) {
     static const char *const anchors[] = {
@@ -81,7 +59,7 @@ static void svg_text(stk_canvas *canvas, double x, double y, const char *text,
                     "text-anchor=\"%s\"%s>",
                     x, y, font->size_px, (unsigned)font->color, anchors[font->align],
                     font->bold ? " font-weight=\"bold\"" : "");
-    append_escaped(out, text);
+    stk_report_append_markup(out, text);
     stk_str_append(out, "</text>\n");
 }
 
@@ -94,19 +72,25 @@ static double svg_text_width(stk_canvas *canvas, const char *text, const stk_fon
     return (double)letters * font->size_px * (font->bold ? LETTER_WIDTH_BOLD : LETTER_WIDTH);
 }
 
+#define FONTS "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\""
+
+/* Everything behind the opening tag. */
+static stk_status put_elements(const stk_canvas *canvas, stk_str *out, stk_error *err) {
+    const stk_str *text = &((const svg_canvas *)canvas)->text;
+    stk_str_append(out, stk_str_text(text));
+    stk_str_append(out, "</svg>\n");
+    return stk_str_ok(text) && stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "an SVG picture");
+}
+
 static stk_status svg_finish(stk_canvas *canvas, stk_str *out, stk_error *err) {
-    const stk_str *text = &((svg_canvas *)canvas)->text;
     int width = canvas->width_px;
     int height = canvas->height_px;
     stk_str_appendf(out,
                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                    "viewBox=\"0 0 %d %d\" font-family=\"DejaVu Sans, Helvetica, Arial, "
-                    "sans-serif\">\n",
+                    "viewBox=\"0 0 %d %d\" " FONTS ">\n",
                     width, height, width, height);
-    stk_str_append(out, stk_str_text(text));
-    stk_str_append(out, "</svg>\n");
-    return stk_str_ok(text) && stk_str_ok(out) ? STK_OK : STK_FAIL_MEMORY(err, "an SVG picture");
+    return put_elements(canvas, out, err);
 }
 
 static void svg_free(stk_canvas *canvas) {
@@ -133,4 +117,15 @@ stk_status stk_canvas_svg_new(stk_canvas **out, int width_px, int height_px, stk
     svg_rectangle(&canvas->base, 0, 0, width_px, height_px, 0xffffff);
     *out = &canvas->base;
     return STK_OK;
+}
+
+stk_status stk_canvas_svg_embed(stk_canvas *canvas, const char *id, const char *title, stk_str *out,
+                                stk_error *err) {
+    stk_str_appendf(out,
+                    "<svg class=\"plot\" id=\"%s\" role=\"img\" viewBox=\"0 0 %d %d\" "
+                    "width=\"100%%\" " FONTS " aria-label=\"",
+                    id, canvas->width_px, canvas->height_px);
+    stk_report_append_markup(out, title);
+    stk_str_append(out, "\">\n");
+    return put_elements(canvas, out, err);
 }

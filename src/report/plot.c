@@ -12,21 +12,15 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "report/axis.h"
 
 #define MAX_SERIES 3
-#define HEADER_PX 40.0     /* title */
-#define CAPTION_PX 30.0    /* a panel's name and legend */
-#define FOOTER_PX 44.0     /* epochs below the panels */
-#define OUTER_PX 16.0      /* the picture's margin, and between panels */
-#define PEAK 3.0           /* times the largest training value: higher ones are cut off */
-#define DOTTED_EPOCHS 30   /* up to so many epochs each one gets a dot */
-#define INK 0x26282bu      /* titles */
-#define SOFT_INK 0x6b7076u /* tick labels and legends */
-#define RULE 0x9aa0a6u     /* axes */
-#define GRID 0xe6e8ebu
-
-static const uint32_t palette[] = {0x3b6fb6, 0xe07b39, 0x3f9d6c, 0xc64f4f, 0x8268ad,
-                                   0x8c6d4f, 0xd17fb1, 0x6f7680, 0xa39a2e, 0x35a2b4};
+#define HEADER_PX 40.0   /* title */
+#define CAPTION_PX 30.0  /* a panel's name and legend */
+#define FOOTER_PX 44.0   /* epochs below the panels */
+#define OUTER_PX 16.0    /* the picture's margin, and between panels */
+#define PEAK 3.0         /* times the largest training value: higher ones are cut off */
+#define DOTTED_EPOCHS 30 /* up to so many epochs each one gets a dot */
 
 /* One measure: which field, and how it looks. */
 typedef struct series {
@@ -37,14 +31,6 @@ typedef struct series {
     double fold_dash_px; /* with several */
     bool right;          /* belongs to the right axis */
 } series;
-
-typedef struct axis {
-    double low;
-    double high;
-    double step; /* between ticks */
-    double from_px;
-    double to_px;
-} axis;
 
 typedef struct panel {
     const char *caption;
@@ -91,56 +77,7 @@ static double value_of(const stk_event_epoch *row, const series *s) {
     return value;
 }
 
-/* 1, 2 or 5 times a power of ten, the least that makes at most `ticks` steps of `span`. */
-static double nice_step(double span, int ticks) {
-    double power = pow(10, floor(log10(span / ticks)));
-    double ratio = span / ticks / power;
-    return power * (ratio <= 1.0001 ? 1 : ratio <= 2.0001 ? 2 : ratio <= 5.0001 ? 5 : 10);
-}
-
-/* An axis of round numbers around low..high, which may be empty (low > high) or one point. */
-static axis nice_axis(double low, double high, bool percent, bool from_zero) {
-    if (low > high) {
-        low = 0;
-        high = percent ? 100 : 1;
-    }
-    if (from_zero && low > 0) {
-        low = 0;
-    }
-    double least = fmax(fabs(high) * 1e-6, 1e-12);
-    if (high - low < least) {
-        double room = percent ? 5 : fmax(fabs(high) * 0.1, least);
-        low -= low > 0 || percent ? room : 0;
-        high += room;
-    }
-    double step = nice_step(high - low, 5);
-    axis a = {.step = step};
-    a.low = floor(low / step + 1e-9) * step;
-    a.high = ceil(high / step - 1e-9) * step;
-    if (percent) {
-        a.low = fmax(a.low, 0);
-        a.high = fmin(a.high, 100);
-    }
-    return a;
-}
-
-static double to_px(const axis *a, double value) {
-    return a->from_px + (value - a->low) / (a->high - a->low) * (a->to_px - a->from_px);
-}
-
-/* A tick's label with the decimals that its step needs. */
-static void format_tick(char *text, size_t size, double value, double step) {
-    int decimals = (int)fmax(0, ceil(-log10(step) - 1e-9));
-    if (fabs(value) < step / 2) {
-        snprintf(text, size, "0");
-    } else if (decimals > 4 || fabs(value) >= 1e6) {
-        snprintf(text, size, "%.4g", value);
-    } else {
-        snprintf(text, size, "%.*f", decimals, value);
-    }
-}
-
-static axis range_of(const drawing *d, const panel *p, bool right) {
+static stk_axis range_of(const drawing *d, const panel *p, bool right) {
     double low = INFINITY;
     double high = -INFINITY;
     double first_high = -INFINITY; /* of the first series: the training's own */
@@ -162,19 +99,19 @@ static axis range_of(const drawing *d, const panel *p, bool right) {
     }
     /* A lone epoch has no course to look at closely: show where it stands between 0 and itself. */
     bool lone = d->first_epoch == d->last_epoch;
-    return nice_axis(low, high, p->percent, p->from_zero || lone);
+    return stk_axis_nice(low, high, p->percent, p->from_zero || lone);
 }
 
 /* Whole epochs; a lone one stands in the middle. */
-static axis epoch_axis(const drawing *d) {
+static stk_axis epoch_axis(const drawing *d) {
     double low = d->first_epoch;
     double high = d->last_epoch;
-    axis a = {.low = low, .high = high, .step = 1};
+    stk_axis a = {.low = low, .high = high, .step = 1};
     if (high <= low) {
         a.low = low - 1;
         a.high = low + 1;
     } else {
-        a.step = fmax(1, nice_step(high - low, 8));
+        a.step = fmax(1, stk_axis_step(high - low, 8));
         a.low -= 0.02 * (high - low); /* dots at the ends stand clear of the axes */
         a.high += 0.02 * (high - low);
     }
@@ -183,49 +120,21 @@ static axis epoch_axis(const drawing *d) {
 
 /* ---- pieces of a panel ---- */
 
-static void draw_x_axis(const drawing *d, const axis *x, double y) {
-    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_CENTER};
-    const stk_pen rule = {RULE, 1, 1, 0};
+static void draw_x_axis(const drawing *d, const stk_axis *x, double y) {
+    const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_CENTER};
+    const stk_pen rule = {STK_RULE, 1, 1, 0};
     stk_canvas_line(d->canvas, x->from_px, y, x->to_px, y, &rule);
     double first = ceil((double)d->first_epoch / x->step) * x->step;
     int ticks = (int)floor((d->last_epoch - first) / x->step) + 1;
     for (int i = 0; i < ticks; i++) {
         char text[32];
         double tick = first + i * x->step;
-        double at = to_px(x, tick);
+        double at = stk_axis_px(x, tick);
         snprintf(text, sizeof text, "%.0f", tick);
         stk_canvas_line(d->canvas, at, y, at, y + 4, &rule);
         stk_canvas_text(d->canvas, at, y + 17, text, &font);
     }
     stk_canvas_text(d->canvas, (x->from_px + x->to_px) / 2, y + 34, "epoch", &font);
-}
-
-/* The widest label of an axis. */
-static double label_width(const drawing *d, const axis *y) {
-    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
-    double widest = 0;
-    for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
-        char text[32];
-        format_tick(text, sizeof text, y->low + i * y->step, y->step);
-        widest = fmax(widest, stk_canvas_text_width(d->canvas, text, &font));
-    }
-    return widest;
-}
-
-static void draw_y_axis(const drawing *d, const axis *x, const axis *y, bool right) {
-    const stk_font font = {11, SOFT_INK, false, right ? STK_ALIGN_LEFT : STK_ALIGN_RIGHT};
-    const stk_pen grid = {GRID, 1, 1, 0};
-    for (int i = 0; y->low + i * y->step <= y->high + y->step / 2; i++) {
-        char text[32];
-        double tick = y->low + i * y->step;
-        /* Half pixels, so that a thin line covers one row and not two halves. */
-        double at = floor(to_px(y, tick)) + 0.5;
-        format_tick(text, sizeof text, tick, y->step);
-        if (!right) {
-            stk_canvas_line(d->canvas, x->from_px, at, x->to_px, at, &grid);
-        }
-        stk_canvas_text(d->canvas, right ? x->to_px + 8 : x->from_px - 8, at + 4, text, &font);
-    }
 }
 
 /* A run of neighbouring points: a line, and dots where a line alone would not show them. */
@@ -238,11 +147,12 @@ static void draw_run(const drawing *d, size_t count, const stk_pen *pen) {
     }
 }
 
-static void draw_series(const drawing *d, const series *s, const axis *x, const axis *y, int fold) {
+static void draw_series(const drawing *d, const series *s, const stk_axis *x, const stk_axis *y,
+                        int fold) {
     bool many = d->folds > 1;
     stk_pen pen = {.color = s->color, .opacity = 1, .width_px = 2, .dash_px = s->dash_px};
     if (many) {
-        pen.color = palette[(size_t)fold % (sizeof palette / sizeof *palette)];
+        pen.color = stk_axis_color((size_t)fold);
         pen.dash_px = s->fold_dash_px;
         pen.width_px = pen.dash_px > 0 ? 1.2 : 1.8;
     }
@@ -258,20 +168,21 @@ static void draw_series(const drawing *d, const series *s, const axis *x, const 
             run = 0;
             continue;
         }
-        d->points[run++] = (stk_point){to_px(x, row->epoch), to_px(y, fmin(value, y->high))};
+        d->points[run++] =
+            (stk_point){stk_axis_px(x, row->epoch), stk_axis_px(y, fmin(value, y->high))};
     }
     draw_run(d, run, &pen);
 }
 
 /* From right to left at the end of the caption's line, so that it never meets the caption. */
 static void draw_legend(const drawing *d, const panel *p, double right_px, double y) {
-    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
+    const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double x = right_px;
     for (size_t i = p->count; i-- > 0;) {
         const series *s = &p->series[i];
         stk_pen pen = {s->color, 1, 2.5, s->dash_px};
         if (d->folds > 1) {
-            pen = (stk_pen){SOFT_INK, 1, s->fold_dash_px > 0 ? 1.2 : 2, s->fold_dash_px};
+            pen = (stk_pen){STK_SOFT_INK, 1, s->fold_dash_px > 0 ? 1.2 : 2, s->fold_dash_px};
         }
         stk_canvas_text(d->canvas, x, y, s->label, &font);
         x -= stk_canvas_text_width(d->canvas, s->label, &font) + 6;
@@ -280,40 +191,40 @@ static void draw_legend(const drawing *d, const panel *p, double right_px, doubl
     }
 }
 
-static void draw_best(const drawing *d, const panel *p, const axis *x, const axis *y) {
+static void draw_best(const drawing *d, const panel *p, const stk_axis *x, const stk_axis *y) {
     const stk_event_epoch *best = d->best;
     if (!p->mark_best || best == NULL || !isfinite(best->val_acc1)) {
         return;
     }
     char text[32];
-    double at_x = to_px(x, best->epoch);
-    double at_y = to_px(y, best->val_acc1);
+    double at_x = stk_axis_px(x, best->epoch);
+    double at_y = stk_axis_px(y, best->val_acc1);
     stk_font font = {12, 0xb85a1c, true, STK_ALIGN_CENTER};
     snprintf(text, sizeof text, "%.1f%%", best->val_acc1);
     double half = stk_canvas_text_width(d->canvas, text, &font) / 2;
     at_x = fmin(fmax(at_x, x->from_px + half), x->to_px - half);
     bool below = at_y + 22 < y->from_px - 4; /* there the curve leaves room: it rose to here */
-    stk_canvas_dot(d->canvas, to_px(x, best->epoch), at_y, 5.5, 0xe07b39);
-    stk_canvas_dot(d->canvas, to_px(x, best->epoch), at_y, 2.8, 0xffffff);
+    stk_canvas_dot(d->canvas, stk_axis_px(x, best->epoch), at_y, 5.5, 0xe07b39);
+    stk_canvas_dot(d->canvas, stk_axis_px(x, best->epoch), at_y, 2.8, 0xffffff);
     stk_canvas_text(d->canvas, at_x, below ? at_y + 22 : at_y - 10, text, &font);
 }
 
 static void draw_panel(const drawing *d, const panel *p, double left_px, double right_px) {
-    const stk_font caption = {13, INK, true, STK_ALIGN_LEFT};
+    const stk_font caption = {13, STK_INK, true, STK_ALIGN_LEFT};
     double bottom = d->canvas->height_px - FOOTER_PX;
     double top = HEADER_PX + CAPTION_PX;
-    axis y = range_of(d, p, false);
-    axis y_right = range_of(d, p, true);
-    axis x = epoch_axis(d);
+    stk_axis y = range_of(d, p, false);
+    stk_axis y_right = range_of(d, p, true);
+    stk_axis x = epoch_axis(d);
     y.from_px = y_right.from_px = bottom;
     y.to_px = y_right.to_px = top;
-    x.from_px = left_px + label_width(d, &y) + 10;
-    x.to_px = right_px - (p->right_axis ? label_width(d, &y_right) + 10 : 0);
+    x.from_px = left_px + stk_axis_label_width(d->canvas, &y) + 10;
+    x.to_px = right_px - (p->right_axis ? stk_axis_label_width(d->canvas, &y_right) + 10 : 0);
     stk_canvas_text(d->canvas, left_px, HEADER_PX + 14, p->caption, &caption);
     draw_legend(d, p, right_px, HEADER_PX + 14);
-    draw_y_axis(d, &x, &y, false);
+    stk_axis_draw_y(d->canvas, &x, &y, false);
     if (p->right_axis) {
-        draw_y_axis(d, &x, &y_right, true);
+        stk_axis_draw_y(d->canvas, &x, &y_right, true);
     }
     draw_x_axis(d, &x, floor(bottom) + 0.5);
     for (int fold = 0; fold < d->folds; fold++) {
@@ -328,23 +239,22 @@ static void draw_panel(const drawing *d, const panel *p, double left_px, double 
 
 /* Which colour is which fold, right to left. */
 static void draw_fold_legend(const drawing *d, double right_px, double y) {
-    const stk_font font = {11, SOFT_INK, false, STK_ALIGN_RIGHT};
+    const stk_font font = {11, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double x = right_px;
-    size_t colors = sizeof palette / sizeof *palette;
-    int shown = d->folds < (int)colors ? d->folds : (int)colors;
+    int shown = d->folds < STK_AXIS_COLORS ? d->folds : STK_AXIS_COLORS;
     for (int fold = shown; fold-- > 0;) {
         char text[32];
         snprintf(text, sizeof text, "fold %d", fold + 1);
         stk_canvas_text(d->canvas, x, y, text, &font);
         x -= stk_canvas_text_width(d->canvas, text, &font) + 6;
-        stk_canvas_rectangle(d->canvas, x - 10, y - 9, 10, 10, palette[fold]);
+        stk_canvas_rectangle(d->canvas, x - 10, y - 9, 10, 10, stk_axis_color((size_t)fold));
         x -= 10 + 14;
     }
 }
 
 static void draw_header(const drawing *d) {
-    const stk_font title = {16, INK, true, STK_ALIGN_LEFT};
-    const stk_font note = {12, SOFT_INK, false, STK_ALIGN_RIGHT};
+    const stk_font title = {16, STK_INK, true, STK_ALIGN_LEFT};
+    const stk_font note = {12, STK_SOFT_INK, false, STK_ALIGN_RIGHT};
     double right = d->canvas->width_px - OUTER_PX;
     if (d->plot->title != NULL) {
         stk_canvas_text(d->canvas, OUTER_PX, 27, d->plot->title, &title);

@@ -1,8 +1,9 @@
 /*
  * runfiles.c - the observer that writes a run folder.
  *
- * Epochs are kept in memory: results.csv and the plot are made from all of them each time, which
- * costs little and never leaves half a row. Every event goes to events.jsonl first.
+ * What happened is kept in a record: results.csv, the plot and the page are made from all of it
+ * each time, which costs little and never leaves half a row. Every event goes to events.jsonl
+ * first.
  */
 #include "report/runfiles.h"
 
@@ -17,10 +18,22 @@
 #include "report/earlier.h"
 #include "report/jsonl.h"
 #include "report/lines.h"
+#include "report/page_write.h"
 #include "report/plot.h"
+#include "report/record.h"
+#include "report/replay.h"
+#include "report/tfevents.h"
 
-/* Between two drawings of the plot while epochs are short. */
+/* Between two drawings of the plot and the page while epochs are short. */
 #define PLOT_GAP_S 5.0
+
+/* A validation.csv that is read again whenever the page is written. */
+#define SMALL_VALIDATION_BYTES ((size_t)1 << 20)
+
+/* The last time: bytes of it that a busy core reads in a second, and how long thumbnails take. */
+#define VALIDATION_BYTES_PER_S 10e6
+#define MOST_VALIDATION_BYTES 100e6
+#define MOST_THUMBS_S 2.0
 
 static const char results_header[] =
     "fold,epoch,train/loss,train/acc1,val/loss,val/acc1,val/acc5,lr,images_per_second,"
@@ -29,21 +42,24 @@ static const char bad_images_header[] = "path,split,reason\n";
 
 struct stk_runfiles {
     stk_observer observer;
-    char *results_path; /* owned, as the next four */
+    char *run_dir; /* owned, as the next five */
+    char *results_path;
     char *bad_path;
     char *events_path;
     char *summary_path;
     char *plot_path;
-    char *title;           /* owned; of the plot, NULL before the start */
-    int events_fd;         /* owned */
-    int bad_fd;            /* owned */
-    stk_lines bad_lines;   /* on bad_fd */
-    stk_jsonl *jsonl;      /* owned; on events_fd */
-    stk_event_epoch *rows; /* owned; they hold no pointers */
-    size_t row_count;
-    size_t row_capacity;
-    int64_t plotted_ns; /* when the last drawing ended */
+    char *title;            /* owned; of the plot, NULL before the start */
+    int events_fd;          /* owned */
+    int bad_fd;             /* owned */
+    stk_lines bad_lines;    /* on bad_fd */
+    stk_jsonl *jsonl;       /* owned; on events_fd */
+    stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
+    stk_record record;
+    stk_page_pictures pictures;
+    int64_t start_ns;   /* what the times of events count from */
+    int64_t plotted_ns; /* when the last drawing of plot and page ended */
     bool plotted;       /* there was one */
+    bool page_at_stop;  /* there is time for a page with the summary */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
 };
@@ -86,8 +102,8 @@ static stk_status write_text(const char *path, const stk_str *text, stk_error *e
 static stk_status write_results(const stk_runfiles *files, stk_error *err) {
     stk_str text = {0};
     stk_str_append(&text, results_header);
-    for (size_t i = 0; i < files->row_count; i++) {
-        append_row(&text, &files->rows[i]);
+    for (size_t i = 0; i < files->record.row_count; i++) {
+        append_row(&text, &files->record.rows[i]);
     }
     stk_status status = write_text(files->results_path, &text, err);
     stk_str_free(&text);
@@ -108,9 +124,21 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 }
 
 static void draw_plot(stk_runfiles *files) {
-    stk_plot plot = {.title = files->title, .rows = files->rows, .count = files->row_count};
-    int64_t start = stk_clock_ns();
+    stk_plot plot = {
+        .title = files->title, .rows = files->record.rows, .count = files->record.row_count};
     note(stk_plot_write(&plot, files->plot_path, &files->error));
+}
+
+static void write_page(stk_runfiles *files) {
+    note(stk_page_write(files->run_dir, NULL, &files->record, &files->pictures, &files->error));
+}
+
+/* Both, and how long they took: the reserve before a deadline has to know. */
+static void draw(stk_runfiles *files) {
+    int64_t start = stk_clock_ns();
+    draw_plot(files);
+    stk_page_pictures_read(&files->pictures, files->run_dir, SMALL_VALIDATION_BYTES);
+    write_page(files);
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
     files->plot_s = stk_clock_since_s(start);
@@ -118,16 +146,32 @@ static void draw_plot(stk_runfiles *files) {
 
 /* ---- callbacks ---- */
 
-/* Hands an event to events.jsonl and takes over an error of it. */
-#define PASS_ON(files, callback, event)                                          \
-    do {                                                                         \
-        const stk_observer *jsonl_observer = stk_jsonl_observer((files)->jsonl); \
-        jsonl_observer->callback(jsonl_observer->user, (event));                 \
-        note(stk_jsonl_error((files)->jsonl, &(files)->error));                  \
+/* Hands an event on to an observer that may not listen to it. */
+#define TELL(to, callback, event)                \
+    do {                                         \
+        const stk_observer *told = (to);         \
+        if (told->callback != NULL) {            \
+            told->callback(told->user, (event)); \
+        }                                        \
+    } while (0)
+
+/* Hands an event to events.jsonl and to TensorBoard, takes over an error of them, and keeps what
+ * the page needs. */
+#define PASS_ON(files, callback, event)                                        \
+    do {                                                                       \
+        TELL(stk_jsonl_observer((files)->jsonl), callback, event);             \
+        note(stk_jsonl_error((files)->jsonl, &(files)->error));                \
+        if ((files)->tfevents != NULL) {                                       \
+            TELL(stk_tfevents_observer((files)->tfevents), callback, event);   \
+            note(stk_tfevents_error((files)->tfevents, &(files)->error));      \
+        }                                                                      \
+        stk_record_at(&(files)->record, stk_clock_since_s((files)->start_ns)); \
+        TELL(&(files)->record.observer, callback, event);                      \
     } while (0)
 
 static void on_start(void *user, const stk_event_start *event) {
     stk_runfiles *files = user;
+    files->start_ns = event->start_ns;
     PASS_ON(files, start, event);
     stk_mem_free(files->title);
     files->title = stk_str_format("%s", event->model != NULL ? event->model : "Results");
@@ -149,29 +193,16 @@ static void on_step(void *user, const stk_event_step *event) {
     PASS_ON((stk_runfiles *)user, step, event);
 }
 
-/* Training went back: epochs that are trained again take the place of those before. */
-static void drop_rows(stk_runfiles *files, int fold, int epoch) {
-    while (files->row_count > 0 && files->rows[files->row_count - 1].fold == fold &&
-           files->rows[files->row_count - 1].epoch >= epoch) {
-        files->row_count--;
-    }
-}
-
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_runfiles *files = user;
     PASS_ON(files, epoch, event);
-    drop_rows(files, event->fold, event->epoch);
-    stk_event_epoch *grown =
-        stk_mem_grow(files->rows, &files->row_capacity, files->row_count + 1, sizeof *files->rows);
-    if (grown == NULL) {
+    if (files->record.failed) {
         note(STK_FAIL_MEMORY(&files->error, files->results_path));
         return;
     }
-    files->rows = grown;
-    files->rows[files->row_count++] = *event;
     note(write_results(files, &files->error));
     if (!files->plotted || stk_clock_since_s(files->plotted_ns) > PLOT_GAP_S) {
-        draw_plot(files);
+        draw(files);
     }
 }
 
@@ -197,6 +228,10 @@ static void on_submission(void *user, const stk_event_submission *event) {
     PASS_ON((stk_runfiles *)user, submission, event);
 }
 
+static void on_batch(void *user, const stk_event_batch *event) {
+    PASS_ON((stk_runfiles *)user, batch, event);
+}
+
 static void on_sample(void *user, const stk_event_sample *event) {
     PASS_ON((stk_runfiles *)user, sample, event);
 }
@@ -213,6 +248,9 @@ static void on_stop(void *user, const stk_summary *summary) {
     stk_runfiles *files = user;
     PASS_ON(files, stop, summary);
     note(write_summary(files, summary, &files->error));
+    if (files->page_at_stop) {
+        write_page(files);
+    }
 }
 
 /* ---- the header's functions ---- */
@@ -246,6 +284,8 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
     }
     files->events_fd = -1;
     files->bad_fd = -1;
+    files->start_ns = stk_clock_process_start_ns(); /* until the start event says better */
+    stk_record_open(&files->record);
     files->observer = (stk_observer){
         .user = files,
         .start = on_start,
@@ -258,15 +298,17 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .batch = on_batch,
         .sample = on_sample,
         .verdict = on_verdict,
     };
+    files->run_dir = stk_mem_strdup(run_dir);
     files->results_path = stk_path_join(run_dir, "results.csv");
     files->bad_path = stk_path_join(run_dir, "bad_images.csv");
     files->events_path = stk_path_join(run_dir, "events.jsonl");
     files->summary_path = stk_path_join(run_dir, "summary.json");
     files->plot_path = stk_path_join(run_dir, stk_canvas_has_png() ? "results.png" : "results.svg");
-    bool named = files->results_path != NULL && files->bad_path != NULL &&
+    bool named = files->run_dir != NULL && files->results_path != NULL && files->bad_path != NULL &&
                  files->events_path != NULL && files->summary_path != NULL &&
                  files->plot_path != NULL;
     if (!named) {
@@ -291,19 +333,37 @@ stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *
     return STK_OK;
 }
 
+/* What earlier processes told belongs to the page as well; the epochs are those of results.csv. */
+static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
+    stk_replay replay = {
+        .observer = &files->record.observer, .at = stk_record_at, .user = &files->record};
+    stk_event_epoch *rows = NULL;
+    size_t count = 0;
+    stk_status status = stk_path_is_file(files->events_path)
+                            ? stk_replay_file(&replay, files->events_path, err)
+                            : STK_OK;
+    if (status == STK_OK) {
+        status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
+    }
+    if (status == STK_OK && !stk_record_take_rows(&files->record, rows, count)) {
+        status = STK_FAIL_MEMORY(err, files->results_path);
+    }
+    stk_mem_free(rows);
+    return status;
+}
+
 stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
                                const stk_runfiles_point *point, double *last_t, stk_error *err) {
     stk_runfiles *files = NULL;
     stk_status status = make_files(&files, run_dir, err);
     if (status == STK_OK) {
-        status = stk_earlier_rows(files->results_path, point, &files->rows, &files->row_count, err);
-        files->row_capacity = files->row_count;
-    }
-    if (status == STK_OK) {
         status = stk_earlier_lines(files->bad_path, err);
     }
     if (status == STK_OK) {
         status = stk_earlier_events(files->events_path, point, last_t, err);
+    }
+    if (status == STK_OK) {
+        status = recall(files, point, err);
     }
     if (status == STK_OK) {
         status = open_files(files, true, err);
@@ -321,30 +381,65 @@ void stk_runfiles_free(stk_runfiles *files) {
         return;
     }
     stk_jsonl_free(files->jsonl);
+    stk_tfevents_free(files->tfevents);
     if (files->events_fd >= 0) {
         close(files->events_fd);
     }
     if (files->bad_fd >= 0) {
         close(files->bad_fd);
     }
+    stk_mem_free(files->run_dir);
     stk_mem_free(files->results_path);
     stk_mem_free(files->bad_path);
     stk_mem_free(files->events_path);
     stk_mem_free(files->summary_path);
     stk_mem_free(files->plot_path);
     stk_mem_free(files->title);
-    stk_mem_free(files->rows);
+    stk_record_close(&files->record);
+    stk_page_pictures_free(&files->pictures);
     stk_mem_free(files);
+}
+
+stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_runfiles_point *point,
+                                        stk_error *err) {
+    char *folder = stk_path_join(files->run_dir, "tensorboard");
+    if (folder == NULL) {
+        return STK_FAIL_MEMORY(err, files->run_dir);
+    }
+    stk_tfevents_config config = {.folder = folder,
+                                  .fold = point != NULL ? point->fold : 0,
+                                  .steps_done = point != NULL ? point->steps_done : 0};
+    stk_status status = stk_tfevents_new(&files->tfevents, &config, err);
+    stk_mem_free(folder);
+    return status;
 }
 
 const stk_observer *stk_runfiles_observer(stk_runfiles *files) {
     return &files->observer;
 }
 
-void stk_runfiles_finish(stk_runfiles *files, bool plot) {
+/* What takes longest of the page, within the time that there is for it. */
+static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *store) {
+    int64_t start = stk_clock_ns();
+    stk_page_pictures *pictures = &files->pictures;
+    stk_page_pictures_read(
+        pictures, files->run_dir,
+        (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES));
+    double left_s = fmin(spare_s - stk_clock_since_s(start), MOST_THUMBS_S);
+    if (pictures->known && store != NULL && left_s > 0) {
+        stk_thumbs_make(&pictures->thumbs, &pictures->confusion, store,
+                        stk_clock_ns() + (int64_t)(left_s * 1e9));
+    }
+}
+
+void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) {
     note(write_results(files, &files->error)); /* a disk that was full may have room again */
-    if (plot && files->row_count > 0) {
+    files->page_at_stop = spare_s >= 0;
+    if (files->page_at_stop && files->record.row_count > 0) {
         draw_plot(files);
+    }
+    if (files->page_at_stop) {
+        finish_pictures(files, spare_s, store);
     }
 }
 

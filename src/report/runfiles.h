@@ -1,16 +1,20 @@
 /*
  * runfiles.h - keeps the files of a run folder that tell how the run goes.
  *
- * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json and results.png (or
- * results.svg in a build without cairo). Whole files are replaced in one step and lines are
- * appended with one write, so that a kill at any moment leaves readable files. Callbacks have
- * nobody to tell of a full disk: the first error is kept, and later events are tried all the same.
- * Threads: that of the events.
+ * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json, results.png (or
+ * results.svg in a build without cairo), report.html, and TensorBoard's files where they are
+ * wanted. Whole files are replaced in one step and lines are appended with one write, so that a
+ * kill at any moment leaves readable files. Callbacks have nobody to tell of a full disk: the first
+ * error is kept, and later events are tried all the same. Threads: that of the events.
  */
 #ifndef STK_REPORT_RUNFILES_H
 #define STK_REPORT_RUNFILES_H
 
+#include <stdint.h>
+
 #include <stoker/events.h>
+
+#include "storage/storage.h"
 
 typedef struct stk_runfiles stk_runfiles;
 
@@ -20,8 +24,9 @@ STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_di
 /* Up to where the files of an earlier process count. */
 typedef struct stk_runfiles_point {
     int fold;
-    int epoch;      /* the last one of that fold which is done; 0: none is */
-    int best_epoch; /* of that fold; 0: none */
+    int64_t steps_done; /* of that fold */
+    int epoch;          /* the last one of that fold which is done; 0: none is */
+    int best_epoch;     /* of that fold; 0: none */
 } stk_runfiles_point;
 
 /*
@@ -33,16 +38,26 @@ STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run
                                            stk_error *err);
 void stk_runfiles_free(stk_runfiles *files);
 
+/*
+ * Lets the run be shown by TensorBoard too: event files in tensorboard/ (tfevents.h). `point` is
+ * that of a run that is resumed, NULL for a new one.
+ */
+STK_CHECKED stk_status stk_runfiles_add_tensorboard(stk_runfiles *files,
+                                                    const stk_runfiles_point *point,
+                                                    stk_error *err);
+
 /* Valid until stk_runfiles_free. */
 const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 
 /*
- * The table of epochs and, where there are any, their plot as they are to stay, before the summary
- * that says how long all took. Without `plot` the one that was drawn last stays.
+ * The table of epochs, their plot and what the page shows as they are to stay, before the summary
+ * that says how long all took and with which the page is written once more. `spare_s` is the time
+ * that there is beyond stk_runfiles_plot_s (INFINITY: enough); below 0 plot and page stay as they
+ * were. Thumbnails of the page are read from `store`; NULL: it has none.
  */
-void stk_runfiles_finish(stk_runfiles *files, bool plot);
+void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
-/* Seconds that the last plot took; 0: none was drawn yet. */
+/* Seconds that the last plot and the last page took together; 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
 
 /* The first failure since the start, STK_OK when all was written. */

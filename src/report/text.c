@@ -35,3 +35,61 @@ void stk_report_append_utf8(stk_str *out, const char *text) {
 void stk_report_append_line(stk_str *out, const char *text) {
     append_clean(out, text, true);
 }
+
+void stk_report_append_markup(stk_str *out, const char *text) {
+    stk_str clean = {0};
+    stk_report_append_line(&clean, text);
+    const char *rest = stk_str_text(&clean);
+    while (*rest != '\0') {
+        size_t plain = strcspn(rest, "&<>\"'");
+        stk_str_append_bytes(out, rest, plain);
+        rest += plain;
+        if (*rest != '\0') {
+            stk_str_append(out, *rest == '&'   ? "&amp;"
+                                : *rest == '<' ? "&lt;"
+                                : *rest == '>' ? "&gt;"
+                                : *rest == '"' ? "&quot;"
+                                               : "&#39;");
+            rest++;
+        }
+    }
+    out->failed = out->failed || !stk_str_ok(&clean);
+    stk_str_free(&clean);
+}
+
+const char *stk_report_words(const char *word) {
+    static const char *const words[][2] = {
+        {"complete", "done"},
+        {"partial", "done in part"},
+        {"prior", "class priors only"},
+        {"epochs", "every planned epoch was trained"},
+        {"patience", "it no longer improved"},
+        {"budget", "the time budget was used up"},
+        {"signal", "it was asked to stop"},
+        {"error", "an error ended it"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words && word != NULL; i++) {
+        if (stk_str_equal(word, words[i][0])) {
+            return words[i][1];
+        }
+    }
+    return word;
+}
+
+void stk_report_append_json(stk_str *out, const stk_json *value) {
+    double number;
+    switch (stk_json_kind_of(value)) {
+    case STK_JSON_STRING:
+        stk_str_append(out, stk_json_string(value));
+        break;
+    case STK_JSON_NUMBER:
+        number = stk_json_number(value, 0);
+        stk_str_appendf(out, "%.*g", number == stk_as_shown(number) ? 6 : 17, number);
+        break;
+    case STK_JSON_BOOL:
+        stk_str_append(out, stk_json_bool(value, false) ? "yes" : "no");
+        break;
+    default:
+        break; /* null: an option that is not set; args.json has nothing deeper */
+    }
+}

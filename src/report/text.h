@@ -7,6 +7,7 @@
 #ifndef STK_REPORT_TEXT_H
 #define STK_REPORT_TEXT_H
 
+#include "base/json.h"
 #include "base/str.h"
 
 /* Appends text; each byte that belongs to no UTF-8 character becomes U+FFFD. */
@@ -15,5 +16,14 @@ void stk_report_append_utf8(stk_str *out, const char *text);
 /* The same for one line of a screen or an SVG: control characters, line breaks too, become blanks.
  */
 void stk_report_append_line(stk_str *out, const char *text);
+
+/* The same for HTML and SVG, between tags and between quotes: what would be markup is escaped. */
+void stk_report_append_markup(stk_str *out, const char *text);
+
+/* The sentence behind a word of summary.json; the word itself when it is new or NULL. */
+const char *stk_report_words(const char *word);
+
+/* An option's value of args.json as people are shown it; nothing for one that is not set. */
+void stk_report_append_json(stk_str *out, const stk_json *value);
 
 #endif

@@ -26,7 +26,8 @@ expect_equal() {
     local file
     while read -r file; do
         expect_same "$1/$file" "$2/$file"
-    done < <(cd "$1" && find . -name '*.safetensors' -path '*weights*' -o -name submission.csv -o -name oof.csv)
+    done < <(cd "$1" && find . -name '*.safetensors' -path '*weights*' -o -name submission.csv \
+        -o -name oof.csv -o -name validation.csv)
     [ "$(figures "$1/results.csv")" = "$(figures "$2/results.csv")" ] || fail "results.csv of $1 and $2 differ"
     expect_summary "$2/summary.json" status "$(json "$1/summary.json" status)"
     expect_summary "$2/summary.json" epochs_done "$(json "$1/summary.json" epochs_done)"
@@ -36,6 +37,7 @@ expect_equal() {
     [ "$(grep -c '"event": "epoch"' "$2/events.jsonl")" = "$(grep -c '"event": "epoch"' "$1/events.jsonl")" ] ||
         fail "events.jsonl of $2 has an epoch twice, or lacks one"
     expect_no_file "$2/state/best.safetensors"
+    expect_no_file "$2/state/validation.csv"
     expect_tidy "$2"
 }
 

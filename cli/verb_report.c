@@ -1,0 +1,80 @@
+/* verb_report.c - `stoker report`. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "report/compare.h"
+#include "report/report_options.h"
+#include "report/report_runs.h"
+
+static stk_status print_json(const stk_report_runs *report, stk_error *err) {
+    stk_str text = {0};
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_json_begin_object(&writer);
+    stk_compare_json(report->runs, report->count, &writer);
+    stk_json_key(&writer, "page");
+    stk_json_put_string(&writer, report->page);
+    stk_json_end_object(&writer);
+    return cli_print_object(&text, err);
+}
+
+static stk_status print_text(const stk_report_runs *report, bool quiet, stk_error *err) {
+    stk_str text = {0};
+    stk_status status = quiet || report->count < 2
+                            ? STK_OK
+                            : stk_compare_text(report->runs, report->count, &text, err);
+    if (status == STK_OK && !quiet) {
+        printf("%s%spage: %s\n", stk_str_text(&text), text.length > 0 ? "\n" : "", report->page);
+    }
+    stk_str_free(&text);
+    return status;
+}
+
+/* What was left out must not go unnoticed, --quiet or not. */
+static void warn(const stk_report_runs *report) {
+    for (size_t i = 0; i < report->count; i++) {
+        const char *line = stk_str_text(&report->runs[i].damage);
+        while (*line != '\0') {
+            int length = (int)strcspn(line, "\n");
+            fprintf(stderr, "stoker: warning: %.*s\n", length, line);
+            line += length + 1; /* each has a line break behind it */
+        }
+    }
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    cli_session session;
+    stk_error err = {0};
+    stk_report_runs report = {0};
+    int exit_code = 0;
+    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+        return exit_code;
+    }
+    const stk_report_options *options =
+        stk_options_values(session.options, &stk_report_option_table);
+    stk_status status =
+        session.word_count > 0
+            ? stk_report_runs_make(&report, session.words, session.word_count, options->out,
+                                   options->pictures, &err)
+            : STK_FAIL(&err, STK_ERR_USAGE,
+                       "say which run: stoker report RUN, or several to compare them");
+    if (status == STK_OK) {
+        warn(&report);
+        status =
+            session.json ? print_json(&report, &err) : print_text(&report, session.quiet, &err);
+    }
+    stk_report_runs_free(&report);
+    return cli_close(&session, status, &err);
+}
+
+const cli_verb cli_report = {
+    .name = "report",
+    .summary = "Writes the page of a run from its files, or compares several runs.",
+    .usage = "RUN [RUN...] [--out FILE]",
+    .options = stk_options_for_report,
+    .run = run,
+    .most_words = CLI_MOST_WORDS,
+};

@@ -1,0 +1,79 @@
+/* report_runs.c - from run folders to pages. */
+#include "report/report_runs.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "report/compare.h"
+#include "report/page_write.h"
+
+#define MOST_VALIDATION_BYTES ((size_t)1 << 30)
+#define MOST_PICTURES_S 10.0
+
+/* The worst pictures, from where the run's data lay. */
+static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) {
+    const char *data = stk_json_string(stk_json_get(run->args, "data"));
+    const stk_storage_options storage = {
+        .anonymous = stk_json_bool(stk_json_get(run->args, "anonymous"), false),
+        .cache_size = STK_AUTO_BYTES,
+        .read_timeout_s = MOST_PICTURES_S};
+    if (pictures->known && data != NULL) {
+        stk_thumbs_make_from(&pictures->thumbs, &pictures->confusion, data, &storage,
+                             stk_clock_ns() + (int64_t)(MOST_PICTURES_S * 1e9));
+    }
+}
+
+static stk_status write_one(const stk_report_runs *report, bool with_pictures, stk_error *err) {
+    const stk_run_read *run = &report->runs[0];
+    stk_page_pictures pictures = {0};
+    stk_page_pictures_read(&pictures, run->dir, MOST_VALIDATION_BYTES);
+    if (with_pictures) {
+        find_pictures(run, &pictures);
+    }
+    stk_status status = stk_page_write(run->dir, report->page, &run->record, &pictures, err);
+    stk_page_pictures_free(&pictures);
+    return status;
+}
+
+static stk_status write_several(const stk_report_runs *report, stk_error *err) {
+    stk_str html = {0};
+    stk_status status = stk_compare_page(report->runs, report->count, &html, err);
+    if (status == STK_OK) {
+        status = stk_file_write(report->page, html.text, html.length, err);
+    }
+    stk_str_free(&html);
+    return status;
+}
+
+stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs, size_t count,
+                                const char *out, bool pictures, stk_error *err) {
+    *report = (stk_report_runs){.runs = stk_mem_new(count, sizeof *report->runs)};
+    stk_status status = report->runs != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the runs");
+    for (size_t i = 0; i < count && status == STK_OK; i++) {
+        status = stk_run_read_open(&report->runs[i], dirs[i], err);
+        report->count += status == STK_OK;
+    }
+    if (status == STK_OK) {
+        report->page = out != NULL  ? stk_mem_strdup(out)
+                       : count == 1 ? stk_path_join(dirs[0], "report.html")
+                                    : stk_mem_strdup("compare.html");
+        status = report->page != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    }
+    if (status == STK_OK) {
+        status = count == 1 ? write_one(report, pictures, err) : write_several(report, err);
+    }
+    if (status != STK_OK) {
+        stk_report_runs_free(report);
+    }
+    return status;
+}
+
+void stk_report_runs_free(stk_report_runs *report) {
+    for (size_t i = 0; i < report->count; i++) {
+        stk_run_read_close(&report->runs[i]);
+    }
+    stk_mem_free(report->runs);
+    stk_mem_free(report->page);
+    *report = (stk_report_runs){0};
+}

@@ -1,0 +1,26 @@
+/*
+ * report_runs.h - pages from run folders, as `stoker report` makes them: of one run its report, of
+ * several their comparison.
+ */
+#ifndef STK_REPORT_REPORT_RUNS_H
+#define STK_REPORT_REPORT_RUNS_H
+
+#include "report/run_read.h"
+
+typedef struct stk_report_runs {
+    stk_run_read *runs; /* owned */
+    size_t count;
+    char *page; /* owned: the file that was written */
+} stk_report_runs;
+
+/*
+ * Reads the runs and writes the page: `out`, or, when that is NULL, report.html of the one run and
+ * compare.html in the current folder for several. `pictures` reads the worst ones from the data
+ * set, for some seconds at most. After a failure *report is empty.
+ */
+STK_CHECKED stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs,
+                                            size_t count, const char *out, bool pictures,
+                                            stk_error *err);
+void stk_report_runs_free(stk_report_runs *report);
+
+#endif

@@ -1,0 +1,117 @@
+/* test_judged.c - what a validation said of each sample, against values worked out by hand. */
+#include "check.h"
+
+#include "base/mem.h"
+#include "train/judged.h"
+#include "train/metrics.h"
+
+static stk_judged judged_of(size_t capacity) {
+    stk_error err = {0};
+    stk_judged judged;
+    if (stk_judged_open(&judged, capacity, &err) != STK_OK) {
+        CHECK_FAIL("%s", err.message);
+        exit(1);
+    }
+    return judged;
+}
+
+static void judged_class_and_probability(void) {
+    static const float row[] = {1, 3, 2};
+    stk_judged judged = judged_of(4);
+    double sum = exp(1) + exp(2) + exp(3);
+    stk_judged_add(&judged, 7, row, 3, 1, log(sum) - 3);
+    stk_judged_add(&judged, 5, row, 3, 0, log(sum) - 1);
+    CHECK(judged.count == 2);
+    CHECK(judged.items[0].sample == 7 && judged.items[0].predicted == 1);
+    CHECK_NEAR(judged.items[0].probability, exp(3) / sum, 1e-6);
+    CHECK(judged.items[1].sample == 5 && judged.items[1].predicted == 1);
+    CHECK_NEAR(judged.items[1].probability, exp(1) / sum, 1e-6);
+    stk_judged_sort(&judged);
+    CHECK(judged.items[0].sample == 5 && judged.items[1].sample == 7);
+    stk_judged_reset(&judged);
+    CHECK(judged.count == 0);
+    stk_judged_sort(&judged);
+    stk_judged_free(&judged);
+    CHECK(judged.items == NULL);
+}
+
+/* As the accuracy counts it: whoever names two classes has not named the right one. */
+static void judged_ties(void) {
+    static const float level[4] = {0};
+    static const float two[4] = {1, 2, 2, 0};
+    stk_judged judged = judged_of(8);
+    for (int label = 0; label < 4; label++) {
+        stk_judged_add(&judged, 0, level, 4, label, log(4));
+        CHECK(judged.items[label].predicted == (label == 0 ? 1 : 0));
+        CHECK_NEAR(judged.items[label].probability, 0.25, 1e-7);
+    }
+    for (int label = 0; label < 4; label++) {
+        stk_judged_add(&judged, 0, two, 4, label, 1);
+        CHECK(judged.items[4 + label].predicted == (label == 1 ? 2 : 1));
+    }
+    stk_judged_free(&judged);
+}
+
+static void judged_far_apart(void) {
+    static const float far[3] = {-2000, 2000, 0};
+    stk_judged judged = judged_of(3);
+    stk_judged_add(&judged, 0, far, 3, 0, 4000);
+    stk_judged_add(&judged, 1, far, 3, 1, -1e-16);
+    CHECK(judged.items[0].predicted == 1);
+    CHECK_NEAR(judged.items[0].probability, 0, 0);
+    CHECK(judged.items[1].predicted == 1);
+    CHECK_NEAR(judged.items[1].probability, 1, 0);
+    stk_judged_add(&judged, 2, far, 3, 1, NAN);
+    CHECK_NEAR(judged.items[2].probability, 0, 0);
+    stk_judged_free(&judged);
+}
+
+/* With few different values, so that many rows have ties. */
+static void judged_agrees_with_the_accuracy(void) {
+    enum { CLASSES = 7, ROWS = 500 };
+    stk_error err = {0};
+    stk_metrics metrics;
+    stk_judged judged = judged_of(ROWS);
+    unsigned state = 1;
+    int labels[ROWS];
+    size_t right = 0;
+    REQUIRE(stk_metrics_open(&metrics, CLASSES, ROWS, STK_METRIC_ACC1, &err) == STK_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        float row[CLASSES];
+        for (int c = 0; c < CLASSES; c++) {
+            state = state * 1664525 + 1013904223;
+            row[c] = (float)(state >> 16 & 3);
+        }
+        labels[i] = (int)(i % CLASSES);
+        double loss = stk_metrics_add(&metrics, row, labels[i]);
+        stk_judged_add(&judged, i, row, CLASSES, labels[i], loss);
+        double sum = 0;
+        for (int c = 0; c < CLASSES; c++) {
+            sum += exp((double)row[c] - row[labels[i]]);
+        }
+        CHECK_NEAR(judged.items[i].probability, 1 / sum, 1e-6);
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        right += judged.items[i].predicted == labels[i];
+    }
+    CHECK(right > 0 && right < ROWS);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_ACC1), 100.0 * (double)right / ROWS, 1e-9);
+    stk_metrics_free(&metrics);
+    stk_judged_free(&judged);
+}
+
+static void judged_without_memory(void) {
+    stk_error err = {0};
+    stk_judged judged;
+    stk_mem_fail_after(0);
+    CHECK(stk_judged_open(&judged, 10, &err) == STK_ERR_MEMORY);
+    stk_mem_fail_after(-1);
+    stk_judged_free(&judged);
+}
+
+static const check_test tests[] = {
+    TEST(judged_class_and_probability),    TEST(judged_ties),           TEST(judged_far_apart),
+    TEST(judged_agrees_with_the_accuracy), TEST(judged_without_memory),
+};
+
+CHECK_MAIN(tests)
