@@ -300,7 +300,7 @@ static void stretches_that_say_nothing_are_left_out(void) {
                           .now = {4, 4, 0},
                           .most = {8, 8, 0}};
     stk_tune_stretch silent = s;
-    silent.seconds = 0.5;
+    silent.seconds = 0.99;
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING);
     silent = s;
     silent.images_per_second = NAN;
@@ -308,6 +308,7 @@ static void stretches_that_say_nothing_are_left_out(void) {
     silent = s;
     silent.verdict = STK_VERDICT_UNKNOWN;
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING);
+    s.seconds = 1;
     CHECK_INT(stk_tune_after(&tune, &s).act, STK_TUNE_TRY);
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING); /* nor do they settle */
     s.images_per_second = 150;
