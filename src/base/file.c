@@ -22,6 +22,7 @@ struct stk_file_writer {
     int fd;       /* the hidden file */
     char *path;   /* owned: where it goes */
     char *hidden; /* owned: where it grows */
+    bool passing; /* nobody minds when a power cut undoes it */
 };
 
 struct stk_file_reader {
@@ -265,16 +266,20 @@ static void free_writer(stk_file_writer *writer) {
     stk_mem_free(writer);
 }
 
+/* Where a file grows that is to be called `path`: the thread's number keeps writers of one path
+ * apart, in this process and in others. */
+static char *hidden_name(const char *path) {
+    const char *base = stk_path_base(path);
+    return stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
+}
+
 stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
     stk_file_writer *writer = stk_mem_new(1, sizeof *writer);
     if (writer == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    const char *base = stk_path_base(path);
     writer->path = stk_mem_strdup(path);
-    /* The thread's number keeps writers of one path apart, in this process and in others. */
-    writer->hidden =
-        stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
+    writer->hidden = hidden_name(path);
     writer->fd = -1;
     if (writer->path == NULL || writer->hidden == NULL) {
         free_writer(writer);
@@ -321,7 +326,7 @@ static void sync_parent(const char *path) {
 
 stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
     stk_status status = STK_OK;
-    if (fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
+    if (!writer->passing && fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
         status = FAIL_SYSTEM(err, "write", writer->path);
     }
     if (close(writer->fd) != 0 && status == STK_OK) {
@@ -335,7 +340,9 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         stk_file_discard(writer);
         return status;
     }
-    sync_parent(writer->path);
+    if (!writer->passing) {
+        sync_parent(writer->path);
+    }
     free_writer(writer);
     return STK_OK;
 }
@@ -347,11 +354,16 @@ void stk_file_discard(stk_file_writer *writer) {
     }
 }
 
-stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
+static stk_status write_whole(const char *path, const void *data, size_t size, bool passing,
+                              stk_error *err) {
     stk_file_writer *writer = NULL;
     stk_status status = stk_file_create(&writer, path, err);
     if (status != STK_OK) {
         return status;
+    }
+    writer->passing = passing;
+    if (passing) {
+        (void)fchmod(writer->fd, 0644); /* a file system without modes has them as they are */
     }
     status = stk_file_append(writer, data, size, err);
     if (status != STK_OK) {
@@ -359,6 +371,37 @@ stk_status stk_file_write(const char *path, const void *data, size_t size, stk_e
         return status;
     }
     return stk_file_commit(writer, err);
+}
+
+stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
+    return write_whole(path, data, size, false, err);
+}
+
+stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {
+    return write_whole(path, data, size, true, err);
+}
+
+stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
+    char *hidden = hidden_name(alias);
+    char *data = NULL;
+    size_t size = 0;
+    if (hidden == NULL) {
+        return STK_FAIL_MEMORY(err, alias);
+    }
+    unlink(hidden);
+    bool linked = link(path, hidden) == 0 && rename(hidden, alias) == 0;
+    unlink(hidden); /* two names of one file are left alone by a rename */
+    stk_mem_free(hidden);
+    if (linked) {
+        sync_parent(alias);
+        return STK_OK;
+    }
+    stk_status status = stk_file_read(path, 0, &data, &size, err);
+    if (status == STK_OK) {
+        status = stk_file_write(alias, data, size, err);
+    }
+    stk_mem_free(data);
+    return status;
 }
 
 stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {
@@ -567,4 +610,17 @@ void stk_file_unlock(int fd) {
     if (fd >= 0) {
         close(fd);
     }
+}
+
+stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err) {
+    *state = STK_LOCK_FREE;
+    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    if (opened < 0) {
+        return errno == ENOENT ? STK_OK : FAIL_SYSTEM(err, "open the lock", path);
+    }
+    if (flock(opened, LOCK_SH | LOCK_NB) != 0) {
+        *state = errno == EWOULDBLOCK ? STK_LOCK_HELD : STK_LOCK_UNKNOWN;
+    }
+    close(opened);
+    return STK_OK;
 }

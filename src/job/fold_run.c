@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
@@ -88,7 +89,9 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
-    return stk_job_pace(&fold->pace, progress);
+    stk_train_pace pace = stk_job_pace(&fold->pace, progress);
+    stk_eyes_look(fold->job, progress, &pace);
+    return pace;
 }
 
 /* A request to stop need not wait for a network that nothing is computed with any more. */
@@ -135,6 +138,13 @@ static stk_status save(const stk_job *job, const char *path, const stk_event_epo
                                err);
 }
 
+/* The last weights: where they are the best ones, too, that file gets a second name. */
+static stk_status save_last(const fold_run *fold, const stk_event_epoch *epoch, bool best,
+                            stk_error *err) {
+    return best ? stk_file_alias(fold->best_path, fold->last_path, err)
+                : save(fold->job, fold->last_path, epoch, err);
+}
+
 static bool is_of_device(const stk_error *why) {
     return why->status == STK_ERR_DEVICE || why->status == STK_ERR_MEMORY;
 }
@@ -168,7 +178,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     }
     /* Nothing reads the last weights: they come last when time is short. */
     bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
-    if (in_time && !job->weights_lost && save(job, fold->last_path, epoch, &why) != STK_OK) {
+    if (in_time && !job->weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
         if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
         }
@@ -564,6 +574,7 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
         return status; /* or asked to stop meanwhile: a resume looks for the rate again */
     }
     status = train(fold, err);
+    stk_eyes_conclude(job);
     add_work(fold);
     return status;
 }

@@ -27,28 +27,14 @@
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
 
-/* A second name for a file that is about to be replaced, or a copy where there are no links. */
-static bool keep(const char *path, const char *kept) {
-    if (link(path, kept) == 0) {
-        return true;
-    }
-    char *data = NULL;
-    size_t size = 0;
-    bool good = stk_file_read(path, 0, &data, &size, NULL) == STK_OK &&
-                stk_file_write(kept, data, size, NULL) == STK_OK;
-    stk_mem_free(data);
-    return good;
-}
-
 void stk_job_keep_best(stk_job *job, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
-    unlink(job->val.kept);
-    if (stk_path_is_file(job->val.path)) {
-        (void)keep(job->val.path, job->val.kept); /* it can do without the rows of a fold */
+    if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
+        unlink(job->val.kept); /* going back takes the rows of this fold out of the table */
     }
-    if (!keep(best_path, job->kept_best)) {
+    if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
         unlink(job->val.kept);
         stk_events_warning(&job->events,
                            "%s cannot be kept: after a resume the best weights may be those of an "
@@ -60,8 +46,7 @@ void stk_job_keep_best(stk_job *job, const char *best_path) {
 /* Before a moment within an epoch takes its place. */
 static void keep_epoch(stk_job *job) {
     if (job->between_epochs) {
-        unlink(job->epoch_path);
-        if (!keep(job->state_path, job->epoch_path)) {
+        if (stk_file_alias(job->state_path, job->epoch_path, NULL) != STK_OK) {
             stk_events_warning(&job->events, "%s cannot be kept: there is no going back",
                                job->state_path);
         }

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,20 +24,29 @@ void stk_judged_reset(stk_judged *judged) {
     judged->count = 0;
 }
 
-void stk_judged_add(stk_judged *judged, size_t sample, const float *logits, int classes,
-                    int label) {
+/* The label, unless another class is as likely: then the likeliest of the others. */
+static int predict(const float *logits, int classes, int label) {
+    int as_likely = 0; /* the label itself counts */
     int predicted = label;
-    double sum = 0; /* of exp(logit - the label's) */
     for (int c = 0; c < classes; c++) {
-        bool as_likely = c != label && !(logits[c] < logits[label]);
-        if (as_likely && (predicted == label || logits[c] > logits[predicted])) {
+        as_likely += !(logits[c] < logits[label]);
+    }
+    for (int c = 0; c < classes && as_likely > 1; c++) {
+        if (c != label && (predicted == label || logits[c] > logits[predicted])) {
             predicted = c;
         }
-        sum += exp((double)logits[c] - logits[label]);
     }
+    return predicted;
+}
+
+void stk_judged_add(stk_judged *judged, size_t sample, const float *logits, int classes, int label,
+                    double loss) {
+    double probability = exp(-loss);
     assert(judged->count < judged->capacity);
     judged->items[judged->count++] =
-        (stk_judgement){.sample = sample, .predicted = predicted, .probability = (float)(1 / sum)};
+        (stk_judgement){.sample = sample,
+                        .predicted = predict(logits, classes, label),
+                        .probability = probability >= 0 ? (float)fmin(probability, 1) : 0};
 }
 
 static int by_sample(const void *a, const void *b) {

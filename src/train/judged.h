@@ -29,10 +29,10 @@ void stk_judged_reset(stk_judged *judged);
 
 /*
  * A class that is as likely as the true one is the predicted one, as stk_metrics counts it: the
- * share of samples whose label is predicted is the accuracy.
+ * share of samples whose label is predicted is the accuracy. `loss` is what stk_metrics_add says.
  */
 void stk_judged_add(stk_judged *judged, size_t sample, const float *logits /* (classes) */,
-                    int classes, int label);
+                    int classes, int label, double loss);
 
 /* In the order of the samples. */
 void stk_judged_sort(stk_judged *judged);

@@ -41,7 +41,7 @@ void stk_metrics_reset(stk_metrics *metrics) {
     metrics->correct5 = 0;
 }
 
-void stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
+double stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
     size_t classes = (size_t)metrics->classes;
     int above = 0; /* classes that are thought likelier; ties count against the label */
     int best = 0;
@@ -53,7 +53,8 @@ void stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
     for (int c = 0; c < metrics->classes; c++) {
         sum += c != best ? exp((double)logits[c] - logits[best]) : 0;
     }
-    metrics->loss_sum += log(sum) + logits[best] - logits[label];
+    double loss = log(sum) + logits[best] - logits[label];
+    metrics->loss_sum += loss;
     metrics->correct1 += above < 1;
     metrics->correct5 += above < 5;
     if (metrics->logits != NULL) {
@@ -66,6 +67,7 @@ void stk_metrics_add(stk_metrics *metrics, const float *logits, int label) {
     metrics->labels[metrics->count] = label;
     metrics->predicted[metrics->count] = best;
     metrics->count++;
+    return loss;
 }
 
 /* The mean over classes that occur, as a label or as a prediction. */

@@ -37,7 +37,8 @@ void stk_metrics_free(stk_metrics *metrics);
 /* Forgets what was added. */
 void stk_metrics_reset(stk_metrics *metrics);
 
-void stk_metrics_add(stk_metrics *metrics, const float *logits /* (classes) */, int label);
+/* Returns the cross-entropy of the sample. */
+double stk_metrics_add(stk_metrics *metrics, const float *logits /* (classes) */, int label);
 
 /* NaN when nothing was added. */
 double stk_metrics_value(const stk_metrics *metrics, stk_metric metric);

@@ -52,6 +52,25 @@ static int entries(const char *folder) {
     return count;
 }
 
+static void gives_a_file_a_second_name(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    const char *path = in(folder, "best");
+    const char *alias = in(folder, "last");
+    REQUIRE_OK(stk_file_write(path, "one", 3, &err), &err);
+    REQUIRE_OK(stk_file_write(alias, "before", 6, &err), &err);
+    REQUIRE_OK(stk_file_alias(path, alias, &err), &err);
+    REQUIRE_OK(stk_file_alias(path, alias, &err), &err);
+    CHECK(holds(alias, "one"));
+    REQUIRE_OK(stk_file_write(path, "two", 3, &err), &err);
+    CHECK(holds(alias, "one"));
+    REQUIRE_OK(stk_file_write(alias, "three", 5, &err), &err);
+    CHECK(holds(path, "two"));
+    CHECK(stk_file_alias(in(folder, "nothing"), alias, &err) == STK_ERR_STORAGE);
+    CHECK(holds(alias, "three"));
+    CHECK(entries(folder) == 2);
+}
+
 static void writes_and_reads(void) {
     const char *folder = check_folder();
     stk_error err = {0};
@@ -66,6 +85,23 @@ static void writes_and_reads(void) {
     CHECK(stk_path_is_file(path) && !stk_path_is_dir(path));
     CHECK(stk_path_is_dir(folder) && !stk_path_is_file(folder));
     CHECK(!stk_path_is_file(in(folder, "b")) && !stk_path_is_dir(in(folder, "b")));
+}
+
+static void what_is_shown_can_be_read_by_all(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    struct stat info;
+    const char *path = in(folder, "a.txt");
+    mode_t before = umask(077);
+    REQUIRE_OK(stk_file_write(path, "of few", 6, &err), &err);
+    stk_status status = stk_file_show(path, "of all", 6, &err);
+    umask(before);
+    REQUIRE_OK(status, &err);
+    CHECK(holds(path, "of all"));
+    REQUIRE(stat(path, &info) == 0);
+    CHECK_INT(info.st_mode & 0777, 0644);
+    CHECK_INT(entries(folder), 1);
+    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, &err), STK_ERR_STORAGE);
 }
 
 static void reading_has_limits(void) {
@@ -359,6 +395,8 @@ static const check_test tests[] = {
     TEST(pieces_are_read_anywhere),
     TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
+    TEST(gives_a_file_a_second_name),
+    TEST(what_is_shown_can_be_read_by_all),
     TEST(reading_has_limits),
     TEST(blocks_grow_and_keep_their_bytes),
     TEST(pieces_appear_at_commit),

@@ -19,8 +19,8 @@ static void judged_class_and_probability(void) {
     static const float row[] = {1, 3, 2};
     stk_judged judged = judged_of(4);
     double sum = exp(1) + exp(2) + exp(3);
-    stk_judged_add(&judged, 7, row, 3, 1);
-    stk_judged_add(&judged, 5, row, 3, 0);
+    stk_judged_add(&judged, 7, row, 3, 1, log(sum) - 3);
+    stk_judged_add(&judged, 5, row, 3, 0, log(sum) - 1);
     CHECK(judged.count == 2);
     CHECK(judged.items[0].sample == 7 && judged.items[0].predicted == 1);
     CHECK_NEAR(judged.items[0].probability, exp(3) / sum, 1e-6);
@@ -41,12 +41,12 @@ static void judged_ties(void) {
     static const float two[4] = {1, 2, 2, 0};
     stk_judged judged = judged_of(8);
     for (int label = 0; label < 4; label++) {
-        stk_judged_add(&judged, 0, level, 4, label);
+        stk_judged_add(&judged, 0, level, 4, label, log(4));
         CHECK(judged.items[label].predicted == (label == 0 ? 1 : 0));
         CHECK_NEAR(judged.items[label].probability, 0.25, 1e-7);
     }
     for (int label = 0; label < 4; label++) {
-        stk_judged_add(&judged, 0, two, 4, label);
+        stk_judged_add(&judged, 0, two, 4, label, 1);
         CHECK(judged.items[4 + label].predicted == (label == 1 ? 2 : 1));
     }
     stk_judged_free(&judged);
@@ -54,13 +54,15 @@ static void judged_ties(void) {
 
 static void judged_far_apart(void) {
     static const float far[3] = {-2000, 2000, 0};
-    stk_judged judged = judged_of(2);
-    stk_judged_add(&judged, 0, far, 3, 0);
-    stk_judged_add(&judged, 1, far, 3, 1);
+    stk_judged judged = judged_of(3);
+    stk_judged_add(&judged, 0, far, 3, 0, 4000);
+    stk_judged_add(&judged, 1, far, 3, 1, -1e-16);
     CHECK(judged.items[0].predicted == 1);
     CHECK_NEAR(judged.items[0].probability, 0, 0);
     CHECK(judged.items[1].predicted == 1);
     CHECK_NEAR(judged.items[1].probability, 1, 0);
+    stk_judged_add(&judged, 2, far, 3, 1, NAN);
+    CHECK_NEAR(judged.items[2].probability, 0, 0);
     stk_judged_free(&judged);
 }
 
@@ -81,8 +83,13 @@ static void judged_agrees_with_the_accuracy(void) {
             row[c] = (float)(state >> 16 & 3);
         }
         labels[i] = (int)(i % CLASSES);
-        stk_metrics_add(&metrics, row, labels[i]);
-        stk_judged_add(&judged, i, row, CLASSES, labels[i]);
+        double loss = stk_metrics_add(&metrics, row, labels[i]);
+        stk_judged_add(&judged, i, row, CLASSES, labels[i], loss);
+        double sum = 0;
+        for (int c = 0; c < CLASSES; c++) {
+            sum += exp((double)row[c] - row[labels[i]]);
+        }
+        CHECK_NEAR(judged.items[i].probability, 1 / sum, 1e-6);
     }
     for (size_t i = 0; i < ROWS; i++) {
         right += judged.items[i].predicted == labels[i];
