@@ -7,6 +7,7 @@
 #include <stoker/job.h>
 
 #include "base/str.h"
+#include "report/run_status.h"
 
 /*
  * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may
@@ -28,7 +29,11 @@ extern const cli_verb cli_stage;
 extern const cli_verb cli_train;
 extern const cli_verb cli_lr;
 extern const cli_verb cli_plan;
+extern const cli_verb cli_doctor;
 extern const cli_verb cli_predict;
+extern const cli_verb cli_status;
+extern const cli_verb cli_top;
+extern const cli_verb cli_stop;
 extern const cli_verb cli_bench;
 extern const cli_verb cli_bench_storage; /* a subject of bench */
 extern const cli_verb cli_bench_step;    /* another */
@@ -60,6 +65,7 @@ typedef struct cli_session {
     size_t word_count;
     bool json;
     bool quiet;
+    bool detach; /* the work is done by another process than the one that was called */
     stk_run run; /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
@@ -86,6 +92,9 @@ stk_run cli_run_for_object(const cli_session *session);
 /* Prints the object as one line, and frees the text. */
 stk_status cli_print_object(stk_str *text, stk_error *err);
 
+/* The same for lines, which are whole already. */
+stk_status cli_print_lines(stk_str *text, stk_error *err);
+
 /*
  * A verb that is one job: reads the command line, runs the job, ends. A word is taken as
  * above.
@@ -93,6 +102,26 @@ stk_status cli_print_object(stk_str *text, stk_error *err);
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err));
+
+/*
+ * For --detach: makes a process that goes on with the work in a session of its own, and is true in
+ * it. In the process that was called it is false, as soon as the run has begun, which it then has
+ * told, or the other process has ended without that; *exit_code says how to end.
+ */
+bool cli_detach(cli_session *session, int *exit_code);
+
+/* Like cli_close for who has nothing to tell. */
+void cli_free(cli_session *session);
+
+/*
+ * Finds the run that a verb is to look at, the word or --run, otherwise the newest below runs/ (or
+ * the newest that runs), and looks at it. Ended with stk_run_status_close also after an error.
+ */
+stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
+                           stk_run_status *seen, stk_error *err);
+
+/* Prints how it stands as one object. */
+stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);

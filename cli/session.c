@@ -76,13 +76,14 @@ static bool is_true(const stk_options *options, const char *name) {
 
 static stk_status open_reports(cli_session *session, stk_error *err) {
     stk_status status = STK_OK;
-    if (session->json) {
+    if (session->json && !session->detach) {
         stk_jsonl_config config = {.fd = STDOUT_FILENO, .name = "standard output"};
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        stk_screen_config config = {
-            .out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .quiet = session->quiet};
+        stk_screen_config config = {.out = stdout,
+                                    .terminal = !session->detach && isatty(STDOUT_FILENO) == 1,
+                                    .quiet = session->quiet};
         status = stk_screen_new(&session->screen, &config, err);
         session->run.observer = status == STK_OK ? stk_screen_observer(session->screen) : NULL;
     }
@@ -109,6 +110,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     if (status == STK_OK) {
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
+        session->detach = is_true(session->options, "detach");
         status = open_reports(session, &err);
     }
     if (status != STK_OK) {
@@ -119,10 +121,14 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     return true;
 }
 
-int cli_close(cli_session *session, stk_status status, const stk_error *err) {
+void cli_free(cli_session *session) {
     stk_screen_free(session->screen);
     stk_jsonl_free(session->jsonl);
     stk_options_free(session->options);
+}
+
+int cli_close(cli_session *session, stk_status status, const stk_error *err) {
+    cli_free(session);
     if (status != STK_OK) {
         cli_complain(err->message);
     }
@@ -137,13 +143,18 @@ stk_run cli_run_for_object(const cli_session *session) {
     return run;
 }
 
-stk_status cli_print_object(stk_str *text, stk_error *err) {
+stk_status cli_print_lines(stk_str *text, stk_error *err) {
     bool whole = stk_str_ok(text);
     if (whole) {
-        puts(stk_str_text(text));
+        fputs(stk_str_text(text), stdout);
     }
     stk_str_free(text);
     return whole ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
+}
+
+stk_status cli_print_object(stk_str *text, stk_error *err) {
+    stk_str_append(text, "\n");
+    return cli_print_lines(text, err);
 }
 
 stk_status cli_take_word(cli_session *session, const char *word_means, stk_error *err) {
@@ -168,6 +179,10 @@ int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_me
         return exit_code;
     }
     stk_status status = cli_take_word(&session, word_means, &err);
+    if (status == STK_OK && session.detach && !cli_detach(&session, &exit_code)) {
+        cli_free(&session);
+        return exit_code;
+    }
     if (status == STK_OK) {
         status = job(session.options, &session.run, NULL, &err);
     }

@@ -77,13 +77,14 @@ typedef struct stk_times {
 } stk_times;
 
 typedef struct stk_event_step {
-    int fold;      /* from 0 */
-    int epoch;     /* from 1 */
-    int epochs;    /* planned */
-    int64_t step;  /* steps of this epoch that are done */
-    int64_t steps; /* steps of this epoch */
-    double loss;   /* mean of this epoch so far */
-    double acc1;   /* percent, of this epoch so far */
+    int fold;           /* from 0 */
+    int epoch;          /* from 1 */
+    int epochs;         /* planned */
+    int64_t step;       /* steps of this epoch that are done */
+    int64_t steps;      /* steps of this epoch */
+    int64_t steps_done; /* steps of this fold that are done, of all epochs */
+    double loss;        /* mean of this epoch so far */
+    double acc1;        /* percent, of this epoch so far */
     double lr;
     double steps_per_second;
     double images_per_second;

@@ -122,12 +122,69 @@ typedef struct stk_estimate {
     int workers;
 } stk_estimate;
 
+/* What a change would bring, by arithmetic on what was measured. */
+typedef struct stk_what_if {
+    char what[64];            /* "staged at 256 px" */
+    char flags[96];           /* what applies it; "" where no flag does */
+    double images_per_second; /* predicted, of all stages together */
+    double epoch_s;           /* the training of an epoch, validation aside */
+    double gain;              /* times what is predicted without it */
+    const char *narrowest;    /* static: the stage that would limit then */
+    const char *basis; /* static: "measured" with the change, stage by stage; or "computed" */
+} stk_what_if;
+
+#define STK_MOST_WHAT_IFS 12
+
+/*
+ * Each stage of a training measured alone, then all together. Rates are images per second; NaN: not
+ * measured, INFINITY: there is no such stage.
+ */
+typedef struct stk_diagnosis {
+    char model[64];
+    char device[16];
+    char about[128]; /* the device in words */
+    char precision[16];
+    int cores;
+    int workers; /* that decoded */
+    int64_t batch;
+    int64_t measured_batch; /* less than batch where steps of that took too long */
+    int img_size;
+    int64_t images;                /* that an epoch trains on */
+    int64_t pictures;              /* of them, that were read to measure */
+    double picture_bytes;          /* mean of a picture as it is stored */
+    double picture_px;             /* the same: width times height */
+    bool is_remote;                /* every read has a long way */
+    bool is_kept;                  /* what was read once is near afterwards: in memory or a cache */
+    double storage_cold;           /* read for the first time */
+    double storage_warm;           /* read again */
+    double cold_bytes, warm_bytes; /* per second */
+    double decode;                 /* decoding, scaling and augmenting, by all workers */
+    double decode_worker;          /* by each of them */
+    double core_share; /* of the cores that decoding had, 0 to 1: less where others use them */
+    double loader;     /* the loader, with nobody slowing it */
+    double copy;       /* from the host to the device; INFINITY: there is no way between */
+    double copy_bytes; /* per second */
+    double step;       /* the bare training step, at `batch` */
+    double step_ms;
+    double fixed_ms;       /* of a step: what does not grow with the batch */
+    double predicted;      /* all together, from the above */
+    double together;       /* all together, measured: the loader feeds real training steps */
+    double wait_fraction;  /* of that: the step waited for pictures */
+    const char *narrowest; /* static: "storage", "decoding", "copying" or "training step" */
+    double epoch_s;        /* the training of an epoch, by `together` */
+    double first_epoch_s;  /* predicted, with pictures read for the first time */
+    int what_if_count;
+    stk_what_if what_ifs[STK_MOST_WHAT_IFS]; /* the greatest gain first */
+    double seconds;                          /* that all of it took */
+} stk_diagnosis;
+
 /* Options of each verb at their defaults; freed with stk_options_free. */
 STK_API STK_CHECKED stk_status stk_options_for_train(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_predict(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_sample(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_lr(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_plan(stk_options **options, stk_error *err);
+STK_API STK_CHECKED stk_status stk_options_for_doctor(stk_options **options, stk_error *err);
 STK_API STK_CHECKED stk_status stk_options_for_stage(stk_options **options, stk_error *err);
 
 /*
@@ -156,6 +213,15 @@ STK_API STK_CHECKED stk_status stk_find_lr(stk_options *options, const stk_run *
  */
 STK_API STK_CHECKED stk_status stk_plan_run(stk_options *options, const stk_run *run,
                                             stk_estimate *estimate, stk_error *err);
+
+/*
+ * Measures each stage of the training that the options describe, alone and together, within option
+ * "seconds", names the narrowest and predicts what changes would bring. Writes nothing but the
+ * picture that option "plot" asks for; where that cannot be written the diagnosis is there all the
+ * same (its `seconds` are above 0). `run` may be NULL.
+ */
+STK_API STK_CHECKED stk_status stk_doctor(stk_options *options, const stk_run *run,
+                                          stk_diagnosis *diagnosis, stk_error *err);
 
 /* Makes a data set of drawn pictures in the folder `dir`. */
 STK_API STK_CHECKED stk_status stk_make_sample(const char *dir, stk_options *options,

@@ -79,6 +79,8 @@ typedef struct stk_loader_counters {
     uint64_t read_wait_ns;    /* workers had no bytes, summed over workers: storage is slow */
     uint64_t slot_wait_ns;    /* workers had no slot, summed over workers: the consumer is slow */
     uint64_t wait_ns;         /* the consumer had no batch: the loader is slow */
+    uint64_t hand_over_ns;    /* of these: the batch was complete and on its way to the consumer */
+    uint64_t source_px;       /* of the pictures decoded, as they are stored: width times height */
     uint64_t reads_in_flight; /* now */
     uint64_t reads_ready;     /* now: read and not decoded yet */
     uint64_t batches_ready;   /* now: complete and not handed out yet */

@@ -1,5 +1,5 @@
 /*
- * checksum.h - a fast 64-bit checksum of bytes.
+ * checksum.h - a fast 64-bit checksum of bytes, and the 32-bit one that other programs' files have.
  *
  * For finding damage and telling contents apart: every change of bytes or length changes it, but
  * for a chance of 1 in 2^64. It is no protection against someone who wants two contents to agree.
@@ -16,5 +16,8 @@ uint64_t stk_checksum(const void *data, size_t size);
 
 /* The same for another purpose: different seeds give checksums that have nothing in common. */
 uint64_t stk_checksum_seeded(const void *data, size_t size, uint64_t seed);
+
+/* CRC-32C (Castagnoli), as iSCSI and TensorFlow's records have it; far slower than the above. */
+uint32_t stk_crc32c(const void *data, size_t size);
 
 #endif

@@ -3,9 +3,10 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/process.h"
 
 static int64_t read_clock(clockid_t clock) {
     struct timespec now;
@@ -42,25 +43,13 @@ bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns) {
 }
 
 /*
- * Field 22 of /proc/self/stat is the start in ticks since boot. Its grain is 10 ms, and sandboxes
- * may show something odd there: a start in the future or over a minute ago is not believed.
+ * The start comes in ticks since boot. Their grain is 10 ms, and sandboxes may show something odd
+ * there: a start in the future or over a minute ago is not believed.
  */
 int64_t stk_clock_process_start_ns(void) {
     int64_t now = stk_clock_ns();
-    char text[2048];
-    FILE *file = fopen("/proc/self/stat", "r");
-    if (file == NULL) {
-        return now;
-    }
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    const char *p = strrchr(text, ')'); /* the command's name may hold blanks */
-    unsigned long long ticks = 0;
-    if (p == NULL || sscanf(p + 1,
-                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                            "%*d %*d %llu",
-                            &ticks) != 1) {
+    uint64_t ticks = 0;
+    if (!stk_process_born(getpid(), &ticks)) {
         return now;
     }
     int64_t since_boot = (int64_t)((double)ticks / (double)sysconf(_SC_CLK_TCK) * 1e9);

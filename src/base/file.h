@@ -68,6 +68,13 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
 STK_CHECKED stk_status stk_file_alias(const char *path, const char *alias, stk_error *err);
 
 /*
+ * As stk_file_write for what is replaced again soon and what others look at meanwhile: it waits for
+ * no disk, so that a power cut may undo it, and everybody may read it, whatever the umask is.
+ */
+STK_CHECKED stk_status stk_file_show(const char *path, const void *data, size_t size,
+                                     stk_error *err);
+
+/*
  * The same for contents that come piece by piece. Pieces go to a hidden file beside `path`;
  * commit syncs it and renames it; discard (NULL is fine) removes it. Both free the writer.
  */
@@ -128,5 +135,17 @@ const char *stk_path_base(const char *path);
  */
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
 void stk_file_unlock(int fd);
+
+typedef enum stk_lock_state {
+    STK_LOCK_FREE,
+    STK_LOCK_HELD,
+    STK_LOCK_UNKNOWN /* the file system has no locks */
+} stk_lock_state;
+
+/*
+ * Whether a process holds that lock. To know it this one shares the lock for an instant: who finds
+ * it taken should look twice. Nothing is changed, and a missing file is free.
+ */
+STK_CHECKED stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err);
 
 #endif

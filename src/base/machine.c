@@ -30,6 +30,19 @@ static bool read_numbers(const char *group, const char *name, double *first, dou
     return found >= 1;
 }
 
+/* A limit, if it is tighter than what was found before; `place` is where its group is noted. */
+static void tighten(double found, const char *group, double *limit,
+                    char place[STK_GROUP_PATH_BYTES]) {
+    if (found < *limit) {
+        size_t length = strlen(group);
+        *limit = found;
+        place[0] = '\0';
+        if (length < STK_GROUP_PATH_BYTES) {
+            memcpy(place, group, length + 1);
+        }
+    }
+}
+
 static void limit_by_group(const char *group, stk_machine_limits *limits) {
     double quota = 0;
     double period = 0;
@@ -39,12 +52,12 @@ static void limit_by_group(const char *group, stk_machine_limits *limits) {
                (read_numbers(group, "cpu.cfs_quota_us", &quota, &unused) &&
                 read_numbers(group, "cpu.cfs_period_us", &period, &unused));
     if (cpu && quota > 0 && period > 0) {
-        limits->cores = fmin(limits->cores, quota / period);
+        tighten(quota / period, group, &limits->cores, limits->cores_group);
     }
     if ((read_numbers(group, "memory.max", &bytes, &unused) ||
          read_numbers(group, "memory.limit_in_bytes", &bytes, &unused)) &&
         bytes > 0) {
-        limits->bytes = fmin(limits->bytes, bytes);
+        tighten(bytes, group, &limits->bytes, limits->bytes_group);
     }
 }
 

@@ -17,10 +17,16 @@ uint64_t stk_machine_memory(void);
  */
 int stk_machine_files(int wanted, int parts);
 
+#define STK_GROUP_PATH_BYTES 1024
+
 /* What control groups allow; INFINITY where they do not limit. */
 typedef struct stk_machine_limits {
     double cores;
     double bytes;
+    /* The folder of the group that limits the one and the other, which tells of use, too; "": there
+     * is none, or its name is too long. */
+    char cores_group[STK_GROUP_PATH_BYTES];
+    char bytes_group[STK_GROUP_PATH_BYTES];
 } stk_machine_limits;
 
 /*

@@ -1,9 +1,11 @@
 /*
- * process.h - starting another program. Threads: safe.
+ * process.h - starting another program, and telling one process from all others. Threads: safe.
  */
 #ifndef STK_BASE_PROCESS_H
 #define STK_BASE_PROCESS_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -13,5 +15,11 @@
  * errno; 0: it runs as *pid.
  */
 int stk_process_start(char *const *list, int out, pid_t *pid);
+
+/*
+ * When a process began, in ticks since the machine did: a number that is used again for another
+ * process comes with other ticks. False where no such process lives, or the system does not tell.
+ */
+bool stk_process_born(pid_t pid, uint64_t *ticks);
 
 #endif

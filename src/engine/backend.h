@@ -104,12 +104,15 @@ typedef struct stk_step_input {
 } stk_step_input;
 
 typedef struct stk_step_output {
-    double loss_sum;  /* over the samples; not finite when training has diverged */
-    size_t correct;   /* samples whose likeliest class is their label, mixed: the larger part's */
-    double grad_norm; /* of all gradients, before clipping; NaN unless clipping asked for it */
-    bool skipped;     /* the update was left out: a gradient left the range of fp16 */
-    float loss_scale; /* that gradients were computed with; 1 unless the precision is fp16 */
-    double busy_s;    /* the device computed it that long by itself; 0: the caller waited for it */
+    double loss_sum;    /* over the samples; not finite when training has diverged */
+    size_t correct;     /* samples whose likeliest class is their label, mixed: the larger part's */
+    double grad_norm;   /* of all gradients, before clipping; NaN unless clipping asked for it */
+    bool skipped;       /* the update was left out: a gradient left the range of fp16 */
+    float loss_scale;   /* that gradients were computed with; 1 unless the precision is fp16 */
+    double busy_s;      /* the device computed it that long, the optimiser included */
+    double update_s;    /* of these: the optimiser */
+    double copy_s;      /* the pictures travelled to the device that long; 0 on a CPU */
+    double copy_wait_s; /* of these: it had nothing else to do */
 } stk_step_output;
 
 /* What a device has. */
@@ -172,10 +175,16 @@ typedef struct stk_backend {
     void (*device_close)(stk_device *device);
     /* In words, for people: "NVIDIA H200, 139.8 GiB"; lives as the device does. */
     const char *(*describe)(const stk_device *device);
+    /* Where on the PCI bus it is, by which other libraries know it: "0000:19:00.0"; lives as the
+     * device does. NULL, or a call that gives NULL: it is on none. */
+    const char *(*bus_id)(const stk_device *device);
     stk_status (*memory)(stk_device *device, stk_device_memory *memory, stk_error *err);
     /* Bytes per second that reading and writing the device's memory reaches, measured by a copy of
      * something large: what is read counts and what is written. NULL, or NaN: not known. */
     double (*bandwidth)(stk_device *device);
+    /* Bytes per second that pictures in memory of host_take reach the device with, measured by a
+     * copy of so many bytes. NULL: they need not be copied; NaN: not known. */
+    double (*copy_bandwidth)(stk_device *device, size_t bytes);
     /* NULL: nothing is made that could be kept. */
     void (*counts)(const stk_device *device, stk_device_counts *counts);
     /* What STK_PRECISION_AUTO means here, and what a precision that it does not have becomes. */

@@ -137,6 +137,10 @@ STK_CHECKED stk_status stk_transform_apply(stk_workbench *bench, const stk_trans
                                            const uint8_t *bytes, size_t size, stk_rng rng,
                                            uint8_t *out, int64_t *augment_ns, stk_error *err);
 
+/* Width times height, as it is stored, of the picture that was last transformed; 0 where none of it
+ * could be read. */
+uint64_t stk_workbench_source_px(const stk_workbench *bench);
+
 /*
  * Decodes a picture, upright, so that its longer side has at most max_side px (0: as many as it
  * has); a larger one is scaled down, antialiased, while it is decoded.

@@ -107,6 +107,7 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
     if (status != STK_OK) {
         return status;
     }
+    bench->source_px = (uint64_t)info->width * (uint64_t)info->height;
     stk_turn turn = stk_image_turn(info->orientation);
     bool flip;
     stk_crop crop =
@@ -193,6 +194,7 @@ stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transf
     bench->transform = transform;
     bench->rng = rng;
     bench->out = out;
+    bench->source_px = 0;
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     stk_workbench_leave(bench);
     if (status == STK_OK && bench->swapped) {

@@ -25,6 +25,10 @@ void stk_workbench_free(stk_workbench *bench) {
     }
 }
 
+uint64_t stk_workbench_source_px(const stk_workbench *bench) {
+    return bench->source_px;
+}
+
 stk_status stk_workbench_enter(stk_workbench *bench, uint64_t bytes, stk_error *err) {
     if (bench->heavy || bytes < STK_IMAGE_HEAVY_BYTES || bench->gate.enter == NULL) {
         return STK_OK;

@@ -18,7 +18,8 @@ struct stk_workbench {
     const stk_transform *transform;
     stk_rng rng;
     uint8_t *out;
-    bool swapped; /* rows and columns of the square are to be exchanged */
+    bool swapped;       /* rows and columns of the square are to be exchanged */
+    uint64_t source_px; /* width times height as it is stored; 0: not known yet */
 };
 
 /* Asks the gate for a picture that needs much memory, once. */

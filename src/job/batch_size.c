@@ -237,26 +237,17 @@ static stk_status measure(stk_job *job, size_t batch, double *images_per_second,
     const stk_opened_device *opened = &job->choice.opened;
     stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
     stk_update update = stk_recipe_update(&job->choice.train, &moment);
-    stk_compile_config how = stk_job_compiles(job, true);
     stk_step_times times = {0};
-    stk_step_timer timer = {.backend = opened->backend,
-                            .device = opened->device,
-                            .graph = job->graph,
-                            .batch = batch,
-                            .update = &update};
-    how.batch = batch;
-    stk_status status = opened->backend->compile(&timer.exec, job->state, &how, err);
-    if (status == STK_OK) {
-        status = stk_step_timer_open(&timer, err);
-    }
-    if (status == STK_OK) {
-        status = stk_step_timer_warm_up(&timer, err);
-    }
-    if (status == STK_OK) {
-        status = stk_step_timer_run(&timer, MEASURE_S, WINDOWS, &times, err);
-    }
-    opened->backend->exec_free(timer.exec); /* first: a step may still read the pictures */
-    stk_step_timer_close(&timer);
+    stk_step_ask ask = {.backend = opened->backend,
+                        .device = opened->device,
+                        .graph = job->graph,
+                        .state = job->state,
+                        .how = stk_job_compiles(job, true),
+                        .update = &update,
+                        .seconds = MEASURE_S,
+                        .windows = WINDOWS};
+    ask.how.batch = batch;
+    stk_status status = stk_step_time(&ask, &times, err);
     *images_per_second = (double)batch / times.median_s;
     return status;
 }

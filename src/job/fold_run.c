@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
@@ -88,7 +89,9 @@ stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
-    return stk_job_pace(&fold->pace, progress);
+    stk_train_pace pace = stk_job_pace(&fold->pace, progress);
+    stk_eyes_look(fold->job, progress, &pace);
+    return pace;
 }
 
 /* A request to stop need not wait for a network that nothing is computed with any more. */
@@ -571,6 +574,7 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
         return status; /* or asked to stop meanwhile: a resume looks for the rate again */
     }
     status = train(fold, err);
+    stk_eyes_conclude(job);
     add_work(fold);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "loader/loader.h"
 #include "models/models.h"
 #include "predict/predict.h"
+#include "probe/doctor.h"
 #include "report/report_options.h"
 #include "stage/sample.h"
 #include "stage/stage.h"
@@ -139,6 +140,12 @@ static const stk_option job_options[] = {
      .metavar = "T",
      .help =
          "how often what --resume goes on from is saved within an epoch; after one it always is"},
+    {.name = "tune",
+     .type = STK_OPTION_BOOL,
+     .offset = FIELD(tune),
+     .fallback = "false",
+     .help = "while training waits for pictures, try more workers, more batches ahead and a cache "
+             "in memory, one at a time, and keep what makes it faster"},
     {.name = "no-wandb",
      .type = STK_OPTION_BOOL,
      .noted = true,
@@ -218,15 +225,45 @@ static const stk_option lr_options[] = {
 const stk_option_table stk_lr_option_table =
     STK_OPTION_TABLE("Learning-rate test", lr_options, stk_lr_options);
 
+static const stk_option detach_options[] = {
+    {.name = "detach",
+     .momentary = true,
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_detach_options, detach),
+     .fallback = "false",
+     .help =
+         "come back as soon as training has begun and let it go on by itself; what it says goes "
+         "to log.txt in the run folder"},
+};
+
+const stk_option_table stk_detach_option_table =
+    STK_OPTION_TABLE("Background", detach_options, stk_detach_options);
+
 static const stk_option_table *const train_tables[] = {
     &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
     &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
-    &stk_view_option_table,    &stk_budget_option_table,  &stk_output_option_table,
+    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
+    &stk_detach_option_table,  &stk_output_option_table,
+};
+
+static const stk_option_table *const plan_tables[] = {
+    &stk_dataset_option_table, &stk_storage_option_table, &stk_job_option_table,
+    &stk_train_option_table,   &stk_loader_option_table,  &stk_augment_option_table,
+    &stk_view_option_table,    &stk_budget_option_table,  &stk_tools_option_table,
+    &stk_output_option_table,
 };
 
 /* All that train has, so that one configuration file serves both. */
 static const stk_option_table *const lr_tables[] = {
     &stk_lr_option_table,      &stk_dataset_option_table, &stk_storage_option_table,
+    &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
+    &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
+    &stk_tools_option_table,   &stk_output_option_table,
+};
+
+/* The same for the doctor. */
+static const stk_option_table *const doctor_tables[] = {
+    &stk_doctor_option_table,  &stk_dataset_option_table, &stk_storage_option_table,
     &stk_job_option_table,     &stk_train_option_table,   &stk_loader_option_table,
     &stk_augment_option_table, &stk_view_option_table,    &stk_budget_option_table,
     &stk_output_option_table,
@@ -259,8 +296,12 @@ stk_status stk_options_for_lr(stk_options **options, stk_error *err) {
     return stk_options_new(options, "lr", lr_tables, COUNT(lr_tables), err);
 }
 
+stk_status stk_options_for_doctor(stk_options **options, stk_error *err) {
+    return stk_options_new(options, "doctor", doctor_tables, COUNT(doctor_tables), err);
+}
+
 stk_status stk_options_for_plan(stk_options **options, stk_error *err) {
-    return stk_options_new(options, "plan", train_tables, COUNT(train_tables), err);
+    return stk_options_new(options, "plan", plan_tables, COUNT(plan_tables), err);
 }
 
 stk_status stk_options_for_predict(stk_options **options, stk_error *err) {

@@ -26,6 +26,7 @@ typedef struct stk_job_options {
     const char *name;   /* NULL: "train" */
     const char *resume; /* NULL: a new run */
     double save_every_s;
+    bool tune; /* try what verdicts ask for */
 } stk_job_options;
 
 /* In the order of the option's choices. */
@@ -44,6 +45,11 @@ typedef struct stk_lr_options {
     int64_t steps;
 } stk_lr_options;
 
+typedef struct stk_detach_options {
+    bool detach; /* of the command alone: a call of the library never leaves its process */
+} stk_detach_options;
+
+extern const stk_option_table stk_detach_option_table;
 extern const stk_option_table stk_lr_option_table;
 extern const stk_option_table stk_job_option_table;
 extern const stk_option_table stk_predict_option_table;

@@ -16,6 +16,7 @@
 #include "job/val_table.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
+#include "report/metrics_file.h"
 #include "report/runfiles.h"
 #include "train/host_memory.h"
 #include "train/lr_find.h"
@@ -54,8 +55,10 @@ typedef struct stk_job {
     double foreseen_s;     /* the budget that is planned for; NaN: that of the clock */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    stk_map bad_told;     /* what events.bad_told refers to: the bad images so far */
-    stk_host_memory host; /* of the choice's device: where batches lie */
+    struct stk_eyes *eyes;     /* owned; see eyes.h; NULL until there is something to train */
+    stk_metrics_file *metrics; /* NULL: nobody wants it */
+    stk_map bad_told;          /* what events.bad_told refers to: the bad images so far */
+    stk_host_memory host;      /* of the choice's device: where batches lie */
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "job/eyes.h"
 #include "job/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -21,6 +22,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         *(const stk_storage_options *)stk_options_values(options, &stk_storage_option_table);
     job->loader_options = stk_options_values(options, &stk_loader_option_table);
     job->job_options = stk_options_values(options, &stk_job_option_table);
+    job->storage.cache_later = job->job_options->tune;
     job->view_options = stk_options_values(options, &stk_view_option_table);
     job->views = (int)job->view_options->tta;
     job->infer_batch = STK_PREDICT_BATCH;
@@ -55,6 +57,7 @@ stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk
 }
 
 void stk_job_close(stk_job *job) {
+    stk_eyes_close(job);
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
@@ -62,6 +65,7 @@ void stk_job_close(stk_job *job) {
     stk_ballot_free(&job->ballot);
     stk_oof_free(&job->oof);
     stk_runfiles_free(job->files);
+    stk_metrics_file_free(job->metrics);
     stk_choice_free(&job->choice);
     stk_run_folder_close(&job->folder);
     stk_map_free(&job->bad_told);

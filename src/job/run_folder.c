@@ -1,6 +1,7 @@
 /*
  * run_folder.c - a run's folder belongs to one process at a time: the lock in state/ says so, and
- * it ends with the process however that ends.
+ * it ends with the process however that ends. What the lock's file says of that process is true
+ * only while it is locked.
  */
 #include "job/run_folder.h"
 
@@ -8,26 +9,74 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/process.h"
 
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 
+/* Who only asks whether a folder is locked holds its lock for an instant: this outlasts him. */
+#define LOCK_TRIES 20
+#define LOCK_GAP_NS 1000000
+
+static char *lock_path(const char *folder) {
+    return stk_path_join(folder, "state/lock");
+}
+
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
-    char *lock = state != NULL ? stk_path_join(state, "lock") : NULL;
-    stk_status status = lock != NULL ? stk_dir_make(state, err) : STK_FAIL_MEMORY(err, "a path");
-    if (status == STK_OK) {
+    char *lock = lock_path(folder->path);
+    stk_status status =
+        state != NULL && lock != NULL ? stk_dir_make(state, err) : STK_FAIL_MEMORY(err, "a path");
+    *taken = false;
+    for (int i = 0; i < LOCK_TRIES && status == STK_OK && !*taken; i++) {
+        if (i > 0) {
+            nanosleep(&(struct timespec){.tv_nsec = LOCK_GAP_NS}, NULL);
+        }
         status = stk_file_lock(lock, &folder->lock_fd, taken, err);
     }
     stk_mem_free(state);
     stk_mem_free(lock);
     return status;
+}
+
+/*
+ * Writes into the lock's file who holds it. It is written in place, since another file would be
+ * another lock; a text that could not be written makes the owner unknown and nothing worse.
+ */
+static void sign_lock(const stk_run_folder *folder) {
+    stk_run_owner self = {0};
+    uint64_t born = 0;
+    stk_str text = {0};
+    bool known = stk_process_born(getpid(), &born);
+    (void)gethostname(self.host, sizeof self.host - 1);
+    stk_json_writer writer = stk_json_write_to(&text, 0);
+    stk_json_begin_object(&writer);
+    stk_json_key(&writer, "pid");
+    stk_json_put_int(&writer, getpid());
+    stk_json_key(&writer, "born");
+    if (known) {
+        stk_json_put_int(&writer, (int64_t)born);
+    } else {
+        stk_json_put_null(&writer);
+    }
+    stk_json_key(&writer, "since_ns");
+    stk_json_put_int(&writer, stk_clock_wall_ns());
+    stk_json_key(&writer, "host");
+    stk_json_put_string(&writer, self.host);
+    stk_json_end_object(&writer);
+    stk_str_append(&text, "\n");
+    bool written = stk_str_ok(&text) && ftruncate(folder->lock_fd, 0) == 0 &&
+                   pwrite(folder->lock_fd, text.text, text.length, 0) == (ssize_t)text.length;
+    (void)written;
+    stk_str_free(&text);
 }
 
 /* Moves a finished run out of the way, to the first number that is free. */
@@ -147,6 +196,8 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     }
     if (status != STK_OK) {
         stk_run_folder_close(folder);
+    } else {
+        sign_lock(folder);
     }
     return status;
 }
@@ -193,6 +244,7 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
+        sign_lock(folder);
         sweep(folder->path, FOLDER_DEPTH);
     }
     return status;
@@ -204,6 +256,43 @@ void stk_run_folder_close(stk_run_folder *folder) {
     stk_mem_free(folder->moved);
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
+}
+
+/* What the lock's file says of who wrote it; all of it is unknown where it says nothing. */
+static void read_signature(const char *folder, stk_run_owner *owner) {
+    stk_json *signature = NULL;
+    uint64_t number = 0;
+    uint64_t born = 0;
+    if (stk_run_folder_json(folder, "state/lock", &signature, NULL) != STK_OK) {
+        return;
+    }
+    if (stk_json_u64(stk_json_get(signature, "pid"), &number) && number <= INT32_MAX) {
+        owner->pid = (pid_t)number;
+    }
+    if (stk_json_u64(stk_json_get(signature, "since_ns"), &number)) {
+        owner->since_ns = (int64_t)number;
+    }
+    const char *host = stk_json_string(stk_json_get(signature, "host"));
+    snprintf(owner->host, sizeof owner->host, "%s", host != NULL ? host : "");
+    owner->here = owner->pid > 0 && stk_json_u64(stk_json_get(signature, "born"), &number) &&
+                  stk_process_born(owner->pid, &born) && born == number;
+    stk_json_free(signature);
+}
+
+stk_status stk_run_folder_owner(const char *path, stk_run_owner *owner, stk_error *err) {
+    stk_lock_state state = STK_LOCK_FREE;
+    char *lock = lock_path(path);
+    *owner = (stk_run_owner){.pid = -1, .since_ns = -1};
+    stk_status status =
+        lock != NULL ? stk_file_lock_look(lock, &state, err) : STK_FAIL_MEMORY(err, "a path");
+    stk_mem_free(lock);
+    if (status != STK_OK || state == STK_LOCK_FREE) {
+        return status;
+    }
+    read_signature(path, owner);
+    /* Without locks a process of that number and age is all there is to go by. */
+    owner->running = state == STK_LOCK_HELD || owner->here;
+    return STK_OK;
 }
 
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name) {

@@ -2,6 +2,10 @@
 #ifndef STK_JOB_RUN_FOLDER_H
 #define STK_JOB_RUN_FOLDER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include <stoker/status.h>
 
 #include "base/json.h"
@@ -25,6 +29,21 @@ STK_CHECKED stk_status stk_run_folder_open(stk_run_folder *folder, const char *o
 STK_CHECKED stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path,
                                              stk_error *err);
 void stk_run_folder_close(stk_run_folder *folder);
+
+/* Who writes a run folder now. */
+typedef struct stk_run_owner {
+    bool running;     /* somebody does: the folder is locked */
+    bool here;        /* it is the process `pid` of this machine, and no other of that number */
+    pid_t pid;        /* as it called itself; -1: not known */
+    int64_t since_ns; /* wall clock: when it began to; -1: not known */
+    char host[65];    /* its machine's name; "": not known */
+} stk_run_owner;
+
+/*
+ * Says who writes the folder, which may be another user's, and changes nothing. A process that was
+ * killed writes no more. A folder without a lock is fine: nobody does.
+ */
+STK_CHECKED stk_status stk_run_folder_owner(const char *path, stk_run_owner *owner, stk_error *err);
 
 /* A path inside the folder; NULL without memory; freed with stk_mem_free. */
 char *stk_run_folder_file(const stk_run_folder *folder, const char *name);

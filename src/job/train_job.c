@@ -8,9 +8,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/locale.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "job/early_words.h"
+#include "job/eyes.h"
 #include "job/folds.h"
+#include "report/report_options.h"
 
 /* The data set's path in a form that works from any folder. */
 static stk_status remember_data_path(stk_job *job, stk_error *err) {
@@ -40,7 +43,20 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
     return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
 }
 
+/* What a GPU is called, without its memory behind the comma; NULL for a CPU. */
+static const char *gpu_name(const stk_job *job, char *text, size_t room) {
+    const stk_opened_device *opened = &job->choice.opened;
+    if (stk_str_equal(opened->name, "cpu")) {
+        return NULL;
+    }
+    snprintf(text, room, "%s", opened->backend->describe(opened->device));
+    text[strcspn(text, ",")] = '\0';
+    return text;
+}
+
 void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
+    char name[128];
+    const char *gpu = gpu_name(job, name, sizeof name);
     stk_event_start event = {.chosen = stk_str_text(&job->choice.line),
                              .run_dir = job->folder.path,
                              .data = job->dataset_options->data,
@@ -54,6 +70,10 @@ void stk_job_tell_start(stk_job *job, size_t train, size_t val) {
                              .prefetch = job->choice.loader.prefetch,
                              .classes = job->dataset->class_count,
                              .folds = job->folds,
+                             .cores = stk_machine_cores(),
+                             .memory_bytes = (int64_t)stk_machine_memory(),
+                             .device_name = gpu,
+                             .device_bytes = gpu != NULL ? (int64_t)job->memory.total_bytes : -1,
                              .train_images = (int64_t)train,
                              .val_images = (int64_t)val,
                              .test_images = (int64_t)job->dataset->test.count,
@@ -85,10 +105,15 @@ static stk_status open_state(stk_job *job, stk_error *err) {
 /* The files that tell how the run goes; those of a run that is resumed are continued. */
 static stk_status open_runfiles(stk_job *job, stk_error *err) {
     stk_resume *resume = &job->resume;
+    const stk_tools_options *tools = stk_options_values(job->options, &stk_tools_option_table);
     if (!resume->on) {
-        return stk_runfiles_new(&job->files, job->folder.path, err);
+        stk_status begun = stk_runfiles_new(&job->files, job->folder.path, err);
+        return begun == STK_OK && tools->tensorboard
+                   ? stk_runfiles_add_tensorboard(job->files, NULL, err)
+                   : begun;
     }
     stk_runfiles_point point = {.fold = resume->state.fold,
+                                .steps_done = resume->state.position.steps_done,
                                 .epoch = resume->state.position.epoch,
                                 .best_epoch = resume->state.position.best.epoch};
     double last_t = 0;
@@ -98,6 +123,9 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
     }
     stk_status status = stk_runfiles_resume(&job->files, job->folder.path, &point, &last_t, err);
     resume->used_s = fmax(resume->used_s, last_t);
+    if (status == STK_OK && tools->tensorboard) {
+        status = stk_runfiles_add_tensorboard(job->files, &point, err);
+    }
     if (status == STK_OK) {
         status = stk_resume_bad_images(resume, &job->folder, &job->bad_told, err);
     }
@@ -106,6 +134,21 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
     }
     stk_mem_free(summary);
     return status;
+}
+
+/* What other programs want to know, where they asked for it; nothing is written yet. */
+static stk_status open_metrics(stk_job *job, stk_error *err) {
+    const stk_tools_options *tools = stk_options_values(job->options, &stk_tools_option_table);
+    stk_metrics_config config = {.path = tools->metrics_file};
+    return config.path != NULL ? stk_metrics_file_new(&job->metrics, &config, err) : STK_OK;
+}
+
+/* That they could not be told all of it is no failure of the run. */
+static void tell_metrics_lost(const stk_job *job) {
+    stk_error err = {0};
+    if (job->metrics != NULL && stk_metrics_file_error(job->metrics, &err) != STK_OK) {
+        stk_events_warning(&job->events, "--metrics-file: %s", err.message);
+    }
 }
 
 /* The run folder's first files, and a valid submission before anything is learnt. */
@@ -124,6 +167,9 @@ static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size
     /* In front of the caller's observer, which may look at the files. */
     stk_events all = {.bad_told = &job->bad_told};
     stk_events_add(&all, stk_runfiles_observer(job->files));
+    if (job->metrics != NULL) {
+        stk_events_add(&all, stk_metrics_file_observer(job->metrics));
+    }
     for (int i = 0; i < job->events.count; i++) {
         stk_events_add(&all, job->events.observers[i]);
     }
@@ -203,6 +249,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
 
 /* What takes its time is done before the summary, which says how long all took. */
 static void finish_work(stk_job *job) {
+    stk_eyes_tell_samples(job);
+    job->summary.verdict = stk_eyes_verdict(job);
     job->choice.opened.backend->state_free(job->state);
     job->state = NULL;
     if (job->files != NULL) {
@@ -218,7 +266,10 @@ static void finish_work(stk_job *job) {
 static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
-    stk_status status = stk_job_prepare(job, &words->observer, &train, &val, err);
+    stk_status status = open_metrics(job, err);
+    if (status == STK_OK) {
+        status = stk_job_prepare(job, &words->observer, &train, &val, err);
+    }
     if (status == STK_OK && !job->resume.on) {
         status = stk_job_claim_folder(job, err);
     }
@@ -226,6 +277,9 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
         return status;
     }
     status = begin(job, words, train, val, err);
+    if (status == STK_OK) {
+        status = stk_eyes_open(job, err);
+    }
     if (status == STK_OK) {
         status = stk_job_measure_batch(job, err);
     }
@@ -237,11 +291,15 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     }
     finish_work(job);
     stk_job_finish_summary(job, status);
+    tell_metrics_lost(job);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
     }
     status = status == STK_OK ? stk_job_judge(job, err) : status;
     stk_job_tell_kept(job, err);
+    if (job->metrics != NULL) {
+        stk_metrics_file_finish(job->metrics, stk_status_exit_code(status));
+    }
     return status;
 }
 

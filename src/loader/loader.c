@@ -1,7 +1,7 @@
 /*
  * loader.c - opening, the consumer's side of the ring, and closing.
  *
- * Batch number b, counted over all epochs, is in the slot that ring[b mod most_slots] names. The
+ * Batch number b, counted over all epochs, is in the slot that ring[b mod room_slots] names. The
  * consumer waits only when its batch is not complete, workers only when no slot is free or no bytes
  * have arrived. Now and then the consumer's thread looks where the time went and changes the number
  * of workers and slots.
@@ -73,12 +73,12 @@ static void measure_epoch(stk_loader *l) {
 
 static stk_status allocate(stk_loader *l, stk_error *err) {
     const stk_loader_config *c = &l->config;
-    size_t slots = (size_t)c->plan.most_slots;
+    size_t slots = (size_t)c->plan.room_slots;
     size_t tasks = c->plan.most_reads;
     l->slots = stk_mem_new(slots, sizeof *l->slots);
     l->ring = stk_mem_new(slots, sizeof *l->ring);
     l->tasks = stk_mem_new(tasks, sizeof *l->tasks);
-    l->workers = stk_mem_new((size_t)c->plan.most_workers, sizeof *l->workers);
+    l->workers = stk_mem_new((size_t)c->plan.room_workers, sizeof *l->workers);
     l->is_bad = stk_mem_new(c->count, sizeof *l->is_bad);
     bool good = l->slots != NULL && l->ring != NULL && l->tasks != NULL && l->workers != NULL &&
                 l->is_bad != NULL;
@@ -90,12 +90,18 @@ static stk_status allocate(stk_loader *l, stk_error *err) {
                 : STK_FAIL_MEMORY(err, "the loader; a smaller --batch or --prefetch may help");
 }
 
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
 /* A plan may leave out what it does not care for. */
 static void complete_plan(stk_loader_plan *plan) {
-    plan->workers = plan->workers > 0 ? plan->workers : 1;
-    plan->most_workers = plan->most_workers > plan->workers ? plan->most_workers : plan->workers;
-    plan->slots = plan->slots > STK_LOADER_LEAST_SLOTS ? plan->slots : STK_LOADER_LEAST_SLOTS;
-    plan->most_slots = plan->most_slots > plan->slots ? plan->most_slots : plan->slots;
+    plan->workers = larger(plan->workers, 1);
+    plan->most_workers = larger(plan->most_workers, plan->workers);
+    plan->slots = larger(plan->slots, STK_LOADER_LEAST_SLOTS);
+    plan->most_slots = larger(plan->most_slots, plan->slots);
+    plan->room_workers = larger(plan->room_workers, plan->most_workers);
+    plan->room_slots = larger(plan->room_slots, plan->most_slots);
     plan->most_reads = plan->most_reads > 0 ? plan->most_reads : FIRST_WINDOW;
     plan->read_memory = plan->read_memory > 0 ? plan->read_memory : UINT64_MAX;
 }
@@ -210,7 +216,7 @@ static void stop_threads(stk_loader *l) {
 }
 
 static void free_slots(stk_loader *l) {
-    for (int i = 0; l->slots != NULL && i < l->config.plan.most_slots; i++) {
+    for (int i = 0; l->slots != NULL && i < l->config.plan.room_slots; i++) {
         stk_workers_free_slot(l, &l->slots[i]);
     }
     stk_mem_free(l->ring);
@@ -226,7 +232,7 @@ void stk_loader_close(stk_loader *l) {
     for (size_t i = 0; l->tasks != NULL && i < l->config.plan.most_reads; i++) {
         stk_bytes_free(&l->tasks[i].read.bytes);
     }
-    for (int i = 0; l->workers != NULL && i < l->config.plan.most_workers; i++) {
+    for (int i = 0; l->workers != NULL && i < l->config.plan.room_workers; i++) {
         stk_workbench_free(l->workers[i].bench);
         stk_bytes_free(&l->workers[i].extra.read.bytes);
         stk_bytes_free(&l->workers[i].raw);
@@ -251,6 +257,20 @@ void stk_loader_close(stk_loader *l) {
 
 /* ---- the consumer ---- */
 
+static void set_size(stk_loader *l, int workers, int slots) {
+    pthread_mutex_lock(&l->lock);
+    atomic_store(&l->wanted, workers);
+    atomic_store(&l->slot_count, slots);
+    stk_error err = {0};
+    if (stk_workers_start(l, &err) != STK_OK) {
+        atomic_store(&l->wanted, l->started); /* no more to be had: go on with those there are */
+        l->tuner.most_workers = l->started;
+    }
+    pthread_cond_broadcast(&l->parked);
+    stk_workers_issue(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* Looks where the time went since the last look, and follows the tuner's advice. */
 static void tune(stk_loader *l) {
     int64_t now = stk_clock_ns();
@@ -269,25 +289,17 @@ static void tune(stk_loader *l) {
     stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &sample);
     l->sampled_ns = now;
     l->sampled = c;
-    if (advice.workers == c.workers && advice.slots == c.slots) {
-        return;
+    if (advice.workers != c.workers || advice.slots != c.slots) {
+        set_size(l, advice.workers, advice.slots);
     }
-    pthread_mutex_lock(&l->lock);
-    atomic_store(&l->wanted, advice.workers);
-    atomic_store(&l->slot_count, advice.slots);
-    stk_error err = {0};
-    if (stk_workers_start(l, &err) != STK_OK) {
-        atomic_store(&l->wanted, l->started); /* no more to be had: go on with those there are */
-        l->tuner.most_workers = l->started;
-    }
-    pthread_cond_broadcast(&l->parked);
-    stk_workers_issue(l);
-    pthread_mutex_unlock(&l->lock);
 }
 
+/* Nothing is being filled and nothing can be, until the consumer gives something back. */
 static bool holds_all_slots(const stk_loader *l) {
-    for (int i = 0; i < atomic_load(&l->slot_count); i++) {
-        if (l->slots[i].state != SLOT_HELD) {
+    int count = atomic_load(&l->slot_count);
+    for (int i = 0; i < l->config.plan.room_slots; i++) {
+        bool held = l->slots[i].state == SLOT_HELD;
+        if (!held && (i < count || l->slots[i].state != SLOT_FREE)) {
             return false;
         }
     }
@@ -333,7 +345,7 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
 static slot *wait_for_batch(stk_loader *l, bool *halted) {
     progress seen = {0};
     for (;;) {
-        slot *s = l->ring[l->next_batch % (uint64_t)l->config.plan.most_slots];
+        slot *s = l->ring[l->next_batch % (uint64_t)l->config.plan.room_slots];
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
             return s;
         }
@@ -354,7 +366,9 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     pthread_mutex_lock(&l->lock);
     bool halted = false;
     slot *s = wait_for_batch(l, &halted);
+    int64_t ready_ns = stk_clock_ns();
     if (s != NULL) {
+        ready_ns = s->ready_ns > start ? s->ready_ns : start;
         s->state = SLOT_HELD;
         atomic_fetch_sub(&l->batches_ready, 1);
         l->next_batch++;
@@ -368,7 +382,9 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
                           atomic_load(&l->slot_count));
     }
     pthread_mutex_unlock(&l->lock);
-    atomic_fetch_add(&l->wait_ns, (uint64_t)(stk_clock_ns() - start));
+    int64_t end = stk_clock_ns();
+    atomic_fetch_add(&l->wait_ns, (uint64_t)(end - start));
+    atomic_fetch_add(&l->hand_over_ns, (uint64_t)(end - ready_ns));
     if (status == STK_OK) {
         *batch = &s->batch;
         atomic_fetch_add(&l->batches, 1);
@@ -379,7 +395,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
 
 void stk_loader_release(stk_loader *l, const stk_batch *batch) {
     pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < l->config.plan.most_slots; i++) {
+    for (int i = 0; i < l->config.plan.room_slots; i++) {
         if (&l->slots[i].batch == batch && l->slots[i].state == SLOT_HELD) {
             l->slots[i].state = SLOT_FREE;
             stk_workers_issue(l);
@@ -417,7 +433,7 @@ static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, 
         stk_sampler *old = l->sampler;
         l->sampler = *sampler;
         *sampler = old;
-        for (int i = 0; i < l->config.plan.most_slots; i++) {
+        for (int i = 0; i < l->config.plan.room_slots; i++) {
             l->slots[i].state = SLOT_FREE;
             l->ring[i] = NULL;
         }
@@ -463,6 +479,27 @@ stk_status stk_loader_weigh(stk_loader *l, const double *weights, size_t count, 
     return status;
 }
 
+/* Of what is asked for as much as there is room for. */
+static int fit(int asked, int least, int most, int now) {
+    int wanted = asked > least ? asked : least;
+    return asked <= 0 ? now : wanted < most ? wanted : most;
+}
+
+void stk_loader_resize(stk_loader *l, int *workers, int *slots) {
+    const stk_loader_plan *plan = &l->config.plan;
+    int now_workers = atomic_load(&l->wanted);
+    int now_slots = atomic_load(&l->slot_count);
+    l->tuner.fix_workers = l->tuner.fix_workers || *workers > 0;
+    l->tuner.fix_slots = l->tuner.fix_slots || *slots > 0;
+    *workers = fit(*workers, 1, plan->room_workers, now_workers);
+    *slots = fit(*slots, STK_LOADER_LEAST_SLOTS, plan->room_slots, now_slots);
+    if (*workers != now_workers || *slots != now_slots) {
+        set_size(l, *workers, *slots);
+    }
+    *workers = atomic_load(&l->wanted);
+    *slots = atomic_load(&l->slot_count);
+}
+
 /* ---- accessors ---- */
 
 void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
@@ -489,6 +526,8 @@ void stk_loader_stats(const stk_loader *l, stk_loader_counters *counters) {
                                       .read_wait_ns = atomic_load(&l->read_wait_ns),
                                       .slot_wait_ns = atomic_load(&l->slot_wait_ns),
                                       .wait_ns = atomic_load(&l->wait_ns),
+                                      .hand_over_ns = atomic_load(&l->hand_over_ns),
+                                      .source_px = atomic_load(&l->source_px),
                                       .reads_in_flight = atomic_load(&l->in_flight),
                                       .reads_ready = atomic_load(&l->reads_ready),
                                       .batches_ready = atomic_load(&l->batches_ready),

@@ -36,11 +36,13 @@ extern const stk_option_table stk_loader_option_table;
 typedef struct stk_loader_plan {
     bool tune_workers; /* their number was left to Stoker */
     bool tune_slots;
-    int workers;             /* to start with */
-    int most_workers;        /* that the tuner may go to */
-    int prefetch;            /* as given, or slots / workers, rounded up */
-    int slots;               /* to start with */
-    int most_slots;          /* that the tuner may go to */
+    int workers;      /* to start with */
+    int most_workers; /* that the tuner may go to */
+    int prefetch;     /* as given, or slots / workers, rounded up */
+    int slots;        /* to start with */
+    int most_slots;   /* that the tuner may go to */
+    int room_workers; /* that stk_loader_resize may go to; at least those of the tuner */
+    int room_slots;
     uint64_t slot_bytes;     /* of the pictures of one batch */
     size_t most_reads;       /* pictures on their way from storage to slots, at most */
     uint64_t read_memory;    /* bytes for pictures that were read and not decoded yet */
@@ -104,6 +106,13 @@ STK_CHECKED stk_status stk_loader_open_stoppable(stk_loader **loader, stk_option
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
 STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,
                                         stk_error *err);
+
+/*
+ * Sets the number of workers and of slots to what is asked for, as far as the plan has room for
+ * them; 0: as it is. Both become what there is afterwards. The loader itself leaves a number alone
+ * that was asked for. For the consumer's thread; the memory of slots is kept when there are fewer.
+ */
+void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
 
 /* Where its bytes come from. */
 stk_store *stk_loader_store(const stk_loader *loader);

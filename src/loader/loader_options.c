@@ -61,6 +61,9 @@ const stk_option_table stk_loader_option_table =
 #define AUTO_SLOTS 4
 #define AUTO_MOST_SLOTS 8
 
+/* How far numbers of slots may be raised later, beyond what is planned: twice as many, or these. */
+#define MOST_ROOM_SLOTS 1024
+
 /* Samples under way per worker, below which workers would wait for each other. */
 #define SAMPLES_PER_WORKER 8
 
@@ -114,6 +117,9 @@ stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t bat
     plan.cut = allowed < wanted;
     plan.slots = (int)clamp(wanted, STK_LOADER_LEAST_SLOTS, allowed);
     plan.most_slots = (int)clamp(most, STK_LOADER_LEAST_SLOTS, allowed);
+    plan.room_workers = plan.workers > cores ? plan.workers : cores;
+    plan.room_slots = (int)clamp(clamp(2 * most, AUTO_MOST_SLOTS, MOST_ROOM_SLOTS),
+                                 (uint64_t)plan.most_slots, allowed);
     plan.prefetch =
         auto_prefetch ? (plan.slots + plan.workers - 1) / plan.workers : (int)given->prefetch;
     return plan;

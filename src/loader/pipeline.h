@@ -26,6 +26,7 @@ typedef struct slot {
     uint64_t number;  /* of the batch, counted over all epochs; lock */
     slot_state state; /* lock */
     size_t missing;   /* samples not there yet; lock */
+    int64_t ready_ns; /* when it became complete; lock */
     uint8_t *images;  /* from config.memory; NULL until the slot is first used */
     int *labels;      /* owned, as the next two */
     size_t *samples;
@@ -75,8 +76,8 @@ struct stk_loader {
     bool paused;           /* nothing is issued or taken: seek is at work; lock */
     stk_error failure;     /* what ended the loader; lock */
 
-    slot *slots; /* owned; config.most_slots of them */
-    slot **ring; /* owned: (most_slots); batch b is in the slot at b mod most_slots; lock */
+    slot *slots; /* owned; plan.room_slots of them */
+    slot **ring; /* owned: (room_slots); batch b is in the slot at b mod room_slots; lock */
     uint64_t issue_batch; /* the next place to become a task; lock */
     size_t issue_place;   /* lock */
     uint64_t next_batch;  /* for the consumer; lock */
@@ -90,7 +91,7 @@ struct stk_loader {
     double coming_bytes; /* of the reads in flight, as far as that is known; lock */
     double mean_bytes;   /* of the reads so far; lock */
 
-    worker *workers;       /* owned; config.most_workers of them */
+    worker *workers;       /* owned; plan.room_workers of them */
     int started;           /* threads that run; lock */
     pthread_mutex_t heavy; /* held while a picture that needs much memory is decoded */
 
@@ -104,9 +105,9 @@ struct stk_loader {
 
     /* Counters: written by their owners, read by anybody. */
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
-    atomic_int slot_count; /* slots in use; grows */
-    atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns;
-    atomic_ullong read_wait_ns, slot_wait_ns, wait_ns;
+    atomic_int slot_count; /* slots that may be filled; those behind them are only emptied */
+    atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns, source_px;
+    atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
     atomic_ullong in_flight, reads_ready, batches_ready;
 };
 

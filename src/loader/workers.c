@@ -122,7 +122,7 @@ static void begin_batch(stk_loader *l, slot *s) {
     s->batch.count = s->missing;
     s->batch.epoch = batch / l->per_epoch;
     s->batch.index = index;
-    l->ring[batch % (uint64_t)l->config.plan.most_slots] = s;
+    l->ring[batch % (uint64_t)l->config.plan.room_slots] = s;
 }
 
 /*
@@ -167,7 +167,7 @@ static void send(stk_loader *l, task *t) {
 void stk_workers_issue(stk_loader *l) {
     while (!l->quit && !l->paused && l->failure.status == STK_OK &&
            !stk_loader_is_past_end(l, l->issue_batch) && has_room(l)) {
-        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.plan.most_slots];
+        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.plan.room_slots];
         if (l->issue_place == 0) {
             s = find_free_slot(l);
             if (s == NULL) {
@@ -322,6 +322,7 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
                                     out, &augment_ns, why) == STK_OK;
         atomic_fetch_add(&l->decode_ns, (uint64_t)(stk_clock_ns() - start - augment_ns));
         atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);
+        atomic_fetch_add(&l->source_px, *good ? stk_workbench_source_px(w->bench) : 0);
     }
     if (*good) {
         atomic_fetch_add(&l->images, 1);
@@ -447,6 +448,7 @@ static void finish_task(stk_loader *l, task *t, slot *s, stk_status status, cons
     /* Without its sample a batch stays incomplete: nobody must get it. */
     if (status == STK_OK && --s->missing == 0 && !l->paused) {
         s->state = SLOT_READY;
+        s->ready_ns = stk_clock_ns();
         atomic_fetch_add(&l->batches_ready, 1);
         pthread_cond_broadcast(&l->ready);
     }
@@ -475,7 +477,7 @@ static void *work(void *argument) {
             wait_for_task(l);
             continue;
         }
-        slot *s = l->ring[t->batch % (uint64_t)l->config.plan.most_slots];
+        slot *s = l->ring[t->batch % (uint64_t)l->config.plan.room_slots];
         stk_error err = {0};
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);

@@ -26,22 +26,39 @@ typedef struct stk_rates {
     int64_t images;   /* of an epoch */
 } stk_rates;
 
-typedef enum stk_stage {
+typedef enum stk_stage_kind {
     STK_STAGE_STORAGE,
     STK_STAGE_DECODE,
     STK_STAGE_COPY,
     STK_STAGE_STEP,
     STK_STAGE_COUNT
-} stk_stage;
+} stk_stage_kind;
 
 /* "storage", "decoding", "copying", "training step". */
-const char *stk_stage_name(stk_stage stage);
+const char *stk_stage_name(stk_stage_kind stage);
+
+/* A rate within a sentence: "7,700", "3.4" where there are few, "?" where it is not known. */
+typedef struct stk_rate_text {
+    char text[32];
+} stk_rate_text;
+
+stk_rate_text stk_rates_text(double rate);
 
 /* What the stage gives with all workers. */
-double stk_rates_of(const stk_rates *rates, stk_stage stage);
+double stk_rates_of(const stk_rates *rates, stk_stage_kind stage);
 
 /* Images per second of all stages at work together, and which of them is the narrowest. */
-double stk_rates_together(const stk_rates *rates, stk_stage *narrowest);
+double stk_rates_together(const stk_rates *rates, stk_stage_kind *narrowest);
+
+/* Whether staging at this shorter side makes pictures smaller; false where their size is unknown.
+ */
+bool stk_rates_shrinks(const stk_rates *rates, int short_side_px);
+
+/* The shorter side, px, that pictures staged for training at img_size should have. */
+int stk_rates_stage_side(int img_size);
+
+/* What --max-side of `stoker stage` has to be for it: that is the longer side, of a 4:3 picture. */
+int stk_rates_max_side(int short_side_px);
 
 /* The same rates after a change. */
 stk_rates stk_rates_with_workers(const stk_rates *rates, int workers);
@@ -50,5 +67,6 @@ stk_rates stk_rates_with_batch(const stk_rates *rates, int64_t batch);   /* by f
 stk_rates stk_rates_staged(const stk_rates *rates, int short_side_px);   /* and read from near */
 stk_rates stk_rates_with_img_size(const stk_rates *rates, int img_size); /* of training */
 stk_rates stk_rates_cached(const stk_rates *rates);                      /* encoded, in memory */
+stk_rates stk_rates_decoded(const stk_rates *rates);                     /* decoded, in memory */
 
 #endif

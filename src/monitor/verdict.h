@@ -33,7 +33,8 @@ typedef struct stk_evidence {
     int64_t steps;            /* in it */
     double images_per_second; /* of the steps, waiting included */
     stk_times times;          /* of it */
-    stk_rates rates;          /* by the loader's counters and the device's own time */
+    stk_rates rates;          /* by the loader's counters and the device's own time; what is in
+                                 times.other_s is no part of step and fixed_s: it is added here */
     bool is_gpu;
     /* The loader */
     bool may_tune_workers; /* their number was left to Stoker, which adds some by itself */
@@ -44,6 +45,7 @@ typedef struct stk_evidence {
     bool is_staged;        /* tar shards near by */
     bool first_epoch;      /* not everything can be in a cache yet */
     double cache_hits;     /* share of the reads, 0 to 1 */
+    double cache_room;     /* bytes that a cache in memory may take; NaN: not known */
     /* The GPU, means of the samples */
     double gpu_util;         /* percent */
     double sm_activity;      /* percent */

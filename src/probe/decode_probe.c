@@ -32,6 +32,7 @@
 
 typedef struct file {
     stk_bytes bytes; /* owned */
+    stk_bytes made;  /* owned: what is decoded instead; empty: the bytes are */
     atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
 } file;
 
@@ -40,6 +41,8 @@ typedef struct share {
     uint64_t images;
     int64_t ns;
     bool no_memory;
+    stk_workbench *bench; /* owned, as the next: its own for a view; NULL until there is one */
+    uint8_t *out;         /* (size, size, 3) of the view */
 } share;
 
 struct stk_decode_probe {
@@ -47,6 +50,8 @@ struct stk_decode_probe {
     size_t count;
     size_t capacity;
     share *shares; /* owned; one per thread */
+    int threads;
+    stk_transform view; /* size 0: none */
     stk_pool *pool;
     atomic_size_t next;   /* file to take, modulo count */
     int64_t until_ns;     /* end of the slice */
@@ -54,28 +59,37 @@ struct stk_decode_probe {
 };
 
 /* False when the picture cannot be used; then it is not tried again, unless memory was short. */
-static bool decode_one(file *f, bool *no_memory) {
+static bool decode_one(const stk_decode_probe *probe, file *f, size_t number, share *mine) {
+    const stk_bytes *bytes = f->made.size > 0 ? &f->made : &f->bytes;
     stk_image image = {0};
     stk_error why = {0};
-    if (stk_image_decode(f->bytes.data, f->bytes.size, &image, &why) == STK_OK) {
-        stk_image_free(&image);
-        return true;
+    stk_status status;
+    if (probe->view.size > 0) {
+        status =
+            stk_transform_apply(mine->bench, &probe->view, bytes->data, bytes->size,
+                                stk_rng_make(0, STK_RNG_AUGMENT, 0, number), mine->out, NULL, &why);
+    } else {
+        status = stk_image_decode(bytes->data, bytes->size, &image, &why);
     }
-    *no_memory = why.status == STK_ERR_MEMORY;
-    atomic_store(&f->bad, !*no_memory);
-    return false;
+    stk_image_free(&image);
+    mine->no_memory = status == STK_ERR_MEMORY;
+    atomic_store(&f->bad, status != STK_OK && !mine->no_memory);
+    return status == STK_OK;
 }
 
 static void decode_slice(void *context, size_t task, int thread) {
     stk_decode_probe *probe = context;
-    share mine = {0};
+    share mine = probe->shares[task];
     int64_t start = stk_clock_ns();
     int64_t now;
     size_t bad = 0; /* in a row */
     (void)thread;
+    mine.images = 0;
+    mine.no_memory = false;
     do {
-        file *f = &probe->files[atomic_fetch_add(&probe->next, 1) % probe->count];
-        if (!atomic_load(&f->bad) && decode_one(f, &mine.no_memory)) {
+        size_t number = atomic_fetch_add(&probe->next, 1);
+        file *f = &probe->files[number % probe->count];
+        if (!atomic_load(&f->bad) && decode_one(probe, f, number, &mine)) {
             mine.images++;
             bad = 0;
         } else {
@@ -206,6 +220,7 @@ stk_status stk_decode_probe_open(stk_decode_probe **out, stk_store *store, const
     }
     probe->files = stk_mem_new(count, sizeof *probe->files);
     probe->capacity = count;
+    probe->threads = threads;
     probe->shares = stk_mem_new((size_t)threads, sizeof *probe->shares);
     if (probe->files == NULL || probe->shares == NULL) {
         status = STK_FAIL_MEMORY(err, "pictures to decode");
@@ -226,11 +241,109 @@ void stk_decode_probe_close(stk_decode_probe *probe) {
     }
     for (size_t i = 0; probe->files != NULL && i < probe->capacity; i++) {
         stk_bytes_free(&probe->files[i].bytes);
+        stk_bytes_free(&probe->files[i].made);
+    }
+    for (int i = 0; probe->shares != NULL && i < probe->threads; i++) {
+        stk_workbench_free(probe->shares[i].bench);
+        stk_mem_free(probe->shares[i].out);
     }
     stk_pool_free(probe->pool);
     stk_mem_free(probe->files);
     stk_mem_free(probe->shares);
     stk_mem_free(probe);
+}
+
+stk_decode_mean stk_decode_probe_mean(const stk_decode_probe *probe) {
+    stk_decode_mean mean = {.count = probe->count};
+    for (size_t i = 0; i < probe->count; i++) {
+        const stk_bytes *bytes = &probe->files[i].bytes;
+        stk_error ignored = {0};
+        int width = 0;
+        int height = 0;
+        if (stk_image_size(bytes->data, bytes->size, &width, &height, &ignored) == STK_OK) {
+            mean.pixels += (double)width * height / (double)probe->count;
+        }
+        mean.bytes += (double)bytes->size / (double)probe->count;
+    }
+    return mean;
+}
+
+/* Every thread has a workbench, which making pictures anew needs too. */
+static stk_status take_benches(stk_decode_probe *probe, stk_error *err) {
+    stk_status status = STK_OK;
+    for (int i = 0; i < probe->threads && status == STK_OK; i++) {
+        share *mine = &probe->shares[i];
+        status = mine->bench == NULL ? stk_workbench_new(&mine->bench, NULL, err) : STK_OK;
+    }
+    return status;
+}
+
+stk_status stk_decode_probe_view(stk_decode_probe *probe, const stk_transform *transform,
+                                 stk_error *err) {
+    probe->view = (stk_transform){0};
+    if (transform == NULL) {
+        return STK_OK;
+    }
+    stk_status status = take_benches(probe, err);
+    for (int i = 0; i < probe->threads && status == STK_OK; i++) {
+        share *mine = &probe->shares[i];
+        stk_mem_free(mine->out);
+        mine->out = stk_mem_raw((size_t)transform->size * (size_t)transform->size, 3);
+        status = mine->out != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a picture");
+    }
+    if (status == STK_OK) {
+        probe->view = *transform;
+    }
+    return status;
+}
+
+/* Making pictures anew, one a task. */
+typedef struct remaking {
+    stk_decode_probe *probe;
+    stk_remake remake;
+    void *user;
+    const stk_stop *stop;
+    atomic_bool no_memory;
+} remaking;
+
+static void remake_one(void *context, size_t task, int thread) {
+    remaking *r = context;
+    file *f = &r->probe->files[task];
+    stk_error why = {0};
+    if (atomic_load(&f->bad) || stk_stop_asked(r->stop) != STK_STOP_NONE) {
+        return;
+    }
+    stk_status status =
+        r->remake(r->user, r->probe->shares[thread].bench, &f->bytes, &f->made, &why);
+    if (status == STK_ERR_MEMORY) {
+        atomic_store(&r->no_memory, true);
+    } else if (status != STK_OK) {
+        atomic_store(&f->bad, true);
+    }
+}
+
+stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake, void *user,
+                                   const stk_stop *stop, double *bytes, stk_error *err) {
+    remaking r = {.probe = probe, .remake = remake, .user = user, .stop = stop};
+    stk_status status = take_benches(probe, err);
+    for (size_t i = 0; i < probe->count; i++) {
+        stk_bytes_free(&probe->files[i].made);
+    }
+    if (status == STK_OK && remake != NULL) {
+        stk_pool_run(probe->pool, probe->count, remake_one, &r);
+    }
+    if (status == STK_OK && stk_stop_asked(stop) != STK_STOP_NONE) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped before the measurement was complete");
+    }
+    if (status == STK_OK && atomic_load(&r.no_memory)) {
+        status = STK_FAIL_MEMORY(err, "pictures made anew");
+    }
+    *bytes = 0;
+    for (size_t i = 0; i < probe->count; i++) {
+        const file *f = &probe->files[i];
+        *bytes += (double)(f->made.size > 0 ? f->made.size : f->bytes.size) / (double)probe->count;
+    }
+    return status;
 }
 
 stk_status stk_decode_probe_run(stk_decode_probe *probe, int threads, double seconds,

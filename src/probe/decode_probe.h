@@ -1,8 +1,9 @@
 /*
  * decode_probe.h - how fast this machine decodes pictures that lie in memory, and nothing else.
  *
- * This is the ceiling that a loader is held against: whole pictures, no reading, no crop, no
- * scaling, threads that share nothing. Threads: one at a time.
+ * Without a view this is the ceiling that a loader is held against: whole pictures, no reading, no
+ * crop, no scaling, threads that share nothing. With one, pictures become what training sees, and
+ * they may be made anew before, as staging or a cache would. Threads: one at a time.
  */
 #ifndef STK_PROBE_DECODE_PROBE_H
 #define STK_PROBE_DECODE_PROBE_H
@@ -13,6 +14,7 @@
 #include <stoker/status.h>
 #include <stoker/stop.h>
 
+#include "image/image.h"
 #include "storage/storage.h"
 
 typedef struct stk_decode_probe stk_decode_probe;
@@ -32,6 +34,33 @@ STK_CHECKED stk_status stk_decode_probe_open(stk_decode_probe **probe, stk_store
                                              const char *const *paths, size_t count, int threads,
                                              const stk_stop *stop, stk_error *err);
 void stk_decode_probe_close(stk_decode_probe *probe);
+
+/* The mean of the pictures that were read: bytes, and pixels as their headers have them. */
+typedef struct stk_decode_mean {
+    size_t count;
+    double bytes;
+    double pixels;
+} stk_decode_mean;
+
+stk_decode_mean stk_decode_probe_mean(const stk_decode_probe *probe);
+
+/* From here on pictures become what the transform makes of them; NULL: they are decoded whole. It
+ * is copied. */
+STK_CHECKED stk_status stk_decode_probe_view(stk_decode_probe *probe,
+                                             const stk_transform *transform, stk_error *err);
+
+/* What somebody would keep of a picture instead of its bytes; `to` stays empty where it stays as it
+ * is. */
+typedef stk_status (*stk_remake)(void *user, stk_workbench *bench, const stk_bytes *from,
+                                 stk_bytes *to, stk_error *err);
+
+/*
+ * Makes the pictures anew on all threads, each from the bytes that were read; NULL: as they were
+ * read. One that cannot be made is not used any more. *bytes is the mean of what is decoded then.
+ */
+STK_CHECKED stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake,
+                                               void *user, const stk_stop *stop, double *bytes,
+                                               stk_error *err);
 
 /* Decodes on this many threads (1 .. those of open) for a time, or until stop is asked for. */
 STK_CHECKED stk_status stk_decode_probe_run(stk_decode_probe *probe, int threads, double seconds,

@@ -131,3 +131,24 @@ stk_status stk_step_timer_run(stk_step_timer *t, double seconds, size_t windows,
                               .begin_ns = begin_ns};
     return STK_OK;
 }
+
+stk_status stk_step_time(const stk_step_ask *ask, stk_step_times *times, stk_error *err) {
+    stk_step_timer timer = {.backend = ask->backend,
+                            .device = ask->device,
+                            .graph = ask->graph,
+                            .batch = ask->how.batch,
+                            .update = ask->update};
+    stk_status status = ask->backend->compile(&timer.exec, ask->state, &ask->how, err);
+    if (status == STK_OK) {
+        status = stk_step_timer_open(&timer, err);
+    }
+    if (status == STK_OK) {
+        status = stk_step_timer_warm_up(&timer, err);
+    }
+    if (status == STK_OK) {
+        status = stk_step_timer_run(&timer, ask->seconds, ask->windows, times, err);
+    }
+    ask->backend->exec_free(timer.exec); /* first: a step may still read the pictures */
+    stk_step_timer_close(&timer);
+    return status;
+}

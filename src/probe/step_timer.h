@@ -54,6 +54,22 @@ STK_CHECKED stk_status stk_step_timer_warm_up(stk_step_timer *timer, stk_error *
 STK_CHECKED stk_status stk_step_timer_run(stk_step_timer *timer, double seconds, size_t windows,
                                           stk_step_times *times, stk_error *err);
 
+/* An executable that is made for its measurement alone. */
+typedef struct stk_step_ask {
+    const stk_backend *backend;
+    stk_device *device;
+    const stk_graph *graph;
+    stk_state *state; /* of that graph; training steps move its weights */
+    stk_compile_config how;
+    const stk_update *update;
+    double seconds; /* as for stk_step_timer_run, and the windows */
+    size_t windows;
+} stk_step_ask;
+
+/* Compiles, warms up, measures and gives everything back. */
+STK_CHECKED stk_status stk_step_time(const stk_step_ask *ask, stk_step_times *times,
+                                     stk_error *err);
+
 /* Whether a step of so many seconds is not about as fast as one of the others. */
 bool stk_step_is_slow(double seconds, double than_s);
 

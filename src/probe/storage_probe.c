@@ -70,8 +70,12 @@ typedef struct tally {
 typedef struct storage_probe {
     stk_store *store;
     stk_reader *reader;
-    const stk_stop *stop; /* borrowed */
-    stk_picture_paths paths;
+    const stk_stop *stop;     /* borrowed */
+    bool own_store;           /* opened here */
+    stk_picture_paths found;  /* where they had to be looked for */
+    const char *const *paths; /* (path_count) */
+    size_t path_count;
+    bool once;
     int64_t *times; /* owned: (MOST_TIMES), ns of reads of the step; lock */
     slot *slots;    /* owned */
     pthread_mutex_t lock;
@@ -171,11 +175,22 @@ static void give_back(storage_probe *p, slot *s) {
     p->free_slots = s;
 }
 
-/* Every picture once, then every picture again in another order. */
+/* Every picture once, then every picture again in another order; NULL: all were, and once is
+ * enough. */
 static const char *next_path(storage_probe *p) {
-    uint64_t count = p->paths.count;
-    uint64_t number = p->next++;
-    return p->paths.items[stk_rng_permute(p->order + number / count, count, number % count)];
+    uint64_t count = p->path_count;
+    uint64_t number = p->next;
+    if (p->once && number >= count) {
+        return NULL;
+    }
+    p->next++;
+    return p->paths[p->once ? number
+                            : stk_rng_permute(p->order + number / count, count, number % count)];
+}
+
+/* Nothing is left to read, and nothing comes any more. */
+static bool is_exhausted(const storage_probe *p) {
+    return p->once && p->next >= p->path_count && p->in_flight == 0;
 }
 
 /* ---- reading ---- */
@@ -199,10 +214,13 @@ static void read_done(void *user, stk_read *read) {
     pthread_mutex_lock(&p->lock);
     note_read(p, read);
     bool again = !p->quit && p->in_flight <= p->target && read->error.status != STK_ERR_STOPPED;
+    const char *path = again ? next_path(p) : NULL;
+    again = path != NULL;
     if (again) {
-        s->read.path = next_path(p);
+        s->read.path = path;
     } else {
         give_back(p, s);
+        p->now.over = p->now.over || is_exhausted(p);
     }
     if (p->quit || p->now.over) {
         pthread_cond_signal(&p->change);
@@ -218,10 +236,12 @@ static void top_up(storage_probe *p) {
     for (;;) {
         pthread_mutex_lock(&p->lock);
         slot *s = !p->quit && p->in_flight < p->target ? p->free_slots : NULL;
+        const char *path = s != NULL ? next_path(p) : NULL;
+        s = path != NULL ? s : NULL;
         if (s != NULL) {
             p->free_slots = s->next;
             p->in_flight++;
-            s->read.path = next_path(p);
+            s->read.path = path;
         }
         pthread_mutex_unlock(&p->lock);
         if (s == NULL) {
@@ -320,8 +340,9 @@ static stk_status run_steps(storage_probe *p, const stk_storage_question *q,
     double seconds = q->seconds / (double)q->in_flight.count;
     for (size_t i = 0; status == STK_OK && i < q->in_flight.count; i++) {
         int64_t in_flight = q->in_flight.numbers[i];
-        if (i > 0 && q->stop_when_flat &&
-            (stk_storage_is_flat(f->steps, f->step_count) || is_too_much(p, in_flight))) {
+        bool enough = q->stop_when_flat &&
+                      (stk_storage_is_flat(f->steps, f->step_count) || is_too_much(p, in_flight));
+        if (i > 0 && (enough || (q->once && p->next >= p->path_count))) {
             break;
         }
         status = run_step(p, in_flight, seconds, &f->steps[f->step_count], err);
@@ -350,7 +371,8 @@ static stk_status prepare(storage_probe *p, const stk_in_flight_list *list, stk_
 static void tell(storage_probe *p, stk_storage_findings *f, double wanted) {
     pthread_mutex_lock(&p->lock);
     f->choice = stk_storage_choose(f->steps, f->step_count, wanted);
-    f->objects = (int64_t)p->paths.count;
+    f->objects = (int64_t)p->path_count;
+    f->begun = (int64_t)p->next;
     f->reads = (int64_t)p->reads;
     f->failed = (int64_t)p->failed;
     f->mean_bytes = p->reads > 0 ? (double)p->bytes / (double)p->reads : NAN;
@@ -365,33 +387,53 @@ static void close_probe(storage_probe *p, size_t slots) {
     p->quit = true;
     pthread_mutex_unlock(&p->lock);
     stk_reader_close(p->reader);
-    stk_store_close(p->store);
+    if (p->own_store) {
+        stk_store_close(p->store);
+    }
     for (size_t i = 0; p->slots != NULL && i < slots; i++) {
         stk_bytes_free(&p->slots[i].read.bytes);
     }
     stk_mem_free(p->slots);
     stk_mem_free(p->times);
-    stk_picture_paths_free(&p->paths);
+    stk_picture_paths_free(&p->found);
     pthread_cond_destroy(&p->change);
     pthread_mutex_destroy(&p->lock);
+}
+
+/* The place and its pictures, as far as they are not given. */
+static stk_status open_place(storage_probe *p, const stk_storage_question *q, stk_error *err) {
+    stk_storage_options storage = q->storage;
+    stk_status status = STK_OK;
+    p->store = q->store;
+    p->own_store = q->store == NULL;
+    p->paths = q->paths;
+    p->path_count = q->path_count;
+    p->once = q->once;
+    if (p->own_store) {
+        storage.cache = storage.cache != NULL ? storage.cache : "off";
+        status = stk_store_open(&p->store, q->data, &storage, NULL, err);
+    }
+    if (status == STK_OK && q->paths == NULL) {
+        status = stk_picture_walk(p->store, MOST_OBJECTS, &p->found, err);
+        p->paths = (const char *const *)p->found.items;
+        p->path_count = p->found.count;
+    }
+    return status;
 }
 
 stk_status stk_probe_storage(const stk_storage_question *q, const stk_stop *stop,
                              stk_storage_findings *f, stk_error *err) {
     int64_t start = stk_clock_ns();
     storage_probe p = {.stop = stop, .rng = stk_rng_make((uint64_t)start, STK_RNG_ORDER, 0, 0)};
-    stk_storage_options storage = q->storage;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.change, &attributes);
     pthread_condattr_destroy(&attributes);
-    storage.cache = storage.cache != NULL ? storage.cache : "off";
     *f = (stk_storage_findings){0};
     p.order = stk_rng_u64(&p.rng);
-    stk_status status = stk_store_open(&p.store, q->data, &storage, NULL, err);
-    status = status == STK_OK ? stk_picture_walk(p.store, MOST_OBJECTS, &p.paths, err) : status;
+    stk_status status = open_place(&p, q, err);
     f->list_s = stk_clock_since_s(start);
     status = status == STK_OK ? prepare(&p, &q->in_flight, err) : status;
     status = status == STK_OK ? run_steps(&p, q, f, err) : status;

@@ -14,8 +14,12 @@
 #include "storage/storage.h"
 
 typedef struct stk_storage_question {
-    const char *data;             /* folder or address */
-    stk_storage_options storage;  /* a cache left to Stoker is none: it would hide the storage */
+    const char *data;            /* folder or address */
+    stk_store *store;            /* it is open already: borrowed; NULL: it is opened as below */
+    const char *const *paths;    /* of pictures, borrowed; NULL: they are looked for in the place */
+    size_t path_count;           /* at least 1 with paths */
+    bool once;                   /* each at most once and in their order; ends with the last */
+    stk_storage_options storage; /* a cache left to Stoker is none: it would hide the storage */
     stk_in_flight_list in_flight; /* what is tried, in this order */
     bool stop_when_flat;          /* do not go on when more in flight bring nothing */
     double seconds;               /* that all steps of the list take together, about */
@@ -31,6 +35,7 @@ typedef struct stk_storage_findings {
     double mean_bytes;       /* of an object that was read */
     int64_t reads;           /* all that went well, also between steps */
     int64_t failed;          /* reads that failed after every retry */
+    int64_t begun;           /* reads that were handed over, with those that nobody waited for */
     stk_error first_failure; /* status STK_OK without one */
     int64_t threads;         /* that served reads, at the end */
     stk_store_counters counters;

@@ -52,6 +52,7 @@ static const stk_field step_rows[] = {
     FIELD(stk_event_step, COUNT, epochs),
     FIELD(stk_event_step, COUNT64, step),
     FIELD(stk_event_step, COUNT64, steps),
+    FIELD(stk_event_step, COUNT64, steps_done),
     FIELD(stk_event_step, NUMBER, loss),
     FIELD(stk_event_step, NUMBER, acc1),
     FIELD(stk_event_step, NUMBER, lr),

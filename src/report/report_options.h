@@ -1,4 +1,5 @@
-/* report_options.h - the options of every verb that say how it speaks. */
+/* report_options.h - the options of every verb that say how it speaks, and to which other programs.
+ */
 #ifndef STK_REPORT_REPORT_OPTIONS_H
 #define STK_REPORT_REPORT_OPTIONS_H
 
@@ -12,7 +13,14 @@ typedef struct stk_output_options {
     bool json;
 } stk_output_options;
 
+/* What a training writes for other programs. */
+typedef struct stk_tools_options {
+    bool tensorboard;
+    const char *metrics_file; /* NULL: none */
+} stk_tools_options;
+
 extern const stk_option_table stk_output_option_table;
+extern const stk_option_table stk_tools_option_table;
 
 /* Of `stoker report`. */
 typedef struct stk_report_options {

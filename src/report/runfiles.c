@@ -22,6 +22,7 @@
 #include "report/plot.h"
 #include "report/record.h"
 #include "report/replay.h"
+#include "report/tfevents.h"
 
 /* Between two drawings of the plot and the page while epochs are short. */
 #define PLOT_GAP_S 5.0
@@ -47,11 +48,12 @@ struct stk_runfiles {
     char *events_path;
     char *summary_path;
     char *plot_path;
-    char *title;         /* owned; of the plot, NULL before the start */
-    int events_fd;       /* owned */
-    int bad_fd;          /* owned */
-    stk_lines bad_lines; /* on bad_fd */
-    stk_jsonl *jsonl;    /* owned; on events_fd */
+    char *title;            /* owned; of the plot, NULL before the start */
+    int events_fd;          /* owned */
+    int bad_fd;             /* owned */
+    stk_lines bad_lines;    /* on bad_fd */
+    stk_jsonl *jsonl;       /* owned; on events_fd */
+    stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
     stk_record record;
     stk_page_pictures pictures;
     int64_t start_ns;   /* what the times of events count from */
@@ -144,16 +146,27 @@ static void draw(stk_runfiles *files) {
 
 /* ---- callbacks ---- */
 
-/* Hands an event to events.jsonl, takes over an error of it, and keeps what the page needs. */
-#define PASS_ON(files, callback, event)                                          \
-    do {                                                                         \
-        const stk_observer *jsonl_observer = stk_jsonl_observer((files)->jsonl); \
-        jsonl_observer->callback(jsonl_observer->user, (event));                 \
-        note(stk_jsonl_error((files)->jsonl, &(files)->error));                  \
-        stk_record_at(&(files)->record, stk_clock_since_s((files)->start_ns));   \
-        if ((files)->record.observer.callback != NULL) {                         \
-            (files)->record.observer.callback(&(files)->record, (event));        \
-        }                                                                        \
+/* Hands an event on to an observer that may not listen to it. */
+#define TELL(to, callback, event)                \
+    do {                                         \
+        const stk_observer *told = (to);         \
+        if (told->callback != NULL) {            \
+            told->callback(told->user, (event)); \
+        }                                        \
+    } while (0)
+
+/* Hands an event to events.jsonl and to TensorBoard, takes over an error of them, and keeps what
+ * the page needs. */
+#define PASS_ON(files, callback, event)                                        \
+    do {                                                                       \
+        TELL(stk_jsonl_observer((files)->jsonl), callback, event);             \
+        note(stk_jsonl_error((files)->jsonl, &(files)->error));                \
+        if ((files)->tfevents != NULL) {                                       \
+            TELL(stk_tfevents_observer((files)->tfevents), callback, event);   \
+            note(stk_tfevents_error((files)->tfevents, &(files)->error));      \
+        }                                                                      \
+        stk_record_at(&(files)->record, stk_clock_since_s((files)->start_ns)); \
+        TELL(&(files)->record.observer, callback, event);                      \
     } while (0)
 
 static void on_start(void *user, const stk_event_start *event) {
@@ -213,6 +226,10 @@ static void on_bad_image(void *user, const stk_event_bad_image *event) {
 
 static void on_submission(void *user, const stk_event_submission *event) {
     PASS_ON((stk_runfiles *)user, submission, event);
+}
+
+static void on_batch(void *user, const stk_event_batch *event) {
+    PASS_ON((stk_runfiles *)user, batch, event);
 }
 
 static void on_sample(void *user, const stk_event_sample *event) {
@@ -281,6 +298,7 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
         .submission = on_submission,
         .warning = on_warning,
         .stop = on_stop,
+        .batch = on_batch,
         .sample = on_sample,
         .verdict = on_verdict,
     };
@@ -363,6 +381,7 @@ void stk_runfiles_free(stk_runfiles *files) {
         return;
     }
     stk_jsonl_free(files->jsonl);
+    stk_tfevents_free(files->tfevents);
     if (files->events_fd >= 0) {
         close(files->events_fd);
     }
@@ -379,6 +398,20 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_record_close(&files->record);
     stk_page_pictures_free(&files->pictures);
     stk_mem_free(files);
+}
+
+stk_status stk_runfiles_add_tensorboard(stk_runfiles *files, const stk_runfiles_point *point,
+                                        stk_error *err) {
+    char *folder = stk_path_join(files->run_dir, "tensorboard");
+    if (folder == NULL) {
+        return STK_FAIL_MEMORY(err, files->run_dir);
+    }
+    stk_tfevents_config config = {.folder = folder,
+                                  .fold = point != NULL ? point->fold : 0,
+                                  .steps_done = point != NULL ? point->steps_done : 0};
+    stk_status status = stk_tfevents_new(&files->tfevents, &config, err);
+    stk_mem_free(folder);
+    return status;
 }
 
 const stk_observer *stk_runfiles_observer(stk_runfiles *files) {

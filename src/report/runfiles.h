@@ -2,13 +2,15 @@
  * runfiles.h - keeps the files of a run folder that tell how the run goes.
  *
  * results.csv (one row per epoch), bad_images.csv, events.jsonl, summary.json, results.png (or
- * results.svg in a build without cairo) and report.html. Whole files are replaced in one step and
- * lines are appended with one write, so that a kill at any moment leaves readable files. Callbacks
- * have nobody to tell of a full disk: the first error is kept, and later events are tried all the
- * same. Threads: that of the events.
+ * results.svg in a build without cairo), report.html, and TensorBoard's files where they are
+ * wanted. Whole files are replaced in one step and lines are appended with one write, so that a
+ * kill at any moment leaves readable files. Callbacks have nobody to tell of a full disk: the first
+ * error is kept, and later events are tried all the same. Threads: that of the events.
  */
 #ifndef STK_REPORT_RUNFILES_H
 #define STK_REPORT_RUNFILES_H
+
+#include <stdint.h>
 
 #include <stoker/events.h>
 
@@ -22,8 +24,9 @@ STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_di
 /* Up to where the files of an earlier process count. */
 typedef struct stk_runfiles_point {
     int fold;
-    int epoch;      /* the last one of that fold which is done; 0: none is */
-    int best_epoch; /* of that fold; 0: none */
+    int64_t steps_done; /* of that fold */
+    int epoch;          /* the last one of that fold which is done; 0: none is */
+    int best_epoch;     /* of that fold; 0: none */
 } stk_runfiles_point;
 
 /*
@@ -34,6 +37,14 @@ STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run
                                            const stk_runfiles_point *point, double *last_t,
                                            stk_error *err);
 void stk_runfiles_free(stk_runfiles *files);
+
+/*
+ * Lets the run be shown by TensorBoard too: event files in tensorboard/ (tfevents.h). `point` is
+ * that of a run that is resumed, NULL for a new one.
+ */
+STK_CHECKED stk_status stk_runfiles_add_tensorboard(stk_runfiles *files,
+                                                    const stk_runfiles_point *point,
+                                                    stk_error *err);
 
 /* Valid until stk_runfiles_free. */
 const stk_observer *stk_runfiles_observer(stk_runfiles *files);

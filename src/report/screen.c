@@ -22,6 +22,7 @@
 #define PLAIN_GAP_NS INT64_C(10000000000) /* ten seconds between plain progress lines */
 #define FALLBACK_COLUMNS 80               /* of a terminal that does not say */
 #define NAMED_BAD_IMAGES 3                /* the others are in bad_images.csv */
+#define GIGABYTE 1073741824.0             /* as in the lines on resources */
 #define ERASE_TO_END "\x1b[K"
 
 struct stk_screen {
@@ -40,6 +41,7 @@ struct stk_screen {
     stk_event_step step; /* the last one; step.epoch is 0 before the first */
     stk_event_plan plan; /* the last one shown; plan.fold is -1 before the first */
     int64_t bad_images;  /* seen */
+    char *verdict;       /* owned; the last one's sentence */
 };
 
 /* ---- lines ---- */
@@ -192,6 +194,36 @@ static void show_data(stk_screen *screen, const stk_event_start *event) {
     }
 }
 
+static bool is_mixed(const char *precision) {
+    return precision != NULL && (strcmp(precision, "fp16") == 0 || strcmp(precision, "bf16") == 0);
+}
+
+/*
+ * What is used of the machine, in the form that people's tools look for in the output of a
+ * training. A gigabyte is 2^30 bytes in it.
+ */
+static void show_resources(stk_screen *screen, const stk_event_start *event) {
+    stk_str *line = &screen->line;
+    if (event->cores <= 0) {
+        return;
+    }
+    begin_line(screen);
+    stk_str_appendf(line, "RESOURCES: %d CPU core%s, batch=%d, GPU=%s, Mixed Precision=%s",
+                    event->cores, plural(event->cores), event->batch,
+                    event->device_name != NULL ? event->device_name : "none",
+                    is_mixed(event->precision) ? "ON" : "OFF");
+    end_line(screen);
+    if (event->device_name != NULL && event->device_bytes > 0) {
+        begin_line(screen);
+        stk_str_appendf(line, "GPU Memory: %.1f GB", (double)event->device_bytes / GIGABYTE);
+        end_line(screen);
+    }
+    begin_line(screen);
+    stk_str_appendf(line, "DataLoader: num_workers=%d, prefetch_factor=%d, persistent_workers=True",
+                    event->workers, event->prefetch);
+    end_line(screen);
+}
+
 static void on_start(void *user, const stk_event_start *event) {
     stk_screen *screen = user;
     keep(&screen->run_dir, event->run_dir);
@@ -211,6 +243,7 @@ static void on_start(void *user, const stk_event_start *event) {
         end_line(screen);
     }
     show_data(screen, event);
+    show_resources(screen, event);
 }
 
 /* A plan is worth a line when it differs in what will be done or is the first one measured. */
@@ -405,6 +438,45 @@ static void on_submission(void *user, const stk_event_submission *event) {
     end_line(screen);
 }
 
+/* Soon after the first steps: how much of the machine they use. */
+static void show_use(stk_screen *screen, const stk_event_verdict *event) {
+    stk_str *line = &screen->line;
+    if (isfinite(event->gpu_memory_used) && event->gpu_memory_total > 0) {
+        begin_line(screen);
+        stk_str_appendf(line, "GPU Memory Used: %.1f GB / %.1f GB (%.1f%%)",
+                        event->gpu_memory_used / GIGABYTE, event->gpu_memory_total / GIGABYTE,
+                        100 * event->gpu_memory_used / event->gpu_memory_total);
+        end_line(screen);
+    }
+    if (event->batch != NULL) {
+        begin_line(screen);
+        stk_str_appendf(line, "VALIDATION: %s", event->batch);
+        end_line(screen);
+    }
+    if (isfinite(event->images_per_second)) {
+        begin_line(screen);
+        stk_str_append(line, "speed:");
+        put_rate(line, event->images_per_second, "img/s");
+        put_percent(line, "wait", 100 * event->wait_fraction, 0);
+        put_percent(line, "GPU", event->gpu_util, 0);
+        end_line(screen);
+    }
+}
+
+static void on_verdict(void *user, const stk_event_verdict *event) {
+    stk_screen *screen = user;
+    keep(&screen->verdict, event->text);
+    if (screen->config.quiet || event->text == NULL) {
+        return;
+    }
+    if (event->first) {
+        show_use(screen, event);
+    }
+    begin_line(screen);
+    stk_str_append(&screen->line, event->text);
+    end_line(screen);
+}
+
 static void on_warning(void *user, const char *text) {
     stk_screen *screen = user;
     begin_line(screen);
@@ -539,7 +611,7 @@ static void on_stop(void *user, const stk_summary *summary) {
                         (long long)bad, folder);
         end_line(screen);
     }
-    show_row(screen, "verdict", summary->verdict);
+    show_row(screen, "verdict", screen->verdict != NULL ? screen->verdict : summary->verdict);
     show_row(screen, "run folder", screen->run_dir);
     bool priors = summary->folds_done == 0 && strcmp(summary->status, "prior") == 0;
     if (screen->folds > 1 && !priors) {
@@ -583,6 +655,7 @@ stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk
         .warning = on_warning,
         .stop = on_stop,
         .progress = on_progress,
+        .verdict = on_verdict,
     };
     *out = screen;
     return STK_OK;
@@ -597,6 +670,7 @@ void stk_screen_free(stk_screen *screen) {
         stk_mem_free(screen->run_dir);
         stk_mem_free(screen->submission);
         stk_mem_free(screen->weights);
+        stk_mem_free(screen->verdict);
         stk_str_free(&screen->line);
         stk_str_free(&screen->clean);
         stk_mem_free(screen);

@@ -284,7 +284,7 @@ static void blame_shard(const flight *f, stk_fetch *fetch) {
 /* Where the bytes of a flight come from first, and next after an answer; false without memory. */
 static bool proceed(stk_reader *r, flight *f, const char *version) {
     stk_store *store = r->store;
-    if (store->cache == NULL || !is_plain(r, f) ||
+    if (store->cache == NULL || atomic_load(&store->cache_waits) || !is_plain(r, f) ||
         atomic_load_explicit(&store->cache_silent, memory_order_relaxed) >= CACHE_LOST_AFTER) {
         return begin_attempt(r, f, STAGE_SOURCE);
     }

@@ -35,6 +35,8 @@ typedef struct stk_storage_options {
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
+    bool cache_later;      /* no option: without any cache one in memory is made that waits for
+                              stk_store_use_cache */
     const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
     int64_t deadline_ns;   /* no option: waiting ends then, by stk_clock_ns; 0: never */
 } stk_storage_options;
@@ -57,6 +59,15 @@ void stk_store_close(stk_store *store);
 
 /* Bytes that a cache in memory may hold; 0: there is none. */
 uint64_t stk_store_cache_memory(const stk_store *store);
+
+/*
+ * Begins to use the cache that options.cache_later has made, or ends it: what it holds stays. False
+ * when there is none.
+ */
+bool stk_store_use_cache(stk_store *store, bool use);
+
+/* There is such a cache, and it is not used. */
+bool stk_store_cache_waits(const stk_store *store);
 
 /* The place as it was given, without slashes at its end. */
 const char *stk_store_root(const stk_store *store);

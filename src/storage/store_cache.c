@@ -67,7 +67,7 @@ static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_err
                         : stk_machine_memory() / AUTO_MEMORY_SHARE;
     stk_cache_config config = {.most_bytes = most};
     stk_status status = stk_cache_open(&s->cache, &config, err);
-    if (status == STK_OK) {
+    if (status == STK_OK && !s->cache_later) {
         s->cache_memory = most;
         tell_cache(s, "memory", most, events);
     }
@@ -117,6 +117,9 @@ stk_status stk_store_open_cache(stk_store *s, const char *kept, const stk_events
     s->keeps_made = wish != NULL && stk_str_equal(wish, "decoded");
     if (wish == NULL) {
         status = s->source->remote ? open_disk_cache(s, kept, false, events, err) : STK_OK;
+        s->cache_later = s->options.cache_later && s->cache == NULL;
+        atomic_store(&s->cache_waits, s->cache_later);
+        status = status == STK_OK && s->cache_later ? open_ram_cache(s, events, err) : status;
     } else if (s->keeps_made || stk_str_equal(wish, "ram")) {
         status = open_ram_cache(s, events, err);
     } else if (!stk_str_equal(wish, "off")) {
@@ -124,6 +127,18 @@ stk_status stk_store_open_cache(stk_store *s, const char *kept, const stk_events
     }
     return status == STK_OK && s->cache != NULL ? stk_hands_open(&s->cache_hands, MOST_THREADS, err)
                                                 : status;
+}
+
+bool stk_store_use_cache(stk_store *s, bool use) {
+    if (!s->cache_later) {
+        return false;
+    }
+    atomic_store(&s->cache_waits, !use);
+    return true;
+}
+
+bool stk_store_cache_waits(const stk_store *s) {
+    return s->cache_later && atomic_load(&s->cache_waits);
 }
 
 static void close_cache(void *cache) {

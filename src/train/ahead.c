@@ -40,6 +40,16 @@ static void note_step_time(stk_trainer *t, double seconds) {
     note_time(&t->progress.step_s, t->progress.steps_timed++, seconds);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
+    t->account.spent.steps_s += seconds;
+}
+
+static void note_device_time(stk_trainer *t, const stk_step_output *output) {
+    stk_spent *spent = &t->account.spent;
+    t->epoch_busy_s += output->busy_s;
+    t->progress.copy_s += output->copy_s;
+    spent->busy_s += output->busy_s;
+    spent->update_s += output->update_s;
+    spent->copy_s += output->copy_wait_s;
 }
 
 /*
@@ -100,7 +110,7 @@ stk_status stk_trainer_collect(stk_trainer *t, bool wait, stk_error *err) {
     int64_t now = stk_clock_ns();
     for (size_t i = 0; i < count; i++) {
         note_step_time(t, (double)(now - t->arrived_ns) * 1e-9 / (double)count);
-        t->epoch_busy_s += outputs[i].busy_s;
+        note_device_time(t, &outputs[i]);
         if (!t->result->diverged) { /* what came behind the trouble is of no use */
             use_result(t, &t->pending[i], &outputs[i]);
         }

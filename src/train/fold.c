@@ -86,11 +86,10 @@ static void tell_loader(stk_trainer *t) {
 
 /* While a device has steps to compute nobody has to wait for pictures, whatever the host does; nor
  * while it has none since a network is compiled or the state saved, which is no part of a step. */
-static double wait_fraction(const stk_trainer *t) {
+static double waited_s(const stk_trainer *t) {
     double waited = (double)(consumer_wait_ns(t) - t->wait_before_ns) * 1e-9;
     double idle = t->epoch_train_s - t->epoch_busy_s;
-    double total = stk_clock_since_s(t->epoch_start_ns);
-    return total > 0 ? fmin(fmin(waited, fmax(idle, 0)) / total, 1) : 0;
+    return fmin(waited, fmax(idle, 0));
 }
 
 static void begin_epoch(stk_trainer *t) {
@@ -123,19 +122,38 @@ static void tell_step(const stk_trainer *t) {
                             .epochs = t->pace.epochs,
                             .step = p->step,
                             .steps = p->steps_per_epoch,
+                            .steps_done = p->steps_done,
                             .loss = t->loss_sum / t->images,
                             .acc1 = 100.0 * t->correct / t->images,
                             .lr = t->lr,
                             .steps_per_second = rate,
                             .images_per_second = (t->result->images - t->images_before) / elapsed,
-                            .wait_fraction = wait_fraction(t),
-                            .left_s = left + (isnan(validations) ? 0 : validations)};
+                            .wait_fraction = elapsed > 0 ? fmin(waited_s(t) / elapsed, 1) : 0,
+                            .left_s = left + (isnan(validations) ? 0 : validations),
+                            .times = stk_account_stretch(&t->account, stk_clock_ns())};
     stk_events_step(t->config->events, &event);
+}
+
+/* Gives the loader as many workers and slots as the pace last asked for; 0: never. */
+static void resize_loader(stk_trainer *t) {
+    int workers = t->asked_workers;
+    int slots = t->asked_slots;
+    stk_loader_resize(t->loader, &workers, &slots);
+    t->result->workers = t->asked_workers > 0 ? workers : t->result->workers;
+    t->result->slots = t->asked_slots > 0 ? slots : t->result->slots;
 }
 
 /* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
 static void ask_pace(stk_trainer *t) {
+    t->progress.times = stk_account_all(&t->account, stk_clock_ns());
+    stk_loader_stats(t->loader, &t->progress.loader);
+    t->progress.store = stk_loader_store(t->loader);
     t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
+    if (t->pace.workers > 0 || t->pace.slots > 0) {
+        t->asked_workers = t->pace.workers > 0 ? t->pace.workers : t->asked_workers;
+        t->asked_slots = t->pace.slots > 0 ? t->pace.slots : t->asked_slots;
+        resize_loader(t);
+    }
     int64_t left = t->pace.total_steps - t->progress.steps_done;
     t->lr_factor = t->lr_scale * stk_schedule_factor((stk_schedule)t->config->options->schedule,
                                                      t->config->options->warmup, t->schedule);
@@ -155,6 +173,25 @@ static stk_update make_update(const stk_trainer *t) {
     return stk_recipe_update(o, &moment);
 }
 
+/* Takes the next batch, and notes what it was waited for. */
+static stk_status next_batch(stk_trainer *t, const stk_batch **batch, stk_error *err) {
+    stk_loader_counters before, after;
+    stk_loader_stats(t->loader, &before);
+    stk_status status = stk_loader_next(t->loader, batch, err);
+    stk_loader_stats(t->loader, &after);
+    stk_spent_wait(&t->account.spent, &before, &after);
+    if (status == STK_OK && !t->told_batch) {
+        stk_event_batch event = {.fold = t->config->fold,
+                                 .images = (*batch)->images,
+                                 .labels = (*batch)->labels,
+                                 .count = (*batch)->count,
+                                 .size = t->config->graph->img_size};
+        stk_events_batch(t->config->events, &event);
+        t->told_batch = true;
+    }
+    return status;
+}
+
 /* One batch. The weights move when enough batches were added up, or the epoch ends. */
 static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err) {
     const stk_train_options *o = t->config->options;
@@ -162,7 +199,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     const stk_batch *batch = NULL;
     int64_t start = stk_clock_ns();
     stk_error why = {0};
-    stk_status status = stk_loader_next(t->loader, &batch, &why);
+    stk_status status = next_batch(t, &batch, &why);
     t->result->halted = status == STK_ERR_STOPPED;
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
@@ -249,9 +286,11 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
                                  .bad = tell_bad_val,
                                  .user = t};
     stk_status status = stk_evaluate(&evaluation, done, err);
+    double seconds = stk_clock_since_s(start);
+    t->account.spent.validate_s += seconds;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val.count / (double)c->val.count;
-        t->progress.val_s = stk_clock_since_s(start) / part;
+        t->progress.val_s = seconds / part;
         *done = true;
     }
     return status;
@@ -268,7 +307,7 @@ static void tell_notices(const stk_trainer *t) {
 /* Validation, the epoch's figures, and the checkpoint. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
-    double waited = wait_fraction(t) * stk_clock_since_s(t->epoch_start_ns);
+    double waited = waited_s(t);
     bool done;
     stk_loader_take_bad(t->loader, tell_bad, t);
     tell_notices(t);
@@ -305,7 +344,8 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
                              .images_per_second =
                                  (t->result->images - t->images_before) / t->epoch_train_s,
                              .wait_fraction = waited / t->epoch_train_s,
-                             .seconds = seconds};
+                             .seconds = seconds,
+                             .times = stk_account_close_stretch(&t->account, stk_clock_ns())};
     double metric = stk_metrics_value(&t->val, (stk_metric)c->options->metric);
     /* What may be going wrong does not take the place of something good. */
     epoch.best =
@@ -319,7 +359,9 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     }
     t->result->epochs_done++;
     stk_events_epoch(c->events, &epoch);
+    int64_t start = stk_clock_ns();
     status = c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
+    t->account.spent.checkpoint_s += stk_clock_since_s(start);
     if (status != STK_OK) { /* its weights are gone: it does not count */
         *t->result = before;
     }
@@ -432,6 +474,9 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_status status = stk_loader_start(&t->loader, &data, err);
     t->result->workers = data.plan.workers;
     t->result->slots = data.plan.slots;
+    if (status == STK_OK) {
+        resize_loader(t);
+    }
     return status;
 }
 
@@ -504,6 +549,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
                      .result = result,
                      .lr_scale = 1,
                      .saved_steps = -1,
+                     .account = {.since_ns = stk_clock_ns()},
                      .watch = stk_loss_watch_new(config->graph->classes)};
     memset(result, 0, sizeof *result);
     result->best_metric = NAN;
@@ -533,5 +579,6 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val);
     result->closing_s = stk_clock_since_s(closing);
+    result->times = stk_account_all(&t.account, stk_clock_ns());
     return status;
 }

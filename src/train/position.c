@@ -131,9 +131,11 @@ void stk_trainer_save(stk_trainer *t, bool whole) {
         return;
     }
     stk_train_position position = take_position(t, whole);
+    int64_t start = stk_clock_ns();
     hooks->save_state(hooks->user, &position);
     t->saved_steps = t->progress.steps_done;
     t->saved_ns = stk_clock_ns();
+    t->account.spent.checkpoint_s += (double)(t->saved_ns - start) * 1e-9;
 }
 
 stk_status stk_trainer_save_within(stk_trainer *t, stk_error *err) {

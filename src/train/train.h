@@ -66,12 +66,20 @@ typedef struct stk_train_progress {
     double step_s;       /* recent seconds per step; NaN before the second one */
     double wait_s;       /* of these, waiting for pictures */
     double val_s;        /* seconds of the last validation; NaN before the first */
+    /* Of this fold by this process, up to now; stk_times_between() tells what came between two. */
+    stk_times times;
+    double copy_s; /* pictures travelled to the device that long, whether or not it waited */
+    /* The training pictures' loader, now; it begins again when training goes back. */
+    stk_loader_counters loader;
+    const stk_store *store; /* where they come from, for stk_store_stats() */
 } stk_train_progress;
 
 typedef struct stk_train_pace {
     int epochs;          /* for people: of how many this epoch is one */
     int64_t total_steps; /* of this fold; steps_done reaching it ends the training */
     bool stop;           /* end now */
+    int workers;         /* of the loader from here on, as far as it has room; 0: as they are */
+    int slots;           /* the same */
 } stk_train_pace;
 
 typedef struct stk_train_hooks {
@@ -134,6 +142,7 @@ typedef struct stk_train_result {
     double closing_s;   /* giving back what training needed */
     int workers;        /* that the loader ended with */
     int slots;
+    stk_times times; /* from the first to the last moment */
 } stk_train_result;
 
 STK_CHECKED stk_status stk_train_fold(const stk_train_config *config, stk_train_result *result,

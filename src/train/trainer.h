@@ -2,6 +2,7 @@
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
+#include "train/times.h"
 #include "train/train.h"
 
 /* A step whose result has not come yet. */
@@ -52,8 +53,12 @@ typedef struct stk_trainer {
     bool told_skips;
     int64_t epoch_start_ns;
     double epoch_train_s;
-    double epoch_busy_s;     /* the device computed, by itself */
+    double epoch_busy_s;     /* the device computed */
     uint64_t wait_before_ns; /* the loader's counter when the epoch began */
+    stk_account account;     /* its stretches end when an epoch is told */
+    int asked_workers;       /* by the pace, last; 0: never */
+    int asked_slots;
+    bool told_batch; /* the first one */
 } stk_trainer;
 
 /* Pictures of a step that is about to begin were waited for. */

@@ -90,6 +90,7 @@ EMU_EXPORT int cuGetErrorString(int error, const char **text);
 EMU_EXPORT int cuDeviceGetCount(int *count);
 EMU_EXPORT int cuDeviceGet(int *device, int ordinal);
 EMU_EXPORT int cuDeviceGetName(char *name, int room, int device);
+EMU_EXPORT int cuDeviceGetPCIBusId(char *text, int room, int device);
 EMU_EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
 EMU_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
 EMU_EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
@@ -178,13 +179,23 @@ int cuDeviceGet(int *device, int ordinal) {
     return emu_leave(result);
 }
 
-int cuDeviceGetName(char *name, int room, int device) {
+/* A text that is told of the device. */
+static int tell_text(char *text, int room, int device, const char *what) {
     int result = emu_enter();
     if (result == EMU_GOOD) {
         result = device == 0 && room > 0 ? EMU_GOOD : EMU_INVALID_DEVICE;
-        snprintf(name, (size_t)(room > 0 ? room : 0), "Emulated GPU");
+        snprintf(text, (size_t)(room > 0 ? room : 0), "%s", what);
     }
     return emu_leave(result);
+}
+
+int cuDeviceGetName(char *name, int room, int device) {
+    return tell_text(name, room, device, "Emulated GPU");
+}
+
+/* The one that the stand-in for NVML has, too. */
+int cuDeviceGetPCIBusId(char *text, int room, int device) {
+    return tell_text(text, room, device, "0000:19:00.0");
 }
 
 int emu_capability(void) {

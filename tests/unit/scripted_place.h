@@ -12,14 +12,17 @@
  *     w30  AGAIN, and asks not to     c    ends as if it had been cancelled, which it was not
  *          be tried again for 30 ms
  *
- * The bytes of an object are its name. One thread answers everything.
+ * The bytes of an object are its name or, where the place has a folder, those of the file of that
+ * name there. One thread answers everything.
  */
 #ifndef STK_TESTS_SCRIPTED_PLACE_H
 #define STK_TESTS_SCRIPTED_PLACE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -51,6 +54,7 @@ typedef struct scripted_attempt {
 } scripted_attempt;
 
 typedef struct scripted_place {
+    const char *folder; /* borrowed, or NULL */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
@@ -131,8 +135,15 @@ static inline void scripted_cancel(void *place, stk_fetch *fetch) {
     pthread_mutex_unlock(&p->lock);
 }
 
+/* The bytes of the file that is meant; false: there is none. */
+static inline bool scripted_read_file(const char *folder, const char *path, stk_bytes *bytes) {
+    char name[512];
+    snprintf(name, sizeof name, "%s/%.*s", folder, (int)strcspn(path, "?"), path);
+    return stk_file_read_into(name, 0, bytes, NULL) == STK_OK;
+}
+
 /* Fills in what an attempt comes to; it is nobody else's any more. */
-static inline void scripted_answer(const scripted_attempt *a) {
+static inline void scripted_answer(const scripted_place *p, const scripted_attempt *a) {
     stk_fetch *fetch = a->fetch;
     size_t length = strcspn(a->object->path, "?");
     switch (a->cancelled ? 'c' : a->step) {
@@ -154,6 +165,11 @@ static inline void scripted_answer(const scripted_attempt *a) {
         fetch->verdict = STK_FETCH_LOST;
         break;
     default:
+        if (p->folder != NULL) {
+            bool read = scripted_read_file(p->folder, a->object->path, &fetch->bytes);
+            fetch->verdict = read ? STK_FETCH_OK : STK_FETCH_NEVER;
+            return;
+        }
         if (stk_bytes_reserve(&fetch->bytes, length + 1)) {
             memcpy(fetch->bytes.data, a->object->path, length);
             fetch->bytes.data[length] = '\0';
@@ -194,7 +210,7 @@ static inline void *scripted_loop(void *argument) {
         scripted_attempt *a = scripted_take(p);
         if (a != NULL) {
             pthread_mutex_unlock(&p->lock);
-            scripted_answer(a);
+            scripted_answer(p, a);
             a->fetch->done(a->fetch);
             stk_mem_free(a);
             pthread_mutex_lock(&p->lock);

@@ -146,11 +146,25 @@ static void seeds_have_nothing_in_common(void) {
     CHECK_INT(repeated(sums, 2000), 0);
 }
 
+/* The vectors of RFC 3720, B.4, and the one that every list of CRCs has. */
+static void crc32c_is_castagnolis(void) {
+    uint8_t bytes[32] = {0};
+    CHECK(stk_crc32c(NULL, 0) == 0);
+    CHECK(stk_crc32c("123456789", 9) == 0xE3069283u);
+    CHECK(stk_crc32c(bytes, sizeof bytes) == 0x8A9136AAu);
+    memset(bytes, 0xFF, sizeof bytes);
+    CHECK(stk_crc32c(bytes, sizeof bytes) == 0x62A8AB43u);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (uint8_t)i;
+    }
+    CHECK(stk_crc32c(bytes, sizeof bytes) == 0x46DD794Eu);
+}
+
 static const check_test tests[] = {
     TEST(values_never_change),          TEST(single_bits_show),
     TEST(pairs_of_bits_show_in_zeros),  TEST(lengths_show),
     TEST(alignment_does_not_matter),    TEST(order_shows),
-    TEST(seeds_have_nothing_in_common),
+    TEST(seeds_have_nothing_in_common), TEST(crc32c_is_castagnolis),
 };
 
 CHECK_MAIN(tests)

@@ -43,8 +43,15 @@ static void version_two_and_every_group_above(void) {
     stk_machine_limits limits = limits_of("0::/a/b/c\n");
     CHECK_NEAR(limits.cores, 2.5, 1e-9);
     CHECK_NEAR(limits.bytes, 1073741824.0, 0);
+    char group[sizeof root + 8];
+    snprintf(group, sizeof group, "%s/a", root);
+    CHECK_STR(limits.cores_group, group);
+    snprintf(group, sizeof group, "%s/a/b", root);
+    CHECK_STR(limits.bytes_group, group);
     limits = limits_of("0::/\n");
     CHECK(isinf(limits.cores) && isinf(limits.bytes));
+    CHECK_STR(limits.cores_group, "");
+    CHECK_STR(limits.bytes_group, "");
 }
 
 static void version_one(void) {

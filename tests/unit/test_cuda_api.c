@@ -45,6 +45,7 @@ static void names_and_numbers_are_nvidias(void) {
     CALL(cuda_driver, device_count, cuDeviceGetCount);
     CALL(cuda_driver, device_get, cuDeviceGet);
     CALL(cuda_driver, device_name, cuDeviceGetName);
+    CALL(cuda_driver, device_bus_id, cuDeviceGetPCIBusId);
     CALL(cuda_driver, device_memory, cuDeviceTotalMem);
     CALL(cuda_driver, device_attribute, cuDeviceGetAttribute);
     CALL(cuda_driver, context_retain, cuDevicePrimaryCtxRetain);

@@ -58,6 +58,7 @@ static void a_device_opens_and_closes(void) {
         REQUIRE_OK(stk_cuda_device_open(&device, &config, &err), &err);
         CHECK_CONTAINS(stk_cuda_device_describe(device), device->name);
         CHECK_CONTAINS(stk_cuda_device_describe(device), " GiB, CUDA ");
+        CHECK_CONTAINS(stk_cuda_device_bus_id(device), ":");
         CHECK(device->multiprocessors > 0 && device->major > 0);
         CHECK(device->compute != NULL && device->copy != NULL && device->compute != device->copy);
         CHECK(device->store != NULL && device->kernels != NULL && device->convs != NULL);

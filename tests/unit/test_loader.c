@@ -464,16 +464,33 @@ static uint64_t file_bytes(const char *name) {
     return size;
 }
 
+static uint64_t file_px(const char *name) {
+    char path[320];
+    stk_image image = {0};
+    char *data = NULL;
+    size_t size = 0;
+    stk_error err = {0};
+    snprintf(path, sizeof path, "%s/%s", shared_pictures()->root, name);
+    must(stk_file_read(path, 0, &data, &size, &err), &err);
+    must(stk_image_decode((const uint8_t *)data, size, &image, &err), &err);
+    uint64_t px = (uint64_t)image.width * (uint64_t)image.height;
+    stk_image_free(&image);
+    stk_mem_free(data);
+    return px;
+}
+
 static void counters_add_up(void) {
     stk_sample samples[PICTURES];
     stk_error err = {0};
     stk_loader *loader = NULL;
     const stk_batch *batch = NULL;
     uint64_t bytes = 0;
+    uint64_t px = 0;
     copy_samples(samples);
     samples[4].path = "text.jpg";
     samples[5].path = NULL;
     for (size_t i = 0; i < PICTURES; i++) {
+        px += i != 4 && i != 5 ? file_px(samples[i].path) : 0;
         bytes += samples[i].path != NULL ? file_bytes(samples[i].path) : 0;
     }
     stk_loader_config config = config_of(samples, 4);
@@ -488,7 +505,10 @@ static void counters_add_up(void) {
     CHECK_INT(counters.images, PICTURES - 2);
     CHECK_INT(counters.read_bytes, bytes);
     CHECK_INT(counters.bad, 1);
+    CHECK_INT(counters.source_px, px);
     CHECK(counters.read_ns > 0 && counters.decode_ns > 0);
+    CHECK(counters.wait_ns > 0 && counters.hand_over_ns > 0);
+    CHECK(counters.hand_over_ns <= counters.wait_ns);
     stk_loader_close(loader);
 }
 
@@ -535,6 +555,126 @@ static void workers_that_were_asked_for_stay(void) {
     stk_loader_stats(loader, &counters);
     CHECK_INT(counters.workers, 6);
     CHECK_INT(counters.slots, 3);
+    stk_loader_close(loader);
+}
+
+static void start_with_room(stk_loader **loader, int room_workers, int room_slots) {
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    config.plan = (stk_loader_plan){
+        .workers = 2, .slots = 3, .room_workers = room_workers, .room_slots = room_slots};
+    REQUIRE_OK(stk_loader_start(loader, &config, &err), &err);
+}
+
+/* Asks for so many and expects what there is then. */
+static void resize(stk_loader *loader, int workers, int slots, int got_workers, int got_slots) {
+    stk_loader_counters counters;
+    stk_loader_resize(loader, &workers, &slots);
+    stk_loader_stats(loader, &counters);
+    CHECK_INT(workers, got_workers);
+    CHECK_INT(slots, got_slots);
+    CHECK_INT(counters.workers, got_workers);
+    CHECK_INT(counters.slots, got_slots);
+}
+
+/* More and fewer, between any two batches and while one is held: the stream stays what it is. */
+static void resized_at_any_moment(void) {
+    static const int sizes[][2] = {{6, 9}, {1, 2}, {3, 9}, {6, 2}, {1, 4}, {2, 3}};
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    uint64_t expected = hash_run(&config);
+    stk_error err = {0};
+    stk_loader *loader = NULL;
+    const stk_batch *batch = NULL;
+    uint64_t hash = HASH_START;
+    start_with_room(&loader, 6, 9);
+    for (int i = 0;; i++) {
+        int now = i % 6;
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        if (batch == NULL) {
+            break;
+        }
+        resize(loader, sizes[now][0], sizes[now][1], sizes[now][0], sizes[now][1]);
+        hash = hash_batch(hash, batch);
+        stk_loader_release(loader, batch);
+    }
+    CHECK(hash == expected);
+    stk_loader_close(loader);
+}
+
+static void who_resizes_decides(void) {
+    stk_loader *loader = NULL;
+    start_with_room(&loader, 4, 5);
+    resize(loader, 0, 0, 2, 3);
+    resize(loader, 3, 0, 3, 3);
+    resize(loader, 0, 4, 3, 4);
+    resize(loader, 100, 100, 4, 5); /* there is no room for more */
+    resize(loader, 1, 1, 1, 2);     /* two slots are the least there can be */
+    stk_loader_close(loader);
+    start_with_room(&loader, 0, 0);
+    resize(loader, 8, 8, 2, 3);
+    stk_loader_close(loader);
+
+    /* The tuner does not take back what was asked for. */
+    stk_loader_config config = config_of(shared_pictures()->samples, 4);
+    stk_error err = {0};
+    const stk_batch *batch = NULL;
+    config.epochs = 0;
+    config.plan = (stk_loader_plan){
+        .workers = 1, .slots = 3, .tune_workers = true, .tune_slots = true, .room_workers = 6};
+    REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
+    resize(loader, 6, 0, 6, 3);
+    for (int i = 0; i < 75; i++) {
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        usleep(20000);
+        stk_loader_release(loader, batch);
+    }
+    stk_loader_counters counters;
+    stk_loader_stats(loader, &counters);
+    CHECK_INT(counters.workers, 6);
+    stk_loader_close(loader);
+}
+
+/* What there is goes on. */
+static void resized_without_memory(void) {
+    stk_loader *loader = NULL;
+    stk_error err = {0};
+    const stk_batch *batch = NULL;
+    int workers = 6;
+    int slots = 9;
+    start_with_room(&loader, 6, 9);
+    for (int i = 0; i < 3; i++) { /* until what it works with has its memory */
+        REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
+        stk_loader_release(loader, batch);
+    }
+    stk_mem_fail_after(0);
+    stk_loader_resize(loader, &workers, &slots);
+    stk_mem_fail_after(-1);
+    CHECK_INT(workers, 2);
+    CHECK(slots >= 2 && slots <= 9);
+    stk_loader_close(loader);
+}
+
+/* Who holds all that there is now gets an error instead of waiting for ever. */
+static void all_are_held_after_there_were_more(void) {
+    stk_loader *loader = NULL;
+    stk_error err = {0};
+    const stk_batch *batch[4] = {NULL};
+    int workers = 0;
+    int slots = 2;
+    start_with_room(&loader, 2, 4);
+    stk_loader_resize(loader, &workers, &(int){4});
+    stk_loader_resize(loader, &workers, &slots);
+    int held = 0;
+    while (held < 4 && stk_loader_next(loader, &batch[held], &err) == STK_OK) {
+        held++;
+    }
+    CHECK(held >= 2);
+    CHECK(held == 4 || err.status == STK_ERR_USAGE);
+    for (int i = 0; i < held; i++) {
+        stk_loader_release(loader, batch[i]);
+    }
+    err = (stk_error){0};
+    CHECK_INT(stk_loader_next(loader, &batch[0], &err), STK_OK);
     stk_loader_close(loader);
 }
 
@@ -641,6 +781,35 @@ static void plans(void) {
     }
 }
 
+/* Room is left for later, within the memory; what is planned does not depend on it. */
+static void plans_leave_room(void) {
+    static const uint64_t slot = (uint64_t)10 * 32 * 32 * 3;
+    const struct {
+        int64_t workers;
+        int64_t prefetch;
+        uint64_t loader_memory;
+        int room_workers;
+        int room_slots;
+    } cases[] = {
+        {STK_AUTO_INT, STK_AUTO_INT, STK_AUTO_BYTES, 8, 28},
+        {2, 1, STK_AUTO_BYTES, 8, 8},
+        {6, 3, STK_AUTO_BYTES, 8, 36},
+        {12, 3, STK_AUTO_BYTES, 12, 72},
+        {6, 3, 40 * slot, 8, 18}, /* the memory is full */
+        {6, 3, 0, 8, 2},
+        {1000, 1, STK_AUTO_BYTES, 1000, 1024},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_loader_options options = {.workers = cases[i].workers,
+                                      .prefetch = cases[i].prefetch,
+                                      .loader_memory = cases[i].loader_memory};
+        stk_loader_plan plan = stk_loader_plan_make(&options, 10, 32, 8, UINT64_MAX);
+        CHECK_INT(plan.room_workers, cases[i].room_workers);
+        CHECK_INT(plan.room_slots, cases[i].room_slots);
+        CHECK(plan.most_workers <= plan.room_workers && plan.most_slots <= plan.room_slots);
+    }
+}
+
 static const check_test tests[] = {
     TEST(same_bytes_for_any_crew),
     TEST(same_bytes_for_any_crew_with_bad_samples),
@@ -662,9 +831,14 @@ static const check_test tests[] = {
     TEST(counters_add_up),
     TEST(workers_follow_the_consumer),
     TEST(workers_that_were_asked_for_stay),
+    TEST(resized_at_any_moment),
+    TEST(who_resizes_decides),
+    TEST(resized_without_memory),
+    TEST(all_are_held_after_there_were_more),
     TEST(open_without_memory),
     TEST(next_without_memory),
     TEST(plans),
+    TEST(plans_leave_room),
 };
 
 CHECK_MAIN(tests)

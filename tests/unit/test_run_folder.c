@@ -3,7 +3,10 @@
 #include "small_pictures.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "job/run_folder.h"
 
@@ -255,6 +258,109 @@ static void without_memory(void) {
     CHECK(is_text("out.1/args.json", "first"));
 }
 
+static stk_run_owner owner_of(const char *path) {
+    stk_error err = {0};
+    stk_run_owner owner;
+    must(stk_run_folder_owner(path, &owner, &err), &err);
+    return owner;
+}
+
+static void the_owner_is_known_while_it_writes(void) {
+    stk_error err = {0};
+    stk_run_folder folder;
+    enter_folder();
+    CHECK(!owner_of("out").running); /* there is no such folder */
+    must(stk_dir_make("out", &err), &err);
+    CHECK(!owner_of("out").running); /* it has no lock */
+    for (int i = 0; i < 2; i++) {
+        REQUIRE_OK(i == 0 ? stk_run_folder_open(&folder, "out", NULL, &err)
+                          : stk_run_folder_reopen(&folder, "out", &err),
+                   &err);
+        stk_run_owner owner = owner_of("out");
+        CHECK(owner.running && owner.here);
+        CHECK_INT(owner.pid, getpid());
+        CHECK(owner.since_ns > 0 && owner.host[0] != '\0');
+        stk_run_folder_close(&folder);
+        owner = owner_of("out");
+        CHECK(!owner.running && !owner.here);
+        CHECK_INT(owner.pid, -1);
+    }
+}
+
+/* A process of the same number is not the same process, and a text that is none says nothing. */
+static void owners_that_cannot_be_told(void) {
+    stk_error err = {0};
+    stk_run_folder folder;
+    enter_folder();
+    REQUIRE_OK(stk_run_folder_open(&folder, "out", NULL, &err), &err);
+    static const char *const texts[] = {"{\"pid\": %d, \"born\": 1, \"since_ns\": 5}",
+                                        "{\"pid\": %d, \"born\": null}", "{\"pid\": %d, \"bo", "",
+                                        "{\"pid\": 99999999999}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[100];
+        int length = snprintf(text, sizeof text, texts[i], (int)getpid());
+        CHECK(ftruncate(folder.lock_fd, 0) == 0);
+        CHECK_INT(pwrite(folder.lock_fd, text, (size_t)length, 0), length);
+        stk_run_owner owner = owner_of("out");
+        CHECK(owner.running && !owner.here);
+        CHECK_INT(owner.pid, i < 2 ? getpid() : -1);
+        CHECK_INT(owner.since_ns, i == 0 ? 5 : -1);
+    }
+    stk_run_folder_close(&folder);
+}
+
+static void a_killed_owner_is_gone(void) {
+    enter_folder();
+    int ready[2];
+    char byte = 0;
+    CHECK(pipe(ready) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        stk_error err = {0};
+        stk_run_folder folder;
+        must(stk_run_folder_open(&folder, "out", NULL, &err), &err);
+        _exit(write(ready[1], "x", 1) == 1 && pause() == 0);
+    }
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    stk_run_owner owner = owner_of("out");
+    CHECK(owner.running && owner.here);
+    CHECK_INT(owner.pid, child);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK(!owner_of("out").running);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static atomic_bool asking;
+
+static void *ask(void *argument) {
+    while (atomic_load(&asking)) {
+        (void)owner_of(argument);
+    }
+    return NULL;
+}
+
+/* Who asks all the time keeps nobody from beginning. */
+static void asking_disturbs_nobody(void) {
+    pthread_t thread;
+    enter_folder();
+    leave_run("out", "first");
+    atomic_store(&asking, true);
+    pthread_create(&thread, NULL, ask, (char[]){"out"});
+    for (int i = 0; i < 200; i++) {
+        stk_error err = {0};
+        stk_run_folder folder;
+        if (stk_run_folder_reopen(&folder, "out", &err) != STK_OK) {
+            CHECK_FAIL("reopening failed: %s", err.message);
+            break;
+        }
+        stk_run_folder_close(&folder);
+    }
+    atomic_store(&asking, false);
+    pthread_join(thread, NULL);
+}
+
 static const check_test tests[] = {
     TEST(new_folder),
     TEST(empty_folder),
@@ -269,6 +375,10 @@ static const check_test tests[] = {
     TEST(bad_names),
     TEST(rivals_get_folders_of_their_own),
     TEST(without_memory),
+    TEST(the_owner_is_known_while_it_writes),
+    TEST(owners_that_cannot_be_told),
+    TEST(a_killed_owner_is_gone),
+    TEST(asking_disturbs_nobody),
 };
 
 CHECK_MAIN(tests)

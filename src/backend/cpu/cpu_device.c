@@ -402,6 +402,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (status != STK_OK) {
         return status;
     }
+    int64_t start = stk_clock_ns();
     bool later = output == NULL;
     output = later ? &exec->done[exec->done_count] : output;
     *output = (stk_step_output){.grad_norm = NAN, .loss_scale = 1};
@@ -432,9 +433,12 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     }
     end_parts(exec, &timed);
     if (status == STK_OK && input->update != NULL) {
+        int64_t update_start = stk_clock_ns();
         output->grad_norm =
             stk_cpu_optimize(exec->state, input->update, exec->pieces.config.frozen);
+        output->update_s = stk_clock_since_s(update_start);
     }
+    output->busy_s = stk_clock_since_s(start);
     exec->done_count += later && status == STK_OK;
     return status;
 }

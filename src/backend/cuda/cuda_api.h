@@ -58,6 +58,7 @@ enum {
     X(device_count, "cuDeviceGetCount", (int *count))                                         \
     X(device_get, "cuDeviceGet", (int *device, int ordinal))                                  \
     X(device_name, "cuDeviceGetName", (char *name, int room, int device))                     \
+    X(device_bus_id, "cuDeviceGetPCIBusId", (char *text, int room, int device))               \
     X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                     \
     X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))      \
     X(context_retain, "cuDevicePrimaryCtxRetain", (cuda_context * context, int device))       \

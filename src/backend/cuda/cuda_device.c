@@ -83,6 +83,9 @@ static stk_status ask_device(stk_device *d, stk_error *err) {
         result = driver->device_attribute(wanted[i].value, wanted[i].attribute, d->ordinal);
     }
     d->name[sizeof d->name - 1] = '\0';
+    if (driver->device_bus_id(d->bus_id, (int)sizeof d->bus_id, d->ordinal) != CUDA_GOOD) {
+        d->bus_id[0] = '\0';
+    }
     return stk_cuda_check(driver, result, "asking the GPU what it is", err);
 }
 
@@ -304,6 +307,10 @@ void stk_cuda_device_close(stk_device *device) {
 
 const char *stk_cuda_device_describe(const stk_device *device) {
     return device->description;
+}
+
+const char *stk_cuda_device_bus_id(const stk_device *device) {
+    return device->bus_id[0] != '\0' ? device->bus_id : NULL;
 }
 
 /* The driver itself takes memory later, for code, graphs and stacks: that much is not free. */

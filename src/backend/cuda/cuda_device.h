@@ -25,6 +25,7 @@ struct stk_device {
     int ordinal;
     cuda_context context;
     char name[128];
+    char bus_id[32]; /* "0000:19:00.0"; "": not told */
     int multiprocessors;
     int major, minor;
     size_t total_bytes;  /* that the GPU has */
@@ -45,6 +46,7 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
                                 stk_error *err);
 void stk_cuda_device_close(stk_device *device);
 const char *stk_cuda_device_describe(const stk_device *device);
+const char *stk_cuda_device_bus_id(const stk_device *device);
 stk_status stk_cuda_device_memory(stk_device *device, stk_device_memory *memory, stk_error *err);
 void stk_cuda_device_counts(const stk_device *device, stk_device_counts *counts);
 stk_precision stk_cuda_device_precision(const stk_device *device, stk_precision asked);

@@ -151,6 +151,13 @@ static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
     return status;
 }
 
+static void free_moments(const cuda_driver *d, const cuda_moments *m) {
+    const cuda_event events[] = {m->sending, m->copied, m->ready, m->begun, m->updating, m->done};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        events[i] != NULL ? d->event_free(events[i]) : 0;
+    }
+}
+
 static void cuda_exec_free(stk_exec *exec) {
     if (exec == NULL) {
         return;
@@ -165,12 +172,10 @@ static void cuda_exec_free(stk_exec *exec) {
             stk_cuda_player_close(&exec->players[i]);
         }
         for (int i = 0; i < CUDA_SLOTS; i++) {
-            exec->copied[i] != NULL ? d->event_free(exec->copied[i]) : 0;
             exec->used[i] != NULL ? d->event_free(exec->used[i]) : 0;
         }
         for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-            exec->begun[i] != NULL ? d->event_free(exec->begun[i]) : 0;
-            exec->done[i] != NULL ? d->event_free(exec->done[i]) : 0;
+            free_moments(d, &exec->moments[i]);
         }
         if (exec->memory != 0 && exec->home == NULL) {
             stk_cuda_give(device, exec->memory, exec->sizes.bytes);
@@ -253,12 +258,16 @@ static stk_status make_events(stk_exec *exec, stk_error *err) {
     const cuda_driver *d = exec->state->device->driver;
     int result = CUDA_GOOD;
     for (int i = 0; i < CUDA_SLOTS; i++) {
-        result |= d->event_new(&exec->copied[i], CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING);
         result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < STK_STEPS_AHEAD; i++) {
-        result |= d->event_new(&exec->begun[i], 0);
-        result |= d->event_new(&exec->done[i], CUDA_EVENT_BLOCKING);
+        cuda_moments *m = &exec->moments[i];
+        result |= d->event_new(&m->sending, 0);
+        result |= d->event_new(&m->copied, CUDA_EVENT_BLOCKING);
+        result |= d->event_new(&m->ready, 0);
+        result |= d->event_new(&m->begun, 0);
+        result |= d->event_new(&m->updating, 0);
+        result |= d->event_new(&m->done, CUDA_EVENT_BLOCKING);
     }
     return stk_cuda_check(d, result, "making events", err);
 }
@@ -518,6 +527,7 @@ const stk_backend stk_cuda_backend = {
     .device_open = stk_cuda_device_open,
     .device_close = stk_cuda_device_close,
     .describe = stk_cuda_device_describe,
+    .bus_id = stk_cuda_device_bus_id,
     .memory = stk_cuda_device_memory,
     .counts = stk_cuda_device_counts,
     .precision = stk_cuda_device_precision,
@@ -541,4 +551,5 @@ const stk_backend stk_cuda_backend = {
     .fetch = stk_cuda_fetch,
     .profile = stk_cuda_profile,
     .bandwidth = stk_cuda_bandwidth,
+    .copy_bandwidth = stk_cuda_copy_bandwidth,
 };

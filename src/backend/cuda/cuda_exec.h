@@ -85,6 +85,7 @@ stk_status stk_cuda_profile(stk_exec *exec, stk_profile_line *lines, size_t room
 /* ---- cuda_bandwidth.c ---- */
 
 double stk_cuda_bandwidth(stk_device *device);
+double stk_cuda_copy_bandwidth(stk_device *device, size_t bytes);
 
 /* ---- cuda_exec.c ---- */
 
@@ -106,6 +107,19 @@ typedef struct cuda_ring {
     cuda_result results[STK_STEPS_AHEAD];
 } cuda_ring;
 
+/*
+ * Moments of a step, or of an inference, on the device. Between `ready` and `begun` it had nothing
+ * to do but wait for pictures.
+ */
+typedef struct cuda_moments {
+    cuda_event sending;  /* its pictures set out */
+    cuda_event copied;   /* they have arrived */
+    cuda_event ready;    /* the steps before it have ended */
+    cuda_event begun;    /* they have, and its pictures are there */
+    cuda_event updating; /* its gradients are there */
+    cuda_event done;
+} cuda_moments;
+
 struct stk_exec {
     stk_state *state;
     stk_compile_config config;
@@ -124,16 +138,15 @@ struct stk_exec {
     int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
     float *answers;                  /* pinned: (CUDA_SLOTS, batch, classes); inference */
     size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
-    cuda_event copied[CUDA_SLOTS];   /* pictures have arrived */
-    cuda_event used[CUDA_SLOTS];     /* the step that reads them has ended */
-    cuda_event begun[STK_STEPS_AHEAD];
-    cuda_event done[STK_STEPS_AHEAD];
-    double noted_s[STK_STEPS_AHEAD]; /* the smaller one computed it, that long */
-    uint64_t started;                /* steps so far */
-    uint64_t collected;              /* of these, whose results were handed out */
-    uint64_t version;                /* of the state's parameters that the copies were made from */
-    struct stk_exec *smaller;        /* for fewer samples than the batch; made when they are met */
-    struct stk_exec *home; /* whose memory it has, being the smaller one of it; NULL: its own */
+    cuda_event used[CUDA_SLOTS];     /* the step that reads these pictures has ended */
+    cuda_moments moments[STK_STEPS_AHEAD];
+    bool is_noted[STK_STEPS_AHEAD];         /* the smaller one computed it ... */
+    stk_step_output noted[STK_STEPS_AHEAD]; /* ... and came to this */
+    uint64_t started;                       /* steps so far */
+    uint64_t collected;                     /* of these, whose results were handed out */
+    uint64_t version;         /* of the state's parameters that the copies were made from */
+    struct stk_exec *smaller; /* for fewer samples than the batch; made when they are met */
+    struct stk_exec *home;    /* whose memory it has, being the smaller one of it; NULL: its own */
 };
 
 #endif

@@ -3,14 +3,13 @@
  *
  * Versions must fit together: cuDNN 9 exists for CUDA 12 and for CUDA 13, with the same name, so
  * that it is opened first and asked, and NVRTC and cuBLASLt of that version are looked for. They
- * are opened by their real paths, since some of them look for others beside themselves, and never
- * leave the process: their threads and what they registered with the driver would outlive them.
+ * never leave the process: their threads and what they registered with the driver would outlive
+ * them.
  */
 #include "backend/cuda/cuda_api.h"
 
 #include <dlfcn.h>
 #include <glob.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,16 +45,6 @@ typedef struct search {
     char trouble[256]; /* what the loader said of one that is there but cannot be opened */
 } search;
 
-static void *open_path(search *s, const char *path, int more) {
-    char real[PATH_MAX];
-    void *handle = dlopen(realpath(path, real) != NULL ? real : path, flags | more);
-    const char *said = handle == NULL ? dlerror() : NULL;
-    if (said != NULL && s->trouble[0] == '\0') {
-        snprintf(s->trouble, sizeof s->trouble, "%s", said);
-    }
-    return handle;
-}
-
 /* Whether it lies in one of the folders. */
 static bool lies_there(const search *s, const char *soname) {
     bool there = false;
@@ -69,19 +58,9 @@ static bool lies_there(const search *s, const char *soname) {
 
 /* Opens one and notes where it was found; false when it is nowhere. */
 static bool open_one(search *s, int which, const char *soname, int more) {
-    bool system_too = !s->folders.given || which == CUDA_LIBRARY_DRIVER;
-    void *handle = system_too && !s->folders.given ? dlopen(soname, flags | more) : NULL;
-    s->trouble[0] = '\0';
-    for (size_t i = 0; i < s->folders.count && handle == NULL; i++) {
-        char *path = stk_path_join(s->folders.paths[i], soname);
-        if (path != NULL && stk_path_is_file(path)) {
-            handle = open_path(s, path, more);
-        }
-        stk_mem_free(path);
-    }
-    if (handle == NULL && system_too && s->folders.given) {
-        handle = dlopen(soname, flags | more);
-    }
+    void *handle =
+        stk_cuda_folders_open(&s->folders, soname, flags | more, which == CUDA_LIBRARY_DRIVER,
+                              s->trouble, sizeof s->trouble);
     struct link_map *map = NULL;
     if (handle != NULL && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
         snprintf(s->libraries->found[which], sizeof s->libraries->found[which], "%s", map->l_name);
@@ -114,7 +93,7 @@ static void open_beside(search *s, int which, const char *names) {
     glob_t beside = {0};
     if (pattern != NULL && glob(pattern, 0, NULL, &beside) == 0) {
         for (size_t i = 0; i < beside.gl_pathc; i++) {
-            (void)open_path(s, beside.gl_pathv[i], 0);
+            (void)stk_cuda_path_open(beside.gl_pathv[i], flags, s->trouble, sizeof s->trouble);
         }
     }
     globfree(&beside);

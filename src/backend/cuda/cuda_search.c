@@ -1,8 +1,10 @@
 /* cuda_search.c - the environment, the usual folders, and the packages of every Python at hand. */
 #include "backend/cuda/cuda_search.h"
 
+#include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,6 +156,31 @@ void stk_cuda_folders_find(cuda_folders *folders) {
     }
     add_variable(folders, "CONDA_PREFIX", "/lib");
     add_pythons(folders);
+}
+
+/* By its real path, since some look for others beside themselves. */
+void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room) {
+    char real[PATH_MAX];
+    void *handle = dlopen(realpath(path, real) != NULL ? real : path, flags);
+    const char *said = handle == NULL ? dlerror() : NULL;
+    if (said != NULL && trouble[0] == '\0') {
+        snprintf(trouble, room, "%s", said);
+    }
+    return handle;
+}
+
+void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int flags,
+                            bool of_driver, char *trouble, size_t room) {
+    void *handle = folders->given ? NULL : dlopen(soname, flags);
+    trouble[0] = '\0';
+    for (size_t i = 0; i < folders->count && handle == NULL; i++) {
+        char *path = stk_path_join(folders->paths[i], soname);
+        if (path != NULL && stk_path_is_file(path)) {
+            handle = stk_cuda_path_open(path, flags, trouble, room);
+        }
+        stk_mem_free(path);
+    }
+    return handle == NULL && folders->given && of_driver ? dlopen(soname, flags) : handle;
 }
 
 void stk_cuda_folders_free(cuda_folders *folders) {

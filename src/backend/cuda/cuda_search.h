@@ -21,4 +21,15 @@ typedef struct cuda_folders {
 void stk_cuda_folders_find(cuda_folders *folders);
 void stk_cuda_folders_free(cuda_folders *folders);
 
+/*
+ * Opens a library with dlopen(3): the system's own, or the first that lies in one of the folders.
+ * Where folders were given, the system's comes after them, and only if it belongs to the driver.
+ * NULL: there is none; then `trouble` is what the loader said of one that is there, or "".
+ */
+void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int flags,
+                            bool of_driver, char *trouble, size_t room);
+
+/* Opens one that lies there; `trouble`, unless something stands in it already, as above. */
+void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room);
+
 #endif

@@ -1,0 +1,94 @@
+/*
+ * doctor_job.c - how fast each stage of a training would be: what was chosen for it goes to the
+ * probes. Nothing is written but the picture that was asked for.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/locale.h"
+#include "base/machine.h"
+#include "job/folds.h"
+#include "job/job_state.h"
+#include "probe/doctor.h"
+
+#define SOME_RATE 1e-3 /* that changes the weights little */
+
+/* The training of the first fold, with the network that was opened for it. */
+static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,
+                          stk_diagnosis *diagnosis, stk_error *err) {
+    stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
+    stk_doctor_case patient = {.opened = &job->choice.opened,
+                               .model = job->choice.model,
+                               .network = {.img_size = job->choice.img_size,
+                                           .classes = job->dataset->class_count,
+                                           .dropout = job->choice.dropout,
+                                           .drop_path = job->choice.drop_path},
+                               .graph = job->graph,
+                               .state = job->state,
+                               .state_config = job->state_config,
+                               .compile = stk_job_compiles(job, true),
+                               .update = stk_recipe_update(&job->choice.train, &moment),
+                               .data = stk_job_loader(job, true),
+                               .root = job->dataset->root,
+                               .storage = job->storage,
+                               .cores = stk_machine_cores(),
+                               .start_ns = job->clock.start_ns,
+                               .seconds = wanted->seconds,
+                               .stop = job->clock.stop,
+                               .events = &job->events};
+    patient.data.samples = job->dataset->train.items;
+    patient.data.indices = split->train;
+    patient.data.count = split->train_count;
+    stk_status status = stk_doctor_examine(&patient, diagnosis, err);
+    if (status == STK_OK && wanted->plot != NULL) {
+        status = stk_doctor_draw(diagnosis, wanted->plot, err);
+    }
+    return status;
+}
+
+static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_diagnosis *diagnosis,
+                             stk_error *err) {
+    const stk_doctor_options *wanted = stk_options_values(job->options, &stk_doctor_option_table);
+    stk_split split = {0};
+    size_t train = 0;
+    size_t val = 0;
+    stk_status status = wanted->plot != NULL ? stk_doctor_can_draw(wanted->plot, err) : STK_OK;
+    if (status == STK_OK) {
+        status = stk_job_prepare(job, observer, &train, &val, err);
+    }
+    if (status == STK_OK) {
+        stk_choice_tell(&job->choice, job->options, &job->events, train);
+        status = stk_job_measure_batch(job, err);
+    }
+    if (status == STK_OK) {
+        status = stk_job_split(job, 0, &split, NULL, err);
+    }
+    if (status == STK_OK) {
+        status = examine(job, &split, wanted, diagnosis, err);
+        stk_split_free(&split);
+    }
+    return status;
+}
+
+stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *diagnosis,
+                      stk_error *err) {
+    stk_job job = {.verb = "doctor", .folder = {.lock_fd = -1}};
+    stk_locale locale = stk_locale_enter();
+    memset(diagnosis, 0, sizeof *diagnosis);
+    stk_job_open(&job, options, run);
+    job.clock.budget_s = NAN; /* it is the training's, as a deadline is */
+    job.clock.hasty = true;   /* half a measurement is of no use */
+    job.storage.deadline_ns = 0;
+    stk_status status = STK_OK;
+    if (job.job_options->resume != NULL) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "--resume is for train; doctor looks at a training that begins");
+    }
+    if (status == STK_OK) {
+        status = run_doctor(&job, run != NULL ? run->observer : NULL, diagnosis, err);
+    }
+    stk_job_close(&job);
+    stk_locale_leave(locale);
+    return status;
+}

@@ -1,0 +1,36 @@
+/*
+ * gpu_sample.h - what a GPU does, asked of NVIDIA's management library (NVML).
+ *
+ * The library comes with the driver and is opened at run time; CUDA is not needed. What it or the
+ * GPU does not offer is not known (NaN) and no error.
+ *
+ * Threads: an eye belongs to one at a time.
+ */
+#ifndef STK_MONITOR_GPU_SAMPLE_H
+#define STK_MONITOR_GPU_SAMPLE_H
+
+#include <stddef.h>
+
+#include <stoker/events.h>
+
+#include "monitor/parts.h"
+
+typedef struct stk_gpu_eye stk_gpu_eye;
+
+/* The GPU at a place of the PCI bus ("0000:19:00.0"). NULL: it cannot be looked at; `why` says in a
+ * few words why not. */
+stk_gpu_eye *stk_gpu_eye_open(const char *bus_id, char *why, size_t room);
+void stk_gpu_eye_close(stk_gpu_eye *eye); /* NULL is fine */
+
+/*
+ * Fills in all that a sample has of the GPU; without an eye nothing of it is known. The SM activity
+ * is of the time since the last look, and not known after the first. sample->gpu_throttled lives as
+ * the eye does; NULL: not known.
+ */
+void stk_gpu_eye_look(stk_gpu_eye *eye, stk_event_sample *sample);
+
+/* What the look that gave this sample saw and what not. */
+void stk_gpu_eye_parts(const stk_gpu_eye *eye, const stk_event_sample *sample,
+                       stk_part parts[STK_GPU_PARTS]);
+
+#endif

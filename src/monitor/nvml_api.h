@@ -1,0 +1,126 @@
+/*
+ * nvml_api.h - inside the monitor: the functions of NVIDIA's management library that we call.
+ *
+ * No header of NVIDIA is needed to build Stoker: what is declared here is the binary interface of
+ * libnvidia-ml.so.1, which comes with the driver. Older drivers lack some of the functions, so that
+ * each pointer of the table may be NULL. tests/unit/test_monitor_nvml.c compares the numbers with
+ * NVIDIA's header where it is installed.
+ */
+#ifndef STK_MONITOR_NVML_API_H
+#define STK_MONITOR_NVML_API_H
+
+#include <stdint.h>
+
+typedef struct nvmlDevice_st *nvml_device;
+typedef struct nvmlGpmSample_st *nvml_gpm_sample;
+
+/* The results that are told apart or that a stand-in gives. */
+enum { NVML_GOOD = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6 };
+
+enum {
+    NVML_SENSOR_GPU = 0,
+    NVML_CLOCK_OF_SM = 1,
+    NVML_PCIE_FROM_GPU = 0, /* NVML_PCIE_UTIL_TX_BYTES */
+    NVML_PCIE_TO_GPU = 1,   /* NVML_PCIE_UTIL_RX_BYTES */
+};
+
+/* What holds the clocks down: bits of nvmlClocksEventReason..., once called ThrottleReason. */
+enum {
+    NVML_REASON_IDLE = 0x1,
+    NVML_REASON_APPLICATION_CLOCKS = 0x2,
+    NVML_REASON_POWER_CAP = 0x4,
+    NVML_REASON_HARDWARE = 0x8, /* heat or power, seen by the hardware */
+    NVML_REASON_SYNC_BOOST = 0x10,
+    NVML_REASON_HEAT = 0x20,
+    NVML_REASON_HARDWARE_HEAT = 0x40,
+    NVML_REASON_POWER_BRAKE = 0x80, /* asked for by the power supply */
+    NVML_REASON_DISPLAY = 0x100
+};
+
+typedef struct nvml_utilisation { /* nvmlUtilization_t: percent */
+    unsigned gpu;
+    unsigned memory;
+} nvml_utilisation;
+
+typedef struct nvml_memory { /* nvmlMemory_t: bytes; what the driver reserves is used */
+    unsigned long long total;
+    unsigned long long free;
+    unsigned long long used;
+} nvml_memory;
+
+typedef struct nvml_memory_2 { /* nvmlMemory_v2_t: what the driver reserves stands apart */
+    unsigned version;
+    unsigned long long total;
+    unsigned long long reserved;
+    unsigned long long free;
+    unsigned long long used;
+} nvml_memory_2;
+
+#define NVML_MEMORY_2_VERSION ((unsigned)sizeof(nvml_memory_2) | 2u << 24)
+
+typedef struct nvml_gpm_support { /* nvmlGpmSupport_t */
+    unsigned version;
+    unsigned supported;
+} nvml_gpm_support;
+
+enum { NVML_GPM_VERSION = 1 }; /* of nvml_gpm_support and nvml_gpm_metrics */
+
+enum {                         /* nvmlGpmMetricId_t */
+       NVML_GPM_SM_BUSY = 2,   /* NVML_GPM_METRIC_SM_UTIL: percent */
+       NVML_GPM_PCIE_OUT = 20, /* NVML_GPM_METRIC_PCIE_TX_PER_SEC: MiB per second */
+       NVML_GPM_PCIE_IN = 21,  /* NVML_GPM_METRIC_PCIE_RX_PER_SEC */
+       NVML_GPM_METRICS_MOST = 333
+};
+
+typedef struct nvml_gpm_metric { /* nvmlGpmMetric_t */
+    unsigned id;
+    int result;
+    double value;
+    const char *texts[3]; /* short name, long name, unit */
+} nvml_gpm_metric;
+
+/* nvmlGpmMetricsGet_t: the library reads and writes as many of the metrics as were asked for; their
+ * room grows from version to version, and here it is that of the newest. */
+typedef struct nvml_gpm_metrics {
+    unsigned version;
+    unsigned count;
+    nvml_gpm_sample first;
+    nvml_gpm_sample second;
+    nvml_gpm_metric metrics[NVML_GPM_METRICS_MOST];
+} nvml_gpm_metrics;
+
+/* X(name in the table, exported name, parameters); all return an nvmlReturn_t, an int. */
+#define NVML_FUNCTIONS(X)                                                                         \
+    X(init, "nvmlInit_v2", (void))                                                                \
+    X(shutdown, "nvmlShutdown", (void))                                                           \
+    X(device_at, "nvmlDeviceGetHandleByPciBusId_v2", (const char *bus_id, nvml_device *device))   \
+    X(utilisation, "nvmlDeviceGetUtilizationRates",                                               \
+      (nvml_device device, nvml_utilisation * percent))                                           \
+    X(memory, "nvmlDeviceGetMemoryInfo", (nvml_device device, nvml_memory * bytes))               \
+    X(memory_2, "nvmlDeviceGetMemoryInfo_v2", (nvml_device device, nvml_memory_2 * bytes))        \
+    X(power, "nvmlDeviceGetPowerUsage", (nvml_device device, unsigned *milliwatts))               \
+    X(temperature, "nvmlDeviceGetTemperature",                                                    \
+      (nvml_device device, int sensor, unsigned *degrees))                                        \
+    X(clock, "nvmlDeviceGetClockInfo", (nvml_device device, int which, unsigned *mhz))            \
+    X(clock_most, "nvmlDeviceGetMaxClockInfo", (nvml_device device, int which, unsigned *mhz))    \
+    X(reasons, "nvmlDeviceGetCurrentClocksEventReasons",                                          \
+      (nvml_device device, unsigned long long *bits))                                             \
+    X(reasons_before, "nvmlDeviceGetCurrentClocksThrottleReasons",                                \
+      (nvml_device device, unsigned long long *bits))                                             \
+    X(pcie, "nvmlDeviceGetPcieThroughput",                                                        \
+      (nvml_device device, int direction, unsigned *kb_per_s))                                    \
+    X(gpm_support, "nvmlGpmQueryDeviceSupport", (nvml_device device, nvml_gpm_support * support)) \
+    X(gpm_new, "nvmlGpmSampleAlloc", (nvml_gpm_sample * sample))                                  \
+    X(gpm_free, "nvmlGpmSampleFree", (nvml_gpm_sample sample))                                    \
+    X(gpm_read, "nvmlGpmSampleGet", (nvml_device device, nvml_gpm_sample sample))                 \
+    X(gpm_metrics, "nvmlGpmMetricsGet", (nvml_gpm_metrics * metrics))
+
+typedef struct nvml_api {
+/* A list of parameters takes no further brackets: NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define X(name, symbol, parameters) int(*name) parameters;
+    NVML_FUNCTIONS(X)
+#undef X
+    const char *(*text_of)(int result); /* nvmlErrorString */
+} nvml_api;
+
+#endif

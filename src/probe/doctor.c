@@ -1,0 +1,156 @@
+/*
+ * doctor.c - one stage after the other, each for its part of the time.
+ *
+ * The parts are divided anew before each stage: what took longer than it should, because a mount
+ * hung or a step is slow, is taken from those that follow.
+ */
+#include "probe/doctor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "probe/doctor_parts.h"
+
+#define LEAST_S 0.05
+#define DEFAULT_SECONDS "110" /* so that opening and closing end within two minutes */
+
+static const stk_option options[] = {
+    {.name = "seconds",
+     .type = STK_OPTION_DOUBLE,
+     .offset = offsetof(stk_doctor_options, seconds),
+     .fallback = DEFAULT_SECONDS,
+     .min = 1,
+     .max = 86400,
+     .metavar = "N",
+     .help = "that all measurements together take, about; with less the figures are rougher"},
+    {.name = "plot",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_doctor_options, plot),
+     .metavar = "FILE.png|svg",
+     .help = "draw the rates and what changes would bring as bars"},
+};
+
+const stk_option_table stk_doctor_option_table =
+    STK_OPTION_TABLE("Examination", options, stk_doctor_options);
+
+static const double weights[DOCTOR_PHASES] = {
+    [DOCTOR_COLD] = 8,    [DOCTOR_WARM] = 4,      [DOCTOR_DECODE] = 9,   [DOCTOR_REMADE] = 8,
+    [DOCTOR_STEP] = 14,   [DOCTOR_FIXED] = 12,    [DOCTOR_SMALLER] = 12, [DOCTOR_COPY] = 1,
+    [DOCTOR_LOADER] = 10, [DOCTOR_TOGETHER] = 20,
+};
+
+double stk_doctor_left(const doctor *d) {
+    return d->patient->seconds - stk_clock_since_s(d->patient->start_ns);
+}
+
+double stk_doctor_seconds(const doctor *d, doctor_phase phase) {
+    double sum = 0;
+    for (int i = phase; i < DOCTOR_PHASES; i++) {
+        sum += weights[i];
+    }
+    return fmax(stk_doctor_left(d) * weights[phase] / sum, LEAST_S);
+}
+
+stk_status stk_doctor_stopped(const doctor *d, stk_error *err) {
+    return stk_stop_asked(d->patient->stop) == STK_STOP_NONE
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_STOPPED, "stopped before the examination was complete");
+}
+
+/* About three quarters, of a kind that networks like; 0: there is no smaller one worth trying. */
+static int smaller_size(int img_size) {
+    int unit = img_size > 128 ? 32 : 8;
+    int size = img_size * 3 / 4 / unit * unit;
+    return size >= 16 ? size : 0;
+}
+
+static void begin(doctor *d) {
+    const stk_doctor_case *p = d->patient;
+    stk_diagnosis *f = d->found;
+    *f = (stk_diagnosis){.cores = p->cores,
+                         .workers = p->data.plan.workers,
+                         .batch = (int64_t)p->compile.batch,
+                         .measured_batch = (int64_t)p->compile.batch,
+                         .img_size = p->data.transform.size,
+                         .images = (int64_t)p->data.count,
+                         .storage_cold = NAN,
+                         .storage_warm = NAN,
+                         .cold_bytes = NAN,
+                         .warm_bytes = NAN,
+                         .decode = NAN,
+                         .decode_worker = NAN,
+                         .core_share = 1,
+                         .loader = NAN,
+                         .copy = NAN,
+                         .copy_bytes = NAN,
+                         .step = NAN,
+                         .fixed_ms = NAN,
+                         .together = NAN};
+    snprintf(f->model, sizeof f->model, "%s", p->model->name);
+    snprintf(f->device, sizeof f->device, "%s", p->opened->name);
+    snprintf(f->precision, sizeof f->precision, "%s", stk_precision_name(p->opened->precision));
+    snprintf(f->about, sizeof f->about, "%s", p->opened->backend->describe(p->opened->device));
+    d->rates = (stk_rates){.storage = NAN,
+                           .decode = NAN,
+                           .workers = f->workers,
+                           .cores = p->cores,
+                           .copy = NAN,
+                           .step = NAN,
+                           .on_host = strcmp(p->opened->name, "cpu") == 0,
+                           .batch = f->batch,
+                           .img_size = f->img_size,
+                           .images = f->images};
+    d->changes = (doctor_changes){.stage_side_px = stk_rates_stage_side(f->img_size),
+                                  .staged = NAN,
+                                  .decoded = NAN,
+                                  .all_cores = NAN,
+                                  .small_size = smaller_size(f->img_size),
+                                  .small_decode = NAN,
+                                  .small_step = NAN,
+                                  .double_step = NAN};
+}
+
+/* What is going to be measured, so that nobody wonders what goes on for two minutes. */
+static void tell(const doctor *d, const char *what) {
+    char why[64];
+    snprintf(why, sizeof why, "%.0f s are left", fmax(stk_doctor_left(d), 0));
+    stk_events_decision(d->patient->events, what, why);
+}
+
+static stk_status examine(doctor *d, stk_error *err) {
+    static const struct {
+        const char *words;
+        stk_status (*measure)(doctor *d, stk_error *err);
+    } stages[] = {{"measuring storage, cold and warm", stk_doctor_storage},
+                  {"measuring decoding", stk_doctor_decode},
+                  {"measuring copies to the device", stk_doctor_copy},
+                  {"measuring the bare training step", stk_doctor_steps},
+                  {"measuring the loader", stk_doctor_loader},
+                  {"measuring all of them together", stk_doctor_together}};
+    stk_status status = stk_doctor_choose(d, err);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && status == STK_OK; i++) {
+        tell(d, stages[i].words);
+        status = stages[i].measure(d, err);
+        status = status == STK_OK ? stk_doctor_stopped(d, err) : status;
+    }
+    return status;
+}
+
+stk_status stk_doctor_examine(const stk_doctor_case *patient, stk_diagnosis *found,
+                              stk_error *err) {
+    doctor d = {.patient = patient, .found = found};
+    begin(&d);
+    stk_status status = examine(&d, err);
+    if (status == STK_OK) {
+        stk_doctor_predict(&d.rates, &d.changes, d.overhead_s, found);
+        found->epoch_s = (double)found->images / found->together;
+        found->seconds = stk_clock_since_s(patient->start_ns);
+    }
+    stk_mem_free(d.chosen);
+    stk_mem_free(d.paths);
+    return status;
+}

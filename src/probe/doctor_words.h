@@ -1,0 +1,17 @@
+/*
+ * doctor_words.h - a diagnosis in words and bars, for a terminal and for a picture. Threads: safe.
+ */
+#ifndef STK_PROBE_DOCTOR_WORDS_H
+#define STK_PROBE_DOCTOR_WORDS_H
+
+#include <stoker/job.h>
+
+#include "base/str.h"
+
+/* All of it as lines for people. */
+void stk_doctor_print(const stk_diagnosis *diagnosis, stk_str *text);
+
+/* One sentence: what is the narrowest, and what that means. */
+void stk_doctor_verdict(const stk_diagnosis *diagnosis, stk_str *text);
+
+#endif

@@ -1,0 +1,233 @@
+/* test_monitor_gpu.c - what NVML tells becomes a sample, and what it does not tell is not known. */
+#include "check.h"
+
+#include "base/mem.h"
+#include "monitor/gpu_sample.h"
+#include "nvml_script.h"
+
+#define BUS "0000:19:00.0"
+
+static const char all[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
+                          "memory_total 9000000000\nmemory_reserved 1000000000\npower 312500\n"
+                          "temperature 61\nclock 1400\nclock_most 1980\nreasons 0x24\n"
+                          "pcie_in 2000\npcie_out 100\nsm 63.5\ngpm_pcie_in 5\ngpm_pcie_out 3\n";
+
+/* The same without GPM. */
+static const char no_gpm[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
+                             "memory_total 9000000000\nmemory_reserved 1000000000\n"
+                             "power 312500\ntemperature 61\nclock 1400\nclock_most 1980\n"
+                             "reasons 0x24\npcie_in 2000\npcie_out 100\n";
+
+static stk_gpu_eye *open_eye(const char *library, const char *script) {
+    char why[300] = "";
+    nvml_use(library, script);
+    stk_gpu_eye *eye = stk_gpu_eye_open(BUS, why, sizeof why);
+    CHECK_STR(why, "");
+    return eye;
+}
+
+/* How many parts were not seen; only those of a name, unless it is NULL. */
+static int count_missing(const stk_gpu_eye *eye, const stk_event_sample *sample, const char *name) {
+    stk_part parts[STK_GPU_PARTS];
+    int count = 0;
+    stk_gpu_eye_parts(eye, sample, parts);
+    for (int i = 0; i < STK_GPU_PARTS; i++) {
+        count += !parts[i].seen && (name == NULL || strcmp(parts[i].name, name) == 0);
+    }
+    return count;
+}
+
+static void check_all_but_gpm(const stk_event_sample *s) {
+    CHECK_NEAR(s->gpu_util, 87, 0);
+    CHECK_NEAR(s->gpu_memory_total, 9e9, 0);
+    CHECK_NEAR(s->gpu_power_w, 312.5, 1e-9);
+    CHECK_NEAR(s->gpu_temperature_c, 61, 0);
+    CHECK_NEAR(s->gpu_clock_mhz, 1400, 0);
+    CHECK_NEAR(s->gpu_clock_most_mhz, 1980, 0);
+    CHECK_STR(s->gpu_throttled, "power, heat");
+}
+
+static void everything_is_told(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml", all);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &sample);
+    check_all_but_gpm(&sample);
+    CHECK_NEAR(sample.gpu_memory_used, 3e9, 0);
+    CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in)); /* of no time yet */
+    CHECK_INT(count_missing(eye, &sample, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        stk_gpu_eye_look(eye, &sample);
+        CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
+        CHECK_NEAR(sample.pcie_in, 5 << 20, 1e-6);
+        CHECK_NEAR(sample.pcie_out, 3 << 20, 1e-6);
+    }
+    stk_gpu_eye_close(eye);
+}
+
+/* A GPU before Hopper: PCIe is watched by NVML, one direction at a look. */
+static void without_gpm(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml", no_gpm);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &sample);
+    CHECK(isnan(sample.pcie_in) != isnan(sample.pcie_out));
+    CHECK_INT(count_missing(eye, &sample, NULL), 1);
+    CHECK_INT(count_missing(eye, &sample, "SM activity (GPUs have it from Hopper on)"), 1);
+    stk_gpu_eye_look(eye, &sample);
+    check_all_but_gpm(&sample);
+    CHECK(isnan(sample.sm_activity));
+    CHECK_NEAR(sample.pcie_in, 2e6, 1e-6);
+    CHECK_NEAR(sample.pcie_out, 1e5, 1e-6);
+    stk_gpu_eye_close(eye);
+}
+
+/* Whose memory in use includes what the driver reserves. */
+static void an_older_driver(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml_old", all);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &sample);
+    check_all_but_gpm(&sample);
+    CHECK_NEAR(sample.gpu_memory_used, 4e9, 0);
+    CHECK(isnan(sample.sm_activity));
+    stk_gpu_eye_close(eye);
+}
+
+/* GPM that fails for a while: what it would tell is not known until two looks saw it again. */
+static void gpm_may_pause(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml", all);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &sample);
+    nvml_use("fake_nvml", no_gpm);
+    stk_gpu_eye_look(eye, &sample);
+    CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in));
+    CHECK_NEAR(sample.gpu_util, 87, 0);
+    nvml_use("fake_nvml", all);
+    stk_gpu_eye_look(eye, &sample);
+    CHECK(isnan(sample.sm_activity));
+    stk_gpu_eye_look(eye, &sample);
+    CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
+    stk_gpu_eye_close(eye);
+}
+
+static void check_unknown(const stk_event_sample *s) {
+    CHECK(isnan(s->gpu_util) && isnan(s->sm_activity));
+    CHECK(isnan(s->gpu_memory_used) && isnan(s->gpu_memory_total));
+    CHECK(isnan(s->gpu_power_w) && isnan(s->gpu_temperature_c));
+    CHECK(isnan(s->gpu_clock_mhz) && isnan(s->gpu_clock_most_mhz));
+    CHECK(isnan(s->pcie_in) && isnan(s->pcie_out));
+    CHECK(s->gpu_throttled == NULL);
+}
+
+static void what_is_not_offered_is_not_known(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\n");
+    REQUIRE(eye != NULL);
+    for (int i = 0; i < 2; i++) {
+        stk_gpu_eye_look(eye, &sample);
+        check_unknown(&sample);
+    }
+    CHECK_INT(count_missing(eye, &sample, NULL), STK_GPU_PARTS);
+    stk_gpu_eye_close(eye);
+    memset(&sample, 0, sizeof sample);
+    stk_gpu_eye_look(NULL, &sample);
+    check_unknown(&sample);
+    stk_gpu_eye_close(NULL);
+}
+
+/* A GPU that falls off the bus in the middle of a run, and one that comes back. */
+static void calls_that_fail_later(void) {
+    stk_event_sample sample;
+    stk_gpu_eye *eye = open_eye("fake_nvml", all);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &sample);
+    nvml_use("fake_nvml", "fail 15\n");
+    stk_gpu_eye_look(eye, &sample);
+    sample.gpu_clock_most_mhz = NAN; /* which was asked for before */
+    check_unknown(&sample);
+    nvml_use("fake_nvml", all);
+    stk_gpu_eye_look(eye, &sample);
+    CHECK_NEAR(sample.gpu_util, 87, 0);
+    stk_gpu_eye_close(eye);
+}
+
+static void throttling_in_words(void) {
+    static const struct {
+        int bits;
+        const char *words;
+    } cases[] = {
+        {0, ""},
+        {0x1, ""},            /* idle */
+        {0x2 | 0x100, ""},    /* clocks that were asked for */
+        {0x4, "power"},       /* the limit of power */
+        {0x20, "heat"},       /* in time */
+        {0x8 | 0x40, "heat"}, /* too late, so that the hardware acts */
+        {0x8 | 0x80, "power brake"},
+        {0x8, "hardware slowdown"},
+        {0x10, "sync boost"},
+        {0x1ff, "power, heat, power brake, sync boost"},
+        {0x4000, ""}, /* what is not known yet */
+    };
+    stk_event_sample sample;
+    char script[64];
+    stk_gpu_eye *eye = open_eye("fake_nvml", all);
+    REQUIRE(eye != NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(script, sizeof script, "reasons 0x%x\n", cases[i].bits);
+        nvml_use("fake_nvml", script);
+        stk_gpu_eye_look(eye, &sample);
+        CHECK_STR(sample.gpu_throttled, cases[i].words);
+    }
+    stk_gpu_eye_close(eye);
+}
+
+static void what_cannot_be_looked_at_is_said(void) {
+    char why[300];
+    nvml_use("fake_nvml", "util 5\n");
+    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK_STR(why, "NVML does not find it: Not Found");
+    nvml_use("fake_nvml", all);
+    CHECK(stk_gpu_eye_open("0000:1A:00.0", why, sizeof why) == NULL);
+    CHECK_STR(why, "NVML does not find it: Not Found");
+    nvml_use("fake_nvml", "fail 999\n");
+    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK_STR(why, "NVML does not start: Unknown Error");
+    stk_mem_fail_after(0);
+    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    stk_mem_fail_after(-1);
+    CHECK_STR(why, "no memory is left for it");
+}
+
+/* A file of that name that is no library; and a library that is another. */
+static void what_is_no_nvml_is_said(void) {
+    char why[300];
+    char path[512];
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s", check_folder());
+    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", folder);
+    FILE *file = fopen(path, "we");
+    REQUIRE(file != NULL && fclose(file) == 0);
+    setenv("STOKER_CUDA_LIBS", folder, 1);
+    if (stk_gpu_eye_open(BUS, why, sizeof why) == NULL) { /* the system may have a real one */
+        CHECK_CONTAINS(why, "libnvidia-ml.so.1");
+    }
+    nvml_use("fake_driver", all);
+    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK_STR(why, "NVML does not start: it does not say why");
+}
+
+static const check_test tests[] = {
+    TEST(everything_is_told),
+    TEST(without_gpm),
+    TEST(an_older_driver),
+    TEST(gpm_may_pause),
+    TEST(what_is_not_offered_is_not_known),
+    TEST(calls_that_fail_later),
+    TEST(throttling_in_words),
+    TEST(what_cannot_be_looked_at_is_said),
+    TEST(what_is_no_nvml_is_said),
+};
+
+CHECK_MAIN(tests)

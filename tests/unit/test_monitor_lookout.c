@@ -1,0 +1,199 @@
+/* test_monitor_lookout.c - samples come, wait to be taken, and the thread ends when it should. */
+#include "check.h"
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "monitor/lookout.h"
+#include "nvml_script.h"
+
+/* Waits until there is a sample; false: half a minute went by. */
+static bool take(stk_lookout *lookout, stk_event_sample *sample) {
+    for (int i = 0; i < 30000; i++) {
+        if (stk_lookout_take(lookout, sample)) {
+            return true;
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+static void samples_come_in_order(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    double before_s = 10;
+    stk_lookout_config config = {.every_s = 0.01, .start_ns = stk_clock_ns() - 10000000000};
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    for (int i = 0; i < 5; i++) {
+        REQUIRE(take(lookout, &sample));
+        CHECK(sample.at_s > before_s);
+        CHECK(sample.at_s <= stk_clock_since_s(config.start_ns));
+        CHECK(isnan(sample.gpu_util) && isnan(sample.pcie_in));
+        CHECK(isnan(sample.images_per_second) && isnan(sample.wait_fraction));
+        CHECK_INT(sample.batches_ready, -1);
+        CHECK_INT(sample.slots, -1);
+        CHECK_INT(sample.workers, -1);
+        CHECK(isnan(sample.resident) || sample.resident > 0);
+        before_s = sample.at_s;
+    }
+    CHECK(stk_lookout_notes(lookout) != NULL);
+    stk_lookout_stop(lookout);
+}
+
+/* Nobody takes for longer than the ring holds: the newest are there, one after the other. */
+static void the_newest_are_kept(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    double before_s = 0;
+    int count = 0;
+    stk_lookout_config config = {.every_s = 0.001, .start_ns = stk_clock_ns()};
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    double first_s = sample.at_s;
+    usleep(400000);
+    while (count < 1000 && stk_lookout_take(lookout, &sample)) {
+        CHECK(sample.at_s > before_s && sample.at_s > first_s);
+        CHECK(sample.core_count == 0 || sample.cores != NULL);
+        before_s = sample.at_s;
+        count++;
+    }
+    CHECK(count > 0 && count < 1000);
+    stk_lookout_stop(lookout);
+}
+
+/* The next look would be a day later. */
+static void stopping_waits_for_no_look(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    stk_lookout_config config = {.every_s = 86400};
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    CHECK(!stk_lookout_take(lookout, &sample));
+    stk_lookout_stop(lookout);
+    stk_lookout_stop(NULL);
+}
+
+static void what_is_missing_is_said(void) {
+    char empty[256];
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    snprintf(empty, sizeof empty, "%s", check_folder());
+    stk_lookout_config config = {.every_s = 0.01, .proc = empty, .groups = empty};
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    CHECK(isnan(sample.cpu) && isnan(sample.resident) && sample.core_count == 0);
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "this machine does not show: cores (/proc/stat), ");
+    CHECK(strstr(stk_lookout_notes(lookout), "GPU") == NULL);
+    stk_lookout_stop(lookout);
+}
+
+static void a_gpu_is_looked_at(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample first, second;
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\nsm 17\nreasons 4\n");
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &first) && take(lookout, &second));
+    CHECK_NEAR(first.gpu_util, 42, 0);
+    CHECK_NEAR(first.sm_activity, 17, 0);
+    CHECK_STR(first.gpu_throttled, "power");
+    CHECK_NEAR(second.gpu_util, 42, 0);
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "this machine does not show: ");
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "GPU memory, GPU power");
+    stk_lookout_stop(lookout);
+}
+
+static void a_gpu_that_cannot_be_looked_at_is_said(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    nvml_use("fake_nvml", "util 42\n");
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    CHECK(isnan(sample.gpu_util));
+    CHECK_CONTAINS(stk_lookout_notes(lookout), "the GPU (NVML does not find it: Not Found)");
+    stk_lookout_stop(lookout);
+}
+
+/* A look that does not end while the lookout is stopped: the driver hangs. The thread ends by
+ * itself when it is through, and takes what it needs with it. */
+static void a_driver_that_hangs_is_left(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    char path[300];
+    char waits[320];
+    char script[400];
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    snprintf(path, sizeof path, "%s/done", check_folder());
+    snprintf(waits, sizeof waits, "%s.waits", path);
+    snprintf(script, sizeof script, "bus 0000:19:00.0\nutil 1\nwait %s\n", path);
+    nvml_use("fake_nvml", script);
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    for (int i = 0; i < 30000 && access(waits, F_OK) != 0; i++) {
+        usleep(1000);
+    }
+    REQUIRE(access(waits, F_OK) == 0);
+    stk_lookout_stop(lookout); /* returns, though nobody lets the driver go on */
+    FILE *file = fopen(path, "we");
+    REQUIRE(file != NULL && fclose(file) == 0);
+    usleep(100000); /* for the thread, whose leaks a sanitizer would see */
+}
+
+static int caught;
+
+static void catch_signal(int signal) {
+    (void)signal;
+    caught++;
+}
+
+/* A signal to the process finds a thread that expects it, not this one. */
+static void signals_are_for_others(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    sigset_t one, old, pending;
+    struct sigaction action = {.sa_handler = catch_signal};
+    stk_lookout_config config = {.every_s = 0.005};
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    sigaction(SIGUSR1, &action, NULL);
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    pthread_sigmask(SIG_BLOCK, &one, &old);
+    kill(getpid(), SIGUSR1);
+    REQUIRE(take(lookout, &sample));
+    CHECK_INT(caught, 0);
+    sigpending(&pending);
+    CHECK(sigismember(&pending, SIGUSR1) == 1);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    CHECK_INT(caught, 1);
+    stk_lookout_stop(lookout);
+}
+
+static void lack_of_memory_is_an_error(void) {
+    stk_lookout *lookout = NULL;
+    stk_lookout_config config = {0};
+    for (int i = 0; i < 7; i++) {
+        stk_error err = {0};
+        stk_mem_fail_after(i);
+        CHECK_INT(stk_lookout_start(&lookout, &config, &err), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+        CHECK_CONTAINS(err.message, "out of memory for looking at the ");
+    }
+    CHECK(lookout == NULL);
+}
+
+static const check_test tests[] = {
+    TEST(samples_come_in_order),       TEST(the_newest_are_kept),
+    TEST(stopping_waits_for_no_look),  TEST(what_is_missing_is_said),
+    TEST(a_gpu_is_looked_at),          TEST(a_gpu_that_cannot_be_looked_at_is_said),
+    TEST(a_driver_that_hangs_is_left), TEST(signals_are_for_others),
+    TEST(lack_of_memory_is_an_error),
+};
+
+CHECK_MAIN(tests)
