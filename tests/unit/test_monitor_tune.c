@@ -145,7 +145,7 @@ static void three_percent_are_needed(void) {
         gain_after = side == 0 ? 1.029 : 1.031;
         go_on(&tune, &t, 3);
         CHECK_INT(t.kept, side);
-        CHECK_INT(t.knobs[STK_TUNE_WORKERS], side == 0 ? 4 : 6);
+        CHECK_INT(t.knobs[STK_TUNE_WORKERS], side == 0 ? 4 : 8);
     }
 }
 
@@ -159,7 +159,7 @@ static void limits_are_kept(void) {
     go_on(&tune, &t, 2);
     stk_tune_advice advice = after_stretch(&tune, &t); /* no more workers: slots */
     CHECK_INT(advice.knob, STK_TUNE_SLOTS);
-    CHECK_INT(advice.value, 8);
+    CHECK_INT(advice.value, 6);
     tune = (stk_tune){0};
     t = starved();
     memcpy(t.most, t.knobs, sizeof t.most);
