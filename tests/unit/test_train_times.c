@@ -72,7 +72,7 @@ static void waiting_is_its_parts(void) {
     close_fold(&f);
 }
 
-/* A place that takes its time for every picture, which tiny networks have computed long before. */
+/* A place that takes its time for every picture: longer than all else that is done before. */
 static void slow_storage_shows_as_reading(void) {
     fold f;
     stk_error err = {0};
@@ -86,7 +86,7 @@ static void slow_storage_shows_as_reading(void) {
     must(stk_store_open_on(&store, &scripted_source, place, &options, &err), &err);
     for (size_t i = 0; i < TRAIN + VAL; i++) {
         samples[i] = f.pictures.samples[i];
-        snprintf(paths[i], sizeof paths[i], "%s?o200", samples[i].path);
+        snprintf(paths[i], sizeof paths[i], "%s?o500", samples[i].path);
         samples[i].path = paths[i];
     }
     f.config.train.store = store;
