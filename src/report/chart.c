@@ -56,6 +56,11 @@ bool stk_chart_has_points(const stk_chart *chart) {
 /* ---- axes ---- */
 
 static stk_axis range_of_y(const stk_chart *chart, bool right) {
+    bool percent = right ? chart->right_percent : chart->percent;
+    bool from_zero = right || chart->from_zero;
+    if (percent && from_zero) {
+        return (stk_axis){.high = 100, .step = 20}; /* a little must not look like a lot */
+    }
     double low = INFINITY;
     double high = -INFINITY;
     for (size_t l = 0; l < chart->line_count; l++) {
@@ -73,7 +78,8 @@ static stk_axis range_of_y(const stk_chart *chart, bool right) {
     if (right && high > 0) {
         high *= 1.2; /* head room, so that two level lines do not cover each other */
     }
-    return stk_axis_nice(low, high, chart->percent && !right, chart->from_zero || right);
+    high = from_zero && high <= 0 ? 1 : high; /* what is always 0 */
+    return stk_axis_nice(low, high, percent, from_zero);
 }
 
 /* Seconds between two ticks that people like to read. */

@@ -25,8 +25,9 @@ typedef struct stk_chart {
     const char *id;      /* of the picture in its page */
     const char *caption; /* what it shows, with the unit */
     const char *x_label;
-    bool x_is_time; /* seconds; otherwise whole numbers */
-    bool percent;   /* between 0 and 100 */
+    bool x_is_time;     /* seconds; otherwise whole numbers */
+    bool percent;       /* between 0 and 100; with from_zero that is the axis */
+    bool right_percent; /* the right axis is that */
     bool from_zero;
     double most; /* higher values are cut off; 0: none is */
     const stk_chart_line *lines;

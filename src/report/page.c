@@ -108,7 +108,7 @@ void stk_page_put_number_cell(stk_str *out, int decimals, double value) {
 /* "2.1x", or nothing where it cannot be told. */
 static void put_gain(stk_str *out, double gain) {
     if (isfinite(gain)) {
-        stk_str_appendf(out, " <strong>predicted %.3g times as fast</strong>", gain);
+        stk_str_appendf(out, " <strong>predicted %.1f times as fast</strong>", gain);
     }
 }
 

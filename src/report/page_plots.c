@@ -168,7 +168,8 @@ stk_status stk_page_put_curves(const stk_record *record, stk_str *out, stk_error
         status = put_curve(record,
                            (stk_chart){.id = "plot-speed",
                                        .caption = "Speed and waiting by epoch",
-                                       .from_zero = true},
+                                       .from_zero = true,
+                                       .right_percent = true},
                            speed_measures, 2, out, err);
     }
     stk_str_append(out, "</div>\n");
@@ -232,7 +233,7 @@ static stk_status put_bar(const char *id, const char *title, const part *parts, 
     status = stk_canvas_svg_embed(canvas, id, title, out, err);
     stk_str_append(out, "<ul class=\"key\">\n");
     for (size_t i = 0; i < count; i++) {
-        if (parts[i].value > 0) {
+        if (parts[i].tenths > 0) {
             stk_str_appendf(out, "<li><i style=\"background:#%06x\"></i>%s %.1f %% (%s)</li>\n",
                             (unsigned)parts[i].color, parts[i].name, parts[i].tenths / 10.0,
                             stk_format_span(parts[i].value).text);

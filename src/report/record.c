@@ -141,7 +141,7 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     }
     record->judged = true;
     record->verdict_s = record->now_s;
-    add_note(record, STK_NOTE_VERDICT, event->name, event->text);
+    add_note(record, STK_NOTE_VERDICT, event->text != NULL ? event->text : event->name, NULL);
 }
 
 static void on_stop(void *user, const stk_summary *summary) {

@@ -61,7 +61,7 @@ typedef struct stk_text_pool {
 typedef enum stk_note_kind {
     STK_NOTE_DECISION,  /* what, why */
     STK_NOTE_WARNING,   /* what */
-    STK_NOTE_VERDICT,   /* what: the name; why: the line */
+    STK_NOTE_VERDICT,   /* what: the line */
     STK_NOTE_BAD_IMAGE, /* what: the path; why: the reason */
     STK_NOTE_KINDS
 } stk_note_kind;
