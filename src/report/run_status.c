@@ -494,7 +494,12 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
         .device = text_of(start, "device"),
         .precision = text_of(start, "precision"),
         .bad_images = status->bad_images,
-        .verdict = stk_told_text(status, STK_TOLD_VERDICT, "text"),
+        .verdict = stk_told_text(status, STK_TOLD_VERDICT, "name"),
         .submission = has_file(status, "submission.csv") ? "submission.csv" : NULL,
     };
+}
+
+const char *stk_run_status_verdict(const stk_run_status *status) {
+    const char *told = stk_told_text(status, STK_TOLD_VERDICT, "text");
+    return told != NULL ? told : text_of(ended(status), "verdict");
 }

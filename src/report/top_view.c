@@ -556,8 +556,8 @@ static void draw_words(frame *f) {
     const char *what = stk_told_text(s, STK_TOLD_DECISION, "what");
     const char *why = stk_told_text(s, STK_TOLD_DECISION, "why");
     const char *warning = stk_told_text(s, STK_TOLD_WARNING, "text");
-    if (summary.verdict != NULL) {
-        draw_said(f, fine ? GREEN : YELLOW, "verdict", summary.verdict);
+    if (stk_run_status_verdict(s) != NULL) {
+        draw_said(f, fine ? GREEN : YELLOW, "verdict", stk_run_status_verdict(s));
     }
     if (warning != NULL) {
         draw_said(f, YELLOW, "warning", warning);

@@ -223,6 +223,26 @@ expect_exit 2
 run plan --data k --detach
 expect_exit 2
 
+it "Ctrl-C before the start ends what was detached"
+child_of() { grep -l -E "^PPid:.$1\$" /proc/[0-9]*/status | sed -n 's|/proc/\([0-9]*\)/.*|\1|p' | grep .; }
+run train --data s3:/// --out never
+if grep -q 'no S3 support' "$ERR"; then
+    skip "built without S3, which can be made to wait"
+else
+    serve --root k --hang-percent 100
+    export AWS_ENDPOINT_URL=$URL AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b no_proxy=127.0.0.1
+    start train --data s3://bucket/k --out never --detach
+    wait_for 20 child_of "$PID" || fail "there is no other process"
+    RUN_PID=$(child_of "$PID")
+    kill -INT "$PID"
+    ended 30
+    expect_exit 130
+    expect_err 'stopped while'
+    expect_empty "$OUT"
+    expect_no_file never
+    expect_not "the other process lives on" kill -0 "$RUN_PID"
+fi
+
 it "what cannot be looked at is said"
 for verb in status top stop; do
     run $verb nowhere

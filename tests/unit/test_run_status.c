@@ -79,7 +79,8 @@ static void a_run_that_goes_on(void) {
     CHECK_INT(summary.epochs_done, 3);
     CHECK_NEAR(summary.used_s, 10, 1e-6); /* the last event's and the silence since */
     CHECK_NEAR(summary.budget_s, 660, 0);
-    CHECK_STR(summary.verdict, "input-bound");
+    CHECK_STR(summary.verdict, "decode-bound");
+    CHECK_STR(stk_run_status_verdict(&status), "input-bound");
     CHECK_STR(summary.submission, "submission.csv");
     CHECK_NEAR(stk_told_number(&status, STK_TOLD_STEP, "loss"), 1.25, 0);
     CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 40);
@@ -91,6 +92,7 @@ static void a_run_that_goes_on(void) {
     CHECK_CONTAINS(text, "2900 images/s, waiting for data 46%\n");
     CHECK_CONTAINS(text, "0:10 of 11:00, 10:50 left; about 3:20 of training to go\n");
     CHECK_CONTAINS(text, "GPU 54%, SM 38%, GPU memory 18 GB of 24 GB, CPU 97%\n");
+    CHECK_CONTAINS(text, "  verdict     input-bound\n");
     CHECK_CONTAINS(text, "submission.csv (prior)\n");
     stk_mem_free(text);
     stk_run_status_close(&status);
