@@ -11,9 +11,10 @@
 #include "backend/cpu/cpu_blas.h"
 #include "cli/cli.h"
 
-const cli_verb *const cli_verbs[] = {
-    &cli_sample, &cli_stage, &cli_train, &cli_lr, &cli_plan, &cli_doctor, &cli_predict, &cli_report,
-    &cli_status, &cli_top, &cli_stop, &cli_bench, &cli_completion, &cli_help, NULL};
+const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_stage,  &cli_train,   &cli_lr,
+                                     &cli_plan,       &cli_doctor, &cli_predict, &cli_report,
+                                     &cli_status,     &cli_top,    &cli_stop,    &cli_bench,
+                                     &cli_completion, &cli_help,   NULL};
 
 /* True when the variable was not there before. */
 static bool give_hint(const char *name, const char *value) {

@@ -68,7 +68,7 @@ typedef struct stk_train_progress {
     double val_s;        /* seconds of the last validation; NaN before the first */
     /* Of this fold by this process, up to now; stk_times_between() tells what came between two. */
     stk_times times;
-    double copy_s;       /* pictures travelled to the device that long, whether or not it waited */
+    double copy_s; /* pictures travelled to the device that long, whether or not it waited */
     /* The training pictures' loader, now; it begins again when training goes back. */
     stk_loader_counters loader;
     const stk_store *store; /* where they come from, for stk_store_stats() */
