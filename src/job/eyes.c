@@ -228,7 +228,7 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
                        .step = per(trained, device_s),
                        .on_host = strcmp(job->choice.opened.name, "cpu") == 0,
                        .batch = (int64_t)job->choice.batch,
-                       .fixed_s = steps > 0 ? (times->update_s + times->other_s) / steps : NAN,
+                       .fixed_s = steps > 0 ? times->update_s / steps : NAN,
                        .source_px = per((double)(y->source_px - x->source_px), images),
                        .img_size = job->choice.img_size,
                        .images = (int64_t)job->batch.facts.train_count};
@@ -256,6 +256,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .is_staged = stk_store_has_shards(job->dataset->source),
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
+        .cache_room = (double)stk_machine_memory() / CACHE_SHARE,
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
         .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
         .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
