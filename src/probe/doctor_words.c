@@ -32,7 +32,7 @@ typedef struct row {
     const char *label;
     double rate;
     bool marked;
-    char more[96]; /* behind the rate */
+    char more[128]; /* behind the rate */
 } row;
 
 typedef struct rows {
@@ -66,6 +66,17 @@ static void put_bytes(row *r, double bytes_per_second) {
     }
 }
 
+static void put_step(row *r, const stk_diagnosis *f) {
+    char ms[48];
+    char fixed[48];
+    int length = snprintf(r->more, sizeof r->more, "%s ms for %lld",
+                          show_rate(ms, sizeof ms, f->step_ms), (long long)f->measured_batch);
+    if (isfinite(f->fixed_ms)) {
+        snprintf(r->more + length, sizeof r->more - (size_t)length, ", %s of them fixed",
+                 show_rate(fixed, sizeof fixed, f->fixed_ms));
+    }
+}
+
 /* The stages and all together; the narrowest is marked. */
 static void list_stages(const stk_diagnosis *f, rows *list) {
     char rate[48];
@@ -82,8 +93,7 @@ static void list_stages(const stk_diagnosis *f, rows *list) {
         snprintf(copy->more, sizeof copy->more, "none: the CPU computes where pictures are");
     }
     row *step = add(list, "training step", f->step);
-    snprintf(step->more, sizeof step->more, "%.3g ms for %lld, %.2g ms of them fixed", f->step_ms,
-             (long long)f->measured_batch, f->fixed_ms);
+    put_step(step, f);
     (void)add(list, "together, predicted", f->predicted);
     row *together = add(list, "together, measured", f->together);
     snprintf(together->more, sizeof together->more, "the step waits %.0f %%",
@@ -153,7 +163,7 @@ static void put_stages(const stk_diagnosis *f, double most, stk_str *text) {
     for (size_t i = 0; i < list.count; i++) {
         const row *r = &list.items[i];
         char rate[48];
-        char behind[128];
+        char behind[160];
         snprintf(behind, sizeof behind, "%s%s", r->more, r->marked ? "  <- narrowest" : "");
         stk_str_appendf(text, "%-24s %10s", r->label, show_rate(rate, sizeof rate, r->rate));
         put_bar(text, r->rate, most, behind);
@@ -210,6 +220,13 @@ static void fill_bar(stk_bar *bar, const char *label, double rate, bool marked, 
     char number[48];
     snprintf(room, size, "%s%s%s", show_rate(number, sizeof number, rate), *more ? "  " : "", more);
     *bar = (stk_bar){label, room, isfinite(rate) ? rate : NAN, marked};
+}
+
+stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_for(&canvas, path, 1, 1, err);
+    stk_canvas_free(canvas);
+    return status;
 }
 
 stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *err) {

@@ -125,6 +125,14 @@ static void note(stk_status status) {
     (void)status;
 }
 
+static void free_texts(stk_tfevents *t) {
+    stk_str_free(&t->summary);
+    stk_str_free(&t->value);
+    stk_str_free(&t->part);
+    stk_str_free(&t->message);
+    stk_str_free(&t->record);
+}
+
 /* ---- values of a summary ---- */
 
 static void begin_value(stk_tfevents *t, const char *tag) {
@@ -401,6 +409,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
         begin_summary(t);
         put_picture(t, "batch/train", &sheet, bytes, size);
         tell_training(t);
+        free_texts(t); /* nothing else is as large */
     }
     stk_mem_free(bytes);
     stk_image_free(&sheet);
@@ -471,12 +480,8 @@ void stk_tfevents_free(stk_tfevents *t) {
     if (t != NULL) {
         close_file(&t->training);
         close_file(&t->machine);
+        free_texts(t);
         stk_mem_free(t->folder);
-        stk_str_free(&t->summary);
-        stk_str_free(&t->value);
-        stk_str_free(&t->part);
-        stk_str_free(&t->message);
-        stk_str_free(&t->record);
         stk_mem_free(t);
     }
 }
