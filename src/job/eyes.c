@@ -263,6 +263,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .is_staged = stk_store_has_shards(job->dataset->source),
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
+        .cache_room = (double)stk_machine_memory() / CACHE_SHARE,
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
         .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
         .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),

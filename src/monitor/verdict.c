@@ -2,8 +2,8 @@
  * verdict.c - the table of rules, in the order in which they are tried.
  *
  * What stands in front hides what is behind it: a GPU that waits for data is not asked whether its
- * batch could be larger. So others on the same cores come first, then the way of the data from
- * storage to the device, then the device; nothing of all this is fine.
+ * batch could be larger. So the way of the data from storage to the device comes first, then the
+ * device; others on the same cores stand before what they slow down. Nothing of all this is fine.
  */
 #include "monitor/verdict.h"
 
@@ -127,10 +127,18 @@ static bool waits(const view *v) {
     return v->shares.wait >= INPUT_WAIT;
 }
 
-/* Cores that others use are missed by what computes on them, not by what waits for storage. */
-static bool is_neighbour(const view *v) {
-    bool needs_cores = !v->e->is_gpu || (waits(v) && !v->is_read);
-    return needs_cores && v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
+static bool has_noisy_others(const view *v) {
+    return v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
+}
+
+/* Cores that others use are missed by decoding, not by what waits for storage ... */
+static bool is_neighbour_of_decoding(const view *v) {
+    return waits(v) && !v->is_read && has_noisy_others(v);
+}
+
+/* ... and by a step that is computed on them. */
+static bool is_neighbour_of_step(const view *v) {
+    return !v->e->is_gpu && has_noisy_others(v);
 }
 
 static bool is_copy(const view *v) {
@@ -308,8 +316,7 @@ static void say_throttled(words *w, const view *v) {
 static void say_neighbour(words *w, const view *v) {
     say(w, "other programs use %.0f %% of the cores", v->e->cpu - v->e->cpu_own);
     if (waits(v)) {
-        say(w, "; %s waits %.0f %% (%s)", who(v), percent(v->shares.wait),
-            v->is_read ? "storage" : "decode");
+        say(w, "; %s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
     } else {
         say(w, ", training %.0f %%", v->e->cpu_own);
     }
@@ -328,8 +335,8 @@ typedef struct rule {
 
 static const rule rules[] = {
     {STK_VERDICT_UNKNOWN, "unknown", "unknown", is_unknown, say_unknown, false, true, NULL},
-    {STK_VERDICT_NEIGHBOUR, "noisy-neighbour", "noisy neighbour", is_neighbour, say_neighbour, true,
-     false, NULL},
+    {STK_VERDICT_NEIGHBOUR, "noisy-neighbour", "noisy neighbour", is_neighbour_of_decoding,
+     say_neighbour, true, false, NULL},
     {STK_VERDICT_COPY, "copy-bound", "copy-bound", is_copy, say_copy, true, false, NULL},
     {STK_VERDICT_WARMING, "cache-warm-up", "cache warm-up", is_warming, say_warming, false, true,
      NULL},
@@ -342,6 +349,8 @@ static const rule rules[] = {
     {STK_VERDICT_MEMORY, "memory-bound-batch", "memory-bound batch", is_memory, say_memory, true,
      false, "More memory would help"},
     {STK_VERDICT_LAUNCH, "launch-bound", "launch-bound", is_launch, say_launch, false, false, NULL},
+    {STK_VERDICT_NEIGHBOUR, "noisy-neighbour", "noisy neighbour", is_neighbour_of_step,
+     say_neighbour, true, false, NULL},
     {STK_VERDICT_COMPUTE, "compute-bound", "compute-bound", is_compute, say_compute, true, false,
      NULL},
     {STK_VERDICT_FINE, "fine", "fine", is_fine, say_fine, false, true, NULL},

@@ -355,6 +355,11 @@ static void others_on_the_same_cores(void) {
     CHECK_STR(judged.text, "noisy neighbour: other programs use 48 % of the cores, training 50 %. "
                            "Remedies: end what else runs on these cores (predicted 1.9x).");
     CHECK_STR(judged.event.remedies[0].flags, "");
+    e.times = minute_of(20, 0, 0, 0, 0); /* unless it waits for storage */
+    CHECK_INT(judge(e), STK_VERDICT_STORAGE);
+    e.times = minute_of(0, 0, 0, 0, 0);
+    e.rates.fixed_s = 0.5 * 32 / 76; /* or its steps are too small in any company */
+    CHECK_INT(judge(e), STK_VERDICT_LAUNCH);
 }
 
 /* Kernels so short that the host cannot launch them in time: a batch of 8. */
