@@ -53,8 +53,10 @@ it "is made from what is left of the files"
 rm again/results.csv again/args.yaml again/validation.csv
 head -c 1000 one/events.jsonl >again/events.jsonl
 echo 'no json' >again/args.json
+echo 'a,b' >again/validation.csv
 run report again
 expect_exit 0
+expect_err 'warning: the confusion matrix was left out: again/validation.csv'
 expect_err 'warning: .*again/args.json was left out'
 expect_page again/report.html verdict summary
 expect_not "there is a matrix" grep -q plot-confusion again/report.html
