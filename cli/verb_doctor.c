@@ -119,7 +119,7 @@ static stk_status print_text(const stk_diagnosis *d, bool quiet, const char *plo
 
 static int run(const cli_verb *verb, int argc, char **argv) {
     cli_session session;
-    stk_diagnosis diagnosis;
+    stk_diagnosis diagnosis = {.seconds = 0};
     stk_error err = {0};
     int exit_code = 0;
     if (!cli_open(&session, verb, argc, argv, &exit_code)) {
@@ -133,9 +133,12 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     if (status == STK_OK) {
         status = stk_doctor(session.options, &with, &diagnosis, &err);
     }
-    if (status == STK_OK) {
-        status = session.json ? print_json(&diagnosis, plot, &err)
-                              : print_text(&diagnosis, session.quiet, plot, &err);
+    /* A picture that cannot be written does not take away what was measured. */
+    if (status == STK_OK || diagnosis.seconds > 0) {
+        const char *drawn = status == STK_OK ? plot : NULL;
+        stk_status printed = session.json ? print_json(&diagnosis, drawn, &err)
+                                          : print_text(&diagnosis, session.quiet, drawn, &err);
+        status = status == STK_OK ? printed : status;
     }
     return cli_close(&session, status, &err);
 }

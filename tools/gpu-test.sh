@@ -2,12 +2,12 @@
 # Tests and measures on the GPU of this machine: tools/gpu-test.sh BUILD_DIR
 #
 # The unit tests of CUDA on the real GPU, the same under compute-sanitizer where that is installed, a
-# short training, and a table of steps, which goes to bench/results/gpu-DATE.json. Without a GPU that
-# can be used it says why and ends well.
+# short training, what Stoker sees of the GPU beside what nvidia-smi does, and a table of steps, which
+# goes to bench/results/gpu-DATE.json. Without a GPU that can be used it says why and ends well.
 #
 # GPU_TEST_DEVICE (cuda:0), GPU_TEST_SECONDS per measurement (5), GPU_TEST_OUT (the file),
 # GPU_TEST_COMPARE=1: PyTorch beside it, GPU_TEST_RACECHECK=1: look for races too,
-# GPU_TEST_PARTS: which parts, of "unit sanitizer train bench" (all of them).
+# GPU_TEST_PARTS: which parts, of "unit sanitizer train samples bench" (all of them).
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -15,7 +15,7 @@ build=$(cd "${1:-build}" && pwd) || exit 2
 stoker=$build/stoker
 device=${GPU_TEST_DEVICE:-cuda:0}
 seconds=${GPU_TEST_SECONDS:-5}
-parts=" ${GPU_TEST_PARTS:-unit sanitizer train bench} "
+parts=" ${GPU_TEST_PARTS:-unit sanitizer train samples bench} "
 failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$scratch"' EXIT
@@ -82,6 +82,56 @@ if wants train; then
         awk -v x="${best:-0}" 'BEGIN { exit !(x > 60) }' || fail "accuracy of $best % after 8 epochs"
     else
         fail "training on sample data"
+    fi
+fi
+
+# mean_of KEY: of the samples that are in the scratch file; nothing where it is not known.
+mean_of() {
+    sed -n -E "s/.*\"$1\": ([0-9.e+]+).*/\1/p" "$scratch/samples" |
+        awk '{ sum += $1; count++ } END { if (count > 0) printf "%.6g", sum / count }'
+}
+
+# near WHAT OURS THEIRS: within 5 %.
+near() {
+    say "$1: $2, by nvidia-smi $3"
+    awk -v a="$2" -v b="$3" 'BEGIN { d = a - b; exit !(a != "" && d * d <= 0.05 * 0.05 * b * b) }' ||
+        fail "samples: $1 is $2, by nvidia-smi $3"
+}
+
+# A step that repeats, looked at by Stoker and by nvidia-smi (whose last column is GPM's) for ten seconds.
+compare_samples() {
+    local bus=$1 work seen cost
+    local step=("$stoker" bench step --model resnet50 --img-size 224 --batch 128 --device "$device" --quiet)
+    cmake --build "$build" --target lookout_cost >/dev/null || return 1
+    "${step[@]}" --seconds 0 || return 1 # kernels are compiled
+    "${step[@]}" --seconds 30 &
+    work=$!
+    sleep 10
+    nvidia-smi dmon -i "$bus" -s u --gpm-metrics 2 -c 12 >"$scratch/dmon" 2>&1 &
+    seen=$!
+    "$build/lookout_cost" 10 "$bus" >"$scratch/samples" || fail "lookout_cost"
+    near "bytes in use" "$(mean_of gpu_memory_used)" "$(nvidia-smi -i "$bus" --format=csv,noheader,nounits \
+        --query-gpu=memory.used | awk '{ printf "%.0f", $1 * 1024 * 1024 }')"
+    wait "$seen"
+    kill "$work" 2>/dev/null
+    wait "$work"
+    if [ -n "$(mean_of sm_activity)" ]; then
+        near "SM activity" "$(mean_of sm_activity)" \
+            "$(awk '$NF ~ /^[0-9.]+$/ { sum += $NF; n++ } END { if (n > 0) print sum / n }' "$scratch/dmon")"
+    else
+        say "this GPU does not tell its SM activity"
+    fi
+    cost=$(sed -n -E 's/.*"core_percent": ([0-9.]+).*/\1/p' "$scratch/samples")
+    say "looking takes ${cost:-?} % of a core"
+    awk -v x="${cost:-9}" 'BEGIN { exit !(x < 0.5) }' || fail "samples: looking takes $cost % of a core"
+}
+
+if wants samples; then
+    bus=$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader -i "${device#cuda:}" 2>/dev/null | head -n 1)
+    if [ -z "$bus" ]; then
+        say "nvidia-smi is not there: samples are not compared"
+    else
+        compare_samples "$bus" || fail "samples"
     fi
 fi
 

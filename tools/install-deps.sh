@@ -31,7 +31,8 @@ libcairo2-dev - cairo/cairo.h cairo
 libcurl4-openssl-dev libcurl4-gnutls-dev|libcurl4-nss-dev curl/curl.h libcurl
 libexpat1-dev - expat.h expat'
 optional_test='curl - curl curl
-python3-venv - python3 Python'
+python3-venv - python3 Python
+chromium chromium-browser|google-chrome-stable chromium Chromium'
 needs_lint='clang - clang clang
 clang-format - clang-format clang-format
 clang-tidy - clang-tidy clang-tidy

@@ -217,7 +217,8 @@ STK_API STK_CHECKED stk_status stk_plan_run(stk_options *options, const stk_run 
 /*
  * Measures each stage of the training that the options describe, alone and together, within option
  * "seconds", names the narrowest and predicts what changes would bring. Writes nothing but the
- * picture that option "plot" asks for. `run` may be NULL.
+ * picture that option "plot" asks for; where that cannot be written the diagnosis is there all the
+ * same (its `seconds` are above 0). `run` may be NULL.
  */
 STK_API STK_CHECKED stk_status stk_doctor(stk_options *options, const stk_run *run,
                                           stk_diagnosis *diagnosis, stk_error *err);

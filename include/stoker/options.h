@@ -4,8 +4,9 @@
  * A stk_options comes from stk_options_for_train() and its like (stoker/job.h), holds every option
  * of that verb at its default, and is freed with stk_options_free. Names are those of the command
  * line's flags without the dashes in front, or any alias of docs/options.md; dashes and underscores
- * are the same. The options config, quiet and json are the command's own: here a file is read with
- * stk_options_load and an observer is given or not. Threads: one at a time.
+ * are the same. The options config, quiet, json and detach are the command's own: here a file is
+ * read with stk_options_load, an observer is given or not, and no call leaves its process. Threads:
+ * one at a time.
  */
 #ifndef STOKER_OPTIONS_H
 #define STOKER_OPTIONS_H

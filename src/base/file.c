@@ -324,6 +324,20 @@ static void sync_parent(const char *path) {
     }
 }
 
+/*
+ * Gives the hidden file its name. Some file systems (ext4) write a file out before it may take the
+ * place of another, which takes milliseconds; where nobody minds a power cut the two change places
+ * instead, and the old one goes.
+ */
+static bool put_in_place(const stk_file_writer *writer) {
+    if (writer->passing && stk_path_is_file(writer->path) &&
+        renameat2(AT_FDCWD, writer->hidden, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0) {
+        (void)unlink(writer->hidden);
+        return true;
+    }
+    return rename(writer->hidden, writer->path) == 0;
+}
+
 stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
     stk_status status = STK_OK;
     if (!writer->passing && fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
@@ -333,7 +347,7 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         status = FAIL_SYSTEM(err, "write", writer->path);
     }
     writer->fd = -1;
-    if (status == STK_OK && rename(writer->hidden, writer->path) != 0) {
+    if (status == STK_OK && !put_in_place(writer)) {
         status = FAIL_SYSTEM(err, "write", writer->path);
     }
     if (status != STK_OK) {

@@ -52,11 +52,14 @@ void stk_job_write_validation(stk_job *job, bool last) {
         return;
     }
     double seconds = STK_MARGIN_SAFETY * stk_val_table_seconds(&job->val);
+    if (!last && job->predict_s > 0) { /* the predictions of one view come first */
+        seconds += job->predict_s / job->views;
+    }
     if (stk_clockwork_must_halt(&job->clock, seconds)) {
         if (last) {
             job->val.owed = false;
             stk_events_warning(&job->events,
-                               "there was no time to write validation.csv for the best epoch of "
+                               "there was no time to write validation.csv with the best epoch of "
                                "fold %d",
                                job->fold);
         }

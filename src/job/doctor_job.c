@@ -53,7 +53,10 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
     stk_split split = {0};
     size_t train = 0;
     size_t val = 0;
-    stk_status status = stk_job_prepare(job, observer, &train, &val, err);
+    stk_status status = wanted->plot != NULL ? stk_doctor_can_draw(wanted->plot, err) : STK_OK;
+    if (status == STK_OK) {
+        status = stk_job_prepare(job, observer, &train, &val, err);
+    }
     if (status == STK_OK) {
         stk_choice_tell(&job->choice, job->options, &job->events, train);
         status = stk_job_measure_batch(job, err);

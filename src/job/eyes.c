@@ -25,7 +25,7 @@
 #define GLANCES 64       /* a stretch, and some more */
 
 /* What --tune judges by. */
-#define TUNE_S 5.0
+#define TUNE_S 4.0
 #define TUNE_STEPS 10
 
 /* Of the machine's memory: what a cache may take. */
@@ -207,28 +207,35 @@ static double per(double count, double time_s) {
     return time_s > 0 ? count / time_s : NAN;
 }
 
+/*
+ * Of a step: what does not grow with the batch. On a CPU that is the optimiser; on a GPU it is the
+ * time in which kernels ran and multiprocessors had nothing to do, which larger batches fill.
+ */
+static double fixed_s(const stk_evidence *e) {
+    double device_s = e->times.compute_s + e->times.update_s;
+    double idle = e->gpu_util > 0 ? fmax(1 - e->sm_activity / e->gpu_util, 0) : NAN;
+    return per(e->is_gpu ? idle * device_s : e->times.update_s, (double)e->steps);
+}
+
 /* How fast each stage was by itself. What did not limit shows no rate of its own. */
 static stk_rates rates_between(const stk_job *job, const glance *a, const glance *b,
-                               const stk_times *times, double storage_share) {
-    double training_s = stk_shares_of(times).training_s;
-    double copy_s = b->copy_s - a->copy_s;
+                               const stk_evidence *e) {
     const stk_loader_counters *x = &a->loader;
     const stk_loader_counters *y = &b->loader;
     double images = (double)(y->images - x->images);
-    double steps = (double)(b->steps - a->steps);
-    double trained = steps * (double)job->choice.batch;
+    double trained = (double)e->steps * (double)job->choice.batch;
     double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
-    double device_s = times->compute_s + times->update_s;
-    bool by_storage = storage_share > 0.5 && times->read_s > 0;
-    return (stk_rates){.storage = by_storage ? per(trained, training_s) : INFINITY,
+    double copy_s = b->copy_s - a->copy_s;
+    bool by_storage = e->storage_share > 0.5 && e->times.read_s > 0;
+    return (stk_rates){.storage = by_storage ? e->images_per_second : INFINITY,
                        .decode = per(images, decode_s),
                        .workers = y->workers,
                        .cores = stk_machine_cores(),
                        .copy = copy_s > 0 ? per(trained, copy_s) : INFINITY,
-                       .step = per(trained, device_s),
-                       .on_host = strcmp(job->choice.opened.name, "cpu") == 0,
+                       .step = per(trained, e->times.compute_s + e->times.update_s),
+                       .on_host = !e->is_gpu,
                        .batch = (int64_t)job->choice.batch,
-                       .fixed_s = steps > 0 ? (times->update_s + times->other_s) / steps : NAN,
+                       .fixed_s = fixed_s(e),
                        .source_px = per((double)(y->source_px - x->source_px), images),
                        .img_size = job->choice.img_size,
                        .images = (int64_t)job->batch.facts.train_count};
@@ -269,7 +276,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .precision = stk_precision_name(job->choice.opened.precision),
         .largest_batch = eyes->largest_batch};
     e.images_per_second = per(trained, stk_shares_of(&e.times).training_s);
-    e.rates = rates_between(job, a, b, &e.times, e.storage_share);
+    e.rates = rates_between(job, a, b, &e);
     return e;
 }
 

@@ -18,9 +18,6 @@
 #define DOUBLING_GAIN 1.03
 #define MOST_DOUBLINGS 12
 
-/* Reads that a cache which has been filled answers; fewer, and it is too small. */
-#define CACHE_HITS_ENOUGH 0.90
-
 /* A step in two-byte numbers moves half of the bytes; a part of it is not bound by them. */
 #define HALF_PRECISION_GAIN 1.5
 
@@ -108,7 +105,7 @@ static bool decoded_cache(const asking *a, draft *d) {
 }
 
 static bool larger_cache(const asking *a, draft *d) {
-    if (!a->e->has_cache || a->e->first_epoch || !(a->e->cache_hits < CACHE_HITS_ENOUGH)) {
+    if (!a->e->has_cache || a->e->first_epoch || !(a->e->cache_hits < STK_CACHE_FULL)) {
         return false;
     }
     snprintf(d->text, sizeof d->text, "a larger cache");

@@ -16,6 +16,9 @@
 /* Part of the device's memory from which on it is full. */
 #define STK_MEMORY_FULL 0.85
 
+/* Part of the reads that a cache which has been filled answers. */
+#define STK_CACHE_FULL 0.90
+
 typedef struct stk_larger_batch {
     int64_t batch; /* that of now when none is faster */
     double gain;   /* images/s predicted, by those of now: 1 or more */

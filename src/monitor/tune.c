@@ -37,12 +37,7 @@ static const stk_tune_knob *order_of(stk_verdict_kind verdict) {
 }
 
 static int next_value(stk_tune_knob knob, int now, int most) {
-    int next = now + 1;
-    if (knob == STK_TUNE_WORKERS) {
-        next = now + (now + 1) / 2;
-    } else if (knob == STK_TUNE_SLOTS) {
-        next = 2 * now;
-    }
+    int next = knob == STK_TUNE_CACHE ? now + 1 : 2 * now;
     return next < most ? next : most;
 }
 

@@ -19,7 +19,6 @@
 #define LEAST_STEPS 3          /* fewer say nothing */
 #define INPUT_WAIT 0.05        /* share of training time from which on the input limits */
 #define COPY_WAIT 0.05         /* the same of copies */
-#define FILLING_HITS 0.90      /* of the reads; a cache that answers more is full */
 #define THROTTLED_SHARE 0.3333 /* of the samples */
 #define CLOCK_LOW 0.90         /* of the highest clock */
 #define LAUNCH_OTHER 0.20      /* share of training time in launching and the like */
@@ -145,7 +144,7 @@ static bool is_storage(const view *v) {
 
 static bool is_warming(const view *v) {
     return is_storage(v) && v->e->first_epoch && v->e->has_cache &&
-           !(v->e->cache_hits >= FILLING_HITS);
+           !(v->e->cache_hits >= STK_CACHE_FULL);
 }
 
 static bool is_decode(const view *v) {

@@ -100,6 +100,7 @@ static void begin(doctor *d) {
                            .cores = p->cores,
                            .copy = NAN,
                            .step = NAN,
+                           .fixed_s = NAN,
                            .on_host = strcmp(p->opened->name, "cpu") == 0,
                            .batch = f->batch,
                            .img_size = f->img_size,

@@ -50,6 +50,9 @@ typedef struct stk_doctor_case {
 STK_CHECKED stk_status stk_doctor_examine(const stk_doctor_case *patient, stk_diagnosis *diagnosis,
                                           stk_error *err);
 
+/* Whether this build can draw such a file, before anything is measured. */
+STK_CHECKED stk_status stk_doctor_can_draw(const char *path, stk_error *err);
+
 /* The bars of the diagnosis as a picture; the file ends with .png or .svg. */
 STK_CHECKED stk_status stk_doctor_draw(const stk_diagnosis *diagnosis, const char *path,
                                        stk_error *err);

@@ -15,6 +15,8 @@ typedef struct table {
     const stk_rates *rates; /* as they are, what the loader costs included */
     double overhead_s;
     double base; /* images per second without any change */
+    double
+        batch_gain; /* of steps, where they were measured with fewer pictures than training has */
     stk_diagnosis *found;
 } table;
 
@@ -104,7 +106,7 @@ static void add_caches(table *t, const doctor_changes *c) {
 static void add_batch(table *t, const doctor_changes *c) {
     int64_t batch = 2 * t->rates->batch;
     stk_rates changed = stk_rates_with_batch(t->rates, batch);
-    bool tried = c->double_step > 0;
+    bool tried = c->double_step > 0 && t->found->measured_batch == t->rates->batch;
     changed.step = tried ? c->double_step : changed.step;
     stk_what_if *row = add(t, &changed, tried ? measured : computed);
     if (row != NULL) {
@@ -121,7 +123,7 @@ static void add_smaller(table *t, const doctor_changes *c) {
     changed.decode =
         c->small_decode > 0 ? with_overhead(c->small_decode, t->overhead_s) : changed.decode;
     bool tried = c->small_step > 0;
-    changed.step = tried ? c->small_step : changed.step;
+    changed.step = tried ? c->small_step * t->batch_gain : changed.step;
     stk_what_if *row = add(t, &changed, tried ? measured : computed);
     if (row != NULL) {
         snprintf(row->what, sizeof row->what, "training at %d px", c->small_size);
@@ -142,7 +144,12 @@ void stk_doctor_predict(const stk_rates *rates, const doctor_changes *changes, d
     now.decode = with_overhead(rates->decode, overhead_s);
     found->predicted = stk_rates_together(&now, &narrowest);
     found->narrowest = stk_stage_name(narrowest);
-    table t = {.rates = &now, .overhead_s = overhead_s, .base = found->predicted, .found = found};
+    stk_rates whole = stk_rates_with_batch(&now, found->batch);
+    table t = {.rates = &whole,
+               .overhead_s = overhead_s,
+               .base = stk_rates_together(&whole, NULL),
+               .batch_gain = whole.step / now.step,
+               .found = found};
     add_workers(&t, changes->all_cores);
     add_cores(&t);
     add_staged(&t, changes);
@@ -150,7 +157,7 @@ void stk_doctor_predict(const stk_rates *rates, const doctor_changes *changes, d
     add_batch(&t, changes);
     add_smaller(&t, changes);
     qsort(found->what_ifs, (size_t)found->what_if_count, sizeof *found->what_ifs, by_gain);
-    stk_rates first = now;
+    stk_rates first = whole;
     first.storage = found->storage_cold;
     found->first_epoch_s = (double)rates->images / stk_rates_together(&first, NULL);
 }

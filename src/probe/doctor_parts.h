@@ -40,9 +40,12 @@ typedef struct doctor {
     stk_diagnosis *found;
     doctor_changes changes;
     stk_rates rates;
-    double overhead_s;  /* of a worker per picture, beside decoding: what the loader costs */
-    size_t *chosen;     /* owned: indices of samples in random order, those that may be read */
-    const char **paths; /* owned: their paths */
+    int64_t pilot_batch; /* of the steps that were timed first; 0: none were */
+    double pilot_s;      /* of one of them */
+    double setup_s;      /* that compiling a network and its first steps took */
+    double overhead_s;   /* of a worker per picture, beside decoding: what the loader costs */
+    size_t *chosen;      /* owned: indices of samples in random order, those that may be read */
+    const char **paths;  /* owned: their paths */
     size_t chosen_count;
     size_t read_count; /* the first of them, that were read */
 } doctor;

@@ -100,35 +100,48 @@ static bool fits(const doctor *d, const stk_graph *graph, int64_t batch) {
 static stk_status choose_batch(doctor *d, stk_error *err) {
     const stk_doctor_case *p = d->patient;
     int64_t batch = (int64_t)p->compile.batch;
-    int64_t pilot = batch / PILOT_SHARE > 0 ? batch / PILOT_SHARE : 1;
-    double step_s = 0;
-    stk_status status =
-        on_cpu(d) ? time_step(d, p->graph, p->state, pilot, 0, &step_s, err) : STK_OK;
-    double image_s = step_s / (double)pilot;
-    double most_s = STEPS_SHARE * stk_doctor_left(d);
-    while (batch > 1 && LEAST_STEPS * (double)batch * image_s > most_s) {
-        batch /= 2;
+    stk_status status = STK_OK;
+    if (on_cpu(d)) {
+        d->pilot_batch = batch / PILOT_SHARE > 0 ? batch / PILOT_SHARE : 1;
+        status = time_step(d, p->graph, p->state, d->pilot_batch, 0, &d->pilot_s, err);
+        double image_s = d->pilot_s / (double)d->pilot_batch;
+        double most_s = STEPS_SHARE * stk_doctor_left(d);
+        while (batch > 1 && LEAST_STEPS * (double)batch * image_s > most_s) {
+            batch /= 2;
+        }
     }
     d->found->measured_batch = batch;
     d->rates.batch = batch;
     return status;
 }
 
+/* Whether what is optional can be measured: its setting up and a few of its steps. */
+static bool has_time(const doctor *d, double step_s, double seconds) {
+    return d->setup_s + ALONE_STEPS * step_s < ABOUT * seconds;
+}
+
 /* What of a step does not grow with the batch: the line through two of them. */
+static void take_fixed(doctor *d, double step_s, int64_t other, double other_s) {
+    double image_s = (other_s - step_s) / (double)(other - d->rates.batch);
+    d->rates.fixed_s = fmin(fmax(step_s - (double)d->rates.batch * image_s, 0), step_s);
+}
+
 static stk_status measure_fixed(doctor *d, double step_s, stk_error *err) {
     const stk_doctor_case *p = d->patient;
     double seconds = stk_doctor_seconds(d, DOCTOR_FIXED);
     int64_t batch = d->rates.batch;
-    bool larger = ALONE_STEPS * 2 * step_s < ABOUT * seconds && fits(d, p->graph, 2 * batch);
+    bool larger = has_time(d, 2 * step_s, seconds) && fits(d, p->graph, 2 * batch);
     int64_t other = larger ? 2 * batch : batch / OTHER_SHARE;
     double other_s = NAN;
-    if (other < 1 || (!larger && ALONE_STEPS * step_s / OTHER_SHARE > ABOUT * seconds)) {
+    if (d->pilot_batch > 0 && d->pilot_batch != batch) {
+        take_fixed(d, step_s, d->pilot_batch, d->pilot_s);
+    }
+    if (other < 1 || (!larger && !has_time(d, step_s / OTHER_SHARE, seconds))) {
         return STK_OK;
     }
     stk_status status = time_step(d, p->graph, p->state, other, seconds, &other_s, err);
     if (status == STK_OK) {
-        double image_s = (other_s - step_s) / (double)(other - batch);
-        d->rates.fixed_s = fmin(fmax(step_s - (double)batch * image_s, 0), step_s);
+        take_fixed(d, step_s, other, other_s);
         d->changes.double_step = larger ? (double)other / other_s : NAN;
     }
     return status;
@@ -146,7 +159,7 @@ static stk_status measure_smaller(doctor *d, double step_s, stk_error *err) {
     stk_error refused = {0};
     double small_s = NAN;
     network.img_size = d->changes.small_size;
-    if (d->changes.small_size == 0 || ALONE_STEPS * step_s * ratio * ratio > ABOUT * seconds) {
+    if (d->changes.small_size == 0 || !has_time(d, step_s * ratio * ratio, seconds)) {
         return STK_OK;
     }
     if (stk_model_build(p->model, &network, &graph, &refused) != STK_OK ||
@@ -170,6 +183,20 @@ static stk_status measure_smaller(doctor *d, double step_s, stk_error *err) {
     return status;
 }
 
+/* The step that training has; the pilot's where there is no time to measure it once more. */
+static stk_status measure_step(doctor *d, double *step_s, stk_error *err) {
+    const stk_doctor_case *p = d->patient;
+    double seconds = stk_doctor_seconds(d, DOCTOR_STEP);
+    int64_t start = stk_clock_ns();
+    if (d->pilot_batch == d->rates.batch && ALONE_STEPS * d->pilot_s > seconds) {
+        *step_s = d->pilot_s;
+        return STK_OK;
+    }
+    stk_status status = time_step(d, p->graph, p->state, d->rates.batch, seconds, step_s, err);
+    d->setup_s = fmax(stk_clock_since_s(start) - fmax(seconds, ALONE_STEPS * *step_s), 0);
+    return status;
+}
+
 stk_status stk_doctor_steps(doctor *d, stk_error *err) {
     const stk_doctor_case *p = d->patient;
     double step_s = NAN;
@@ -179,8 +206,7 @@ stk_status stk_doctor_steps(doctor *d, stk_error *err) {
         status = choose_batch(d, err);
     }
     if (status == STK_OK) {
-        status = time_step(d, p->graph, p->state, d->rates.batch,
-                           stk_doctor_seconds(d, DOCTOR_STEP), &step_s, err);
+        status = measure_step(d, &step_s, err);
     }
     if (status == STK_OK) {
         d->rates.step = (double)d->rates.batch / step_s;
@@ -204,16 +230,21 @@ typedef struct feeding {
     stk_exec *exec;
     const stk_batch *held; /* the step that may still run reads it */
     uint64_t step;         /* number of the next one */
-    uint64_t images;       /* taken since the last look, as the next two */
+    uint64_t images;       /* taken since the last look, as the next three */
     int64_t steps;
     double waited_s;
+    double busy_s; /* the device computed */
 } feeding;
 
 static stk_status collect(feeding *f, bool wait, stk_error *err) {
     stk_step_output outputs[STK_STEPS_AHEAD];
-    size_t count;
-    return f->d->patient->opened->backend->collect(f->exec, wait, outputs, STK_STEPS_AHEAD, &count,
-                                                   err);
+    size_t count = 0;
+    stk_status status = f->d->patient->opened->backend->collect(f->exec, wait, outputs,
+                                                                STK_STEPS_AHEAD, &count, err);
+    for (size_t i = 0; status == STK_OK && i < count; i++) {
+        f->busy_s += outputs[i].busy_s;
+    }
+    return status;
 }
 
 static stk_status one_step(feeding *f, stk_error *err) {
@@ -248,6 +279,7 @@ static stk_status feed(feeding *f, double seconds, int64_t least, double *took, 
     f->images = 0;
     f->steps = 0;
     f->waited_s = 0;
+    f->busy_s = 0;
     do {
         status = one_step(f, err);
         *took = stk_clock_since_s(start);
@@ -259,9 +291,15 @@ static stk_status feed(feeding *f, double seconds, int64_t least, double *took, 
 }
 
 /*
- * What was taken came out of the ring or was made meanwhile. Where the ring ran empty the loader
- * limits, and it is what was made that counts.
+ * What was taken was made meanwhile or was in the ring before. Which of the batches in the ring is
+ * complete changes from moment to moment: one more or less says nothing.
  */
+static double images_made(const feeding *f, const stk_loader_counters *before,
+                          const stk_loader_counters *after) {
+    double ready = (double)before->batches_ready - (double)after->batches_ready - 1;
+    return (double)f->images - fmax(ready, 0) * (double)f->d->rates.batch;
+}
+
 static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *found,
                                   stk_error *err) {
     stk_loader_counters before;
@@ -274,8 +312,9 @@ static stk_status measure_feeding(feeding *f, double seconds, stk_diagnosis *fou
     }
     stk_loader_stats(f->loader, &after);
     if (status == STK_OK && took > 0) {
-        found->together = fmin((double)f->images, (double)(after.images - before.images)) / took;
-        found->wait_fraction = f->waited_s / took;
+        found->together = images_made(f, &before, &after) / took;
+        /* While the device computes nobody has to wait. */
+        found->wait_fraction = fmin(f->waited_s, fmax(took - f->busy_s, 0)) / took;
     }
     return status;
 }

@@ -20,6 +20,9 @@
 /* What is closer than this to what is predicted without it changes nothing. */
 #define LITTLE_GAIN 0.03
 
+/* A first epoch that takes so many times as long as others is worth a word. */
+#define SLOWER 1.1
+
 /* With less than this of the cores, the figures are not the machine's. */
 #define FAIR_SHARE 0.85
 
@@ -29,7 +32,7 @@ typedef struct row {
     const char *label;
     double rate;
     bool marked;
-    char more[96]; /* behind the rate */
+    char more[128]; /* behind the rate */
 } row;
 
 typedef struct rows {
@@ -63,6 +66,17 @@ static void put_bytes(row *r, double bytes_per_second) {
     }
 }
 
+static void put_step(row *r, const stk_diagnosis *f) {
+    char ms[48];
+    char fixed[48];
+    int length = snprintf(r->more, sizeof r->more, "%s ms for %lld",
+                          show_rate(ms, sizeof ms, f->step_ms), (long long)f->measured_batch);
+    if (isfinite(f->fixed_ms)) {
+        snprintf(r->more + length, sizeof r->more - (size_t)length, ", %s of them fixed",
+                 show_rate(fixed, sizeof fixed, f->fixed_ms));
+    }
+}
+
 /* The stages and all together; the narrowest is marked. */
 static void list_stages(const stk_diagnosis *f, rows *list) {
     char rate[48];
@@ -79,8 +93,7 @@ static void list_stages(const stk_diagnosis *f, rows *list) {
         snprintf(copy->more, sizeof copy->more, "none: the CPU computes where pictures are");
     }
     row *step = add(list, "training step", f->step);
-    snprintf(step->more, sizeof step->more, "%.3g ms for %lld, %.2g ms of them fixed", f->step_ms,
-             (long long)f->measured_batch, f->fixed_ms);
+    put_step(step, f);
     (void)add(list, "together, predicted", f->predicted);
     row *together = add(list, "together, measured", f->together);
     snprintf(together->more, sizeof together->more, "the step waits %.0f %%",
@@ -103,7 +116,8 @@ static double longest(const stk_diagnosis *f) {
     return most;
 }
 
-static void put_bar(stk_str *text, double rate, double most) {
+/* The bar and what stands behind it, without blanks at the end. */
+static void put_bar(stk_str *text, double rate, double most, const char *behind) {
     int length = rate > 0 ? (int)(BAR_WIDTH * fmin(rate / most, 1) + 0.5) : 0;
     char bar[BAR_WIDTH + 1];
     memset(bar, '#', BAR_WIDTH);
@@ -111,7 +125,12 @@ static void put_bar(stk_str *text, double rate, double most) {
     if (isfinite(rate) && rate > most) {
         bar[length - 1] = '>';
     }
-    stk_str_appendf(text, "%-*s", BAR_WIDTH, isfinite(rate) ? bar : "");
+    const char *shown = isfinite(rate) ? bar : "";
+    if (behind[0] != '\0') {
+        stk_str_appendf(text, "  %-*s  %s\n", BAR_WIDTH, shown, behind);
+    } else {
+        stk_str_appendf(text, "%s%s\n", shown[0] != '\0' ? "  " : "", shown);
+    }
 }
 
 static void put_head(const stk_diagnosis *f, stk_str *text) {
@@ -144,9 +163,10 @@ static void put_stages(const stk_diagnosis *f, double most, stk_str *text) {
     for (size_t i = 0; i < list.count; i++) {
         const row *r = &list.items[i];
         char rate[48];
-        stk_str_appendf(text, "%-24s %10s  ", r->label, show_rate(rate, sizeof rate, r->rate));
-        put_bar(text, r->rate, most);
-        stk_str_appendf(text, "  %s%s\n", r->more, r->marked ? "  <- narrowest" : "");
+        char behind[160];
+        snprintf(behind, sizeof behind, "%s%s", r->more, r->marked ? "  <- narrowest" : "");
+        stk_str_appendf(text, "%-24s %10s", r->label, show_rate(rate, sizeof rate, r->rate));
+        put_bar(text, r->rate, most, behind);
     }
 }
 
@@ -160,7 +180,8 @@ static void put_narrowest(const stk_diagnosis *f, stk_str *text) {
 
 void stk_doctor_verdict(const stk_diagnosis *f, stk_str *text) {
     put_narrowest(f, text);
-    if (f->is_kept && f->first_epoch_s > 1.05 * f->epoch_s) {
+    double later_s = (double)f->images / f->predicted;
+    if (f->is_kept && f->first_epoch_s > SLOWER * later_s) {
         stk_str_appendf(text, ", the first one about %s since nothing is near yet",
                         stk_format_span(f->first_epoch_s).text);
     }
@@ -172,11 +193,10 @@ static void put_what_ifs(const stk_diagnosis *f, double most, stk_str *text) {
     for (int i = 0; i < f->what_if_count; i++) {
         const stk_what_if *w = &f->what_ifs[i];
         char rate[48];
-        stk_str_appendf(text, "%-32s %9s %7s  %4.2fx  ", w->what,
+        stk_str_appendf(text, "%-32s %9s %7s  %4.2fx", w->what,
                         show_rate(rate, sizeof rate, w->images_per_second),
                         stk_format_span(w->epoch_s).text, w->gain);
-        put_bar(text, w->images_per_second, most);
-        stk_str_appendf(text, "  %s\n", w->flags);
+        put_bar(text, w->images_per_second, most, w->flags);
     }
     if (f->what_if_count > 0 && f->what_ifs[0].gain < 1 + LITTLE_GAIN) {
         stk_str_append(text, "None of these would make it faster.\n");
@@ -200,6 +220,13 @@ static void fill_bar(stk_bar *bar, const char *label, double rate, bool marked, 
     char number[48];
     snprintf(room, size, "%s%s%s", show_rate(number, sizeof number, rate), *more ? "  " : "", more);
     *bar = (stk_bar){label, room, isfinite(rate) ? rate : NAN, marked};
+}
+
+stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_for(&canvas, path, 1, 1, err);
+    stk_canvas_free(canvas);
+    return status;
 }
 
 stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *err) {

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
-
 #define GAP_PX 2
 #define MOST_SIDE_PX 2048 /* of the sheet, as long as one picture is no larger */
 #define MOST_COLUMNS 8
@@ -21,9 +19,6 @@ static int columns_for(size_t count, int size) {
 }
 
 stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet, stk_error *err) {
-    if (batch->count == 0 || batch->size <= 0) {
-        return STK_FAIL(err, STK_ERR_DATA, "a batch without pictures cannot be shown");
-    }
     int columns = columns_for(batch->count, batch->size);
     size_t room = (size_t)columns * (size_t)columns;
     size_t count = batch->count < room ? batch->count : room;

@@ -6,8 +6,10 @@
 
 #include "image/image.h"
 
-/* The first pictures of the batch, 64 or as many as are not too large together, row by row on
- * white; ends with stk_image_free. */
+/*
+ * The first pictures of the batch, which has some: 64, or as many as are not too large together,
+ * row by row on white. Ends with stk_image_free.
+ */
 STK_CHECKED stk_status stk_contact_sheet(const stk_event_batch *batch, stk_image *sheet,
                                          stk_error *err);
 

@@ -66,13 +66,13 @@ static const metric metrics[] = {
      STEP(NUMBER, wait_fraction), 1},
     {"train_left_seconds", "Estimated time to the end of this fold's training.",
      STEP(NUMBER, left_s), 1},
-    {"val_loss", "Validation loss of the last whole epoch.", EPOCH(val_loss), 1},
-    {"val_accuracy_ratio", "Validation accuracy of the last whole epoch.", EPOCH(val_acc1),
+    {"val_loss", "Validation loss of the last validated epoch.", EPOCH(val_loss), 1},
+    {"val_accuracy_ratio", "Validation accuracy of the last validated epoch.", EPOCH(val_acc1),
      PERCENT},
     {"val_top5_accuracy_ratio", "The same where the label is among the five likeliest classes.",
      EPOCH(val_acc5), PERCENT},
-    {"epoch_duration_seconds", "Training and validation of the last whole epoch.", EPOCH(seconds),
-     1},
+    {"epoch_duration_seconds", "Training and validation of the last validated epoch.",
+     EPOCH(seconds), 1},
     {"workers", "Threads that decode.", SAMPLE_COUNT(workers)},
     {"batches_ready", "Batches that wait to be trained on.", SAMPLE_COUNT(batches_ready)},
     {"batch_slots", "Batches that there is room for.", SAMPLE_COUNT(slots)},
@@ -197,7 +197,7 @@ static void append_times(stk_str *out, const stk_metrics_file *m) {
     if (!m->has[FROM_EPOCH] || !(m->epoch.times.total_s > 0)) {
         return;
     }
-    append_head(out, "epoch_time_ratio", "Where the time of the last whole epoch went.");
+    append_head(out, "epoch_time_ratio", "Where the time of the last validated epoch went.");
     for (int i = 0; i < STK_TIME_PARTS; i++) {
         double share = stk_time_share(&m->epoch.times, i);
         if (isfinite(share)) {

@@ -25,6 +25,25 @@ static const stk_option output_options[] = {
 const stk_option_table stk_output_option_table =
     STK_OPTION_TABLE("Output", output_options, stk_output_options);
 
+static const stk_option tools_options[] = {
+    {.name = "tensorboard",
+     .may_change = true,
+     .type = STK_OPTION_BOOL,
+     .offset = offsetof(stk_tools_options, tensorboard),
+     .fallback = "true",
+     .help = "write event files for TensorBoard into the run folder"},
+    {.name = "metrics-file",
+     .momentary = true,
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_tools_options, metrics_file),
+     .metavar = "FILE.prom",
+     .help = "keep a file with the run's figures as Prometheus text, for node_exporter's textfile "
+             "collector; replaced once a second at most"},
+};
+
+const stk_option_table stk_tools_option_table =
+    STK_OPTION_TABLE("Other programs", tools_options, stk_tools_options);
+
 static const stk_option report_options[] = {
     {.name = "out",
      .type = STK_OPTION_TEXT,
@@ -47,22 +66,3 @@ stk_status stk_options_for_report(stk_options **options, stk_error *err) {
                                                      &stk_output_option_table};
     return stk_options_new(options, "report", tables, sizeof tables / sizeof *tables, err);
 }
-
-static const stk_option tools_options[] = {
-    {.name = "tensorboard",
-     .may_change = true,
-     .type = STK_OPTION_BOOL,
-     .offset = offsetof(stk_tools_options, tensorboard),
-     .fallback = "true",
-     .help = "write event files for TensorBoard into the run folder"},
-    {.name = "metrics-file",
-     .momentary = true,
-     .type = STK_OPTION_TEXT,
-     .offset = offsetof(stk_tools_options, metrics_file),
-     .metavar = "FILE.prom",
-     .help = "keep a file with the run's figures as Prometheus text, for node_exporter's textfile "
-             "collector; replaced once a second at most"},
-};
-
-const stk_option_table stk_tools_option_table =
-    STK_OPTION_TABLE("Other programs", tools_options, stk_tools_options);

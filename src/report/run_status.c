@@ -7,6 +7,7 @@
  */
 #include "report/run_status.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -351,6 +352,8 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
     stk_status result = STK_OK;
     if (!stk_path_is_dir(status->folder)) {
         result = STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", status->folder);
+    } else if (stat(path, &info) != 0 && errno != ENOENT) {
+        result = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, strerror(errno));
     } else if (stat(path, &info) != 0) {
         result = STK_FAIL(err, STK_ERR_USAGE,
                           "%s holds no training run: it has no events.jsonl; give the folder that "
@@ -474,7 +477,7 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
     *summary = (stk_summary){
         .best_acc1 = best,
         .metric = status->metric,
-        .best_metric = stk_str_equal(status->metric, "acc1") ? best : NAN,
+        .best_metric = status->metric != NULL && stk_str_equal(status->metric, "acc1") ? best : NAN,
         .epochs_done = (int)status->epochs_done,
         .folds_done = (int)fold_now(status), /* those before it are done */
         .folds_planned = int_of(start, "folds"),
@@ -491,7 +494,12 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
         .device = text_of(start, "device"),
         .precision = text_of(start, "precision"),
         .bad_images = status->bad_images,
-        .verdict = stk_told_text(status, STK_TOLD_VERDICT, "text"),
+        .verdict = stk_told_text(status, STK_TOLD_VERDICT, "name"),
         .submission = has_file(status, "submission.csv") ? "submission.csv" : NULL,
     };
+}
+
+const char *stk_run_status_verdict(const stk_run_status *status) {
+    const char *told = stk_told_text(status, STK_TOLD_VERDICT, "text");
+    return told != NULL ? told : text_of(ended(status), "verdict");
 }

@@ -96,6 +96,9 @@ double stk_run_status_used_s(const stk_run_status *status);
 /* What summary.json says, or would say by now. Texts are the status's. */
 void stk_run_status_summary(const stk_run_status *status, stk_summary *summary);
 
+/* The last verdict in a sentence, or its name where there is no more; NULL: none was told. */
+const char *stk_run_status_verdict(const stk_run_status *status);
+
 /* Members of an open object: the keys of summary.json and those that say how the run stands. */
 void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer);
 

@@ -78,6 +78,7 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     }
     stk_json_key(writer, "budget_left_s");
     stk_json_put_double(writer, round(1e3 * fmax(summary.budget_s - summary.used_s, 0)) / 1e3);
+    put_name(writer, "verdict_text", stk_run_status_verdict(status));
     put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
     put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));
 }
@@ -259,9 +260,9 @@ void stk_run_status_lines(const stk_run_status *status, stk_str *out) {
     put_speed(&summary, out);
     put_time(status, &summary, out);
     put_machine(status, out);
-    if (summary.verdict != NULL) {
+    if (stk_run_status_verdict(status) != NULL) {
         begin_row(out, "verdict");
-        stk_report_append_line(out, summary.verdict);
+        stk_report_append_line(out, stk_run_status_verdict(status));
         stk_str_append(out, "\n");
     }
     put_submission(status, &summary, out);

@@ -109,8 +109,9 @@ struct stk_tfevents {
     bool has_folds;  /* each has a folder of its own */
     int fold;        /* the running one */
     int64_t step;    /* steps of it that are done */
+    int64_t next;    /* behind the last one that counts of what was told */
     int64_t step_ns; /* when the last step was written */
-    bool stepped;    /* there was one */
+    bool stepped;    /* there was one of this fold */
     stk_str summary; /* reused for every event, as the next four */
     stk_str value;
     stk_str part; /* of a value */
@@ -122,6 +123,14 @@ struct stk_tfevents {
 /* A call's result lives on in the error; a callback can do nothing else with it. */
 static void note(stk_status status) {
     (void)status;
+}
+
+static void free_texts(stk_tfevents *t) {
+    stk_str_free(&t->summary);
+    stk_str_free(&t->value);
+    stk_str_free(&t->part);
+    stk_str_free(&t->message);
+    stk_str_free(&t->record);
 }
 
 /* ---- values of a summary ---- */
@@ -243,24 +252,43 @@ static stk_status name_seconds(const stk_tfevents *t, const char *folder, long l
     return status;
 }
 
-/* Makes folder and file where there is none yet; `step` is the next that is going to be told. */
-static stk_status open_file(stk_tfevents *t, event_file *file, const char *folder, int64_t step,
+/* The path of a new file in a folder, which is made. */
+static stk_status name_file(const stk_tfevents *t, const char *folder, char **path, bool *is_first,
                             stk_error *err) {
     char host[128] = "";
     long long seconds = 0;
-    bool is_first = true;
     stk_status status = stk_dir_make(folder, err);
     if (status == STK_OK) {
-        status = name_seconds(t, folder, &seconds, &is_first, err);
+        status = name_seconds(t, folder, &seconds, is_first, err);
     }
     if (status != STK_OK) {
         return status;
     }
     bool named = gethostname(host, sizeof host - 1) == 0 && host[0] != '\0';
-    char *path = stk_str_format("%s/" NAME_START "%010lld.%s.%ld.0", folder, seconds,
-                                named ? host : "localhost", (long)getpid());
+    *path = stk_str_format("%s/" NAME_START "%010lld.%s.%ld.0", folder, seconds,
+                           named ? host : "localhost", (long)getpid());
+    return *path != NULL ? STK_OK : STK_FAIL_MEMORY(err, folder);
+}
+
+/*
+ * Makes folder and file where there are none yet; `below` is "" or the name of a folder in that of
+ * TensorBoard. What earlier files of it tell of `step` and later ones is void.
+ */
+static stk_status open_file(stk_tfevents *t, event_file *file, const char *below, int64_t step,
+                            stk_error *err) {
+    char *path = NULL;
     int fd = -1;
-    status = path != NULL ? stk_lines_open(path, &fd, err) : STK_FAIL_MEMORY(err, folder);
+    bool is_first = true;
+    if (file->path != NULL) {
+        return STK_OK;
+    }
+    char *folder = below[0] != '\0' ? stk_path_join(t->folder, below) : stk_mem_strdup(t->folder);
+    stk_status status = folder != NULL ? name_file(t, folder, &path, &is_first, err)
+                                       : STK_FAIL_MEMORY(err, t->folder);
+    stk_mem_free(folder);
+    if (status == STK_OK) {
+        status = stk_lines_open(path, &fd, err);
+    }
     if (status != STK_OK) {
         stk_mem_free(path);
         return status;
@@ -279,27 +307,12 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *folde
     return status;
 }
 
-static stk_status open_training(stk_tfevents *t, int64_t step, stk_error *err) {
-    if (t->training.path != NULL) {
-        return STK_OK;
+static stk_status open_training(stk_tfevents *t, stk_error *err) {
+    char fold[24] = "";
+    if (t->has_folds) {
+        snprintf(fold, sizeof fold, "fold%d", t->fold);
     }
-    char *folder =
-        t->has_folds ? stk_str_format("%s/fold%d", t->folder, t->fold) : stk_mem_strdup(t->folder);
-    stk_status status = folder != NULL ? open_file(t, &t->training, folder, step, err)
-                                       : STK_FAIL_MEMORY(err, t->folder);
-    stk_mem_free(folder);
-    return status;
-}
-
-static stk_status open_machine(stk_tfevents *t, int64_t step, stk_error *err) {
-    if (t->machine.path != NULL) {
-        return STK_OK;
-    }
-    char *folder = stk_path_join(t->folder, "machine");
-    stk_status status = folder != NULL ? open_file(t, &t->machine, folder, step, err)
-                                       : STK_FAIL_MEMORY(err, t->folder);
-    stk_mem_free(folder);
-    return status;
+    return open_file(t, &t->training, fold, t->next, err);
 }
 
 static void begin_summary(stk_tfevents *t) {
@@ -314,8 +327,9 @@ static stk_status write_summary(stk_tfevents *t, event_file *file, int64_t step,
 
 /* The summary goes to the file of the fold, at the step that it has come to. */
 static void tell_training(stk_tfevents *t) {
-    stk_status status = open_training(t, t->step + 1, &t->error);
+    stk_status status = open_training(t, &t->error);
     note(status == STK_OK ? write_summary(t, &t->training, t->step, &t->error) : status);
+    t->next = t->step + 1;
 }
 
 /* Another fold has another file. */
@@ -324,6 +338,7 @@ static void enter_fold(stk_tfevents *t, int fold) {
         close_file(&t->training);
         t->fold = fold;
         t->step = 0;
+        t->next = 1;
         t->stepped = false;
     }
 }
@@ -335,14 +350,19 @@ static void on_start(void *user, const stk_event_start *event) {
     t->has_folds = event->folds > 1;
 }
 
-/* Training that went back tells earlier steps again, which take the place of those before. */
+/* TensorBoard drops what it knows of the fold's step and of later ones: they are told again. */
+static void tell_again(stk_tfevents *t) {
+    stk_status status = open_training(t, &t->error);
+    note(status == STK_OK ? write_restart(t, &t->training, t->step, &t->error) : status);
+}
+
 static void on_step(void *user, const stk_event_step *event) {
     stk_tfevents *t = user;
     enter_fold(t, event->fold);
-    bool again = event->steps_done <= t->step;
+    bool again = event->steps_done <= t->step; /* training went back */
     t->step = event->steps_done;
-    if (again && open_training(t, t->step, &t->error) == STK_OK) {
-        note(write_restart(t, &t->training, t->step, &t->error));
+    if (again) {
+        tell_again(t);
     }
     int64_t now = t->now_ns();
     if (t->stepped && now - t->step_ns < STEP_GAP_NS) {
@@ -358,6 +378,9 @@ static void on_step(void *user, const stk_event_step *event) {
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_tfevents *t = user;
     enter_fold(t, event->fold);
+    if (!t->stepped && t->step > 0) {
+        tell_again(t); /* all that was left of the epoch was its validation, perhaps again */
+    }
     begin_summary(t);
     put_scalar(t, "epoch", event->epoch);
     put_curves(t, epoch_curves, COUNT_OF(epoch_curves), event);
@@ -374,6 +397,9 @@ static void on_batch(void *user, const stk_event_batch *event) {
     stk_image sheet = {0};
     uint8_t *bytes = NULL;
     size_t size = 0;
+    if (event->count == 0) {
+        return;
+    }
     enter_fold(t, event->fold);
     stk_status status = stk_contact_sheet(event, &sheet, &t->error);
     if (status == STK_OK) {
@@ -383,6 +409,7 @@ static void on_batch(void *user, const stk_event_batch *event) {
         begin_summary(t);
         put_picture(t, "batch/train", &sheet, bytes, size);
         tell_training(t);
+        free_texts(t); /* nothing else is as large */
     }
     stk_mem_free(bytes);
     stk_image_free(&sheet);
@@ -395,7 +422,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
     put_curves(t, sample_curves, COUNT_OF(sample_curves), event);
     put_scalar(t, "loader/batches_ready", event->batches_ready >= 0 ? event->batches_ready : NAN);
     put_scalar(t, "loader/workers", event->workers >= 0 ? event->workers : NAN);
-    stk_status status = open_machine(t, second, &t->error);
+    stk_status status = open_file(t, &t->machine, "machine", second, &t->error);
     note(status == STK_OK ? write_summary(t, &t->machine, second, &t->error) : status);
 }
 
@@ -435,6 +462,7 @@ stk_status stk_tfevents_new(stk_tfevents **out, const stk_tfevents_config *confi
     t->wall_ns = config->wall_ns != NULL ? config->wall_ns : stk_clock_wall_ns;
     t->fold = config->fold;
     t->step = config->steps_done;
+    t->next = config->steps_done + 1;
     t->observer = (stk_observer){
         .user = t,
         .start = on_start,
@@ -452,12 +480,8 @@ void stk_tfevents_free(stk_tfevents *t) {
     if (t != NULL) {
         close_file(&t->training);
         close_file(&t->machine);
+        free_texts(t);
         stk_mem_free(t->folder);
-        stk_str_free(&t->summary);
-        stk_str_free(&t->value);
-        stk_str_free(&t->part);
-        stk_str_free(&t->message);
-        stk_str_free(&t->record);
         stk_mem_free(t);
     }
 }

@@ -220,23 +220,26 @@ static void draw_model(frame *f) {
     const char *model = stk_told_text(s, STK_TOLD_START, "model");
     const char *device = stk_told_text(s, STK_TOLD_START, "device_name");
     const char *precision = stk_told_text(s, STK_TOLD_START, "precision");
-    char text[64];
+    long long size = stk_told_count(s, STK_TOLD_START, "img_size");
+    long long batch = stk_told_count(s, STK_TOLD_START, "batch");
+    char text[64] = "";
     if (model == NULL || !has_room(f)) {
         return;
     }
     device = device != NULL ? device : stk_told_text(s, STK_TOLD_START, "device");
     put_foreign(f, model);
-    snprintf(text, sizeof text, " at %lld px, batch %lld, ",
-             (long long)stk_told_count(s, STK_TOLD_START, "img_size"),
-             (long long)stk_told_count(s, STK_TOLD_START, "batch"));
+    if (size >= 0 && batch >= 0) {
+        snprintf(text, sizeof text, " at %lld px, batch %lld", size, batch);
+    }
     put_text(f, text);
+    put_text(f, precision != NULL ? ", " : "");
     put_foreign(f, precision != NULL ? precision : "");
     put_text(f, device != NULL ? " on " : "");
     put_foreign(f, device != NULL ? device : "");
     end_line(f);
 }
 
-/* How much of the folds is done counts an epoch by its steps. */
+/* The bar is of the epoch that is trained. */
 static void draw_epoch(frame *f) {
     const stk_run_status *s = f->status;
     int64_t epoch = stk_told_count(s, STK_TOLD_STEP, "epoch");
@@ -360,7 +363,8 @@ static void draw_loader(frame *f) {
     int64_t ready = stk_told_count(s, STK_TOLD_SAMPLE, "batches_ready");
     int64_t slots = stk_told_count(s, STK_TOLD_SAMPLE, "slots");
     int64_t workers = stk_told_count(s, STK_TOLD_SAMPLE, "workers");
-    stk_told kind = s->told[STK_TOLD_SAMPLE] != NULL ? STK_TOLD_SAMPLE : STK_TOLD_STEP;
+    /* A second in which nothing was trained has neither; then it is that of the epoch. */
+    stk_told kind = isfinite(sampled(f, "images_per_second")) ? STK_TOLD_SAMPLE : STK_TOLD_STEP;
     double wait = 100 * stk_told_number(s, kind, "wait_fraction");
     double rate = stk_told_number(s, kind, "images_per_second");
     char value[48];
@@ -552,8 +556,8 @@ static void draw_words(frame *f) {
     const char *what = stk_told_text(s, STK_TOLD_DECISION, "what");
     const char *why = stk_told_text(s, STK_TOLD_DECISION, "why");
     const char *warning = stk_told_text(s, STK_TOLD_WARNING, "text");
-    if (summary.verdict != NULL) {
-        draw_said(f, fine ? GREEN : YELLOW, "verdict", summary.verdict);
+    if (stk_run_status_verdict(s) != NULL) {
+        draw_said(f, fine ? GREEN : YELLOW, "verdict", stk_run_status_verdict(s));
     }
     if (warning != NULL) {
         draw_said(f, YELLOW, "warning", warning);

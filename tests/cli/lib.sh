@@ -212,6 +212,25 @@ json() {
     sed -n -E 's/^ *"'"$2"'": "?(.*[^",]|)"?,?$/\1/p' "$1"
 }
 
+# expect_times FILE: wherever an event tells where the time went, the parts add up to all of it, up to
+# the rounding of each, and an epoch has seen its validation.
+expect_times() {
+    # shellcheck disable=SC2016  # awk's
+    expect "$1 tells where the time went" awk '
+        match($0, /"times": \{[^}]*\}/) {
+            count = split(substr($0, RSTART + 10, RLENGTH - 11), parts, /[:,]/)
+            sum = 0
+            for (i = 2; i <= count; i += 2) {
+                bad = bad || parts[i] < 0
+                sum += parts[i - 1] ~ /total_s/ ? -parts[i] : parts[i]
+                blind = blind || (/"event": "epoch"/ && parts[i - 1] ~ /validate_s/ && !(parts[i] > 0))
+            }
+            bad = bad || sum > 0.006 || sum < -0.006 || count != 20
+            seen++
+        }
+        END { exit bad || blind || !seen }' "$1"
+}
+
 expect_summary() {
     local value
     value=$(json "$1" "$2")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Opens a page in headless Chromium and says what is wrong with it.
+"""Opens pages in headless Chromium and says what is wrong with them.
 
-    open_page.py [--browser PROGRAM] [--plots N] [--thumbs N] [--shots FOLDER] PAGE.html
+    open_page.py [--browser PROGRAM] [--plots N] [--thumbs N] [--shots FOLDER] PAGE.html...
 
-The page is opened 390 and 1440 px wide. Each sentence on standard output is something wrong: an
+Each page is opened 390 and 1440 px wide, with all that can be unfolded unfolded. Each sentence on standard output is something wrong: an
 error on the console, an exception, a request to anything but the page itself, an `svg.plot` without
-a size, fewer plots or pictures than asked for, a picture that does not decode, a page that is wider
-than its window. The last line says what was seen. The exit code is 1 when something was wrong, 2
-when the browser did not come to an answer. With --shots there is a picture of the whole page for
+a size or with nothing in it, fewer plots or pictures than asked for, a picture that does not decode, a page that is wider
+than its window. The last line of each page says what was seen. The exit code is 1 when something was wrong, 2
+when the browser did not come to an answer. With --shots there is a picture of each whole page for
 each width.
 
 It speaks the DevTools protocol through a pipe (the browser reads its descriptor 3 and writes its
@@ -34,6 +34,7 @@ LIMIT_S = 90
 # What the page looks like once it is there. A picture that cannot be decoded rejects.
 LOOK = """
 (async () => {
+    document.querySelectorAll('details').forEach(d => { d.open = true; });
     await Promise.all([...document.images].map(i => i.decode().catch(() => null)));
     const size = e => { const r = e.getBoundingClientRect(); return [r.width, r.height]; };
     const root = document.documentElement;
@@ -199,9 +200,22 @@ def visit(browser, url, width, arguments):
     wrong += judge_look(seen, width, arguments.plots, arguments.thumbs)
     if arguments.shots is not None:
         arguments.shots.mkdir(parents=True, exist_ok=True)
-        shoot(browser, session, arguments.shots / f"page-{width}.png")
+        name = pathlib.Path(url).parent.name
+        shoot(browser, session, arguments.shots / f"{name}-{width}.png")
     browser.call("Target.closeTarget", targetId=target)
     return wrong, seen
+
+
+def judge_page(browser, page, arguments):
+    """Says what is wrong with a page and what was seen of it; true when something was wrong."""
+    wrong, looks = [], []
+    url = page.resolve(strict=True).as_uri()
+    for width in WIDTHS:
+        some, seen = visit(browser, url, width, arguments)
+        wrong += [f"{page}: {width} px: {what}" for what in some]
+        looks.append(f"{width} px: {len(seen['plots'])} plots, {len(seen['images'])} pictures")
+    print("\n".join(wrong + [f"{page}: " + "; ".join(looks)]), flush=True)
+    return bool(wrong)
 
 
 def main():
@@ -210,24 +224,20 @@ def main():
     parser.add_argument("--plots", type=int, default=1)
     parser.add_argument("--thumbs", type=int, default=0)
     parser.add_argument("--shots", type=pathlib.Path)
-    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("page", type=pathlib.Path, nargs="+")
     arguments = parser.parse_args()
-    url = arguments.page.resolve(strict=True).as_uri()
-    wrong, looks = [], []
+    bad = False
     with tempfile.TemporaryDirectory(prefix="stoker-browser-", ignore_cleanup_errors=True) as profile:
         browser = Browser(arguments.browser, profile, LIMIT_S)
         try:
-            for width in WIDTHS:
-                some, seen = visit(browser, url, width, arguments)
-                wrong += [f"{width} px: {what}" for what in some]
-                looks.append(f"{width} px: {len(seen['plots'])} plots, {len(seen['images'])} pictures")
+            for page in arguments.page:
+                bad = judge_page(browser, page, arguments) or bad
         except BrowserError as error:
             print(error)
             return 2
         finally:
             browser.close()
-    print("\n".join(wrong + ["; ".join(looks)]))
-    return 1 if wrong else 0
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

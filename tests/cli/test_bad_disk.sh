@@ -43,7 +43,7 @@ done
 
 it "nothing is half-written, and the run goes on, when it dies at any write of a checkpoint"
 if can_fake bad_disk; then
-    calls_of /state:/weights
+    calls_of "$SAVED"
     # The second epoch replaces what the first has saved: in the middle of each file, at each rename,
     # and where what belongs together is not together yet.
     first=$(awk '$2 == "link" { print $1; exit }' calls.all)
@@ -74,13 +74,13 @@ it "the disk is full at a checkpoint: a submission from what is in memory, and a
 if can_fake bad_disk; then
     for file in 'weights/.best 1' 'weights/.best 2' 'state/.train 2'; do # the state is saved first of all
         read -r name time <<<"$file"
-        full_at /state:/weights "$(write_of "$name" "$time")"
+        full_at "$SAVED" "$(write_of "$name" "$time")"
         [ "$(models_in r)" = 1 ] || fail "$file: no model predicted"
         expect_summary r/summary.json status partial
         expect_summary r/summary.json stop_reason error
         goes_on r
     done
-    full_at /state:/weights "$(write_of weights/.last 2)"
+    full_at "$SAVED" "$(awk '$2 == "link" && /weights\/\.last/ { n = $1 } END { print n }' calls.all)"
     expect_same r/submission.csv whole/submission.csv
 fi
 

@@ -33,7 +33,7 @@ syntax fish --no-execute
 
 it "offers the verbs first"
 complete_as stoker ''
-for verb in sample train predict bench completion help; do
+for verb in sample train predict status top stop bench completion help; do
     expect_out "^$verb\$"
 done
 complete_as stoker tr

@@ -19,6 +19,8 @@ for key in device:cuda:0 precision:fp16 status:complete epochs_done:3 submission
 done
 expect_file r/events.jsonl '"event": "start".*"device": "cuda:0".*"precision": "fp16"'
 expect_jsonl r/events.jsonl
+expect_times r/events.jsonl
+expect_file r/events.jsonl '"event": "epoch".*"update_s": [0-9.]*[1-9]'
 expect_sound r k/sample_submission.csv "$labels"
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
 expect_weights r/weights/best.safetensors

@@ -100,14 +100,30 @@ run doctor k "${small[@]}" --device cuda:7
 expect_exit 4
 run doctor k "${small[@]}" --plot absent/bars.svg
 expect_exit 5
+expect_err 'absent/bars.svg'
+expect_out '^The narrowest is ' # what was measured is not lost
 
-it "ends with 5 where the storage does not answer"
 if [ -x "$SERVER" ]; then
-    AWS_ENDPOINT_URL=http://127.0.0.1:9 run doctor s3://bucket/pictures "${small[@]}" --read-timeout 0.5
+    it "reads from far away, first without the cache and then with it"
+    serve --bucket pics=k --delay-ms 20
+    export AWS_ENDPOINT_URL=$URL
+    run doctor s3://pics "${small[@]}" --seconds 3 --json
+    expect_exit 0
+    expect "it is far away" [ "$(figure remote)" = true ]
+    expect "the cache keeps it near" [ "$(figure kept_near)" = true ]
+    expect "which is faster: $(figure storage_cold), then $(figure storage_warm)" \
+        is_above "$(figure storage_warm)" "$(figure storage_cold)"
+    run doctor s3://pics "${small[@]}" --seconds 2 --cache off --json
+    expect_exit 0
+    expect "nothing keeps it near" [ "$(figure kept_near)" = false ]
+    stop
+
+    it "ends with 5 where the storage does not answer"
+    run doctor s3://pics/other "${small[@]}" --read-timeout 0.5
     expect_exit 5
     expect_err '127.0.0.1'
 else
-    skip "there is no S3 in this build"
+    it "S3" && skip "there is no S3 in this build"
 fi
 
 it "names a slow mount as the narrowest"

@@ -70,6 +70,7 @@ expect "it ends with stop" [ "$(tail -n 1 r/events.jsonl | grep -c '"event": "st
 expect "two epochs" [ "$(grep -c '"event": "epoch"' r/events.jsonl)" = 2 ]
 expect "two submissions, first from priors" [ "$(grep '"event": "submission"' r/events.jsonl |
     grep -Eo '"status": "[a-z]+"' | tr -d '\n')" = '"status": "prior""status": "complete"' ]
+expect_times r/events.jsonl
 expect "time does not go back" awk -F '[:,]' '$2 + 0 < last { exit 1 } { last = $2 + 0 }' r/events.jsonl
 expect_not "there is an event that is not agreed" grep -Evq \
     '"event": "(start|plan|decision|step|epoch|verdict|checkpoint|bad_image|submission|warning|stop)"' r/events.jsonl

@@ -110,6 +110,7 @@ landed() {
 # What there is to save is little, and all that a training can have: the best weights, the last ones,
 # the state after each epoch and, with $EVERY seconds between, within them.
 EVERY=${EVERY:-300}
+SAVED=/state:/weights:/validation.csv
 tiny() { echo "train --data k --device cpu --img-size 16 --epochs 2 --save-every $EVERY --quiet --out $1"; }
 
 # bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from this call on; bad_disk.c
@@ -132,7 +133,7 @@ calls_of() {
 # expect_as_whole RUN: weights, predictions and figures are those of a run that nothing had interrupted.
 expect_as_whole() {
     local file
-    for file in weights/best.safetensors weights/last.safetensors submission.csv; do
+    for file in weights/best.safetensors weights/last.safetensors submission.csv validation.csv; do
         expect_same "$1/$file" "whole/$file"
     done
     [ "$(cut -d , -f 1-8 "$1/results.csv")" = "$(cut -d , -f 1-8 whole/results.csv)" ] ||
@@ -156,7 +157,7 @@ goes_on() {
 
 # killed_at CALL HOW: the run dies there, leaves nothing half-written, and goes on.
 killed_at() {
-    bad_disk /state:/weights "$1" "$2" r 2>/dev/null # the shell tells of those that were killed
+    bad_disk "$SAVED" "$1" "$2" r 2>/dev/null # the shell tells of those that were killed
     [ "$CODE" = 137 ] || fail "call $1 ($2): the exit code is $CODE, expected 137"
     expect_sound r k/sample_submission.csv "$LABELS"
     goes_on r

@@ -16,7 +16,7 @@ can_fake bad_disk || finish
 tried=0 kept=0
 for EVERY in 300 0; do
     it "states every $EVERY s: a run without a fault"
-    calls_of /state:/weights
+    calls_of "$SAVED"
     step=${SOAK_WRITES:-1}
     [ "$EVERY" = 300 ] || step=$((10 * step))
     while read -r call what path; do
@@ -25,7 +25,7 @@ for EVERY in 300 0; do
         killed_at "$call" kill
         [ "$what" != write ] || killed_at "$call" tear
         [ "$what" != write ] || [ $((call % 10)) = 0 ] || continue
-        bad_disk /state:/weights "$call" full r
+        bad_disk "$SAVED" "$call" full r
         [ "$CODE" = 5 ] || [ "$CODE" = 0 ] || fail "full: the exit code is $CODE"
         if [ "$CODE" = 0 ]; then # nothing that needs room came after it
             kept=$((kept + 1))

@@ -101,7 +101,11 @@ static void what_is_shown_can_be_read_by_all(void) {
     REQUIRE(stat(path, &info) == 0);
     CHECK_INT(info.st_mode & 0777, 0644);
     CHECK_INT(entries(folder), 1);
-    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_file_show(in(folder, "no/such/a"), "x", 1, NULL), STK_ERR_STORAGE);
+    REQUIRE_OK(stk_dir_make(in(folder, "d"), &err), &err);
+    CHECK_INT(stk_file_show(in(folder, "d"), "x", 1, NULL), STK_ERR_STORAGE);
+    CHECK(stk_path_is_dir(in(folder, "d")));
+    CHECK_INT(entries(folder), 2);
 }
 
 static void reading_has_limits(void) {
@@ -351,6 +355,28 @@ static void a_lock_has_one_holder(void) {
     CHECK(!taken);
 }
 
+/* Looking tells who holds a lock from who does not, and makes and changes nothing. */
+static void looking_at_a_lock(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "lock");
+    stk_error err = {0};
+    stk_lock_state state = STK_LOCK_HELD;
+    bool taken = false;
+    int fd = -1;
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_FREE);
+    CHECK(!stk_path_is_file(path));
+    REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_HELD);
+    stk_file_unlock(fd);
+    REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
+    CHECK_INT(state, STK_LOCK_FREE);
+    REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
+    CHECK(taken);
+    stk_file_unlock(fd);
+}
+
 static void pieces_are_read_anywhere(void) {
     stk_error err = {0};
     char path[300];
@@ -408,6 +434,7 @@ static const check_test tests[] = {
     TEST(lists_are_sorted),
     TEST(joins_paths),
     TEST(a_lock_has_one_holder),
+    TEST(looking_at_a_lock),
 };
 
 CHECK_MAIN(tests)

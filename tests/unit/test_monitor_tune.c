@@ -73,19 +73,19 @@ static void workers_are_added_while_they_help(void) {
     stk_tune_advice advice = after_stretch(&tune, &t);
     CHECK_INT(advice.act, STK_TUNE_TRY);
     CHECK_INT(advice.knob, STK_TUNE_WORKERS);
-    CHECK_INT(advice.value, 6);
-    CHECK_STR(advice.what, "workers 4 to 6");
+    CHECK_INT(advice.value, 8);
+    CHECK_STR(advice.what, "workers 4 to 8");
     CHECK_STR(advice.why, "decode-bound at 400 img/s");
     advice = after_stretch(&tune, &t); /* settles */
     CHECK_INT(advice.act, STK_TUNE_NOTHING);
     advice = after_stretch(&tune, &t);
     CHECK_INT(advice.act, STK_TUNE_KEEP);
-    CHECK_INT(advice.value, 6);
-    CHECK_STR(advice.what, "workers 4 to 6");
-    CHECK_STR(advice.why, "images/s went from 400 to 600: kept");
+    CHECK_INT(advice.value, 8);
+    CHECK_STR(advice.what, "workers 4 to 8");
+    CHECK_STR(advice.why, "images/s went from 400 to 800: kept");
     go_on(&tune, &t, 100);
-    CHECK_INT(t.knobs[STK_TUNE_WORKERS], 16); /* 9, 14, 16 */
-    CHECK_INT(t.kept, 4);
+    CHECK_INT(t.knobs[STK_TUNE_WORKERS], 16);
+    CHECK_INT(t.kept, 2);
     CHECK_INT(t.knobs[STK_TUNE_SLOTS], 4); /* tried in vain, once */
     CHECK_INT(t.taken_back, 1);
 }
@@ -95,12 +95,12 @@ static void what_does_not_help_is_taken_back_and_left_alone(void) {
     training t = starved();
     t.rate = always_hundred;
     after_stretch(&tune, &t);
-    CHECK_INT(t.knobs[STK_TUNE_WORKERS], 6);
+    CHECK_INT(t.knobs[STK_TUNE_WORKERS], 8);
     after_stretch(&tune, &t);
     stk_tune_advice advice = after_stretch(&tune, &t);
     CHECK_INT(advice.act, STK_TUNE_TAKE_BACK);
     CHECK_INT(advice.value, 4);
-    CHECK_STR(advice.what, "workers 6 to 4");
+    CHECK_STR(advice.what, "workers 8 to 4");
     CHECK_STR(advice.why, "images/s went from 100 to 100: taken back");
     CHECK_INT(after_stretch(&tune, &t).act, STK_TUNE_NOTHING); /* settles */
     advice = after_stretch(&tune, &t);
@@ -145,7 +145,7 @@ static void three_percent_are_needed(void) {
         gain_after = side == 0 ? 1.029 : 1.031;
         go_on(&tune, &t, 3);
         CHECK_INT(t.kept, side);
-        CHECK_INT(t.knobs[STK_TUNE_WORKERS], side == 0 ? 4 : 6);
+        CHECK_INT(t.knobs[STK_TUNE_WORKERS], side == 0 ? 4 : 8);
     }
 }
 
@@ -300,7 +300,7 @@ static void stretches_that_say_nothing_are_left_out(void) {
                           .now = {4, 4, 0},
                           .most = {8, 8, 0}};
     stk_tune_stretch silent = s;
-    silent.seconds = 0.5;
+    silent.seconds = 0.99;
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING);
     silent = s;
     silent.images_per_second = NAN;
@@ -308,6 +308,7 @@ static void stretches_that_say_nothing_are_left_out(void) {
     silent = s;
     silent.verdict = STK_VERDICT_UNKNOWN;
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING);
+    s.seconds = 1;
     CHECK_INT(stk_tune_after(&tune, &s).act, STK_TUNE_TRY);
     CHECK_INT(stk_tune_after(&tune, &silent).act, STK_TUNE_NOTHING); /* nor do they settle */
     s.images_per_second = 150;

@@ -250,7 +250,7 @@ static void a_cache_that_fills_is_waited_for(void) {
     CHECK_INT(judge(e), STK_VERDICT_WARMING);
     e.cache_hits = 0.91; /* filled by an earlier run */
     CHECK_INT(judge(e), STK_VERDICT_STORAGE);
-    e.cache_hits = 0.5;
+    e.cache_hits = 0.89;
     e.first_epoch = false;
     CHECK_INT(judge(e), STK_VERDICT_STORAGE);
     CHECK(remedy_with("--cache-size") != NULL);
@@ -527,6 +527,9 @@ static void computing_is_all_there_is(void) {
     e.steps = 101;
     CHECK_INT(judge(e), STK_VERDICT_FINE);
     e.steps = 90;
+    e.rates.img_size = 96;
+    judge(e);
+    CHECK(remedy_with("--img-size 64") != NULL);
     e.rates.img_size = 64; /* nothing can be done: nobody is warned */
     e.rates.source_px = 64 * 64;
     CHECK_INT(judge(e), STK_VERDICT_COMPUTE);

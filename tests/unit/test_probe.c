@@ -134,6 +134,66 @@ static void decodes_what_can_be_read(void) {
     stk_store_close(store);
 }
 
+/* Every picture becomes the same large one. */
+static stk_status make_large(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
+                             stk_error *err) {
+    stk_image image = {0};
+    (void)user;
+    (void)bench;
+    (void)from;
+    stk_status status = stk_image_new(&image, 200, 100, err);
+    if (status == STK_OK) {
+        memset(image.pixels, 128, (size_t)200 * 100 * 3);
+        status = stk_image_encode_raw(&image, to, err);
+    }
+    stk_image_free(&image);
+    return status;
+}
+
+static stk_status refuse(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
+                         stk_error *err) {
+    (void)user;
+    (void)bench;
+    (void)from;
+    (void)to;
+    return STK_FAIL(err, STK_ERR_DATA, "no");
+}
+
+static void decodes_what_training_sees_and_what_others_keep(void) {
+    stk_error err = {0};
+    stk_store *store = store_of(shared_classes());
+    stk_decode_probe *probe = NULL;
+    stk_decode_tally tally = {0};
+    stk_transform view = {.size = SIDE, .train = true, .augment = {.crop_scale = 0.5}};
+    double bytes = 0;
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, some_paths, 4, 2, NULL, &err), &err);
+    stk_decode_mean mean = stk_decode_probe_mean(probe);
+    CHECK_INT(mean.count, 3);
+    CHECK(mean.bytes > 100);
+    CHECK(mean.pixels >= 20 * 24 && mean.pixels < 28 * 24);
+    REQUIRE_OK(stk_decode_probe_view(probe, &view, &err), &err);
+    REQUIRE_OK(stk_decode_probe_run(probe, 2, 0.01, NULL, &tally, &err), &err);
+    CHECK(tally.images >= 2);
+    REQUIRE_OK(stk_decode_probe_remake(probe, make_large, NULL, NULL, &bytes, &err), &err);
+    CHECK(bytes >= 200 * 100 * 3); /* all of them */
+    tally = (stk_decode_tally){0};
+    REQUIRE_OK(stk_decode_probe_run(probe, 1, 0, NULL, &tally, &err), &err);
+    CHECK_INT(tally.images, 1);
+    REQUIRE_OK(stk_decode_probe_remake(probe, NULL, NULL, NULL, &bytes, &err), &err);
+    CHECK_NEAR(bytes, mean.bytes, 1e-6);
+    REQUIRE_OK(stk_decode_probe_view(probe, NULL, &err), &err);
+    REQUIRE_OK(stk_decode_probe_remake(probe, refuse, NULL, NULL, &bytes, &err), &err);
+    tally = (stk_decode_tally){0};
+    REQUIRE_OK(stk_decode_probe_run(probe, 1, 3600, NULL, &tally, &err), &err); /* ends at once */
+    CHECK_INT(tally.images, 0);
+    stk_stop stop = {0};
+    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    CHECK_INT(stk_decode_probe_remake(probe, make_large, NULL, &stop, &bytes, &err),
+              STK_ERR_STOPPED);
+    stk_decode_probe_close(probe);
+    stk_store_close(store);
+}
+
 /* Bytes of a JPEG up to its first scan's data. */
 static size_t head_bytes(const char *path) {
     stk_error err = {0};
@@ -469,6 +529,7 @@ static const check_test tests[] = {
     TEST(png_tells_what_libpng_refuses),
     TEST(png_survives_lack_of_memory),
     TEST(decodes_what_can_be_read),
+    TEST(decodes_what_training_sees_and_what_others_keep),
     TEST(does_not_count_bad_pictures),
     TEST(decoding_survives_lack_of_memory),
     TEST(measures_a_loader),

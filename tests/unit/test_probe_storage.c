@@ -3,6 +3,7 @@
 #include "small_pictures.h"
 
 #include "base/error.h"
+#include "probe/cold_pages.h"
 #include "probe/picture_walk.h"
 #include "probe/probe_options.h"
 #include "probe/storage_probe.h"
@@ -243,6 +244,51 @@ static void reads_each_object_before_any_again(void) {
     CHECK(f.counters.cache_hits >= (uint64_t)(f.reads - PICTURES));
 }
 
+/* Given pictures of an open place, each once: the steps end with the last of them. */
+static void reads_given_pictures_once(void) {
+    stk_error err = {0};
+    stk_storage_findings f;
+    stk_picture_paths paths = {0};
+    stk_storage_options options = {
+        .cache = "ram", .cache_size = STK_AUTO_BYTES, .read_timeout_s = 30};
+    stk_storage_question q = question_of(shared_folder(), "1,2,4");
+    must(stk_store_open(&q.store, shared_folder(), &options, NULL, &err), &err);
+    must(stk_picture_walk(q.store, PICTURES, &paths, &err), &err);
+    q.paths = (const char *const *)paths.items;
+    q.path_count = PICTURES - 3;
+    q.once = true;
+    REQUIRE_OK(stk_probe_storage(&q, NULL, &f, &err), &err);
+    CHECK_INT(f.objects, PICTURES - 3);
+    CHECK_INT(f.begun, PICTURES - 3);
+    CHECK_INT(f.reads, PICTURES - 3);
+    CHECK_INT(f.counters.cache_misses, PICTURES - 3);
+    CHECK_INT(f.counters.cache_hits, 0);
+    CHECK(f.step_count >= 1);
+    q.once = false; /* the store is still open, and has them near now */
+    REQUIRE_OK(stk_probe_storage(&q, NULL, &f, &err), &err);
+    CHECK_INT(f.counters.cache_misses, PICTURES - 3);
+    CHECK(f.reads >= 48);
+    q.path_count = 1; /* fewer than are to be in flight */
+    q.once = true;
+    REQUIRE_OK(stk_probe_storage(&q, NULL, &f, &err), &err);
+    CHECK_INT(f.reads, 1);
+    stk_picture_paths_free(&paths);
+    stk_store_close(q.store);
+}
+
+static void forgets_files_and_leaves_them_alone(void) {
+    static const char *const paths[] = {"gone.jpg", "../gone.jpg"};
+    stk_error err = {0};
+    stk_store *store = NULL;
+    size_t count = 2;
+    must(stk_store_open(&store, shared_folder(), NULL, NULL, &err), &err);
+    REQUIRE_OK(stk_cold_pages_drop(store, paths, &count, 60, NULL, &err), &err);
+    CHECK_INT(count, 2); /* what cannot be opened is nobody's to forget */
+    REQUIRE_OK(stk_cold_pages_drop(store, paths, &count, -1, NULL, &err), &err);
+    CHECK_INT(count, 0); /* there was no time */
+    stk_store_close(store);
+}
+
 static void counts_a_few_failures(void) {
     char root[256];
     char path[320];
@@ -315,6 +361,8 @@ static const check_test tests[] = {
     TEST(walking_says_that_there_is_nothing),
     TEST(measures_each_step),
     TEST(reads_each_object_before_any_again),
+    TEST(reads_given_pictures_once),
+    TEST(forgets_files_and_leaves_them_alone),
     TEST(counts_a_few_failures),
     TEST(many_failures_are_an_error),
     TEST(ends_when_asked),

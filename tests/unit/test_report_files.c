@@ -366,6 +366,54 @@ static void a_run_folder_is_complete(void) {
     stk_mem_free(text);
 }
 
+/* Whether the run folder has something for TensorBoard. */
+static bool has_event_file(const char *folder) {
+    stk_dir_list list = {0};
+    char *path = stk_path_join(folder, "tensorboard");
+    bool found = path != NULL && stk_dir_read(path, &list, NULL) == STK_OK && list.count == 1 &&
+                 strncmp(list.entries[0].name, "events.out.tfevents.", 20) == 0;
+    stk_dir_list_free(&list);
+    stk_mem_free(path);
+    return found;
+}
+
+static void tensorboard_is_told_where_it_is_wanted(void) {
+    static const stk_runfiles_point point = {.fold = 0, .steps_done = 15, .epoch = 1};
+    for (int i = 0; i < 3; i++) {
+        stk_error err = {0};
+        stk_runfiles *files = NULL;
+        stk_events events = {0};
+        const char *folder = check_folder();
+        REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
+        if (i > 0) {
+            REQUIRE_OK(stk_runfiles_add_tensorboard(files, i > 1 ? &point : NULL, &err), &err);
+        }
+        stk_events_add(&events, stk_runfiles_observer(files));
+        tell_everything(&events);
+        CHECK(has_event_file(folder) == (i > 0));
+        CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
+        stk_runfiles_free(files);
+    }
+}
+
+/* A file where its folder should be is an error like that of any other file. */
+static void an_error_of_tensorboard_is_kept(void) {
+    stk_error err = {0};
+    stk_runfiles *files = NULL;
+    stk_events events = {0};
+    const char *folder = check_folder();
+    char *path = stk_path_join(folder, "tensorboard");
+    REQUIRE_OK(stk_file_write(path, "", 0, &err), &err);
+    REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
+    REQUIRE_OK(stk_runfiles_add_tensorboard(files, NULL, &err), &err);
+    stk_events_add(&events, stk_runfiles_observer(files));
+    tell_everything(&events);
+    CHECK_INT(stk_runfiles_error(files, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "tensorboard");
+    stk_runfiles_free(files);
+    stk_mem_free(path);
+}
+
 static void folds_and_epochs_become_rows(void) {
     stk_error err = {0};
     stk_runfiles *files = NULL;
@@ -553,6 +601,9 @@ static void lack_of_memory_is_survived(void) {
         stk_mem_fail_after(i);
         stk_status status = stk_runfiles_new(&files, folder, &err);
         if (status == STK_OK) {
+            status = stk_runfiles_add_tensorboard(files, NULL, &err);
+        }
+        if (status == STK_OK) {
             stk_events_add(&events, stk_runfiles_observer(files));
             tell_everything(&events);
             status = stk_runfiles_error(files, &err);
@@ -576,6 +627,8 @@ static const check_test tests[] = {
     TEST(a_run_folder_is_complete),
     TEST(folds_and_epochs_become_rows),
     TEST(the_page_is_there_with_the_first_verdict),
+    TEST(tensorboard_is_told_where_it_is_wanted),
+    TEST(an_error_of_tensorboard_is_kept),
     TEST(no_epoch_gives_no_plot),
     TEST(the_last_plot_can_be_left_out),
     TEST(events_are_continued),

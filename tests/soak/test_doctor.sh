@@ -1,0 +1,102 @@
+# stoker doctor tells what changes would bring; here each is applied and measured: within 20 %.
+# Measures time: the machine should have nothing else to do. Where others use it, a doctor says so, and
+# is asked again; a machine that stays busy skips. SOAK_SECONDS is how long each examination takes (60).
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for expect
+. "$(dirname "$0")/../cli/lib.sh"
+
+seconds=${SOAK_SECONDS:-60}
+RUN_TIMEOUT=$((seconds * 2 + 60))
+photos=${STOKER_DATA:-$ROOT/../shared/data}/photos
+if [ ! -d "$photos" ]; then
+    it "doctor" && skip "there are no photos; set STOKER_DATA" && finish
+fi
+
+# figure KEY [FILE]: the value of a key of a diagnosis, outside of its changes.
+figure() {
+    sed -E 's/"what_if": \[[^]]*\]//' "${2:-$OUT}" | sed -n -E 's/.*"'"$1"'": ("[^"]*"|[^,}]*).*/\1/p'
+}
+
+# predicted WORDS: images/s with this change, by the diagnosis in `base`.
+predicted() {
+    grep -Eo '\{"what": "'"$1"'[^}]*' base | sed -n -E 's/.*"images_per_second": ([^,}]*).*/\1/p'
+}
+
+is_quiet() {
+    awk -v s="$(figure core_share)" 'BEGIN { exit !(s > 0.92) }'
+}
+
+# examine ARGUMENTS...: until it had the cores for itself; false, the case skipped, where it never has.
+examine() {
+    local try
+    for try in 1 2 3; do
+        run doctor "$@" --seconds "$seconds" --json
+        expect_exit 0
+        [ "$CODE" = 0 ] || return 1
+        if is_quiet; then
+            return 0
+        fi
+        echo "  try $try: others use the machine"
+    done
+    skip "others use the machine: decoding had $(figure core_share) of the cores"
+    return 1
+}
+
+# expect_near WHAT PREDICTED MEASURED
+expect_near() {
+    printf '  %-24s predicted %8.1f images/s, measured %8.1f: %+.0f %%\n' "$1" "$2" "$3" \
+        "$(awk -v p="$2" -v m="$3" 'BEGIN { print 100 * (p / m - 1) }')" | tee -a "$LIB_FOLDER/table"
+    expect "$1: $2 predicted, $3 measured" awk -v p="$2" -v m="$3" \
+        'BEGIN { d = p / m; exit !(p > 0 && d > 0.8 && d < 1.2) }'
+}
+
+# trials NAME ARGUMENTS...: one training, then each change of it. A larger batch and smaller pictures
+# are options; staging makes another data set.
+trials() {
+    local name=$1 data=$photos side
+    shift
+    it "$name: all together"
+    examine --data "$data" --workers 1 --batch 16 "$@" || return
+    cp "$OUT" base
+    expect_near "$name, together" "$(figure predicted)" "$(figure together)"
+
+    it "$name: two workers"
+    if [ "$(nproc)" = 2 ]; then
+        examine --data "$data" --workers 2 --batch 16 "$@" &&
+            expect_near "$name, workers" "$(predicted '2 workers')" "$(figure together)"
+    else
+        skip "there are $(nproc) cores, not 2"
+    fi
+
+    it "$name: a larger batch"
+    examine --data "$data" --workers 1 --batch 32 "$@" &&
+        expect_near "$name, batch" "$(predicted 'batch 32')" "$(figure together)"
+
+    it "$name: staged smaller"
+    side=$(sed -n -E 's/.*--max-side ([0-9]+).*/\1/p' base)
+    if [ -n "$side" ]; then
+        rm -rf near
+        run stage "$data" near --max-side "$side" --quiet
+        expect_exit 0
+        examine --data near --workers 1 --batch 16 "$@" &&
+            expect_near "$name, staged" "$(predicted 'staged at')" "$(figure together)"
+    else
+        skip "staging would not make the pictures smaller"
+    fi
+
+    it "$name: smaller pictures"
+    side=$(sed -n -E 's/.*--img-size ([0-9]+).*/\1/p' base)
+    size=()
+    for word in "$@"; do # the size that was given, replaced
+        [ "${size[-1]:-}" = --img-size ] && word=$side
+        size+=("$word")
+    done
+    examine --data "$data" --workers 1 --batch 16 "${size[@]}" &&
+        expect_near "$name, img-size" "$(predicted 'training at')" "$(figure together)"
+}
+
+# One that the step holds back, and one that decoding does.
+trials step --model cifar_resnet20 --img-size 96
+trials decoding --model convnet_s --img-size 32
+lib_close
+cat "$LIB_FOLDER/table"
+finish

@@ -1,0 +1,348 @@
+/* test_run_status.c - what the files of a run say to somebody outside, whatever state they are in.
+ */
+#include "check.h"
+#include "small_pictures.h"
+#include "told_lines.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "report/run_status.h"
+
+static char run[256];
+
+static void make_run(const char *events) {
+    snprintf(run, sizeof run, "%s", check_folder());
+    if (events != NULL) {
+        write_text(run, "events.jsonl", events);
+    }
+}
+
+static const char *in_run(const char *name) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/%s", run, name);
+    return path;
+}
+
+static void add_text(const char *name, const char *text) {
+    FILE *file = fopen(in_run(name), "a");
+    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) {
+        perror("events");
+        exit(1);
+    }
+}
+
+/* The wall clock of all of these tests, and when events.jsonl was written last. */
+#define NOW_S 2000000000
+static void written_before(int seconds) {
+    struct timespec times[2] = {{.tv_sec = NOW_S - seconds}, {.tv_sec = NOW_S - seconds}};
+    CHECK(utimensat(AT_FDCWD, in_run("events.jsonl"), times, 0) == 0);
+}
+
+static stk_status look(stk_run_status *status, stk_error *err) {
+    return stk_run_status_read(status, INT64_C(1000000000) * NOW_S, err);
+}
+
+static stk_run_status look_at(bool running) {
+    stk_error err = {0};
+    stk_run_status status;
+    must(stk_run_status_open(&status, run, true, &err), &err);
+    status.running = running;
+    status.pid = 123;
+    status.since_ns = 0;
+    must(look(&status, &err), &err);
+    return status;
+}
+
+static char *lines_of(const stk_run_status *status) {
+    stk_str text = {0};
+    stk_run_status_lines(status, &text);
+    return stk_str_take(&text);
+}
+
+static void a_run_that_goes_on(void) {
+    make_run(START_LINE SUBMISSION_LINE(0.2) STEP_LINE(4.0, 1, 2.5) EPOCH_LINE(5.0, 2, 64.5, true)
+                 EPOCH_LINE(6.0, 3, 60.0, false) SAMPLE_LINE(7.0) VERDICT_LINE(7.5, "input-bound")
+                     STEP_LINE(8.0, 40, 1.25));
+    write_text(run, "results.csv", "fold,epoch\n0,1\n0,2\n0,3\n");
+    write_text(run, "args.json", "{\"metric\": \"acc1\"}");
+    write_text(run, "submission.csv", "id,label\n");
+    written_before(2);
+    stk_run_status status = look_at(true);
+    stk_summary summary;
+    stk_run_status_summary(&status, &summary);
+    CHECK_STR(stk_run_status_state(&status), "running");
+    CHECK(summary.status == NULL && summary.stop_reason == NULL);
+    CHECK_NEAR(summary.best_acc1, 64.5, 0);
+    CHECK_NEAR(summary.best_metric, 64.5, 0);
+    CHECK_INT(summary.epochs_done, 3);
+    CHECK_NEAR(summary.used_s, 10, 1e-6); /* the last event's and the silence since */
+    CHECK_NEAR(summary.budget_s, 660, 0);
+    CHECK_STR(summary.verdict, "decode-bound");
+    CHECK_STR(stk_run_status_verdict(&status), "input-bound");
+    CHECK_STR(summary.submission, "submission.csv");
+    CHECK_NEAR(stk_told_number(&status, STK_TOLD_STEP, "loss"), 1.25, 0);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 40);
+    CHECK_INT(status.losses.count, 2);
+    char *text = lines_of(&status);
+    CHECK_CONTAINS(text, "running, process 123, since 1970-01-01T00:00:00Z\n");
+    CHECK_CONTAINS(text, "epoch 3/10, step 40/100, loss 1.25, accuracy 61.5%\n");
+    CHECK_CONTAINS(text, "validation accuracy 64.5%, 3 epochs done\n");
+    CHECK_CONTAINS(text, "2900 images/s, waiting for data 46%\n");
+    CHECK_CONTAINS(text, "0:10 of 11:00, 10:50 left; about 3:20 of training to go\n");
+    CHECK_CONTAINS(text, "GPU 54%, SM 38%, GPU memory 18 GB of 24 GB, CPU 97%\n");
+    CHECK_CONTAINS(text, "  verdict     input-bound\n");
+    CHECK_CONTAINS(text, "submission.csv (prior)\n");
+    stk_mem_free(text);
+    stk_run_status_close(&status);
+}
+
+/* Without an end and without a process somebody has killed it. */
+static void a_run_that_was_killed(void) {
+    make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
+    written_before(100);
+    stk_run_status status = look_at(false);
+    CHECK_STR(stk_run_status_state(&status), "killed");
+    CHECK_NEAR(stk_run_status_used_s(&status), 4.0, 0);
+    char *text = lines_of(&status);
+    CHECK_CONTAINS(text, "was killed before its first step; begin a new run\n");
+    stk_mem_free(text);
+    must(stk_dir_make(in_run("state"), NULL), &(stk_error){0});
+    write_text(run, "state/train.safetensors", "x");
+    must(look(&status, NULL), &(stk_error){0});
+    text = lines_of(&status);
+    CHECK_CONTAINS(text, "can be resumed with: stoker train --resume /");
+    stk_mem_free(text);
+    stk_run_status_close(&status);
+}
+
+static void a_run_that_ended(void) {
+    make_run(START_LINE STEP_LINE(4.0, 1, 2.5) STOP_LINE(9.0));
+    stk_run_status status = look_at(false); /* killed between its last event and its summary */
+    CHECK_STR(stk_run_status_state(&status), "ended");
+    CHECK_NEAR(stk_run_status_used_s(&status), 99, 0);
+    write_text(run, "summary.json",
+               "{\"status\": \"complete\", \"stop_reason\": \"epochs\", \"used_s\": 100.5, "
+               "\"best_acc1\": 71, \"metric\": \"qwk\", \"best_metric\": 0.5, "
+               "\"verdict\": \"all \\u001b[31m is fine\", \"epochs_done\": 1}");
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK_NEAR(stk_run_status_used_s(&status), 100.5, 0);
+    char *text = lines_of(&status);
+    CHECK_CONTAINS(text, "ended, complete (epochs)\n");
+    CHECK_CONTAINS(text, "validation accuracy 71.0%, qwk 0.5, 1 epoch done\n");
+    CHECK_CONTAINS(text, "submission  none\n");
+    CHECK(strchr(text, '\x1b') == NULL); /* no text of others commands the terminal */
+    stk_mem_free(text);
+    stk_run_status_close(&status);
+}
+
+/* What the process before has told of its end and its speed is over; its results are not. */
+static void a_run_that_was_resumed(void) {
+    make_run(START_LINE EPOCH_LINE(2.0, 1, 55.0, true) STEP_LINE(4.0, 1, 2.5) WARNING_LINE(4.5)
+                 STOP_LINE(5.0) START_LINE EPOCH_LINE(6.0, 2, 50.0, false));
+    stk_run_status status = look_at(true);
+    CHECK(status.told[STK_TOLD_STOP] == NULL && status.told[STK_TOLD_STEP] == NULL);
+    CHECK(status.told[STK_TOLD_WARNING] == NULL);
+    CHECK_NEAR(stk_told_number(&status, STK_TOLD_BEST, "val_acc1"), 55, 0);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_EPOCH, "epoch"), 2);
+    /* The same when it is watched meanwhile. */
+    add_text("events.jsonl", STEP_LINE(7.0, 1, 2.0) STOP_LINE(8.0));
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK(status.told[STK_TOLD_STOP] != NULL);
+    add_text("events.jsonl", START_LINE);
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK(status.told[STK_TOLD_STOP] == NULL && status.told[STK_TOLD_STEP] == NULL);
+    CHECK_NEAR(stk_told_number(&status, STK_TOLD_BEST, "val_acc1"), 55, 0);
+    stk_run_status_close(&status);
+}
+
+/* A line that is half there is read when it is whole. */
+static void half_a_line(void) {
+    const char whole[] = STEP_LINE(5.0, 2, 2.25);
+    char half[64];
+    snprintf(half, sizeof half, "%.40s", whole);
+    make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
+    add_text("events.jsonl", half);
+    stk_run_status status = look_at(true);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+    add_text("events.jsonl", whole + strlen(half));
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 2);
+    CHECK_INT(status.losses.count, 2);
+    stk_run_status_close(&status);
+}
+
+static void damaged_lines_are_passed_over(void) {
+    static const char *const damaged[] = {
+        "\n\n",
+        "{\"t\": 5, \"event\": \"step\"\n",
+        "{\"t\": 5, \"event\": \"step\n",
+        "{\"t\": 5, \"event\": \"novelty\", \"step\": 7}\n",
+        "[\"event\": \"step\"]\n",
+        "[1, \"event\", \"step\"]\n",
+        "no JSON at all \xff\n",
+        "{\"t\": 5, \"event\": \"step\", \"step\": 7}}\n",
+    };
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        make_run(START_LINE STEP_LINE(4.0, 1, 2.5));
+        add_text("events.jsonl", damaged[i]);
+        stk_run_status status = look_at(true);
+        CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 1);
+        add_text("events.jsonl", damaged[i]);
+        add_text("events.jsonl", STEP_LINE(6.0, 3, 1.5));
+        must(look(&status, NULL), &(stk_error){0});
+        CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 3);
+        stk_run_status_close(&status);
+    }
+    make_run("");
+    write_text(run, "summary.json", "{\"status\": ");
+    write_text(run, "args.json", "[]");
+    stk_run_status status = look_at(false);
+    CHECK_STR(stk_run_status_state(&status), "killed");
+    char *text = lines_of(&status);
+    CHECK_CONTAINS(text, "was killed before it began");
+    stk_mem_free(text);
+    stk_run_status_close(&status);
+}
+
+/* Values of other types than they should be are not known. */
+static void odd_values(void) {
+    make_run("{\"t\": \"soon\", \"event\": \"step\", \"epoch\": -1, \"step\": 1.5, \"loss\": "
+             "\"low\", \"epochs\": [1], \"steps\": null}\n"
+             "{\"t\": 1, \"event\": \"epoch\", \"best\": \"yes\", \"val_acc1\": {}}\n");
+    stk_run_status status = look_at(true);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "epoch"), -1);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), -1);
+    CHECK(isnan(stk_told_number(&status, STK_TOLD_STEP, "loss")));
+    CHECK(status.told[STK_TOLD_BEST] == NULL);
+    CHECK_INT(status.losses.count, 0);
+    stk_mem_free(lines_of(&status));
+    stk_run_status_close(&status);
+}
+
+/* What was said once stays known behind thousands of steps; the losses become fewer, not lost. */
+static void long_files(void) {
+    stk_str text = {0};
+    make_run(NULL);
+    stk_str_append(&text, START_LINE VERDICT_LINE(1.0, "said long ago"));
+    for (int i = 0; i < 12000; i++) {
+        stk_str_appendf(&text,
+                        "{\"t\": %d, \"event\": \"step\", \"fold\": 0, \"epoch\": 1, \"step\": %d, "
+                        "\"loss\": %d, \"padding\": \"%060d\"}\n",
+                        i + 2, i, 12000 - i, i);
+    }
+    CHECK(text.length > 1 << 20);
+    write_text(run, "events.jsonl", stk_str_text(&text));
+    stk_run_status status = look_at(true);
+    CHECK_STR(stk_told_text(&status, STK_TOLD_VERDICT, "text"), "said long ago");
+    CHECK_STR(stk_told_text(&status, STK_TOLD_START, "model"), "resnet18");
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 11999);
+    const stk_curve *curve = &status.losses;
+    CHECK(curve->count > STK_CURVE_POINTS / 4 && curve->count <= STK_CURVE_POINTS);
+    for (int i = 1; i < curve->count; i++) {
+        REQUIRE(curve->points[i] < curve->points[i - 1]);
+    }
+    CHECK(curve->points[0] > 11900 && curve->points[curve->count - 1] < 100);
+    stk_run_status_close(&status);
+    stk_str_free(&text);
+}
+
+/* A process that goes on with a run replaces the file; one whose write failed cuts it. */
+static void replaced_files(void) {
+    make_run(START_LINE EPOCH_LINE(2.0, 1, 55.0, true) STEP_LINE(4.0, 1, 2.5));
+    stk_run_status status = look_at(true);
+    write_text(run, "events.jsonl",
+               START_LINE STEP_LINE(4.0, 9, 2.0) SAMPLE_LINE(5.0) STEP_LINE(6.0, 10, 1.0));
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK(status.told[STK_TOLD_BEST] == NULL);
+    CHECK_INT(stk_told_count(&status, STK_TOLD_STEP, "step"), 10);
+    CHECK_INT(status.losses.count, 2);
+    CHECK(truncate(in_run("events.jsonl"), (off_t)strlen(START_LINE)) == 0);
+    must(look(&status, NULL), &(stk_error){0});
+    CHECK(status.told[STK_TOLD_STEP] == NULL && status.told[STK_TOLD_START] != NULL);
+    stk_run_status_close(&status);
+}
+
+static void folders_without_a_run(void) {
+    static const char *const words[] = {"there is no such folder", "holds no training run"};
+    for (int i = 0; i < 2; i++) {
+        stk_error err = {0};
+        stk_run_status status;
+        make_run(NULL);
+        must(stk_run_status_open(&status, i == 0 ? in_run("nothing") : run, false, &err), &err);
+        CHECK_INT(look(&status, &err), STK_ERR_USAGE);
+        CHECK_CONTAINS(err.message, words[i]);
+        stk_run_status_close(&status);
+    }
+}
+
+static void one_object_for_programs(void) {
+    static const char *const keys[] = {"state",  "pid",  "status",    "stop_reason",  "epoch",
+                                       "epochs", "step", "steps",     "loss",         "left_s",
+                                       "used_s", "cpu",  "best_acc1", "submission",   "gpu_util",
+                                       "since",  "data", "run_dir",   "budget_left_s"};
+    for (int i = 0; i < 2; i++) {
+        stk_error err = {0};
+        stk_str text = {0};
+        stk_json *object = NULL;
+        make_run(i == 0 ? "" : START_LINE STEP_LINE(4.0, 1, 2.5) SAMPLE_LINE(5.0));
+        stk_run_status status = look_at(i == 1);
+        stk_json_writer writer = stk_json_write_to(&text, 0);
+        stk_json_begin_object(&writer);
+        stk_run_status_put(&status, &writer);
+        stk_json_end_object(&writer);
+        REQUIRE_OK(stk_json_parse(text.text, text.length, &object, &err), &err);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            if (stk_json_get(object, keys[k]) == NULL) {
+                CHECK_FAIL("the key %s is missing", keys[k]);
+            }
+        }
+        CHECK_STR(stk_json_string(stk_json_get(object, "state")), i == 1 ? "running" : "killed");
+        CHECK_NEAR(stk_json_number(stk_json_get(object, "pid"), -1), i == 1 ? 123 : -1, 0);
+        CHECK_NEAR(stk_json_number(stk_json_get(object, "step"), -1), i == 1 ? 1 : -1, 0);
+        CHECK_NEAR(stk_json_number(stk_json_get(object, "gpu_util"), -1), i == 1 ? 54 : -1, 0);
+        stk_json_free(object);
+        stk_str_free(&text);
+        stk_run_status_close(&status);
+    }
+}
+
+static void without_memory(void) {
+    make_run(START_LINE EPOCH_LINE(2.0, 1, 55.0, true) STEP_LINE(4.0, 1, 2.5) SAMPLE_LINE(5.0));
+    write_text(run, "summary.json", "{\"status\": \"complete\"}");
+    for (int64_t n = 0; n < 200; n++) {
+        stk_error err = {0};
+        stk_run_status status;
+        stk_str text = {0};
+        stk_mem_fail_after(n);
+        bool good = stk_run_status_open(&status, run, true, &err) == STK_OK &&
+                    look(&status, &err) == STK_OK;
+        if (good) {
+            stk_run_status_lines(&status, &text);
+        }
+        stk_mem_fail_after(-1);
+        CHECK(good || err.status == STK_ERR_MEMORY);
+        stk_str_free(&text);
+        stk_run_status_close(&status);
+    }
+}
+
+static const check_test tests[] = {
+    TEST(a_run_that_goes_on),
+    TEST(a_run_that_was_killed),
+    TEST(a_run_that_ended),
+    TEST(a_run_that_was_resumed),
+    TEST(half_a_line),
+    TEST(damaged_lines_are_passed_over),
+    TEST(odd_values),
+    TEST(long_files),
+    TEST(replaced_files),
+    TEST(folders_without_a_run),
+    TEST(one_object_for_programs),
+    TEST(without_memory),
+};
+
+CHECK_MAIN(tests)
