@@ -393,6 +393,21 @@ static void put_epochs(stk_str *out, const stk_record *record) {
     stk_page_close_section(out);
 }
 
+/* What stands behind the mark of a remark; one within quotes is none. NULL: there is no remark. */
+static const char *find_reason(const char *value, const char *end) {
+    bool quoted = false;
+    for (const char *p = value; p + 4 <= end; p++) {
+        if (*p == '\\' && quoted) {
+            p++;
+        } else if (*p == '"') {
+            quoted = !quoted;
+        } else if (!quoted && strncmp(p, "  # ", 4) == 0) {
+            return p + 4;
+        }
+    }
+    return NULL;
+}
+
 /* The reason that args.yaml has behind a value ("batch: 32  # auto"), or nothing. */
 static void put_reason(stk_str *out, const char *yaml, const char *key) {
     size_t length = strlen(key);
@@ -400,10 +415,7 @@ static void put_reason(stk_str *out, const char *yaml, const char *key) {
         const char *end = strchr(line, '\n');
         end = end != NULL ? end : line + strlen(line);
         if (strncmp(line, key, length) == 0 && line[length] == ':') {
-            const char *reason = NULL;
-            for (const char *p = line; p + 4 <= end; p++) {
-                reason = strncmp(p, "  # ", 4) == 0 ? p + 4 : reason;
-            }
+            const char *reason = find_reason(line + length + 1, end);
             if (reason != NULL) {
                 stk_str text = {0};
                 stk_str_append_bytes(&text, reason, (size_t)(end - reason));

@@ -11,10 +11,10 @@
 #define MOST_ARGS_BYTES ((size_t)1 << 20)
 
 /* A file's text, or NULL: the page does without it. */
-static char *read_text(const char *run_dir, const char *name, size_t most_bytes, size_t *size) {
+static char *read_text(const char *run_dir, const char *name, size_t *size) {
     char *path = stk_path_join(run_dir, name);
     char *text = NULL;
-    if (path == NULL || stk_file_read(path, most_bytes, &text, size, NULL) != STK_OK) {
+    if (path == NULL || stk_file_read(path, MOST_ARGS_BYTES, &text, size, NULL) != STK_OK) {
         text = NULL;
     }
     stk_mem_free(path);
@@ -24,7 +24,7 @@ static char *read_text(const char *run_dir, const char *name, size_t most_bytes,
 static stk_json *read_args(const char *run_dir) {
     size_t size = 0;
     stk_json *args = NULL;
-    char *text = read_text(run_dir, "args.json", MOST_ARGS_BYTES, &size);
+    char *text = read_text(run_dir, "args.json", &size);
     if (text != NULL && stk_json_parse(text, size, &args, NULL) != STK_OK) {
         args = NULL;
     }
@@ -43,15 +43,19 @@ char *stk_page_name(const char *run_dir) {
     return name;
 }
 
-void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes) {
+void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
+                            stk_error *why) {
+    char *path = stk_path_join(run_dir, "validation.csv");
+    char *text = NULL;
     size_t size = 0;
-    char *text = read_text(run_dir, "validation.csv", most_bytes, &size);
     stk_csv table;
     stk_page_pictures_free(pictures);
-    pictures->known =
-        text != NULL && stk_csv_parse("validation.csv", text, size, &table, NULL) == STK_OK &&
-        stk_confusion_make(&pictures->confusion, &table, "validation.csv", NULL) == STK_OK;
+    pictures->known = path != NULL && stk_path_is_file(path) &&
+                      stk_file_read(path, most_bytes, &text, &size, why) == STK_OK &&
+                      stk_csv_parse(path, text, size, &table, why) == STK_OK &&
+                      stk_confusion_make(&pictures->confusion, &table, path, why) == STK_OK;
     stk_mem_free(text);
+    stk_mem_free(path);
 }
 
 void stk_page_pictures_free(stk_page_pictures *pictures) {
@@ -66,7 +70,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_recor
     stk_str html = {0};
     char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
     char *name = stk_page_name(run_dir);
-    char *yaml = read_text(run_dir, "args.yaml", MOST_ARGS_BYTES, &size);
+    char *yaml = read_text(run_dir, "args.yaml", &size);
     stk_json *args = read_args(run_dir);
     stk_page page = {.name = name,
                      .record = record,

@@ -15,9 +15,10 @@ typedef struct stk_page_pictures {
 
 /*
  * Reads validation.csv in place of what was read before. Nothing is known afterwards where it is
- * missing, damaged or larger than most_bytes.
+ * missing, damaged or larger than most_bytes; why (or NULL) is told of the last two.
  */
-void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes);
+void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
+                            stk_error *why);
 void stk_page_pictures_free(stk_page_pictures *pictures);
 
 /* The last part of the folder's path: "runs/demo/" is demo. NULL without memory; stk_mem_free. */

@@ -25,9 +25,13 @@ static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) 
 }
 
 static stk_status write_one(const stk_report_runs *report, bool with_pictures, stk_error *err) {
-    const stk_run_read *run = &report->runs[0];
+    stk_run_read *run = &report->runs[0];
     stk_page_pictures pictures = {0};
-    stk_page_pictures_read(&pictures, run->dir, MOST_VALIDATION_BYTES);
+    stk_error why = {0};
+    stk_page_pictures_read(&pictures, run->dir, MOST_VALIDATION_BYTES, &why);
+    if (why.status != STK_OK) {
+        stk_str_appendf(&run->damage, "the confusion matrix was left out: %s\n", why.message);
+    }
     if (with_pictures) {
         find_pictures(run, &pictures);
     }

@@ -59,6 +59,7 @@ struct stk_runfiles {
     int64_t start_ns;   /* what the times of events count from */
     int64_t plotted_ns; /* when the last drawing of plot and page ended */
     bool plotted;       /* there was one */
+    int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* there is time for a page with the summary */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
@@ -131,13 +132,14 @@ static void draw_plot(stk_runfiles *files) {
 
 static void write_page(stk_runfiles *files) {
     note(stk_page_write(files->run_dir, NULL, &files->record, &files->pictures, &files->error));
+    files->page_ns = stk_clock_ns();
 }
 
 /* Both, and how long they took: the reserve before a deadline has to know. */
 static void draw(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     draw_plot(files);
-    stk_page_pictures_read(&files->pictures, files->run_dir, SMALL_VALIDATION_BYTES);
+    stk_page_pictures_read(&files->pictures, files->run_dir, SMALL_VALIDATION_BYTES, NULL);
     write_page(files);
     files->plotted = true;
     files->plotted_ns = stk_clock_ns();
@@ -237,7 +239,11 @@ static void on_sample(void *user, const stk_event_sample *event) {
 }
 
 static void on_verdict(void *user, const stk_event_verdict *event) {
-    PASS_ON((stk_runfiles *)user, verdict, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, verdict, event);
+    if (stk_clock_since_s(files->page_ns) > PLOT_GAP_S) {
+        write_page(files); /* the first epoch may take hours */
+    }
 }
 
 static void on_warning(void *user, const char *text) {
@@ -424,7 +430,7 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
     stk_page_pictures *pictures = &files->pictures;
     stk_page_pictures_read(
         pictures, files->run_dir,
-        (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES));
+        (size_t)fmin(fmax(spare_s, 0.1) * VALIDATION_BYTES_PER_S, MOST_VALIDATION_BYTES), NULL);
     double left_s = fmin(spare_s - stk_clock_since_s(start), MOST_THUMBS_S);
     if (pictures->known && store != NULL && left_s > 0) {
         stk_thumbs_make(&pictures->thumbs, &pictures->confusion, store,

@@ -470,6 +470,33 @@ static void the_last_plot_can_be_left_out(void) {
     stk_mem_free(table);
 }
 
+static void the_page_is_there_with_the_first_verdict(void) {
+    stk_error err = {0};
+    stk_runfiles *files = NULL;
+    stk_events events = {0};
+    const stk_event_verdict verdict = {.name = "fine", .text = "all is well", .fine = true};
+    const char *folder = check_folder();
+    REQUIRE_OK(stk_runfiles_new(&files, folder, &err), &err);
+    stk_events_add(&events, stk_runfiles_observer(files));
+    stk_events_verdict(&events, &verdict);
+    char *page = read_text(folder, "report.html");
+    CHECK_CONTAINS(page, "all is well");
+    stk_mem_free(page);
+    stk_runfiles_finish(files, -1, NULL); /* there is no time for another one */
+    stk_events_stop(&events, &empty_summary);
+    page = read_text(folder, "report.html");
+    CHECK_CONTAINS(page, "no end was written");
+    stk_mem_free(page);
+    stk_runfiles_finish(files, INFINITY, NULL);
+    stk_events_stop(&events, &empty_summary);
+    page = read_text(folder, "report.html");
+    CHECK_CONTAINS(page, "it was asked to stop");
+    CHECK(strstr(page, "no end was written") == NULL);
+    stk_mem_free(page);
+    CHECK_INT(stk_runfiles_error(files, &err), STK_OK);
+    stk_runfiles_free(files);
+}
+
 static void no_epoch_gives_no_plot(void) {
     stk_error err = {0};
     stk_runfiles *files = NULL;
@@ -597,10 +624,11 @@ static const check_test tests[] = {
     TEST(a_full_disk_is_remembered),
     TEST(half_a_line_is_taken_back),
     TEST(a_torn_line_is_ended),
-    TEST(tensorboard_is_told_where_it_is_wanted),
-    TEST(an_error_of_tensorboard_is_kept),
     TEST(a_run_folder_is_complete),
     TEST(folds_and_epochs_become_rows),
+    TEST(the_page_is_there_with_the_first_verdict),
+    TEST(tensorboard_is_told_where_it_is_wanted),
+    TEST(an_error_of_tensorboard_is_kept),
     TEST(no_epoch_gives_no_plot),
     TEST(the_last_plot_can_be_left_out),
     TEST(events_are_continued),

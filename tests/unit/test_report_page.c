@@ -146,7 +146,7 @@ static void a_page_has_every_section(void) {
     s.page.thumbs = &s.thumbs;
     REQUIRE_OK(stk_json_parse(args, sizeof args - 1, &json, &s.err), &s.err);
     s.page.args = json;
-    s.page.args_yaml = "# Training\nbatch: 32  # auto: it fits\nlr: 0.1\n";
+    s.page.args_yaml = "# Training\nbatch: 32  # auto: it fits\nlr: \"0.1  # \\\"no\"\n";
     const char *html = render(&s);
     check_sound(html);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
@@ -160,6 +160,7 @@ static void a_page_has_every_section(void) {
     CHECK_CONTAINS(html, "src=\"data:image/jpeg;base64,/9j/2SE=\"");
     CHECK_CONTAINS(html, "<strong>cat</strong> taken for <strong>dog</strong>");
     CHECK_CONTAINS(html, "<td>batch</td><td>32</td><td>auto: it fits</td>");
+    CHECK_CONTAINS(html, "<td>lr</td><td>0.1</td><td></td>");
     CHECK_CONTAINS(html, "<td>flip</td><td>yes</td>");
     CHECK_CONTAINS(html, "Best macro_f1</dt><dd>0.875<");
     CHECK_CONTAINS(html, "every planned epoch was trained");
