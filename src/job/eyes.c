@@ -18,6 +18,7 @@
 #include "monitor/shares.h"
 #include "monitor/tune.h"
 #include "monitor/verdict.h"
+#include "train/times.h"
 
 #define LOOK_GAP_S 1.0
 #define STRETCH_S 60.0   /* that a verdict which counts is about */
@@ -182,19 +183,6 @@ void stk_eyes_tell_samples(stk_job *job) {
 
 /* ---- a stretch ---- */
 
-static stk_times times_between(const stk_times *a, const stk_times *b) {
-    return (stk_times){.read_s = b->read_s - a->read_s,
-                       .decode_s = b->decode_s - a->decode_s,
-                       .queue_s = b->queue_s - a->queue_s,
-                       .copy_s = b->copy_s - a->copy_s,
-                       .compute_s = b->compute_s - a->compute_s,
-                       .update_s = b->update_s - a->update_s,
-                       .validate_s = b->validate_s - a->validate_s,
-                       .checkpoint_s = b->checkpoint_s - a->checkpoint_s,
-                       .other_s = b->other_s - a->other_s,
-                       .total_s = b->total_s - a->total_s};
-}
-
 static double mean(const sum *a, const sum *b) {
     return b->count > a->count ? (b->total - a->total) / (b->count - a->count) : NAN;
 }
@@ -253,7 +241,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
     stk_evidence e = {
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
-        .times = times_between(&a->times, &b->times),
+        .times = stk_times_between(&a->times, &b->times),
         .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
         .may_tune_workers = job->choice.loader.tune_workers,
         .prefetch = job->choice.loader.prefetch,
@@ -380,6 +368,9 @@ static void tune(stk_job *job, stk_train_pace *pace) {
     if (advice.act == STK_TUNE_TRY || advice.act == STK_TUNE_TAKE_BACK) {
         apply(job, &advice, pace);
     }
+    if (advice.act == STK_TUNE_KEEP && advice.knob == STK_TUNE_WORKERS) {
+        job->choice.loader.workers = advice.value; /* for folds and predictions to come */
+    }
     if (advice.act != STK_TUNE_NOTHING) {
         stk_events_decision(&job->events, advice.what, advice.why);
     }
@@ -410,7 +401,7 @@ static void take_counts(stk_job *job, const stk_train_progress *progress) {
 }
 
 static stk_event_sample training_between(const stk_job *job, const glance *a, const glance *b) {
-    stk_times times = times_between(&a->times, &b->times);
+    stk_times times = stk_times_between(&a->times, &b->times);
     stk_shares shares = stk_shares_of(&times);
     double trained = (double)((b->steps - a->steps) * (int64_t)job->choice.batch);
     return (stk_event_sample){.images_per_second = per(trained, shares.training_s),
@@ -422,7 +413,9 @@ static stk_event_sample training_between(const stk_job *job, const glance *a, co
 
 void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_pace *pace) {
     stk_eyes *eyes = job->eyes;
-    if (eyes->fold_ns == 0 || progress->steps_timed < eyes->now.steps) {
+    bool anew = progress->steps_timed < eyes->now.steps ||
+                progress->loader.batches < eyes->now.loader.batches; /* training went back */
+    if (eyes->fold_ns == 0 || anew) {
         begin_fold(eyes);
     }
     double now_s = stk_clock_since_s(eyes->fold_ns);
