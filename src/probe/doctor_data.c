@@ -69,10 +69,11 @@ stk_status stk_doctor_choose(doctor *d, stk_error *err) {
 
 /* ---- storage ---- */
 
-/* More in flight than a part of the pictures would measure the beginning and the end. */
-static stk_in_flight_list flights_for(const doctor *d, size_t pictures) {
+/* Where each picture is read once, more in flight than a part of them would measure the beginning
+ * and the end. */
+static stk_in_flight_list flights_for(const doctor *d, size_t pictures, bool once) {
     stk_in_flight_list list = {.numbers = {1}, .count = 1};
-    int64_t most = (int64_t)(pictures / FLIGHT_SHARE);
+    int64_t most = once ? (int64_t)(pictures / FLIGHT_SHARE) : INT64_MAX;
     int64_t reads = (int64_t)d->patient->data.plan.most_reads;
     most = reads > 0 && reads < most ? reads : most;
     for (size_t i = 0; i < sizeof in_flight / sizeof *in_flight && in_flight[i] <= most; i++) {
@@ -91,7 +92,7 @@ static stk_status read_pictures(const doctor *d, stk_storage_question *q, size_t
     q->storage.cache = "off"; /* of a store that is opened for this */
     q->paths = d->paths;
     q->path_count = pictures;
-    q->in_flight = flights_for(d, pictures);
+    q->in_flight = flights_for(d, pictures, q->once);
     q->stop_when_flat = true;
     q->wanted = 1;
     stk_status status = stk_probe_storage(q, d->patient->stop, &findings, err);
@@ -280,12 +281,19 @@ stk_status stk_doctor_decode(doctor *d, stk_error *err) {
         d->found->picture_bytes = mean.bytes;
         d->found->picture_px = mean.pixels;
         d->rates.source_px = mean.pixels;
+    }
+    bool decoded = status == STK_OK && stk_store_keeps_made(d->patient->data.store);
+    if (decoded) { /* workers find pictures that were decoded before */
+        double bytes;
+        status = stk_decode_probe_remake(probe, decode_whole, NULL, d->patient->stop, &bytes, err);
+    }
+    if (status == STK_OK) {
         status = decode_plain(d, probe, err);
     }
     if (status == STK_OK) {
         d->found->decode_worker = d->rates.decode;
         d->found->decode = stk_rates_of(&d->rates, STK_STAGE_DECODE);
-        status = decode_remade(d, probe, err);
+        status = decoded ? STK_OK : decode_remade(d, probe, err);
     }
     stk_decode_probe_close(probe);
     return status;
@@ -347,15 +355,16 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, dou
 /*
  * Workers that never lack bytes show what a picture costs them beside its decoding. Where they
  * mostly lack them, it is the loader that shows what storage gives: it has its own way of keeping
- * reads in flight.
+ * reads in flight. In any case storage gives what the loader got.
  */
 static void take_loader(doctor *d, const drained *result) {
     double rate = result->images / result->seconds;
     d->found->loader = rate;
     if (result->waited < FEW_WAITS) {
         d->overhead_s = fmax(decoding_threads(d) / rate - 1 / d->rates.decode, 0);
-    } else if (result->waited > MANY_WAITS) {
-        d->rates.storage = fmin(d->rates.storage, rate);
+    }
+    if (result->waited > MANY_WAITS || !(d->rates.storage >= rate)) {
+        d->rates.storage = rate;
     }
 }
 

@@ -49,11 +49,11 @@ expect_near() {
         'BEGIN { d = p / m; exit !(p > 0 && d > 0.8 && d < 1.2) }'
 }
 
-# trials NAME ARGUMENTS...: one training, then each change of it. A larger batch and smaller pictures
-# are options; staging makes another data set.
+# trials NAME MODEL PX: one training, then each change of it. A larger batch and smaller pictures are
+# options; staging makes another data set.
 trials() {
     local name=$1 data=$photos side
-    shift
+    set -- --model "$2" --img-size "$3"
     it "$name: all together"
     examine --data "$data" --workers 1 --batch 16 "$@" || return
     cp "$OUT" base
@@ -85,18 +85,13 @@ trials() {
 
     it "$name: smaller pictures"
     side=$(sed -n -E 's/.*--img-size ([0-9]+).*/\1/p' base)
-    size=()
-    for word in "$@"; do # the size that was given, replaced
-        [ "${size[-1]:-}" = --img-size ] && word=$side
-        size+=("$word")
-    done
-    examine --data "$data" --workers 1 --batch 16 "${size[@]}" &&
+    examine --data "$data" --workers 1 --batch 16 --model "$2" --img-size "$side" &&
         expect_near "$name, img-size" "$(predicted 'training at')" "$(figure together)"
 }
 
-# One that the step holds back, and one that decoding does.
-trials step --model cifar_resnet20 --img-size 96
-trials decoding --model convnet_s --img-size 32
+# One that the step holds back, and one in which decoding takes as long.
+trials step cifar_resnet20 96
+trials both convnet_s 32
 lib_close
 cat "$LIB_FOLDER/table"
 finish
