@@ -12,7 +12,7 @@ RUN_TIMEOUT=100
 # verdict RUN KEY: of the run's last verdict.
 verdict() {
     grep '"event": "verdict"' "$1/events.jsonl" | tail -n 1 >last_verdict
-    sed -E 's/.*"'"$2"'": "([^"]*)".*/\1/' last_verdict
+    grep -oE -m 1 '"'"$2"'": "[^"]*"' last_verdict | head -n 1 | cut -d '"' -f 4
 }
 
 # expect_verdict NAME PATTERN: the last one of the run r, with this in its sentence.
