@@ -105,10 +105,11 @@ void stk_page_put_number_cell(stk_str *out, int decimals, double value) {
 
 /* ---- the verdict ---- */
 
-/* "2.1x", or nothing where it cannot be told. */
+/* A little has two digits, or it would read as nothing; nothing where it cannot be told. */
 static void put_gain(stk_str *out, double gain) {
     if (isfinite(gain)) {
-        stk_str_appendf(out, " <strong>predicted %.1f times as fast</strong>", gain);
+        stk_str_appendf(out, " <strong>predicted %.*f times as fast</strong>", gain < 1.095 ? 2 : 1,
+                        gain);
     }
 }
 
