@@ -5,9 +5,10 @@
 #
 # unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. soak: every
 # tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
-# each shape in each type) and long fuzzing. A filter, a regular expression, picks by name. One more
-# than there are cores run at a time, since some mostly wait; scripts that measure time run at the end,
-# two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
+# each shape in each type) and long fuzzing. A filter, a regular expression, picks by name; with a `!`
+# before it, all others. One more than there are cores run at a time, since some mostly wait; scripts
+# that measure time run at the end, two at a time, since half of a machine is what a budget must be kept
+# on, and those of soak alone.
 # Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
@@ -119,7 +120,9 @@ begin() {
 
 # Those of the names on standard input that the filter takes, the long ones first.
 in_order() {
-    grep -E -- "$filter" | awk -v long="$long" '$1 ~ long { print; next } { rest = rest $0 "\n" }
+    local take=-E
+    [[ $filter != !* ]] || take=-vE
+    grep "$take" -- "${filter#!}" | awk -v long="$long" '$1 ~ long { print; next } { rest = rest $0 "\n" }
         END { printf "%s", rest }'
 }
 

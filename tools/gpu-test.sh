@@ -7,7 +7,7 @@
 #
 # GPU_TEST_DEVICE (cuda:0), GPU_TEST_SECONDS per measurement (5), GPU_TEST_OUT (the file),
 # GPU_TEST_COMPARE=1: PyTorch beside it, GPU_TEST_RACECHECK=1: look for races too,
-# GPU_TEST_PARTS: which parts, of "unit sanitizer train samples bench" (all of them).
+# GPU_TEST_PARTS: which parts, of "unit sanitizer train samples verdicts bench" (all of them).
 set -u
 
 cd "$(dirname "$0")/.." || exit 2
@@ -15,7 +15,7 @@ build=$(cd "${1:-build}" && pwd) || exit 2
 stoker=$build/stoker
 device=${GPU_TEST_DEVICE:-cuda:0}
 seconds=${GPU_TEST_SECONDS:-5}
-parts=" ${GPU_TEST_PARTS:-unit sanitizer train samples bench} "
+parts=" ${GPU_TEST_PARTS:-unit sanitizer train samples verdicts bench} "
 failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/stoker-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$scratch"' EXIT
@@ -133,6 +133,25 @@ if wants samples; then
     else
         compare_samples "$bus" || fail "samples"
     fi
+fi
+
+# expect_verdict NAME OPTION...: what a run with these options is said to be limited by.
+expect_verdict() {
+    local name=$1 said
+    shift
+    rm -rf "$scratch/run"
+    "$stoker" train --data "$scratch/seen" --device "$device" --budget 20 --out "$scratch/run" --quiet "$@" ||
+        fail "training with $*"
+    said=$(sed -n -E 's/.*"verdict": "([^"]*)".*/\1/p' "$scratch/run/summary.json")
+    say "$*: $said"
+    [ "$said" = "$name" ] || fail "the verdict on $* is $said, not $name"
+}
+
+if wants verdicts; then
+    "$stoker" sample "$scratch/seen" --per-class 2000 --quiet || fail "sample data"
+    expect_verdict launch-bound --model resnet50 --img-size 64 --batch 8
+    expect_verdict decode-bound --model resnet18 --img-size 64 --batch 256 --workers 1
+    expect_verdict fine --model resnet50 --img-size 224 --batch 128 --cache decoded
 fi
 
 # measure MODEL BATCHES [OPTION...]: one object a line into the scratch file.

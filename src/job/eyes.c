@@ -29,6 +29,9 @@
 #define TUNE_S 4.0
 #define TUNE_STEPS 10
 
+/* How often a step goes through the weights, by how often its optimiser does. */
+#define WEIGHT_PASSES 2.6
+
 /* Of the machine's memory: what a cache may take. */
 #define CACHE_SHARE 4
 
@@ -196,14 +199,17 @@ static double per(double count, double time_s) {
 }
 
 /*
- * Of a step: what does not grow with the batch. On a CPU that is the optimiser; on a GPU it is the
- * time in which kernels ran and multiprocessors had nothing to do, which larger batches fill.
+ * Of a step: what does not grow with the batch, at least. On a CPU the weights are gone through by
+ * the optimiser (about five times) and by forward and backward (about eight times, packing
+ * included) whatever the batch is; on a GPU it is the time in which kernels ran and multiprocessors
+ * had nothing to do, which larger batches fill.
  */
 static double fixed_s(const stk_evidence *e) {
     double device_s = e->times.compute_s + e->times.update_s;
     bool seen = e->gpu_util > 0 && e->sm_activity >= 0;
     double idle = seen ? fmax(1 - e->sm_activity / e->gpu_util, 0) : NAN;
-    return per(e->is_gpu ? idle * device_s : e->times.update_s, (double)e->steps);
+    double passes_s = fmin(WEIGHT_PASSES * e->times.update_s, device_s);
+    return per(e->is_gpu ? idle * device_s : passes_s, (double)e->steps);
 }
 
 /* How fast each stage was by itself. What did not limit shows no rate of its own. */

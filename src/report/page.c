@@ -105,7 +105,7 @@ void stk_page_put_number_cell(stk_str *out, int decimals, double value) {
 
 /* ---- the verdict ---- */
 
-/* A little has two digits, or it would read as nothing; nothing where it cannot be told. */
+/* How much faster it gets, or nothing where it cannot be told; 3 % are not "1.0 times". */
 static void put_gain(stk_str *out, double gain) {
     if (isfinite(gain)) {
         stk_str_appendf(out, " <strong>predicted %.*f times as fast</strong>", gain < 1.095 ? 2 : 1,

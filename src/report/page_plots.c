@@ -443,6 +443,8 @@ static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *e
         return STK_OK;
     }
     const double floor_px = 70;
+    double least = 100;
+    double most = 0;
     double width = (double)STK_CHART_WIDTH_PX / record->core_count;
     stk_canvas *canvas = NULL;
     stk_status status = stk_canvas_svg_new(&canvas, STK_CHART_WIDTH_PX, (int)floor_px, err);
@@ -450,15 +452,19 @@ static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *e
         return status;
     }
     for (int i = 0; i < record->core_count; i++) {
-        double share = record->core_sums[i] / (double)record->core_samples;
-        double height = fmin(fmax(share, 0), 100) / 100 * floor_px;
+        double share = fmin(fmax(record->core_sums[i] / (double)record->core_samples, 0), 100);
+        double height = share / 100 * floor_px;
         double gap = width > 4 ? 1 : 0;
         stk_canvas_rectangle(canvas, i * width, 0, width - gap, floor_px, STK_GRID);
         stk_canvas_rectangle(canvas, i * width, floor_px - height, width - gap, height, 0x3b6fb6);
+        least = fmin(least, share);
+        most = fmax(most, share);
     }
     stk_page_open_section(out, "cores", "Cores");
-    stk_str_appendf(out, "<p class=\"soft\">How busy each of %d cores was in the mean.</p>\n",
-                    record->core_count);
+    stk_str_appendf(out,
+                    "<p class=\"soft\">How busy each of %d cores was on average: from %.0f %% to "
+                    "%.0f %%.</p>\n",
+                    record->core_count, least, most);
     status = stk_canvas_svg_embed(canvas, "plot-cores", "How busy each core was", out, err);
     stk_page_close_section(out);
     stk_canvas_free(canvas);

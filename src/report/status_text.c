@@ -77,7 +77,8 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
         stk_json_put_double(writer, stk_told_number(status, as_told[i].kind, as_told[i].key));
     }
     stk_json_key(writer, "budget_left_s");
-    stk_json_put_double(writer, round(1e3 * fmax(summary.budget_s - summary.used_s, 0)) / 1e3);
+    double left_s = summary.budget_s - summary.used_s;
+    stk_json_put_double(writer, left_s < 0 ? 0 : round(1e3 * left_s) / 1e3);
     put_name(writer, "verdict_text", stk_run_status_verdict(status));
     put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
     put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));

@@ -117,6 +117,7 @@ static void tell_step(const stk_trainer *t) {
     double rate = elapsed > 0 ? (double)(p->step - t->step_before) / elapsed : NAN;
     double left = (double)(t->pace.total_steps - p->steps_done) * p->step_s;
     double validations = (double)(t->pace.epochs - p->epoch + 1) * p->val_s;
+    double images = t->result->images - t->images_before; /* whose results have come */
     stk_event_step event = {.fold = t->config->fold,
                             .epoch = p->epoch,
                             .epochs = t->pace.epochs,
@@ -127,7 +128,7 @@ static void tell_step(const stk_trainer *t) {
                             .acc1 = 100.0 * t->correct / t->images,
                             .lr = t->lr,
                             .steps_per_second = rate,
-                            .images_per_second = (t->result->images - t->images_before) / elapsed,
+                            .images_per_second = images > 0 ? images / elapsed : NAN,
                             .wait_fraction = elapsed > 0 ? fmin(waited_s(t) / elapsed, 1) : 0,
                             .left_s = left + (isnan(validations) ? 0 : validations),
                             .times = stk_account_stretch(&t->account, stk_clock_ns())};

@@ -1,5 +1,6 @@
 # stoker doctor: the form of what it says, errors, data sets of all kinds of places.
 # Checks no speed but that a slow place is slower than all else; tests/soak/test_doctor.sh does.
+# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
 
@@ -148,5 +149,14 @@ ended 30
 expect_exit 130
 expect_err 'stopped'
 expect_no_out 'narrowest'
+
+it "measures copies where there is a GPU"
+take_emulated_gpu
+run doctor k --device cuda:0 --model convnet_s --img-size 16 --batch 4 --seconds 0.3 --workers 1 --json
+expect_exit 0
+for key in copy copy_bytes_per_second step together; do
+    expect "$key is above 0: $(figure $key)" is_above "$(figure $key)" 0
+done
+expect "the precision is the GPU's" [ "$(figure precision)" = '"fp16"' ]
 
 finish

@@ -156,6 +156,7 @@ static void a_page_has_every_section(void) {
     CHECK(strstr(html, "id=\"summary\"") < strstr(html, "id=\"curves\""));
     CHECK_CONTAINS(html, "Verdict: decode-bound");
     CHECK_CONTAINS(html, "stage at 256 px <strong>predicted 2.1 times as fast</strong>");
+    CHECK_CONTAINS(html, "How busy each of 2 cores was on average: from 20 % to 90 %.");
     CHECK_CONTAINS(html, "<code>--workers 32</code>");
     CHECK_CONTAINS(html, "src=\"data:image/jpeg;base64,/9j/2SE=\"");
     CHECK_CONTAINS(html, "<strong>cat</strong> taken for <strong>dog</strong>");

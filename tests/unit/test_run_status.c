@@ -304,6 +304,7 @@ static void one_object_for_programs(void) {
         CHECK_NEAR(stk_json_number(stk_json_get(object, "pid"), -1), i == 1 ? 123 : -1, 0);
         CHECK_NEAR(stk_json_number(stk_json_get(object, "step"), -1), i == 1 ? 1 : -1, 0);
         CHECK_NEAR(stk_json_number(stk_json_get(object, "gpu_util"), -1), i == 1 ? 54 : -1, 0);
+        CHECK_INT(stk_json_kind_of(stk_json_get(object, "budget_left_s")) == STK_JSON_NULL, i == 0);
         stk_json_free(object);
         stk_str_free(&text);
         stk_run_status_close(&status);

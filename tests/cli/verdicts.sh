@@ -1,0 +1,18 @@
+# verdicts.sh - for scripts that look at what a run says of its speed, after lib.sh.
+# shellcheck shell=bash source=tests/cli/lib.sh
+
+# verdict RUN KEY: of the run's last verdict.
+verdict() {
+    grep '"event": "verdict"' "$1/events.jsonl" | tail -n 1 >last_verdict
+    grep -oE -m 1 '"'"$2"'": "[^"]*"' last_verdict | head -n 1 | cut -d '"' -f 4
+}
+
+# expect_verdict NAME PATTERN: the last one of the run r, with this in its sentence.
+expect_verdict() {
+    expect_exit 0
+    local name
+    name=$(json r/summary.json verdict)
+    expect "the verdict is $name: $(verdict r text)" [ "$name" = "$1" ]
+    expect "the summary has the name of the last event" [ "$name" = "$(verdict r name)" ]
+    expect "the sentence has $2: $(verdict r text)" grep -qE "$2" <<<"$(verdict r text)"
+}

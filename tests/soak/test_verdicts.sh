@@ -1,0 +1,49 @@
+# Why a run is slow, where that shows only on a machine that does nothing else: one worker with large
+# pictures, a big model; and --tune, which acts on it.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/../cli/lib.sh"
+# shellcheck source=tests/cli/verdicts.sh
+. "$ROOT/tests/cli/verdicts.sh"
+RUN_TIMEOUT=200
+
+"$STOKER" sample k --classes 3 --per-class 60 --quiet || exit 1
+
+it "one worker with large pictures"
+if command -v python3 >/dev/null; then
+    python3 - <<'END'
+import os, struct, zlib
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+side = 1500
+for name in ("a", "b"):
+    os.makedirs("large/" + name)
+    for i in range(20):
+        row = bytes((x * (i + 3) + ord(name)) % 251 for x in range(3 * side))
+        rows = b"".join(b"\0" + row[y:] + row[:y] for y in range(side))
+        with open("large/%s/%d.png" % (name, i), "wb") as f:
+            f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+                    + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
+END
+    rm -rf r
+    run train --data large --out r --img-size 32 --batch 4 --workers 1 --budget 9
+    expect_verdict decode-bound '^input-bound: training waits [0-9]+ % \(decode\); 1 worker gives .*Remedies: '
+    expect "staging is a remedy, with what applies it" grep -q 'stoker stage SRC DEST --max-side' last_verdict
+
+    it "--tune tries more workers, and says what came of it"
+    rm -rf r
+    run train --data large --out r --img-size 32 --batch 4 --workers 1 --budget 25 --tune
+    expect_exit 0
+    expect_out '^workers 1 to 2: decode-bound at [0-9.,]+ img/s$'
+    expect_out '^workers (1 to 2|2 to 1): images/s went from [0-9.,]+ to [0-9.,]+: (kept|taken back)$'
+else
+    skip "there is no python3 to draw large pictures with"
+fi
+
+it "a big model"
+rm -rf r
+run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 25
+expect_verdict compute-bound 'only [0-9.]+ batches a minute'
+
+finish
