@@ -40,7 +40,8 @@ static stk_status print_lines(const stk_stopped *stopped, const stk_run_status *
 static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *stopped,
                        stk_error *err) {
     const stk_stop_options *options = stk_options_values(session->options, &stk_stop_option_table);
-    if (!session->quiet && !session->json && seen->running) {
+    bool can_be_asked = seen->running && seen->pid > 0 && seen->host[0] == '\0';
+    if (!session->quiet && !session->json && can_be_asked) {
         printf("process %lld is asked to end; it delivers what there is within ten seconds\n",
                (long long)seen->pid);
         fflush(stdout);

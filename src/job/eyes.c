@@ -206,7 +206,8 @@ static double per(double count, double time_s) {
  */
 static double fixed_s(const stk_evidence *e) {
     double device_s = e->times.compute_s + e->times.update_s;
-    double idle = e->gpu_util > 0 ? fmax(1 - e->sm_activity / e->gpu_util, 0) : NAN;
+    bool seen = e->gpu_util > 0 && e->sm_activity >= 0;
+    double idle = seen ? fmax(1 - e->sm_activity / e->gpu_util, 0) : NAN;
     double passes_s = fmin(WEIGHT_PASSES * e->times.update_s, device_s);
     return per(e->is_gpu ? idle * device_s : passes_s, (double)e->steps);
 }
@@ -440,17 +441,23 @@ void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_p
     }
 }
 
-void stk_eyes_conclude(stk_job *job) {
+static void conclude(stk_job *job) {
     stk_eyes *eyes = job->eyes;
-    if (eyes->counted || eyes->kept == 0) {
-        return;
-    }
     stk_evidence evidence = evidence_between(job, glance_before(eyes, 0), &eyes->now);
     if (evidence.steps >= QUICK_STEPS && evidence.seconds >= LOOK_GAP_S) {
         eyes->counted = true;
         tell_verdict(job, &evidence, false);
         eyes->told = eyes->verdict.kind;
     }
+}
+
+void stk_eyes_conclude(stk_job *job) {
+    stk_eyes *eyes = job->eyes;
+    if (eyes->fold_ns != 0 && eyes->kept > 0 && !eyes->counted) {
+        conclude(job);
+    }
+    stk_tune_fold_ended(&eyes->tune);
+    eyes->fold_ns = 0;
 }
 
 const char *stk_eyes_verdict(const stk_job *job) {

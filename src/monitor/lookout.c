@@ -20,7 +20,7 @@
 #include "monitor/gpu_sample.h"
 #include "monitor/host_sample.h"
 
-#define RING 64      /* samples that wait to be taken, at most */
+#define RING 600     /* samples that wait to be taken, at most */
 #define PATIENCE_S 1 /* with a look that does not end */
 #define NS_PER_S 1000000000
 

@@ -37,9 +37,9 @@ STK_CHECKED stk_status stk_lookout_start(stk_lookout **lookout, const stk_lookou
 void stk_lookout_stop(stk_lookout *lookout);
 
 /*
- * The oldest sample that was not taken; false: there is none. The newest minute or so is kept where
- * nobody takes. What belongs to training in it (rate, wait, batches, workers) is not known, and
- * left for the caller to fill in. Its pointers are valid until the next call.
+ * The oldest sample that was not taken; false: there is none. Those of the last ten minutes are
+ * kept where nobody takes. What belongs to training in it (rate, wait, batches, workers) is not
+ * known, and left for the caller to fill in. Its pointers are valid until the next call.
  */
 bool stk_lookout_take(stk_lookout *lookout, stk_event_sample *sample);
 

@@ -124,3 +124,9 @@ stk_tune_advice stk_tune_after(stk_tune *tune, const stk_tune_stretch *s) {
     }
     return tune->on_trial ? judge(tune, s) : try_next(tune, s);
 }
+
+void stk_tune_fold_ended(stk_tune *tune) {
+    tune->on_trial = tune->on_trial && tune->knob == STK_TUNE_CACHE;
+    tune->is_settling = tune->on_trial && tune->is_settling;
+    tune->epoch = 0;
+}

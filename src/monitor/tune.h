@@ -62,4 +62,10 @@ typedef struct stk_tune {
 
 stk_tune_advice stk_tune_after(stk_tune *tune, const stk_tune_stretch *stretch);
 
+/*
+ * A training has ended, and with it the loader that something was tried on: there is nothing left
+ * to judge or to take back. A cache stays, and its trial goes on in the training that follows.
+ */
+void stk_tune_fold_ended(stk_tune *tune);
+
 #endif

@@ -21,7 +21,8 @@
 #include "image/image.h"
 #include "storage/reader.h"
 
-/* More files would show the same, and their memory must be had beside the loader's. */
+/* More files would show the same, and their memory must be had beside the loader's; so it is with
+ * what is made of them. */
 #define MAX_BYTES ((size_t)256 * 1024 * 1024)
 #define MAX_PIXELS ((int64_t)32 * 1024 * 1024)
 
@@ -33,6 +34,7 @@
 typedef struct file {
     stk_bytes bytes; /* owned */
     stk_bytes made;  /* owned: what is decoded instead; empty: the bytes are */
+    bool left_out;   /* there was no room for what would have been made of it */
     atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
 } file;
 
@@ -89,7 +91,7 @@ static void decode_slice(void *context, size_t task, int thread) {
     do {
         size_t number = atomic_fetch_add(&probe->next, 1);
         file *f = &probe->files[number % probe->count];
-        if (!atomic_load(&f->bad) && decode_one(probe, f, number, &mine)) {
+        if (!f->left_out && !atomic_load(&f->bad) && decode_one(probe, f, number, &mine)) {
             mine.images++;
             bad = 0;
         } else {
@@ -303,6 +305,7 @@ typedef struct remaking {
     stk_remake remake;
     void *user;
     const stk_stop *stop;
+    atomic_size_t bytes; /* that were made */
     atomic_bool no_memory;
 } remaking;
 
@@ -313,8 +316,11 @@ static void remake_one(void *context, size_t task, int thread) {
     if (atomic_load(&f->bad) || stk_stop_asked(r->stop) != STK_STOP_NONE) {
         return;
     }
+    f->left_out = atomic_load(&r->bytes) >= MAX_BYTES;
     stk_status status =
-        r->remake(r->user, r->probe->shares[thread].bench, &f->bytes, &f->made, &why);
+        f->left_out ? STK_OK
+                    : r->remake(r->user, r->probe->shares[thread].bench, &f->bytes, &f->made, &why);
+    atomic_fetch_add(&r->bytes, f->made.size);
     if (status == STK_ERR_MEMORY) {
         atomic_store(&r->no_memory, true);
     } else if (status != STK_OK) {
@@ -328,6 +334,7 @@ stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake, v
     stk_status status = take_benches(probe, err);
     for (size_t i = 0; i < probe->count; i++) {
         stk_bytes_free(&probe->files[i].made);
+        probe->files[i].left_out = false;
     }
     if (status == STK_OK && remake != NULL) {
         stk_pool_run(probe->pool, probe->count, remake_one, &r);
@@ -338,11 +345,14 @@ stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake, v
     if (status == STK_OK && atomic_load(&r.no_memory)) {
         status = STK_FAIL_MEMORY(err, "pictures made anew");
     }
-    *bytes = 0;
+    double sum = 0;
+    size_t count = 0;
     for (size_t i = 0; i < probe->count; i++) {
         const file *f = &probe->files[i];
-        *bytes += (double)(f->made.size > 0 ? f->made.size : f->bytes.size) / (double)probe->count;
+        sum += (double)(f->left_out ? 0 : f->made.size > 0 ? f->made.size : f->bytes.size);
+        count += !f->left_out;
     }
+    *bytes = sum / (double)count;
     return status;
 }
 

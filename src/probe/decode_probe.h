@@ -56,7 +56,8 @@ typedef stk_status (*stk_remake)(void *user, stk_workbench *bench, const stk_byt
 
 /*
  * Makes the pictures anew on all threads, each from the bytes that were read; NULL: as they were
- * read. One that cannot be made is not used any more. *bytes is the mean of what is decoded then.
+ * read. One that cannot be made is not used any more, and those that there is no room for (256 MiB)
+ * are left out until the next call. *bytes is the mean of what is decoded then.
  */
 STK_CHECKED stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake,
                                                void *user, const stk_stop *stop, double *bytes,

@@ -13,9 +13,10 @@
 #include "report/event_fields.h"
 #include "report/lines.h"
 #include "report/text.h"
+#include "report/thinning.h"
 
 /* Between two step events; readers want to see life, not every step of a fast epoch. */
-#define STEP_GAP_NS INT64_C(500000000)
+#define STEP_GAP_NS 500e6
 
 struct stk_jsonl {
     stk_observer observer;
@@ -24,6 +25,7 @@ struct stk_jsonl {
     int64_t start_ns;        /* what `t` counts from */
     int64_t step_ns;         /* when the last step event was written */
     bool stepped;            /* there was one */
+    double sample_s;         /* when the last sample was taken that was written */
     stk_str line;            /* reused for every event */
     stk_error error;         /* the first that came up */
 };
@@ -139,7 +141,8 @@ static void on_decision(void *user, const stk_event_decision *event) {
 static void on_step(void *user, const stk_event_step *event) {
     stk_jsonl *jsonl = user;
     int64_t now = jsonl->now_ns();
-    if (jsonl->stepped && now - jsonl->step_ns < STEP_GAP_NS) {
+    double times = stk_thinning_times((double)(now - jsonl->start_ns) * 1e-9);
+    if (jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS) {
         return;
     }
     jsonl->stepped = true;
@@ -163,13 +166,19 @@ static void on_submission(void *user, const stk_event_submission *event) {
     put_event(user, &stk_submission_fields, event);
 }
 
+/* Samples may come many at a time, behind a validation: what counts is when each was taken. */
 static void on_sample(void *user, const stk_event_sample *event) {
-    stk_json_writer writer = begin_line(user, "sample");
+    stk_jsonl *jsonl = user;
+    if (stk_thinning_drops(event->at_s, jsonl->sample_s)) {
+        return;
+    }
+    jsonl->sample_s = event->at_s;
+    stk_json_writer writer = begin_line(jsonl, "sample");
     put_fields(&writer, &stk_sample_fields, event);
     stk_json_key(&writer, "cores");
     stk_json_begin_array(&writer);
     for (int i = 0; i < event->core_count; i++) {
-        put_number(&writer, round(event->cores[i]));
+        put_number(&writer, roundf(event->cores[i]));
     }
     stk_json_end_array(&writer);
     end_line(user, &writer);

@@ -24,8 +24,10 @@
 #include "report/replay.h"
 #include "report/tfevents.h"
 
-/* Between two drawings of the plot and the page while epochs are short. */
+/* Between two drawings of the plot and the page while epochs are short: so many seconds, and on a
+ * slow disk so many times as long as a drawing takes. */
 #define PLOT_GAP_S 5.0
+#define PLOT_GAP_TIMES 20.0
 
 /* A validation.csv that is read again whenever the page is written. */
 #define SMALL_VALIDATION_BYTES ((size_t)1 << 20)
@@ -146,6 +148,18 @@ static void draw(stk_runfiles *files) {
     files->plot_s = stk_clock_since_s(start);
 }
 
+/* Whether the last drawing, which ended then, is old enough. */
+static bool is_old(const stk_runfiles *files, int64_t drawn_ns) {
+    return stk_clock_since_s(drawn_ns) > fmax(PLOT_GAP_S, PLOT_GAP_TIMES * files->plot_s);
+}
+
+/* The page alone, within an epoch that may take hours. */
+static void show_verdict(stk_runfiles *files) {
+    int64_t start = stk_clock_ns();
+    write_page(files);
+    files->plot_s = fmax(files->plot_s, stk_clock_since_s(start));
+}
+
 /* ---- callbacks ---- */
 
 /* Hands an event on to an observer that may not listen to it. */
@@ -203,7 +217,7 @@ static void on_epoch(void *user, const stk_event_epoch *event) {
         return;
     }
     note(write_results(files, &files->error));
-    if (!files->plotted || stk_clock_since_s(files->plotted_ns) > PLOT_GAP_S) {
+    if (!files->plotted || is_old(files, files->plotted_ns)) {
         draw(files);
     }
 }
@@ -241,8 +255,9 @@ static void on_sample(void *user, const stk_event_sample *event) {
 static void on_verdict(void *user, const stk_event_verdict *event) {
     stk_runfiles *files = user;
     PASS_ON(files, verdict, event);
-    if (stk_clock_since_s(files->page_ns) > PLOT_GAP_S) {
-        write_page(files); /* the first epoch may take hours */
+    /* Behind an epoch a deadline may be near, and there is a page already. */
+    if (files->page_ns == 0 || (files->record.stepped && is_old(files, files->page_ns))) {
+        show_verdict(files);
     }
 }
 

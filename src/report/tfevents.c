@@ -22,10 +22,11 @@
 #include "report/lines.h"
 #include "report/text.h"
 #include "report/tfrecord.h"
+#include "report/thinning.h"
 #include "report/time_parts.h"
 
 /* Between two step events: what is looked at live needs no more. */
-#define STEP_GAP_NS INT64_C(500000000)
+#define STEP_GAP_NS 500e6
 
 #define NAME_START "events.out.tfevents."
 #define SHEET_QUALITY 90
@@ -106,13 +107,15 @@ struct stk_tfevents {
     int64_t (*wall_ns)(void);
     event_file training; /* of the running fold */
     event_file machine;
-    bool has_folds;  /* each has a folder of its own */
-    int fold;        /* the running one */
-    int64_t step;    /* steps of it that are done */
-    int64_t next;    /* behind the last one that counts of what was told */
-    int64_t step_ns; /* when the last step was written */
-    bool stepped;    /* there was one of this fold */
-    stk_str summary; /* reused for every event, as the next four */
+    bool has_folds;   /* each has a folder of its own */
+    int fold;         /* the running one */
+    int64_t step;     /* steps of it that are done */
+    int64_t next;     /* behind the last one that counts of what was told */
+    int64_t step_ns;  /* when the last step was written */
+    bool stepped;     /* there was one of this fold */
+    int64_t start_ns; /* of the run */
+    double sample_s;  /* when the last sample was taken that was written */
+    stk_str summary;  /* reused for every event, as the next four */
     stk_str value;
     stk_str part; /* of a value */
     stk_str message;
@@ -348,6 +351,7 @@ static void enter_fold(stk_tfevents *t, int fold) {
 static void on_start(void *user, const stk_event_start *event) {
     stk_tfevents *t = user;
     t->has_folds = event->folds > 1;
+    t->start_ns = event->start_ns;
 }
 
 /* TensorBoard drops what it knows of the fold's step and of later ones: they are told again. */
@@ -365,7 +369,8 @@ static void on_step(void *user, const stk_event_step *event) {
         tell_again(t);
     }
     int64_t now = t->now_ns();
-    if (t->stepped && now - t->step_ns < STEP_GAP_NS) {
+    double times = stk_thinning_times((double)(now - t->start_ns) * 1e-9);
+    if (t->stepped && (double)(now - t->step_ns) < times * STEP_GAP_NS) {
         return;
     }
     t->stepped = true;
@@ -418,6 +423,10 @@ static void on_batch(void *user, const stk_event_batch *event) {
 static void on_sample(void *user, const stk_event_sample *event) {
     stk_tfevents *t = user;
     int64_t second = event->at_s > 0 ? (int64_t)event->at_s : 0;
+    if (stk_thinning_drops(event->at_s, t->sample_s)) {
+        return;
+    }
+    t->sample_s = event->at_s;
     begin_summary(t);
     put_curves(t, sample_curves, COUNT_OF(sample_curves), event);
     put_scalar(t, "loader/batches_ready", event->batches_ready >= 0 ? event->batches_ready : NAN);

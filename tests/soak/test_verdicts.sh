@@ -1,5 +1,5 @@
 # Why a run is slow, where that shows only on a machine that does nothing else: one worker with large
-# pictures, a big model; and --tune, which acts on it.
+# pictures, a big model; and --tune, which acts on it and on slow storage.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/verdicts.sh
@@ -39,6 +39,19 @@ END
     expect_out '^workers (1 to 2|2 to 1): images/s went from [0-9.,]+ to [0-9.,]+: (kept|taken back)$'
 else
     skip "there is no python3 to draw large pictures with"
+fi
+
+it "--tune keeps what was read where storage is slow"
+SLOW=$(dirname "$STOKER")/tests/slow_files.so
+if [ -e "$SLOW" ] && ! is_sanitized; then
+    rm -rf r
+    run_any env SLOW_FILES_ROOT="$WORK/k" SLOW_FILES_OPEN_MS=250 LD_PRELOAD="$SLOW" "$STOKER" train \
+        --data k --out r --img-size 32 --batch 8 --workers 2 --prefetch 2 --budget 45 --tune
+    expect_exit 0
+    expect_out '^cache on: storage-bound at [0-9.,]+ img/s$'
+    expect_out '^cache on: images/s went from [0-9.,]+ to [0-9.,]+: kept$'
+else
+    skip "files cannot be made slow here"
 fi
 
 it "a big model"

@@ -316,6 +316,32 @@ static void stretches_that_say_nothing_are_left_out(void) {
     CHECK_INT(stk_tune_after(&tune, &s).act, STK_TUNE_KEEP);
 }
 
+/* The next fold has a loader of its own, which the trial of the last one says nothing of. */
+static void a_trial_ends_with_its_fold_but_for_a_cache(void) {
+    stk_tune tune = {0};
+    training t = starved();
+    CHECK_INT(after_stretch(&tune, &t).act, STK_TUNE_TRY);
+    stk_tune_fold_ended(&tune);
+    t.knobs[STK_TUNE_WORKERS] = 4;
+    stk_tune_advice advice = after_stretch(&tune, &t);
+    CHECK_INT(advice.act, STK_TUNE_TRY);
+    CHECK_STR(advice.what, "workers 4 to 8");
+
+    t = starved();
+    t.most[STK_TUNE_CACHE] = 1;
+    t.verdict = always_storage;
+    t.rate = always_hundred;
+    t.epoch = 7;
+    tune = (stk_tune){0};
+    CHECK_INT(after_stretch(&tune, &t).knob, STK_TUNE_CACHE);
+    stk_tune_fold_ended(&tune);
+    t.epoch = 1;
+    go_on(&tune, &t, 5);
+    CHECK_INT(t.taken_back, 0);
+    t.epoch = 2;
+    CHECK_INT(after_stretch(&tune, &t).act, STK_TUNE_TAKE_BACK);
+}
+
 static const check_test tests[] = {
     TEST(workers_are_added_while_they_help),
     TEST(what_does_not_help_is_taken_back_and_left_alone),
@@ -329,6 +355,7 @@ static const check_test tests[] = {
     TEST(what_helped_opens_the_way_for_what_did_not),
     TEST(a_trial_is_judged_whatever_the_verdict_became),
     TEST(stretches_that_say_nothing_are_left_out),
+    TEST(a_trial_ends_with_its_fold_but_for_a_cache),
 };
 
 CHECK_MAIN(tests)

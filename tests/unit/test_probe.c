@@ -159,6 +159,33 @@ static stk_status refuse(void *user, stk_workbench *bench, const stk_bytes *from
     return STK_FAIL(err, STK_ERR_DATA, "no");
 }
 
+/* Memory that nobody touches; counts the calls. */
+static stk_status make_huge(void *user, stk_workbench *bench, const stk_bytes *from, stk_bytes *to,
+                            stk_error *err) {
+    const size_t size = (size_t)160 << 20;
+    (void)bench;
+    (void)from;
+    ++*(int *)user;
+    *to = (stk_bytes){stk_mem_raw(size, 1), size, size};
+    return to->data != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a test");
+}
+
+static void what_is_made_of_large_pictures_does_not_fill_the_memory(void) {
+    stk_error err = {0};
+    stk_store *store = store_of(shared_classes());
+    stk_decode_probe *probe = NULL;
+    double bytes = 0;
+    int made = 0;
+    REQUIRE_OK(stk_decode_probe_open(&probe, store, some_paths, 4, 1, NULL, &err), &err);
+    REQUIRE_OK(stk_decode_probe_remake(probe, make_huge, &made, NULL, &bytes, &err), &err);
+    CHECK_INT(made, 2); /* of 3 */
+    CHECK_NEAR(bytes, (double)((size_t)160 << 20), 1);
+    REQUIRE_OK(stk_decode_probe_remake(probe, NULL, NULL, NULL, &bytes, &err), &err);
+    CHECK_NEAR(bytes, stk_decode_probe_mean(probe).bytes, 1e-6);
+    stk_decode_probe_close(probe);
+    stk_store_close(store);
+}
+
 static void decodes_what_training_sees_and_what_others_keep(void) {
     stk_error err = {0};
     stk_store *store = store_of(shared_classes());
@@ -530,6 +557,7 @@ static const check_test tests[] = {
     TEST(png_survives_lack_of_memory),
     TEST(decodes_what_can_be_read),
     TEST(decodes_what_training_sees_and_what_others_keep),
+    TEST(what_is_made_of_large_pictures_does_not_fill_the_memory),
     TEST(does_not_count_bad_pictures),
     TEST(decoding_survives_lack_of_memory),
     TEST(measures_a_loader),

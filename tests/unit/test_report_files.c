@@ -259,6 +259,40 @@ static void steps_come_twice_a_second(void) {
     stk_mem_free(text);
 }
 
+/* What every second tells once a second for the first hour becomes a tenth of it. */
+static void days_of_a_run_are_told_less_often(void) {
+    enum { HOURS = 24 };
+    int fd = -1;
+    stk_events events = {0};
+    const char *folder = check_folder();
+    stk_jsonl *jsonl = open_jsonl(folder, &fd);
+    REQUIRE(jsonl != NULL);
+    stk_events_add(&events, stk_jsonl_observer(jsonl));
+    fake_ns = 0;
+    stk_events_start(&events, &(stk_event_start){.model = "m"});
+    stk_event_step step = {.epoch = 1, .steps = 5000};
+    for (int second = 1; second <= HOURS * 3600; second++) {
+        stk_event_sample sample = {.at_s = second, .cpu = 50};
+        fake_ns = (int64_t)second * 1000000000;
+        stk_events_step(&events, &step);
+        stk_events_sample(&events, &sample);
+        if (second == 3600) {
+            char *hour = read_text(folder, "out");
+            REQUIRE(hour != NULL);
+            CHECK_INT(count_lines(hour), 1 + 2 * 3600);
+            stk_mem_free(hour);
+        }
+    }
+    stk_jsonl_free(jsonl);
+    close(fd);
+    char *text = read_text(folder, "out");
+    REQUIRE(text != NULL);
+    size_t lines = count_lines(text);
+    CHECK(lines > 2 * HOURS * 360);
+    CHECK(lines < 3 * HOURS * 3600 / 4);
+    stk_mem_free(text);
+}
+
 static void a_full_disk_is_remembered(void) {
     stk_error err = {0};
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -621,6 +655,7 @@ static const check_test tests[] = {
     TEST(every_event_is_one_line),
     TEST(values_keep_their_kinds),
     TEST(steps_come_twice_a_second),
+    TEST(days_of_a_run_are_told_less_often),
     TEST(a_full_disk_is_remembered),
     TEST(half_a_line_is_taken_back),
     TEST(a_torn_line_is_ended),
