@@ -59,4 +59,15 @@ rm -rf r
 run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 25
 expect_verdict compute-bound 'only [0-9.]+ batches a minute'
 
+
+it "other programs on the same cores"
+rm -rf r
+for ((i = 0; i < $(nproc); i++)); do
+    timeout 40 sh -c 'while :; do :; done' &
+done
+run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 35
+expect_verdict noisy-neighbour '^noisy neighbour: other programs use [0-9]+ % of the cores'
+# shellcheck disable=SC2046  # numbers are words
+kill $(jobs -p) 2>/dev/null
+wait
 finish
