@@ -164,6 +164,7 @@ static void signals_are_for_others(void) {
     sigaddset(&one, SIGUSR1);
     sigaction(SIGUSR1, &action, NULL);
     REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample)); /* the thread runs */
     pthread_sigmask(SIG_BLOCK, &one, &old);
     kill(getpid(), SIGUSR1);
     REQUIRE(take(lookout, &sample));
