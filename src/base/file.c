@@ -563,6 +563,27 @@ bool stk_path_is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
+    const char *base = stk_path_base(path);
+    if (base[0] == '\0' || stk_path_is_dir(path)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+    }
+    char *folder = base > path ? stk_mem_strndup(path, (size_t)(base - path)) : stk_mem_strdup(".");
+    if (folder == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    stk_status status = STK_OK;
+    if (!stk_path_is_dir(folder)) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: there is no folder %s; make it first", option,
+                          path, folder);
+    } else if (access(folder, W_OK | X_OK) != 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to %s: %s", option, path, folder,
+                          strerror(errno));
+    }
+    stk_mem_free(folder);
+    return status;
+}
+
 /* For every file that is read, so it does without formatting. */
 char *stk_path_join(const char *a, const char *b) {
     size_t head = b[0] == '/' ? 0 : strlen(a);
@@ -630,7 +651,8 @@ stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error
     *state = STK_LOCK_FREE;
     int opened = open(path, O_RDONLY | O_CLOEXEC);
     if (opened < 0) {
-        return errno == ENOENT ? STK_OK : FAIL_SYSTEM(err, "open the lock", path);
+        return errno == ENOENT || errno == ENOTDIR ? STK_OK
+                                                   : FAIL_SYSTEM(err, "open the lock", path);
     }
     if (flock(opened, LOCK_SH | LOCK_NB) != 0) {
         *state = errno == EWOULDBLOCK ? STK_LOCK_HELD : STK_LOCK_UNKNOWN;

@@ -116,6 +116,12 @@ void stk_dir_list_free(stk_dir_list *list);
 bool stk_path_is_dir(const char *path);
 bool stk_path_is_file(const char *path);
 
+/*
+ * Whether a file that is written later can be put at `path`: its folder must exist and may be
+ * written to. Otherwise the error is one of usage and names the option that gave the path.
+ */
+STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
+
 /* "a/b" from "a" and "b"; an absolute b stands alone. NULL without memory; stk_mem_free. */
 char *stk_path_join(const char *a, const char *b);
 

@@ -50,7 +50,7 @@ typedef struct stk_doctor_case {
 STK_CHECKED stk_status stk_doctor_examine(const stk_doctor_case *patient, stk_diagnosis *diagnosis,
                                           stk_error *err);
 
-/* Whether this build can draw such a file, before anything is measured. */
+/* Whether such a file can be drawn by this build and put there, before anything is measured. */
 STK_CHECKED stk_status stk_doctor_can_draw(const char *path, stk_error *err);
 
 /* The bars of the diagnosis as a picture; the file ends with .png or .svg. */

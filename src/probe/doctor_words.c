@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/str.h"
 #include "probe/doctor.h"
 #include "report/bar_plot.h"
 
@@ -224,7 +227,16 @@ static void fill_bar(stk_bar *bar, const char *label, double rate, bool marked, 
 
 stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
     stk_canvas *canvas = NULL;
-    stk_status status = stk_canvas_for(&canvas, path, 1, 1, err);
+    if (!stk_str_ends_with_nocase(path, ".png") && !stk_str_ends_with_nocase(path, ".svg")) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--plot %s: pictures are PNG or SVG; give a name that ends with .png or "
+                        ".svg",
+                        path);
+    }
+    stk_status status = stk_path_check_place("--plot", path, err);
+    if (status == STK_OK) {
+        status = stk_canvas_for(&canvas, path, 1, 1, err);
+    }
     stk_canvas_free(canvas);
     return status;
 }

@@ -6,12 +6,10 @@
  */
 #include "report/metrics_file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -311,31 +309,9 @@ static void on_stop(void *user, const stk_summary *summary) {
 
 /* ---- the header's functions ---- */
 
-static stk_status check_place(const char *path, stk_error *err) {
-    const char *base = stk_path_base(path);
-    if (base[0] == '\0' || stk_path_is_dir(path)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--metrics-file %s is a folder; name a file in it",
-                        path);
-    }
-    char *folder = base > path ? stk_mem_strndup(path, (size_t)(base - path)) : stk_mem_strdup(".");
-    if (folder == NULL) {
-        return STK_FAIL_MEMORY(err, path);
-    }
-    stk_status status = STK_OK;
-    if (!stk_path_is_dir(folder)) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "--metrics-file %s: there is no folder %s; make it first", path, folder);
-    } else if (access(folder, W_OK | X_OK) != 0) {
-        status = STK_FAIL(err, STK_ERR_USAGE, "--metrics-file %s: cannot write to %s: %s", path,
-                          folder, strerror(errno));
-    }
-    stk_mem_free(folder);
-    return status;
-}
-
 stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config *config,
                                 stk_error *err) {
-    stk_status status = check_place(config->path, err);
+    stk_status status = stk_path_check_place("--metrics-file", config->path, err);
     if (status != STK_OK) {
         return status;
     }

@@ -3,6 +3,8 @@
 # Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for and expect
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 SLOW=$(dirname "$STOKER")/tests/slow_files.so
 export AWS_ACCESS_KEY_ID=doctor AWS_SECRET_ACCESS_KEY=hidden-words AWS_REGION=us-east-1
@@ -100,9 +102,21 @@ expect_err 'doctor looks at a training that begins'
 run doctor k "${small[@]}" --device cuda:7
 expect_exit 4
 run doctor k "${small[@]}" --plot absent/bars.svg
-expect_exit 5
-expect_err 'absent/bars.svg'
-expect_out '^The narrowest is ' # what was measured is not lost
+expect_exit 2
+expect_err 'there is no folder absent/; make it first'
+run doctor k "${small[@]}" --plot bars.gif
+expect_exit 2
+expect_err 'ends with .png or .svg'
+expect "nothing was measured" [ ! -s "$OUT" ]
+
+it "tells what was measured where the picture cannot be written"
+if can_fake bad_disk; then
+    run_any env LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=bars.svg BAD_DISK_AT=1 BAD_DISK_DOES=full \
+        "$STOKER" doctor k "${small[@]}" --plot bars.svg
+    expect_exit 5
+    expect_err 'bars.svg'
+    expect_out '^The narrowest is '
+fi
 
 if [ -x "$SERVER" ]; then
     it "reads from far away, first without the cache and then with it"

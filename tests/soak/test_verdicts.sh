@@ -1,5 +1,5 @@
 # Why a run is slow, where that shows only on a machine that does nothing else: one worker with large
-# pictures, a big model; and --tune, which acts on it.
+# pictures, a big model; and --tune, which acts on it and on slow storage.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/verdicts.sh
@@ -41,9 +41,33 @@ else
     skip "there is no python3 to draw large pictures with"
 fi
 
+it "--tune keeps what was read where storage is slow"
+SLOW=$(dirname "$STOKER")/tests/slow_files.so
+if [ -e "$SLOW" ] && ! is_sanitized; then
+    rm -rf r
+    run_any env SLOW_FILES_ROOT="$WORK/k" SLOW_FILES_OPEN_MS=250 LD_PRELOAD="$SLOW" "$STOKER" train \
+        --data k --out r --img-size 32 --batch 8 --workers 2 --prefetch 2 --budget 45 --tune
+    expect_exit 0
+    expect_out '^cache on: storage-bound at [0-9.,]+ img/s$'
+    expect_out '^cache on: images/s went from [0-9.,]+ to [0-9.,]+: kept$'
+else
+    skip "files cannot be made slow here"
+fi
+
 it "a big model"
 rm -rf r
 run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 25
 expect_verdict compute-bound 'only [0-9.]+ batches a minute'
 
+
+it "other programs on the same cores"
+rm -rf r
+for ((i = 0; i < $(nproc); i++)); do
+    timeout 40 sh -c 'while :; do :; done' &
+done
+run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 35
+expect_verdict noisy-neighbour '^noisy neighbour: other programs use [0-9]+ % of the cores'
+# shellcheck disable=SC2046  # numbers are words
+kill $(jobs -p) 2>/dev/null
+wait
 finish
