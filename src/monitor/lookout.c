@@ -134,15 +134,7 @@ static int64_t moment_after(int64_t moment_ns, int64_t every_ns, int64_t now_ns)
     return moment_ns + (missed + 1) * every_ns;
 }
 
-/* Signals are for the threads that expect them. */
-static void block_signals(sigset_t *before) {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
 static void *work(void *argument) {
-    block_signals(NULL); /* again: a sanitizer's thread begins with another mask */
     stk_lookout *l = argument;
     stk_event_sample sample;
     char no_gpu[320] = "";
@@ -174,9 +166,11 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Signals are for the threads that expect them. */
 static bool start_thread(stk_lookout *l) {
-    sigset_t before;
-    block_signals(&before);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&l->thread, NULL, work, l) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
