@@ -302,9 +302,6 @@ void stk_compare_json(const stk_run_read *runs, size_t count, stk_json_writer *w
     stk_json_begin_array(writer);
     for (size_t i = 0; i < count; i++) {
         stk_summary summary = stk_record_summary(&runs[i].record);
-        if (summary.verdict == NULL && runs[i].record.judged) {
-            summary.verdict = runs[i].record.verdict.text;
-        }
         stk_json_begin_object(writer);
         stk_json_key(writer, "run");
         stk_json_put_string(writer, runs[i].dir);

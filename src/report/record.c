@@ -431,7 +431,7 @@ stk_summary stk_record_summary(const stk_record *record) {
         .device = start->device,
         .precision = start->precision,
         .bad_images = (int64_t)record->notes[STK_NOTE_BAD_IMAGE].told,
-        .verdict = record->verdict.text,
+        .verdict = record->verdict.name,
     };
     add_speed(record, &summary);
     return summary;

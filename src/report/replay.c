@@ -109,9 +109,14 @@ static void tell_warning(stk_replay *replay, const stk_json *line) {
     }
 }
 
-void stk_replay_summary(const stk_observer *observer, const stk_json *summary) {
+stk_summary stk_replay_read_summary(const stk_json *summary) {
     stk_summary told = {0};
     read_fields(summary, &stk_summary_fields, &told);
+    return told;
+}
+
+void stk_replay_summary(const stk_observer *observer, const stk_json *summary) {
+    stk_summary told = stk_replay_read_summary(summary);
     TELL(observer, stop, &told);
 }
 

@@ -30,6 +30,9 @@ typedef struct stk_replay {
 /* One line, without its line break; false when it is no event that the observer could be told. */
 bool stk_replay_line(stk_replay *replay, const char *line, size_t length);
 
+/* What summary.json or a stop event says; texts are those of the JSON. */
+stk_summary stk_replay_read_summary(const stk_json *summary);
+
 /* Tells what summary.json says as a stop event. */
 void stk_replay_summary(const stk_observer *observer, const stk_json *summary);
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "report/replay.h"
 
 #define FIRST_PIECE ((size_t)1 << 18)
 #define LARGEST_PIECE ((size_t)1 << 25)
@@ -430,34 +431,6 @@ static int int_of(const stk_json *end, const char *key) {
     return count <= INT32_MAX ? (int)count : -1;
 }
 
-static void summarise_end(const stk_json *end, stk_summary *summary) {
-    *summary = (stk_summary){
-        .status = text_of(end, "status"),
-        .stop_reason = text_of(end, "stop_reason"),
-        .best_acc1 = number_of(end, "best_acc1"),
-        .metric = text_of(end, "metric"),
-        .best_metric = number_of(end, "best_metric"),
-        .epochs_done = int_of(end, "epochs_done"),
-        .folds_done = int_of(end, "folds_done"),
-        .folds_planned = int_of(end, "folds_planned"),
-        .oof_acc1 = number_of(end, "oof_acc1"),
-        .oof_metric = number_of(end, "oof_metric"),
-        .images_per_second = number_of(end, "images_per_second"),
-        .wait_fraction = number_of(end, "wait_fraction"),
-        .budget_s = number_of(end, "budget_s"),
-        .used_s = number_of(end, "used_s"),
-        .reserve_s = number_of(end, "reserve_s"),
-        .batch = int_of(end, "batch"),
-        .workers = int_of(end, "workers"),
-        .prefetch = int_of(end, "prefetch"),
-        .device = text_of(end, "device"),
-        .precision = text_of(end, "precision"),
-        .bad_images = count_of(stk_json_get(end, "bad_images")),
-        .verdict = text_of(end, "verdict"),
-        .submission = text_of(end, "submission"),
-    };
-}
-
 /* The fold that is trained, from 0; -1: none yet. */
 static int64_t fold_now(const stk_run_status *status) {
     int64_t fold = stk_told_count(status, STK_TOLD_STEP, "fold");
@@ -468,7 +441,7 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
     const stk_json *end = ended(status);
     const stk_json *start = status->told[STK_TOLD_START];
     if (end != NULL) {
-        summarise_end(end, summary);
+        *summary = stk_replay_read_summary(end);
         return;
     }
     double best = stk_told_number(status, STK_TOLD_BEST, "val_acc1");

@@ -86,6 +86,15 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
 
 /* ---- for people ---- */
 
+/* A foreign text; nothing for NULL. */
+static void put_bracketed(stk_str *out, const char *text) {
+    if (text != NULL) {
+        stk_str_append(out, " (");
+        stk_report_append_line(out, text);
+        stk_str_append(out, ")");
+    }
+}
+
 void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
     const stk_json *start = status->told[STK_TOLD_START];
     char text[32];
@@ -105,10 +114,9 @@ void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
             stk_str_appendf(out, ", since %s", text);
         }
     } else if (summary.status != NULL) {
-        stk_str_appendf(out, ": ended, %s", summary.status);
-        if (summary.stop_reason != NULL) {
-            stk_str_appendf(out, " (%s)", summary.stop_reason);
-        }
+        stk_str_append(out, ": ended, ");
+        stk_report_append_line(out, summary.status);
+        put_bracketed(out, summary.stop_reason);
     } else if (status->resumable) {
         stk_str_append(out, ": was killed; can be resumed with: stoker train --resume ");
         stk_report_append_line(out, status->folder);
@@ -161,7 +169,9 @@ static void put_best(const stk_summary *summary, stk_str *out) {
         begin_row(out, "best");
         stk_str_appendf(out, "validation accuracy %.1f%%", summary->best_acc1);
         if (other) {
-            stk_str_appendf(out, ", %s %.4g", summary->metric, summary->best_metric);
+            stk_str_append(out, ", ");
+            stk_report_append_line(out, summary->metric);
+            stk_str_appendf(out, " %.4g", summary->best_metric);
         }
         stk_str_appendf(out, ", %d epoch%s done\n", summary->epochs_done,
                         summary->epochs_done == 1 ? "" : "s");
@@ -243,9 +253,7 @@ static void put_submission(const stk_run_status *status, const stk_summary *summ
             stk_str_append(out, "/");
         }
         stk_report_append_line(out, summary->submission);
-        if (made != NULL) {
-            stk_str_appendf(out, " (%s)", made);
-        }
+        put_bracketed(out, made);
     } else {
         stk_str_append(out, wanted == 0 ? "none: the data has no test pictures" : "none");
     }

@@ -324,7 +324,7 @@ static void a_comparison_is_one_object(void) {
     CHECK_STR(stk_json_string(stk_json_get(second, "run")), folders[1]);
     CHECK_INT(stk_json_kind_of(stk_json_get(second, "status")), STK_JSON_NULL);
     CHECK_NEAR(stk_json_number(stk_json_get(second, "epochs_done"), 0), 2, 0);
-    CHECK_STR(stk_json_string(stk_json_get(second, "verdict")), told_verdict().text);
+    CHECK_STR(stk_json_string(stk_json_get(second, "verdict")), told_verdict().name);
     const stk_json *options = stk_json_get(json, "options");
     CHECK_INT(stk_json_count(options), 2); /* lr and data */
     CHECK_NEAR(stk_json_number(stk_json_at(stk_json_get(options, "lr"), 1), 0), 0.05, 0);

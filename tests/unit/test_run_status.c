@@ -224,6 +224,20 @@ static void odd_values(void) {
 }
 
 /* What was said once stays known behind thousands of steps; the losses become fewer, not lost. */
+/* A folder may be anybody's: what stands in it must not command the terminal. */
+static void foreign_texts_are_cleaned(void) {
+    make_run("{\"t\": 1, \"event\": \"start\", \"folds\": 1}\n"
+             "{\"t\": 2, \"event\": \"stop\", \"status\": \"\\u001b[2Jdone\", "
+             "\"stop_reason\": \"a\\u001b[1m\", \"metric\": \"\\u001bm\", \"best_metric\": 1, "
+             "\"best_acc1\": 50, \"epochs_done\": 1}\n");
+    stk_run_status status = look_at(false);
+    char *text = lines_of(&status);
+    CHECK_CONTAINS(text, "ended, ");
+    CHECK(strchr(text, '\x1b') == NULL);
+    stk_mem_free(text);
+    stk_run_status_close(&status);
+}
+
 static void long_files(void) {
     stk_str text = {0};
     make_run(NULL);
@@ -339,6 +353,7 @@ static const check_test tests[] = {
     TEST(half_a_line),
     TEST(damaged_lines_are_passed_over),
     TEST(odd_values),
+    TEST(foreign_texts_are_cleaned),
     TEST(long_files),
     TEST(replaced_files),
     TEST(folders_without_a_run),
