@@ -42,7 +42,7 @@ typedef struct stk_event_start {
     int64_t train_images;
     int64_t val_images;
     int64_t test_images;
-    double budget_s; /* NaN without a budget */
+    double budget_s; /* with what earlier processes of the run have used; NaN without a budget */
 } stk_event_start;
 
 /* What is going to be done, re-made when the measured rates say so. */

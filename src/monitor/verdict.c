@@ -26,6 +26,7 @@
 #define SM_LOW 40.0            /* percent */
 #define UTIL_WARN 70.0         /* percent */
 #define ASIDE_SHARE 0.20   /* of all time; a sampled mean of more than training is not its own */
+#define ASIDE_MOST 0.50    /* of all time: then a faster training makes the run little faster */
 #define BATCHES_WARN 100.0 /* a minute */
 #define CPU_BUSY 85.0      /* percent */
 #define OTHERS_NOISY 25.0  /* percentage points of the cores that others use */
@@ -215,6 +216,16 @@ static void say_warnings(words *w, const view *v) {
     }
     if (is_slow(v)) {
         say(w, "; only %s batches a minute", stk_rates_text(v->per_minute).text);
+    }
+}
+
+/* Verdicts are of training; where most of the time is not spent on it, that has to be known. */
+static void say_aside(words *w, const view *v) {
+    double total_s = v->e->times.total_s;
+    if (!v->first && v->shares.training_s > 0 &&
+        v->shares.training_s < (1 - ASIDE_MOST) * total_s) {
+        say(w, "; validations and checkpoints take %.0f %% of all time",
+            percent(1 - v->shares.training_s / total_s));
     }
 }
 
@@ -425,6 +436,7 @@ void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *ve
     if (r->warns && event->remedy_count > 0) {
         say_warnings(&text, &v);
     }
+    say_aside(&text, &v);
     say_remedies(&text, r, event);
     say(&text, ".");
     words figures = {.text = verdict->evidence, .size = sizeof verdict->evidence};

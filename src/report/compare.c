@@ -220,6 +220,7 @@ static const char *shown(const table *t, size_t row, size_t column) {
     return text[0] != '\0' ? text : UNKNOWN;
 }
 
+/* Columns that say nothing of any run are left out. */
 static bool is_used(const table *t, size_t column) {
     for (size_t row = 1; row < t->rows; row++) {
         if (stk_str_text(cell(t, row, column))[0] != '\0') {
@@ -229,7 +230,6 @@ static bool is_used(const table *t, size_t column) {
     return false;
 }
 
-/* Columns that say nothing of any run are left out. */
 static void print_table(const table *t, stk_str *out) {
     for (size_t row = 0; row < t->rows; row++) {
         stk_str line = {0};
@@ -333,6 +333,9 @@ static void put_table(const table *t, const char *id, const char *heading, stk_s
     for (size_t row = 0; row < t->rows; row++) {
         stk_str_append(out, "<tr>");
         for (size_t column = 0; column < t->columns; column++) {
+            if (column > 0 && !is_used(t, column)) {
+                continue;
+            }
             stk_str_append(out, row == 0 ? "<th>" : "<td>");
             if (row > 0 && column == 0 && strcmp(id, "runs") == 0) {
                 stk_str_appendf(out, "<span style=\"color:#%06x\">&#9632;</span> ",

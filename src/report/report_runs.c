@@ -1,6 +1,8 @@
 /* report_runs.c - from run folders to pages. */
 #include "report/report_runs.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -50,6 +52,34 @@ static stk_status write_several(const stk_report_runs *report, stk_error *err) {
     return status;
 }
 
+static stk_status name_by_path(stk_run_read *run, stk_error *err) {
+    char *path = stk_mem_strdup(run->dir);
+    if (path == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    stk_mem_free(run->name);
+    run->name = path;
+    return STK_OK;
+}
+
+/* Runs whose folders have the same name, as a/run and b/run, are told apart by their paths. */
+static stk_status tell_apart(stk_run_read *runs, size_t count, stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < count && status == STK_OK; i++) {
+        bool alone = true;
+        for (size_t k = i + 1; k < count && status == STK_OK; k++) {
+            if (strcmp(runs[k].name, runs[i].name) == 0) {
+                alone = false;
+                status = name_by_path(&runs[k], err);
+            }
+        }
+        if (!alone && status == STK_OK) {
+            status = name_by_path(&runs[i], err);
+        }
+    }
+    return status;
+}
+
 stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs, size_t count,
                                 const char *out, bool pictures, stk_error *err) {
     *report = (stk_report_runs){.runs = stk_mem_new(count, sizeof *report->runs)};
@@ -57,6 +87,9 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
     for (size_t i = 0; i < count && status == STK_OK; i++) {
         status = stk_run_read_open(&report->runs[i], dirs[i], err);
         report->count += status == STK_OK;
+    }
+    if (status == STK_OK) {
+        status = tell_apart(report->runs, count, err);
     }
     if (status == STK_OK) {
         report->page = out != NULL  ? stk_mem_strdup(out)

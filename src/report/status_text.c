@@ -268,7 +268,9 @@ void stk_run_status_lines(const stk_run_status *status, stk_str *out) {
     put_best(&summary, out);
     put_speed(&summary, out);
     put_time(status, &summary, out);
-    put_machine(status, out);
+    if (status->running) {
+        put_machine(status, out);
+    }
     if (stk_run_status_verdict(status) != NULL) {
         begin_row(out, "verdict");
         stk_report_append_line(out, stk_run_status_verdict(status));

@@ -29,6 +29,7 @@ import time
 WIDTHS = (390, 1440)
 HEIGHT = 900
 PHONE = 600  # narrower windows are those of phones: the page has to say how wide it wants to be
+MOST_HEADING_PX = 60  # a column so narrow that its words are broken has a higher one
 LIMIT_S = 90
 
 # What the page looks like once it is there. A picture that cannot be decoded rejects.
@@ -45,6 +46,7 @@ LOOK = """
                         size: size(e), marks: e.querySelectorAll('*').length})),
         images: [...document.images].map(
             (e, i) => ({name: e.alt || `number ${i + 1}`, width: e.naturalWidth, size: size(e)})),
+        headings: [...document.querySelectorAll('th')].map(e => ({name: e.innerText, size: size(e)})),
         window: window.innerWidth,
         client: root.clientWidth,
         scroll: Math.max(root.scrollWidth, document.body.scrollWidth),
@@ -162,6 +164,9 @@ def judge_look(seen, width, plots, thumbs):
     for image in seen["images"]:
         if image["width"] <= 0 or min(image["size"]) <= 0:
             wrong.append(f"picture {image['name']} is not shown")
+    for heading in seen["headings"]:
+        if heading["size"][1] > MOST_HEADING_PX:
+            wrong.append(f"the heading {heading['name']!r} is {heading['size'][1]} px high")
     if len(seen["plots"]) < plots:
         wrong.append(f"{len(seen['plots'])} plots, expected {plots}")
     if len(seen["images"]) < thumbs:

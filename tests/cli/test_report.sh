@@ -85,6 +85,11 @@ expect_out '^folds +1 +2 +1$'
 expect_no_out '^(out|seed) '
 expect_out '^page: compare.html$'
 expect_page compare.html runs options plot-accuracy plot-accuracy-time plot-loss plot-train-loss plot-lr plot-speed
+mkdir other && cp -r one other/one
+run report one other/one folds/ --out same.html
+expect_exit 0
+expect_out '^other/one +complete '
+expect_out '^folds +complete '
 run report one folds --out both.html --quiet
 expect_exit 0
 expect_empty "$OUT"

@@ -27,6 +27,7 @@ it "tells what is wrong with a page"
 cat >wrong.html <<'END'
 <!doctype html><html><head><title>wrong</title><script src="http://127.0.0.1:9/x.js"></script></head>
 <body><div style="width:2000px">wide</div><svg class="plot" id="flat" width="9" height="0"></svg>
+<table><tr><th style="width:9px;overflow-wrap:anywhere">tall words</th></tr></table>
 <img src="data:image/jpeg;base64,AAAA" alt="broken"><script>console.error("an error"); nobody()</script>
 </body></html>
 END
@@ -38,6 +39,7 @@ for width in 390 1440; do
     expect_out "$width px: exception: .*nobody"
     expect_out "$width px: plot flat has size \[9, 0\]"
     expect_out "$width px: picture broken is not shown"
+    expect_out "$width px: the heading 'tall words' is [0-9.]+ px high"
     expect_out "$width px: 1 plots, expected 2"
     expect_out "$width px: 1 pictures, expected 2"
     expect_out "$width px: the page is 20[0-9]+ px wide"

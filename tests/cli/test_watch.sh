@@ -197,11 +197,12 @@ expect_exit 2
 expect_err 'no run below runs/ is running'
 run stop runs/train-2
 expect_exit 0
-run train --resume runs/train-2 --detach
+run train --resume runs/train-2 --detach --budget 9000
 expect_exit 0
 note_process
 run status runs/train-2 --json
 expect_value state running
+expect_value budget_s '9000\.[0-9]+|900[1-9].*|90[1-9].*' # what was used before is on top of it
 expect_value pid "$RUN_PID"
 run stop runs/train-2 --quiet
 expect_exit 0

@@ -424,6 +424,20 @@ static void low_utilisation_is_not_fine(void) {
     CHECK_INT(judge(e), STK_VERDICT_FINE);
 }
 
+/* Who is told that training is fine would not look for what takes the time. */
+static void most_of_the_time_is_not_training(void) {
+    stk_evidence e = cpu_evidence();
+    double training_s = e.times.total_s;
+    for (int i = 0; i < 3; i++) {
+        e.times.validate_s = i == 0 ? 0.9 * training_s : 3 * training_s;
+        e.times.total_s = training_s + e.times.validate_s;
+        stk_verdict_judge(&e, i == 2, &judged);
+        bool told =
+            strstr(judged.text, "; validations and checkpoints take 75 % of all time") != NULL;
+        CHECK_INT(told, i == 1);
+    }
+}
+
 /* On a CPU too: much of a step of two images is the same for any number. */
 static void small_steps_on_a_cpu(void) {
     stk_evidence e = cpu_evidence();
@@ -733,6 +747,7 @@ static const check_test tests[] = {
     TEST(a_gpu_that_idles_between_kernels),
     TEST(low_activity_counts_where_much_of_a_step_is_fixed),
     TEST(low_utilisation_is_not_fine),
+    TEST(most_of_the_time_is_not_training),
     TEST(small_steps_on_a_cpu),
     TEST(a_batch_that_memory_limits),
     TEST(how_much_a_larger_batch_has_to_bring),
