@@ -4,8 +4,9 @@
  * The process that was called waits at a pipe. The other one keeps the caller's standard error
  * until its run has begun: an error before that reaches the caller like any other, and its exit
  * code is handed on. With the start event the run folder is known; the output moves to log.txt in
- * it and the folder's name goes through the pipe. The fork comes before anything has started a
- * thread or opened a device.
+ * it and the folder's name goes through the pipe. The fork comes before anything of ours has
+ * started a thread or opened a device; OpenBLAS, which has threads from the beginning, ends them
+ * for a fork by itself.
  */
 #include "cli/cli.h"
 

@@ -454,7 +454,9 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
 }
 
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) {
-    note(write_results(files, &files->error)); /* a disk that was full may have room again */
+    if (files->error.status != STK_OK) {
+        note(write_results(files, &files->error)); /* a disk that was full may have room again */
+    }
     files->page_at_stop = spare_s >= 0;
     if (files->page_at_stop && files->record.row_count > 0) {
         draw_plot(files);

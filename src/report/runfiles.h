@@ -50,10 +50,11 @@ STK_CHECKED stk_status stk_runfiles_add_tensorboard(stk_runfiles *files,
 const stk_observer *stk_runfiles_observer(stk_runfiles *files);
 
 /*
- * The table of epochs, their plot and what the page shows as they are to stay, before the summary
- * that says how long all took and with which the page is written once more. `spare_s` is the time
- * that there is beyond stk_runfiles_plot_s (INFINITY: enough); below 0 plot and page stay as they
- * were. Thumbnails of the page are read from `store`; NULL: it has none.
+ * The plot and what the page shows as they are to stay, before the summary that says how long all
+ * took and with which the page is written once more; and the table of epochs, once more, where
+ * something could not be written. `spare_s` is the time that there is beyond stk_runfiles_plot_s
+ * (INFINITY: enough); below 0 plot and page stay as they were. Thumbnails of the page are read from
+ * `store`; NULL: it has none.
  */
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
