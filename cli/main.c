@@ -1,5 +1,6 @@
 /* main.c - `stoker VERB ...`: finds the verb and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,6 +57,18 @@ static void allow_descriptors(void) {
     }
 }
 
+/*
+ * Where a caller has closed the standard streams, the next files to be opened would get their
+ * numbers, and lines for people would be written into them. Using such a stream stays an error.
+ */
+static void keep_standard_numbers(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 /* What a verb that only prints has printed must have arrived; a reader that left is fine. */
 static int check_printed(int exit_code) {
     if (fflush(stdout) != 0 && errno != EPIPE && exit_code == 0) {
@@ -66,6 +79,7 @@ static int check_printed(int exit_code) {
 }
 
 int main(int argc, char **argv) {
+    keep_standard_numbers();
     restart_with_fast_blas(argv);
     allow_descriptors();
     if (argc < 2) {

@@ -1,6 +1,7 @@
 /* session.c - reading a verb's command line, signals, and ending with the right exit code. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,12 +145,17 @@ stk_run cli_run_for_object(const cli_session *session) {
 }
 
 stk_status cli_print_lines(stk_str *text, stk_error *err) {
-    bool whole = stk_str_ok(text);
-    if (whole) {
+    stk_status status = stk_str_ok(text) ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
+    if (status == STK_OK) {
         fputs(stk_str_text(text), stdout);
+        /* A reader that left, or that there never was, is fine. */
+        if (fflush(stdout) != 0 && errno != EPIPE && errno != EBADF) {
+            status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write to standard output: %s",
+                              strerror(errno));
+        }
     }
     stk_str_free(text);
-    return whole ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
+    return status;
 }
 
 stk_status cli_print_object(stk_str *text, stk_error *err) {

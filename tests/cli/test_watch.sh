@@ -265,6 +265,20 @@ expect_exit 2
 expect_err 'no run below runs/'
 cd ..
 
+it "says when nothing could be printed, and takes no file for a closed stream"
+run train --data k --img-size 16 --epochs 1 --out short --quiet
+if [ -w /dev/full ]; then
+    # shellcheck disable=SC2016  # the inner shell expands
+    run_any sh -c '"$@" >/dev/full' sh "$STOKER" status short --json
+    expect_exit 5
+    expect_err 'cannot write to standard output'
+fi
+# shellcheck disable=SC2016  # the inner shell expands
+run_any sh -c '"$@" <&- >&- 2>&-' sh "$STOKER" train --data k --img-size 16 --epochs 1 --out unheard --detach
+expect_exit 0
+wait_for 60 [ -e unheard/summary.json ] || fail "it does not end"
+expect_file unheard/log.txt '^run folder: unheard$'
+
 it "top ends with a run and leaves its last picture"
 if ! command -v python3 >/dev/null; then
     skip "there is no python3 to be a terminal"
