@@ -1,4 +1,4 @@
-# What is said of the machine, and why a run is slow, provoked for real: slow storage, a tiny batch.
+# What is said of the machine, and why a run is slow, provoked for real: slow storage.
 # What other programs on the same cores would hide is in tests/soak/test_verdicts.sh.
 # Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
@@ -33,9 +33,4 @@ else
     skip "files cannot be made slow here"
 fi
 
-it "a batch that is too small"
-rm -rf r
-run train --data k --out r --model resnet18 --img-size 32 --batch 1 --budget 9
-expect_verdict launch-bound '% of a step is the same for any batch.*Remedies: a batch of'
-expect_out '^VALIDATION: batch_size=1 is TOO SMALL - should be [0-9]+\+ \(predicted [0-9.]+x\)$'
 finish

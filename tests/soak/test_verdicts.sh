@@ -1,5 +1,5 @@
 # Why a run is slow, where that shows only on a machine that does nothing else: one worker with large
-# pictures, a big model; and --tune, which acts on it and on slow storage.
+# pictures, a tiny batch, a big model, other programs; and --tune, which acts on it and on slow storage.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 # shellcheck source=tests/cli/verdicts.sh
@@ -54,6 +54,11 @@ else
     skip "files cannot be made slow here"
 fi
 
+it "a batch that is too small"
+rm -rf r
+run train --data k --out r --model resnet18 --img-size 32 --batch 1 --budget 9
+expect_verdict launch-bound '% of a step is the same for any batch.*Remedies: a batch of'
+expect_out '^VALIDATION: batch_size=1 is TOO SMALL - should be [0-9]+\+ \(predicted [0-9.]+x\)$'
 it "a big model"
 rm -rf r
 run train --data k --out r --model resnet50 --img-size 128 --batch 8 --budget 25
