@@ -161,6 +161,11 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     if (session->word_count == 0) {
         return STK_OK;
     }
+    /* Of a variable that is not set: the default, such as the newest run, may be the wrong one. */
+    if (session->words[0][0] == '\0') {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "an empty word was given for --%s; give a value or none", word_means);
+    }
     if (stk_options_source(session->options, word_means) == STK_FROM_FLAG) {
         return STK_FAIL(err, STK_ERR_USAGE, "'%s' and --%s %s mean the same option; give one",
                         session->words[0], word_means,

@@ -134,7 +134,9 @@ static stk_status examine(doctor *d, stk_error *err) {
                   {"measuring all of them together", stk_doctor_together}};
     stk_status status = stk_doctor_choose(d, err);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && status == STK_OK; i++) {
-        tell(d, stages[i].words);
+        if (stages[i].measure != stk_doctor_copy || !d->rates.on_host) {
+            tell(d, stages[i].words); /* a CPU has no copies */
+        }
         status = stages[i].measure(d, err);
         status = status == STK_OK ? stk_doctor_stopped(d, err) : status;
     }

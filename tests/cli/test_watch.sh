@@ -252,6 +252,9 @@ for verb in status top stop; do
     run $verb k
     expect_exit 2
     expect_err 'holds no training run'
+    run $verb '' # a variable that is not set: not the newest run
+    expect_exit 2
+    expect_err 'an empty word was given for --run'
 done
 run stop
 expect_exit 2
