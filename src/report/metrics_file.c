@@ -174,7 +174,7 @@ static double value_of(const stk_metrics_file *m, const metric *row) {
     if (!m->has[row->from]) {
         return NAN;
     }
-    const char *at = (const char *)events[row->from] + row->offset;
+    const void *at = (const char *)events[row->from] + row->offset;
     double value = NAN;
     switch (row->kind) {
     case NUMBER:

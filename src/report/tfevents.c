@@ -157,7 +157,8 @@ static void put_scalar(stk_tfevents *t, const char *tag, double number) {
 
 static void put_curves(stk_tfevents *t, const curve *curves, size_t count, const void *event) {
     for (size_t i = 0; i < count; i++) {
-        put_scalar(t, curves[i].tag, *(const double *)((const char *)event + curves[i].offset));
+        const void *at = (const char *)event + curves[i].offset;
+        put_scalar(t, curves[i].tag, *(const double *)at);
     }
 }
 
