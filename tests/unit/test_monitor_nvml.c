@@ -1,6 +1,8 @@
 /* test_monitor_nvml.c - our numbers of NVML's interface are NVIDIA's. */
 #include "check.h"
 
+#include <stddef.h>
+
 #include "monitor/nvml_api.h"
 
 #ifdef STK_HAVE_NVML_H
