@@ -369,7 +369,7 @@ static void refusals_leave_nothing(void) {
     } cases[] = {
         {"/no/such/folder", "", STK_ERR_DATA, "/no/such/folder"},
         {NULL, "model=resnet19", STK_ERR_USAGE, "resnet18"},
-        {NULL, "device=cuda", STK_ERR_DEVICE, "cuda"},
+        {NULL, "device=cuda:99", STK_ERR_DEVICE, "cuda"},
         {NULL, "folds=50", STK_ERR_DATA, "50"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -277,7 +277,8 @@ static void no_memory_and_no_time_to_begin_again(void) {
         CHECK_SKIP("a sanitizer has an allocator of its own");
     }
     enter();
-    train(&story, shared_data(), a, "epochs=50 freeze-epochs=1", (stk_run){.stop = &starved});
+    train(&story, shared_data(), a, "epochs=50 freeze-epochs=1 device=cpu",
+          (stk_run){.stop = &starved});
     REQUIRE_OK(story.status, &story.err);
     CHECK_INT(story.steps, 3);
     CHECK_STR(story.outcome.status, "prior");
