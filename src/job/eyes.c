@@ -32,9 +32,6 @@
 /* How often a step goes through the weights, by how often its optimiser does. */
 #define WEIGHT_PASSES 2.6
 
-/* Of the machine's memory: what a cache may take. */
-#define CACHE_SHARE 4
-
 /* A quick verdict needs so much at least; the first steps warm everything up. */
 #define QUICK_STEPS 5
 #define QUICK_S 2.0
@@ -198,6 +195,17 @@ static double per(double count, double time_s) {
     return time_s > 0 ? count / time_s : NAN;
 }
 
+/* Of all workers: decoding and what comes behind it. */
+static double decoded_s(const glance *a, const glance *b) {
+    return seconds(a->loader.decode_ns, b->loader.decode_ns) +
+           seconds(a->loader.augment_ns, b->loader.augment_ns);
+}
+
+/* Images of the steps. */
+static double trained_between(const stk_job *job, const glance *a, const glance *b) {
+    return (double)(b->steps - a->steps) * (double)job->choice.batch;
+}
+
 /*
  * Of a step: what does not grow with the batch, at least. On a CPU the weights are gone through by
  * the optimiser (about five times) and by forward and backward (about eight times, packing
@@ -218,12 +226,11 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
     const stk_loader_counters *x = &a->loader;
     const stk_loader_counters *y = &b->loader;
     double images = (double)(y->images - x->images);
-    double trained = (double)e->steps * (double)job->choice.batch;
-    double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
+    double trained = trained_between(job, a, b);
     double copy_s = b->copy_s - a->copy_s;
     bool by_storage = e->storage_share > 0.5 && e->times.read_s > 0;
     return (stk_rates){.storage = by_storage ? e->images_per_second : INFINITY,
-                       .decode = per(images, decode_s),
+                       .decode = per(images, decoded_s(a, b)),
                        .workers = y->workers,
                        .cores = stk_machine_cores(),
                        .copy = copy_s > 0 ? per(trained, copy_s) : INFINITY,
@@ -238,13 +245,9 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
 
 static stk_evidence evidence_between(const stk_job *job, const glance *a, const glance *b) {
     const stk_eyes *eyes = job->eyes;
-    const stk_loader_counters *x = &a->loader;
-    const stk_loader_counters *y = &b->loader;
     double hits = (double)(b->store.cache_hits - a->store.cache_hits);
     double misses = (double)(b->store.cache_misses - a->store.cache_misses);
-    double starved_s = seconds(x->read_wait_ns, y->read_wait_ns);
-    double decode_s = seconds(x->decode_ns, y->decode_ns) + seconds(x->augment_ns, y->augment_ns);
-    double trained = (double)((b->steps - a->steps) * (int64_t)job->choice.batch);
+    double starved_s = seconds(a->loader.read_wait_ns, b->loader.read_wait_ns);
     stk_evidence e = {
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
@@ -252,13 +255,13 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
         .may_tune_workers = job->choice.loader.tune_workers,
         .prefetch = job->choice.loader.prefetch,
-        .storage_share = per(starved_s, starved_s + decode_s),
+        .storage_share = per(starved_s, starved_s + decoded_s(a, b)),
         .is_remote = stk_store_is_remote(job->dataset->source),
         .has_cache = hits + misses > 0,
         .is_staged = stk_store_has_shards(job->dataset->source),
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
-        .cache_room = (double)stk_machine_memory() / CACHE_SHARE,
+        .cache_room = (double)stk_storage_memory_room(),
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
         .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
         .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
@@ -271,7 +274,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
         .precision = stk_precision_name(job->choice.opened.precision),
         .largest_batch = eyes->largest_batch};
-    e.images_per_second = per(trained, stk_shares_of(&e.times).training_s);
+    e.images_per_second = per(trained_between(job, a, b), stk_shares_of(&e.times).training_s);
     e.rates = rates_between(job, a, b, &e);
     return e;
 }
@@ -410,8 +413,8 @@ static void take_counts(stk_job *job, const stk_train_progress *progress) {
 static stk_event_sample training_between(const stk_job *job, const glance *a, const glance *b) {
     stk_times times = stk_times_between(&a->times, &b->times);
     stk_shares shares = stk_shares_of(&times);
-    double trained = (double)((b->steps - a->steps) * (int64_t)job->choice.batch);
-    return (stk_event_sample){.images_per_second = per(trained, shares.training_s),
+    double rate = per(trained_between(job, a, b), shares.training_s);
+    return (stk_event_sample){.images_per_second = rate,
                               .wait_fraction = shares.wait,
                               .batches_ready = (int)b->loader.batches_ready,
                               .slots = b->loader.slots,

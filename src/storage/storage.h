@@ -57,6 +57,9 @@ STK_CHECKED stk_status stk_store_open(stk_store **store, const char *root,
 /* All its readers must be closed. A thread that is stuck in a read stays behind. NULL is fine. */
 void stk_store_close(stk_store *store);
 
+/* Bytes that a cache in memory takes at most where nobody says how many. */
+uint64_t stk_storage_memory_room(void);
+
 /* Bytes that a cache in memory may hold; 0: there is none. */
 uint64_t stk_store_cache_memory(const stk_store *store);
 

@@ -61,10 +61,13 @@ static void tell_cache(const stk_store *s, const char *where, uint64_t most,
     stk_events_decision(events, what, why);
 }
 
+uint64_t stk_storage_memory_room(void) {
+    return stk_machine_memory() / AUTO_MEMORY_SHARE;
+}
+
 static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_error *err) {
-    uint64_t most = s->options.cache_size != STK_AUTO_BYTES
-                        ? s->options.cache_size
-                        : stk_machine_memory() / AUTO_MEMORY_SHARE;
+    uint64_t most =
+        s->options.cache_size != STK_AUTO_BYTES ? s->options.cache_size : stk_storage_memory_room();
     stk_cache_config config = {.most_bytes = most};
     stk_status status = stk_cache_open(&s->cache, &config, err);
     if (status == STK_OK && !s->cache_later) {
