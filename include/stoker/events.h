@@ -129,6 +129,7 @@ typedef struct stk_event_sample {
     double sm_activity;      /* of the multiprocessors' time a warp was on them */
     double gpu_memory_used;  /* bytes, of everybody */
     double gpu_memory_total; /* bytes */
+    double gpu_memory_own;   /* bytes, of the run's own processes */
     double gpu_power_w;
     double gpu_temperature_c;
     double gpu_clock_mhz;      /* of the multiprocessors, now */
@@ -179,6 +180,27 @@ typedef struct stk_event_verdict {
     int remedy_count;
     stk_remedy remedies[STK_MOST_REMEDIES]; /* the greatest gain first */
 } stk_event_verdict;
+
+/* A command that is supervised was started, or has ended. */
+typedef struct stk_event_attempt {
+    int number;          /* from 1, of this part */
+    const char *part;    /* "train" or "predict" */
+    const char *command; /* as one would type it */
+    bool ended;          /* what follows is known then, batch and workers before */
+    int64_t batch;
+    int workers;
+    double images_per_second;
+    double seconds;          /* from its start to its end */
+    double gpu_util;         /* percent, mean since its work began */
+    double gpu_memory_used;  /* bytes, its own, mean of the same */
+    double gpu_memory_total; /* bytes */
+    const char *verdict;     /* "launch-bound"; NULL: it was not looked at */
+    const char *stop_reason; /* "done", "crash", "memory", "batch", "workers", "hang", "budget",
+                                "signal": why it ended or was ended */
+    int exit_code;           /* -1: a signal has ended it */
+    int signal;              /* 0: none */
+    bool kept;               /* of trials: what it tried was better and stays */
+} stk_event_attempt;
 
 typedef struct stk_event_checkpoint {
     const char *path;
@@ -242,6 +264,12 @@ typedef struct stk_summary {
     int64_t bad_images;
     const char *verdict;
     const char *submission; /* path, relative to the run folder when inside it */
+    /* Of a command that was supervised; NULL and 0 for a run of our own. */
+    const char *command; /* as one would type it */
+    const stk_event_attempt *attempts;
+    int attempt_count;
+    const char *estimate; /* how long all of it would have taken, in words; NULL: not known */
+    int exit_code;        /* of the whole; -1: not known */
 } stk_summary;
 
 typedef struct stk_observer {
@@ -260,6 +288,7 @@ typedef struct stk_observer {
     void (*batch)(void *user, const stk_event_batch *event);
     void (*sample)(void *user, const stk_event_sample *event);
     void (*verdict)(void *user, const stk_event_verdict *event);
+    void (*attempt)(void *user, const stk_event_attempt *event);
 } stk_observer;
 
 #ifdef __cplusplus

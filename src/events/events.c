@@ -90,3 +90,7 @@ void stk_events_sample(const stk_events *events, const stk_event_sample *event) 
 void stk_events_verdict(const stk_events *events, const stk_event_verdict *event) {
     TELL(events, verdict, event);
 }
+
+void stk_events_attempt(const stk_events *events, const stk_event_attempt *event) {
+    TELL(events, attempt, event);
+}

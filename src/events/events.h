@@ -41,5 +41,6 @@ void stk_events_progress(const stk_events *events, const stk_event_progress *eve
 void stk_events_batch(const stk_events *events, const stk_event_batch *event);
 void stk_events_sample(const stk_events *events, const stk_event_sample *event);
 void stk_events_verdict(const stk_events *events, const stk_event_verdict *event);
+void stk_events_attempt(const stk_events *events, const stk_event_attempt *event);
 
 #endif

@@ -110,7 +110,9 @@ stk_status stk_eyes_open(stk_job *job, stk_error *err) {
     }
     job->eyes = eyes;
     eyes->largest_batch = -1;
-    stk_lookout_config config = {.gpu_bus_id = bus_id(job),
+    const char *gpu = bus_id(job);
+    stk_lookout_config config = {.gpu_bus_ids = &gpu,
+                                 .gpu_count = gpu != NULL ? 1 : 0,
                                  .start_ns =
                                      job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9)};
     return stk_lookout_start(&eyes->lookout, &config, err);

@@ -194,8 +194,8 @@ stk_status stk_lookout_start(stk_lookout **lookout, const stk_lookout_config *co
     }
     stk_host_config host = {.proc = config->proc, .groups = config->groups};
     make_conditions(l);
-    if (config->gpu_bus_id != NULL) {
-        snprintf(l->bus_id, sizeof l->bus_id, "%s", config->gpu_bus_id);
+    if (config->gpu_count > 0) {
+        snprintf(l->bus_id, sizeof l->bus_id, "%s", config->gpu_bus_ids[0]);
     }
     l->start_ns = config->start_ns;
     l->every_ns = (int64_t)((config->every_s > 0 ? config->every_s : 1) * NS_PER_S);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <stoker/events.h>
 #include <stoker/status.h>
@@ -21,11 +22,15 @@
 typedef struct stk_lookout stk_lookout;
 
 typedef struct stk_lookout_config {
-    const char *gpu_bus_id; /* "0000:19:00.0": which GPU; NULL: none. For the call only */
-    int64_t start_ns;       /* what the samples' times count from */
-    double every_s;         /* 0: one second */
-    const char *proc;       /* NULL: /proc; tests bring their own. For the call only */
-    const char *groups;     /* NULL: /sys/fs/cgroup; the same */
+    const char *const *gpu_bus_ids; /* "0000:19:00.0": which GPUs; for the call only */
+    size_t gpu_count;               /* 0: none. Of several a sample has shares as means, bytes and
+                                       watts as sums, the highest temperature */
+    pid_t root; /* whose tree is the run's own: cpu_own, resident, gpu_memory_own; 0: this process
+                   and its children that have ended */
+    int64_t start_ns;   /* what the samples' times count from */
+    double every_s;     /* 0: one second */
+    const char *proc;   /* NULL: /proc; tests bring their own. For the call only */
+    const char *groups; /* NULL: /sys/fs/cgroup; the same */
 } stk_lookout_config;
 
 /* The first sample is there after `every_s`: what it tells is of the time between two looks. */

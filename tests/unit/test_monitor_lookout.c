@@ -10,6 +10,8 @@
 #include "nvml_script.h"
 
 /* Waits until there is a sample; false: half a minute went by. */
+static const char *const gpu_place = "0000:19:00.0";
+
 static bool take(stk_lookout *lookout, stk_event_sample *sample) {
     for (int i = 0; i < 30000; i++) {
         if (stk_lookout_take(lookout, sample)) {
@@ -96,7 +98,7 @@ static void a_gpu_is_looked_at(void) {
     stk_lookout *lookout = NULL;
     stk_error err = {0};
     stk_event_sample first, second;
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\nsm 17\nreasons 4\n");
     REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
     REQUIRE(take(lookout, &first) && take(lookout, &second));
@@ -113,7 +115,7 @@ static void a_gpu_that_cannot_be_looked_at_is_said(void) {
     stk_lookout *lookout = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     nvml_use("fake_nvml", "util 42\n");
     REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
     REQUIRE(take(lookout, &sample));
@@ -130,7 +132,7 @@ static void a_driver_that_hangs_is_left(void) {
     char path[300];
     char waits[320];
     char script[400];
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_id = "0000:19:00.0"};
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     snprintf(path, sizeof path, "%s/done", check_folder());
     snprintf(waits, sizeof waits, "%s.waits", path);
     snprintf(script, sizeof script, "bus 0000:19:00.0\nutil 1\nwait %s\n", path);

@@ -1,0 +1,39 @@
+/*
+ * hang.h - whether a command hangs. Pure.
+ *
+ * It hangs when for so long neither its output nor its progress went on while the GPU either idles
+ * or spins (busy all the time at a power and memory that do not change, as in a collective whose
+ * other side is gone), or, without a GPU, while its processes used no CPU or did nothing but spin.
+ * Output that brings no progress counts as silence once progress was heard before.
+ */
+#ifndef STK_SUPERVISE_HANG_H
+#define STK_SUPERVISE_HANG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <stoker/events.h>
+
+/* What is seen of the command since something last went on. Starts with stk_hang_begin. */
+typedef struct stk_hang {
+    double limit_s; /* INFINITY: never */
+    double quiet_s; /* since when nothing went on; time of the run */
+    double bytes;   /* of output when it did */
+    double progress_s;
+    int samples;
+    double util_least, util_most;     /* percent */
+    double memory_least, memory_most; /* bytes */
+    double power_least, power_most;   /* watts */
+    double cpu_least, cpu_most;       /* percent of the cores, by the command */
+} stk_hang;
+
+void stk_hang_begin(stk_hang *hang, double limit_s, double now_s);
+
+/* A sample of the machine, with the bytes of output so far and when progress was last heard (NaN:
+ * never). */
+void stk_hang_see(stk_hang *hang, const stk_event_sample *sample, double bytes, double progress_s);
+
+/* True: it hangs; `why` says what was seen. */
+bool stk_hang_is(const stk_hang *hang, double now_s, char *why, size_t room);
+
+#endif
