@@ -284,8 +284,10 @@ static void an_earlier_end_is_not_a_later_one(void) {
     CHECK(run_line(&f, first));
     struct pollfd waiting = {.fd = stk_guardian_fd(f.guardian), .events = POLLIN};
     CHECK_INT(poll(&waiting, 1, PATIENCE_S * 1000), 1);
-    char second[] = "sleep 60";
-    CHECK(run_line(&f, second));
+    char program[] = "sleep"; /* not a shell, which takes a signal for itself while it begins */
+    char seconds[] = "60";
+    char *const second[] = {program, seconds, NULL};
+    CHECK(run(&f, second));
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_NOTHING);
     stk_guardian_signal(f.guardian, SIGINT);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
