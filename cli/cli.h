@@ -22,6 +22,7 @@ typedef struct cli_verb {
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
     size_t most_words;                      /* words without a flag that it takes; 0: one */
+    bool beside; /* another program writes to standard output, and lines for people go elsewhere */
 } cli_verb;
 
 extern const cli_verb cli_sample;
@@ -31,6 +32,7 @@ extern const cli_verb cli_lr;
 extern const cli_verb cli_plan;
 extern const cli_verb cli_doctor;
 extern const cli_verb cli_predict;
+extern const cli_verb cli_run;
 extern const cli_verb cli_status;
 extern const cli_verb cli_top;
 extern const cli_verb cli_stop;

@@ -75,16 +75,18 @@ static bool is_true(const stk_options *options, const char *name) {
     return text != NULL && stk_parse_bool(text, &truth) && truth;
 }
 
-static stk_status open_reports(cli_session *session, stk_error *err) {
+static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_error *err) {
     stk_status status = STK_OK;
     if (session->json && !session->detach) {
         stk_jsonl_config config = {.fd = STDOUT_FILENO, .name = "standard output"};
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        stk_screen_config config = {.out = stdout,
-                                    .terminal = !session->detach && isatty(STDOUT_FILENO) == 1,
-                                    .quiet = session->quiet};
+        bool alone = !session->detach && !verb->beside;
+        stk_screen_config config = {.out = verb->beside ? stderr : stdout,
+                                    .terminal = alone && isatty(STDOUT_FILENO) == 1,
+                                    .quiet = session->quiet,
+                                    .beside = verb->beside};
         status = stk_screen_new(&session->screen, &config, err);
         session->run.observer = status == STK_OK ? stk_screen_observer(session->screen) : NULL;
     }
@@ -112,7 +114,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
         session->detach = is_true(session->options, "detach");
-        status = open_reports(session, &err);
+        status = open_reports(session, verb, &err);
     }
     if (status != STK_OK) {
         *exit_code = cli_close(session, status, &err);
