@@ -112,8 +112,7 @@ static size_t last_of(char *const *argv, size_t from, size_t to, const char *nam
 static size_t find_arg(const stk_command *command, const char *name) {
     size_t dashes = lone_dashes(command->argv);
     size_t found = last_of(command->argv, 1, dashes, name);
-    return found > 0 ? found
-                     : last_of(command->argv, dashes + 1, count_of(command->argv), name);
+    return found > 0 ? found : last_of(command->argv, dashes + 1, count_of(command->argv), name);
 }
 
 stk_status stk_command_make(stk_command *command, const char *const *words, size_t count,
@@ -175,8 +174,8 @@ stk_status stk_command_check_arg(const stk_command *command, const char *name, s
     }
     size_t count = count_of(command->argv);
     if (count > 1 && stk_str_equal(command->argv[count - 1], name)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "%s has no value at the end of the command; give it one",
-                        name);
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s has no value at the end of the command; give it one", name);
     }
     if (lone_dashes(command->argv) < count) {
         return STK_FAIL(err, STK_ERR_USAGE,
