@@ -3,6 +3,7 @@
 #define STK_CLI_CLI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <stoker/job.h>
 
@@ -71,6 +72,9 @@ typedef struct cli_session {
     stk_run run; /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
+    struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
+    int relay_end;
+    FILE *lines; /* for people, through the relay; or NULL */
 } cli_session;
 
 /*

@@ -119,7 +119,7 @@ stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
         if (must_stop(s, a)) {
             return s->hurried ? STK_END_SIGNAL : STK_END_BUDGET;
         }
-        if (stk_check_hang(s, a)) {
+        if (stk_check_hang(s)) {
             return STK_END_HANG;
         }
         if (a->is_training && stk_check_due(s, a, &why)) {

@@ -5,7 +5,7 @@
 
 #include "base/machine.h"
 #include "base/str.h"
-#include "supervise/estimate.h"
+#include "supervise/forecast.h"
 #include "supervise/stacks.h"
 #include "supervise/supervision.h"
 
@@ -43,7 +43,7 @@ static void take_samples(stk_supervision *s, const stk_attempt *a) {
 
 static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     const stk_words *w = &s->words;
-    stk_estimate estimate;
+    stk_forecast forecast;
     bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
     if (!news || now_s - a->stepped_s < STEP_GAP_S) {
         return;
@@ -51,7 +51,7 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     a->stepped_s = now_s;
     a->progress_s = w->progress_s;
     size_t moments = w->moment_count;
-    bool estimated = stk_estimate_make(w, now_s, a->stop_s, &estimate);
+    bool estimated = stk_forecast_make(w, now_s, a->stop_s, &forecast);
     stk_event_step step = {
         .epoch = w->epoch,
         .epochs = w->epochs,
@@ -65,18 +65,18 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
         .steps_per_second = stk_words_steps_per_second(w, now_s - RATE_S, now_s),
         .images_per_second = stk_words_rate(w, stk_check_batch(s), now_s - RATE_S, now_s),
         .wait_fraction = NAN,
-        .left_s = estimated ? estimate.left_s : NAN,
+        .left_s = estimated ? forecast.left_s : NAN,
         .times = no_times()};
     stk_events_step(&s->events, &step);
 }
 
 static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
-    stk_estimate estimate;
-    if (a->estimated || !stk_estimate_make(&s->words, now_s, a->stop_s, &estimate)) {
+    stk_forecast forecast;
+    if (a->estimated || !stk_forecast_make(&s->words, now_s, a->stop_s, &forecast)) {
         return;
     }
     a->estimated = true;
-    stk_estimate_say(&estimate, s->clock.budget_s, s->estimate, sizeof s->estimate);
+    stk_forecast_say(&forecast, s->clock.budget_s, s->estimate, sizeof s->estimate);
     stk_events_decision(&s->events, "estimate", s->estimate);
 }
 
@@ -242,7 +242,7 @@ static void record_hang(stk_supervision *s, const char *why) {
     }
 }
 
-bool stk_check_hang(stk_supervision *s, stk_attempt *a) {
+bool stk_check_hang(stk_supervision *s) {
     char why[200];
     double now_s = stk_supervision_now(s);
     if (!stk_hang_is(&s->hang, now_s, why, sizeof why)) {

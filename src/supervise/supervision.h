@@ -51,7 +51,6 @@ typedef struct stk_attempt {
     bool is_trial; /* with another batch or other workers than the command itself has */
     bool blind;    /* it was said that no GPU is used */
     bool estimated;
-    bool hang_told;
     double judged_s;       /* when it was last judged */
     double stepped_s;      /* when its progress was last told */
     double progress_s;     /* of what was told */
@@ -69,6 +68,8 @@ typedef struct stk_supervision {
     stk_run_folder folder;
     stk_runfiles *files;
     stk_jsonl *jsonl; /* for --json-fd, or NULL */
+    stk_output *json_relay;
+    int json_end; /* of it; -1: none */
     stk_passing passing;
     stk_output *output;
     stk_guardian *guardian;
@@ -132,7 +133,7 @@ bool stk_check_due(stk_supervision *s, stk_attempt *attempt, stk_end *why);
 void stk_check_ended(stk_supervision *s, stk_attempt *attempt);
 
 /* True where it hangs and something is to be done about it; where it is, is recorded. */
-bool stk_check_hang(stk_supervision *s, stk_attempt *attempt);
+bool stk_check_hang(stk_supervision *s);
 
 /* The batch and workers that the command has, by its knobs or its words; -1: not known. */
 int64_t stk_check_batch(const stk_supervision *s);

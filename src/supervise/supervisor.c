@@ -22,6 +22,7 @@
 #include "budget/budget.h"
 #include "monitor/gpu_sample.h"
 #include "report/jsonl.h"
+#include "supervise/relay.h"
 #include "supervise/supervision.h"
 
 #define LOG_NAME "output.log"
@@ -124,17 +125,13 @@ static stk_status surround(const stk_supervision *s, stk_command *command, stk_e
 }
 
 /* Bytes that others hold on the GPUs; NaN: not known. */
-static double gpu_level(const stk_supervision *s) {
-    double level = s->gpu_count > 0 ? 0 : NAN;
-    for (size_t i = 0; i < s->gpu_count; i++) {
-        char why[160];
-        stk_event_sample sample;
-        stk_gpu_eye *eye = stk_gpu_eye_open(s->gpus[i].bus_id, why, sizeof why);
-        stk_gpu_eye_look(eye, &sample);
-        level += sample.gpu_memory_used;
-        stk_gpu_eye_close(eye);
-    }
-    return level;
+static double gpu_level(const char *const *bus_ids, size_t count) {
+    char why[160];
+    stk_event_sample sample = {.gpu_memory_used = NAN};
+    stk_gpu_eye *eye = stk_gpu_eye_open(bus_ids, count, why, sizeof why);
+    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_eye_close(eye);
+    return sample.gpu_memory_used;
 }
 
 static stk_status open_eyes(stk_supervision *s, stk_error *err) {
@@ -145,7 +142,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
     for (size_t i = 0; i < s->gpu_count; i++) {
         ids[i] = s->gpus[i].bus_id;
     }
-    s->gpu_level = gpu_level(s);
+    s->gpu_level = gpu_level(ids, s->gpu_count);
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
@@ -248,8 +245,8 @@ static stk_status open_json(stk_supervision *s, stk_error *err) {
     if (stk_is_auto_int(s->o->json_fd)) {
         return STK_OK;
     }
-    stk_jsonl_config config = {.fd = (int)s->o->json_fd, .name = "--json-fd"};
-    int flags = fcntl(config.fd, F_GETFL);
+    int fd = (int)s->o->json_fd;
+    int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
@@ -461,8 +458,9 @@ static void restore(stk_supervision *s, stk_knob *knob) {
             "%s was changed by somebody else meanwhile and stays as it is; as it was "
             "before it is in %s",
             knob->config.file, knob->original);
-    } else if (s->guardian != NULL) {
-        (void)stk_guardian_on_orphaned(s->guardian, NULL, NULL, NULL, &why);
+    } else if (s->guardian != NULL &&
+               stk_guardian_on_orphaned(s->guardian, NULL, NULL, NULL, &why) != STK_OK) {
+        stk_events_warning(&s->events, "%s", why.message);
     }
 }
 
@@ -542,6 +540,7 @@ static void close_all(stk_supervision *s) {
     stk_command_free(&s->command);
     stk_runfiles_free(s->files);
     stk_jsonl_free(s->jsonl);
+    stk_relay_close(s->json_relay, s->json_end, CLOSE_S);
     stk_run_folder_close(&s->folder);
     pthread_mutex_destroy(&s->lock);
 }
@@ -598,6 +597,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     s->o = stk_options_values(options, &stk_supervise_option_table);
     s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
     s->folder.lock_fd = -1;
+    s->json_end = -1;
     s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     pthread_mutex_init(&s->lock, NULL);
     if (run_with != NULL) {
