@@ -125,8 +125,10 @@ static void hear_line(stream *s) {
 }
 
 static void write_records(stream *s) {
-    stk_transcript_write(s->owner->log, s->records, s->records_length,
-                         s->now_ns - s->owner->start_ns);
+    if (s->owner->log != NULL) {
+        stk_transcript_write(s->owner->log, s->records, s->records_length,
+                             s->now_ns - s->owner->start_ns);
+    }
     s->records_length = 0;
 }
 
