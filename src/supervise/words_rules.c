@@ -149,13 +149,14 @@ static const rule rules[] = {
     {"vram=%m", SAYS},
     {"workers=%w", SAYS},
     {"%_%%|*|%s/%S [", BAR},
-    {"%_%%~%s/%S", BAR},
+    {"%_%% %s/%S [", BAR},
+    {"%_%% ~%s/%S", BAR},
     {"%sit [", BAR},
     {"^%e/%E %G", SAYS},
     {"^%s/%S [=", BAR},
     {"^%s/%S [>", BAR},
     {"^%s/%S [.", BAR},
-    {"^%s/%S ~~", BAR},
+    {"^%s/%S ~", BAR},
     {"~%s/%S", BAR},
     {"[%p/%P", SAYS},
 };
@@ -281,6 +282,8 @@ static size_t escape_length(const char *text, size_t left) {
             i++;
         }
         i += i < left && text[i] == 0x1B ? 2 : 1;
+    } else if (left > 1 && (text[1] == '(' || text[1] == ')')) { /* which set of characters */
+        i = 3;
     }
     return i < left ? i : left;
 }
@@ -461,6 +464,9 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
         }
         return at;
     case '~':
+        if (*at != ' ' && *at != '~') {
+            return NULL;
+        }
         while (*at == ' ' || *at == '~') {
             at++;
         }

@@ -213,6 +213,12 @@ static void steps_are_understood(void) {
         {"step 5000000000/6000000000", "step 5000000000 steps 6000000000"},
         {"step 999999999999999999999", "step -1"},
         {"step 1.5", "step -1"},
+        {"3 of 9 parts, 3/9", "step -1"},
+        {"2026/11/16 10:00:00 started", "step -1 epoch -1"},
+        {"Acc: 45.0% (450/1000)", "step -1"},
+        {"Acc: 45% 450/1000", "step -1"},
+        {" 45% 450/1000 [00:45<00:55, 10.00it/s]", "step 450 steps 1000"},
+        {"45% \xE2\x94\x81\xE2\x94\x81 450/1000 10.0it/s", "step 450 steps 1000"},
     };
     CHECK_LINES(cases);
 }
@@ -355,7 +361,7 @@ static void colours_are_no_words(void) {
         {"\x1B[1mEpoch \x1B[32m3\x1B[0m/\x1B[38;5;10m30\x1B[0m", "epoch 3 epochs 30"},
         {"\x1B]0;a title 5/6\x07step 3/9", "step 3 steps 9"},
         {"\x1B]0;a title\x1B\\step 3/9", "step 3 steps 9"},
-        {"\x1B(Bstep 3/9", "step -1"},
+        {"\x1B(Bstep 3/9", "step 3"},
         {"step 3/9\x1B[", "step 3 steps 9"},
         {"step 3/9\x1B", "step 3 steps 9"},
         {"\b\b\b 3/9 [=>...] - loss: 0.5", "step 3 steps 9 loss 0.5"},
