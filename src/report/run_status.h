@@ -26,6 +26,7 @@ typedef enum stk_told {
     STK_TOLD_STEP,
     STK_TOLD_SAMPLE,
     STK_TOLD_VERDICT,
+    STK_TOLD_ATTEMPT,
     STK_TOLD_STOP,
     STK_TOLD_START,
     STK_TOLD_EPOCH,

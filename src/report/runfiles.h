@@ -21,6 +21,13 @@ typedef struct stk_runfiles stk_runfiles;
 /* The folder must exist. results.csv and bad_images.csv start anew; events.jsonl is continued. */
 STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_dir, stk_error *err);
 
+/*
+ * The same for a command that is supervised: it tells of no epochs and no pictures, and has neither
+ * of these two tables.
+ */
+STK_CHECKED stk_status stk_runfiles_new_supervised(stk_runfiles **files, const char *run_dir,
+                                                   stk_error *err);
+
 /* Up to where the files of an earlier process count. */
 typedef struct stk_runfiles_point {
     int fold;

@@ -125,8 +125,10 @@ static void hear_line(stream *s) {
 }
 
 static void write_records(stream *s) {
-    stk_transcript_write(s->owner->log, s->records, s->records_length,
-                         s->now_ns - s->owner->start_ns);
+    if (s->owner->log != NULL) {
+        stk_transcript_write(s->owner->log, s->records, s->records_length,
+                             s->now_ns - s->owner->start_ns);
+    }
     s->records_length = 0;
 }
 
@@ -297,8 +299,10 @@ static void take(stream *s, size_t size) {
     begin_stamp(s);
     atomic_fetch_add(&s->owner->bytes, size);
     atomic_store(&s->owner->last_ns, s->now_ns);
-    split(s, s->chunk, size);
-    write_records(s);
+    if (s->owner->log != NULL) { /* otherwise nobody hears either */
+        split(s, s->chunk, size);
+        write_records(s);
+    }
     pass_on(s, s->chunk, size);
 }
 
@@ -481,7 +485,9 @@ stk_status stk_output_open(stk_output **output, const stk_output_config *config,
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, "a command's output");
     }
-    stk_status status = stk_transcript_open(&o->log, config->log_path, err);
+    stk_status status = config->log_path != NULL
+                            ? stk_transcript_open(&o->log, config->log_path, err)
+                            : STK_OK;
     status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
     status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
     status = status == STK_OK ? start_thread(&o->streams[0], err) : status;
@@ -593,5 +599,5 @@ int64_t stk_output_last_ns(const stk_output *output) {
 }
 
 stk_status stk_output_error(const stk_output *output, stk_error *err) {
-    return stk_transcript_error(output->log, err);
+    return output->log != NULL ? stk_transcript_error(output->log, err) : STK_OK;
 }

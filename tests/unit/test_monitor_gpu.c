@@ -7,6 +7,8 @@
 
 #define BUS "0000:19:00.0"
 
+static const char *const place = BUS;
+
 static const char all[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
                           "memory_total 9000000000\nmemory_reserved 1000000000\npower 312500\n"
                           "temperature 61\nclock 1400\nclock_most 1980\nreasons 0x24\n"
@@ -21,7 +23,7 @@ static const char no_gpm[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
 static stk_gpu_eye *open_eye(const char *library, const char *script) {
     char why[300] = "";
     nvml_use(library, script);
-    stk_gpu_eye *eye = stk_gpu_eye_open(BUS, why, sizeof why);
+    stk_gpu_eye *eye = stk_gpu_eye_open(&place, 1, why, sizeof why);
     CHECK_STR(why, "");
     return eye;
 }
@@ -51,13 +53,13 @@ static void everything_is_told(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml", all);
     REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 3e9, 0);
     CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in)); /* of no time yet */
     CHECK_INT(count_missing(eye, &sample, NULL), 0);
     for (int i = 0; i < 3; i++) {
-        stk_gpu_eye_look(eye, &sample);
+        stk_gpu_eye_look(eye, NULL, &sample);
         CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
         CHECK_NEAR(sample.pcie_in, 5 << 20, 1e-6);
         CHECK_NEAR(sample.pcie_out, 3 << 20, 1e-6);
@@ -70,11 +72,11 @@ static void without_gpm(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml", no_gpm);
     REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     CHECK(isnan(sample.pcie_in) != isnan(sample.pcie_out));
     CHECK_INT(count_missing(eye, &sample, NULL), 1);
     CHECK_INT(count_missing(eye, &sample, "SM activity (GPUs have it from Hopper on)"), 1);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK(isnan(sample.sm_activity));
     CHECK_NEAR(sample.pcie_in, 2e6, 1e-6);
@@ -87,7 +89,7 @@ static void an_older_driver(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml_old", all);
     REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 4e9, 0);
     CHECK(isnan(sample.sm_activity));
@@ -99,15 +101,15 @@ static void gpm_may_pause(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml", all);
     REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     nvml_use("fake_nvml", no_gpm);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in));
     CHECK_NEAR(sample.gpu_util, 87, 0);
     nvml_use("fake_nvml", all);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     CHECK(isnan(sample.sm_activity));
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
     stk_gpu_eye_close(eye);
 }
@@ -126,13 +128,13 @@ static void what_is_not_offered_is_not_known(void) {
     stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\n");
     REQUIRE(eye != NULL);
     for (int i = 0; i < 2; i++) {
-        stk_gpu_eye_look(eye, &sample);
+        stk_gpu_eye_look(eye, NULL, &sample);
         check_unknown(&sample);
     }
     CHECK_INT(count_missing(eye, &sample, NULL), STK_GPU_PARTS);
     stk_gpu_eye_close(eye);
     memset(&sample, 0, sizeof sample);
-    stk_gpu_eye_look(NULL, &sample);
+    stk_gpu_eye_look(NULL, NULL, &sample);
     check_unknown(&sample);
     stk_gpu_eye_close(NULL);
 }
@@ -142,13 +144,13 @@ static void calls_that_fail_later(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml", all);
     REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     nvml_use("fake_nvml", "fail 15\n");
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     sample.gpu_clock_most_mhz = NAN; /* which was asked for before */
     check_unknown(&sample);
     nvml_use("fake_nvml", all);
-    stk_gpu_eye_look(eye, &sample);
+    stk_gpu_eye_look(eye, NULL, &sample);
     CHECK_NEAR(sample.gpu_util, 87, 0);
     stk_gpu_eye_close(eye);
 }
@@ -177,25 +179,26 @@ static void throttling_in_words(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(script, sizeof script, "reasons 0x%x\n", cases[i].bits);
         nvml_use("fake_nvml", script);
-        stk_gpu_eye_look(eye, &sample);
+        stk_gpu_eye_look(eye, NULL, &sample);
         CHECK_STR(sample.gpu_throttled, cases[i].words);
     }
     stk_gpu_eye_close(eye);
 }
 
 static void what_cannot_be_looked_at_is_said(void) {
+    const char *elsewhere = "0000:1A:00.0";
     char why[300];
     nvml_use("fake_nvml", "util 5\n");
-    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not find it: Not Found");
     nvml_use("fake_nvml", all);
-    CHECK(stk_gpu_eye_open("0000:1A:00.0", why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&elsewhere, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not find it: Not Found");
     nvml_use("fake_nvml", "fail 999\n");
-    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not start: Unknown Error");
     stk_mem_fail_after(0);
-    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
     stk_mem_fail_after(-1);
     CHECK_STR(why, "no memory is left for it");
 }
@@ -210,12 +213,12 @@ static void what_is_no_nvml_is_said(void) {
     FILE *file = fopen(path, "we");
     REQUIRE(file != NULL && fclose(file) == 0);
     setenv("STOKER_CUDA_LIBS", folder, 1);
-    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
     /* The system may have a real one, which knows no such GPU, or starts on none. */
     bool real = strncmp(why, "NVML does not ", strlen("NVML does not ")) == 0;
     CHECK(real || strstr(why, "libnvidia-ml.so.1") != NULL);
     nvml_use("fake_driver", all);
-    CHECK(stk_gpu_eye_open(BUS, why, sizeof why) == NULL);
+    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not start: it does not say why");
 }
 
