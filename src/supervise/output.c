@@ -485,9 +485,8 @@ stk_status stk_output_open(stk_output **output, const stk_output_config *config,
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, "a command's output");
     }
-    stk_status status = config->log_path != NULL
-                            ? stk_transcript_open(&o->log, config->log_path, err)
-                            : STK_OK;
+    stk_status status =
+        config->log_path != NULL ? stk_transcript_open(&o->log, config->log_path, err) : STK_OK;
     status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
     status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
     status = status == STK_OK ? start_thread(&o->streams[0], err) : status;

@@ -363,6 +363,27 @@ static void nowhere_to_pass_on_to(void) {
     finish(&p);
 }
 
+static void without_a_log(void) {
+    const char *folder = check_folder();
+    char path[300];
+    stk_error err = {0};
+    stk_output *output = NULL;
+    int out_end = -1;
+    int err_end = -1;
+    snprintf(path, sizeof path, "%s/out", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0666);
+    stk_output_config config = {.out = fd, .err = -1};
+    REQUIRE_OK(stk_output_open(&output, &config, &out_end, &err_end, &err), &err);
+    say(out_end, "one\ntwo", 7);
+    CHECK(stk_output_settle(output, PATIENCE_S));
+    CHECK(stk_output_error(output, &err) == STK_OK);
+    stk_output_close(output, PATIENCE_S);
+    CHECK(is_file(path, "one\ntwo", 7));
+    close(out_end);
+    close(err_end);
+    close(fd);
+}
+
 /* A full pipe: the command waits, its owner does not, and what was said is in the log. */
 static void stuck(int reader, int writer) {
     play p = {.out_fd = writer};
@@ -385,6 +406,7 @@ static void stuck(int reader, int writer) {
     REQUIRE(fcntl(reader, F_SETFL, O_NONBLOCK) == 0);
     ssize_t length = read(reader, got, size);
     CHECK(length > 0 && memcmp(got, bytes, (size_t)length) == 0);
+    (void)stk_output_settle(p.output, PATIENCE_S); /* what of it comes late is told of here */
     while (read(reader, got, size) > 0) {
     }
     say(p.out_end, "again\n", 6);
@@ -510,6 +532,7 @@ static const check_test tests[] = {
     TEST(settles_again_and_after_the_end),
     TEST(nobody_reads_any_more),
     TEST(nowhere_to_pass_on_to),
+    TEST(without_a_log),
     TEST(a_pipe_that_is_full),
     TEST(a_terminal_that_takes_nothing),
     TEST(a_disk_that_is_full_for_a_while),

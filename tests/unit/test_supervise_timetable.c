@@ -78,7 +78,8 @@ static void a_point_can_be_given(void) {
     t = make(100, NULL, "30s", 5, true);
     CHECK_NEAR(t.stop_s, 30, 1e-9);
     CHECK_NEAR(t.kill_s, 35, 1e-9);
-    t = make(100, NULL, "95%", 10, true); /* no longer than until the prediction would have to end */
+    t = make(100, NULL, "95%", 10,
+             true); /* no longer than until the prediction would have to end */
     CHECK_NEAR(t.stop_s, 95, 1e-9);
     CHECK(t.kill_s <= t.predict_stop_s);
 }
