@@ -66,10 +66,9 @@ void stk_attempt_put_memory(stk_str *out, const stk_event_attempt *attempt) {
     double total = attempt->gpu_memory_total;
     char text[2][32];
     if (used >= 0 && used < MOST_BYTES && total > 0 && total < MOST_BYTES) {
-        stk_str_appendf(out, "%s of %s (%.0f %%)",
-                        stk_format_bytes(text[0], sizeof text[0], (uint64_t)used),
-                        stk_format_bytes(text[1], sizeof text[1], (uint64_t)total),
-                        100 * used / total);
+        stk_str_appendf(
+            out, "%s of %s (%.0f %%)", stk_format_bytes(text[0], sizeof text[0], (uint64_t)used),
+            stk_format_bytes(text[1], sizeof text[1], (uint64_t)total), 100 * used / total);
     }
 }
 

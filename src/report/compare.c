@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "report/attempt_text.h"
 #include "report/axis.h"
 #include "report/chart.h"
 #include "report/jsonl.h"
@@ -72,14 +73,20 @@ static void put_text(stk_str *out, const char *text) {
     stk_report_append_line(out, text != NULL ? text : "");
 }
 
-static const char *const run_heads[] = {"run",    "state",   "best acc", "metric",
-                                        "epochs", "img/s",   "wait",     "time",
-                                        "batch",  "workers", "device",   "verdict"};
+static const char *const run_heads[] = {"run",    "state",   "best acc", "metric", "epochs",
+                                        "img/s",  "wait",    "time",     "batch",  "workers",
+                                        "device", "verdict", "attempts", "command"};
 
 #define RUN_COLUMNS (sizeof run_heads / sizeof *run_heads)
 
 static void fill_run(const table *t, size_t row, const stk_run_read *run) {
     stk_summary s = stk_record_summary(&run->record);
+    const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
+    if (best != NULL) { /* what a supervised command was best with */
+        s.images_per_second = best->images_per_second;
+        s.batch = (int)best->batch;
+        s.workers = best->workers;
+    }
     const char *verdict = run->record.judged ? run->record.verdict.name : s.verdict;
     size_t c = 0;
     put_text(cell(t, row, c++), run->name);
@@ -105,6 +112,10 @@ static void fill_run(const table *t, size_t row, const stk_run_read *run) {
         put_text(cell(t, row, c), s.precision);
     }
     put_text(cell(t, row, c + 1), verdict);
+    if (s.command != NULL) {
+        put_count(cell(t, row, c + 2), s.attempt_count);
+        put_text(cell(t, row, c + 3), s.command);
+    }
 }
 
 static stk_status make_runs(table *t, const stk_run_read *runs, size_t count, stk_error *err) {

@@ -43,7 +43,7 @@ extern const stk_fields stk_attempt_done_fields; /* of one that has ended, withi
 extern const stk_fields stk_checkpoint_fields;
 extern const stk_fields stk_bad_image_fields;
 extern const stk_fields stk_submission_fields;
-extern const stk_fields stk_summary_fields; /* and summary.json */
+extern const stk_fields stk_summary_fields;         /* and summary.json */
 extern const stk_fields stk_summary_command_fields; /* further ones of a supervised command */
 
 #endif

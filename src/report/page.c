@@ -411,11 +411,10 @@ static void put_attempts(stk_str *out, const stk_summary *summary) {
         return;
     }
     stk_page_open_section(out, "attempts", "Attempts");
-    stk_str_append(out,
-                   "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"n\">batch</th>"
-                   "<th class=\"n\">workers</th><th class=\"n\">images/s</th>"
-                   "<th class=\"n\">GPU, %</th><th>GPU memory</th><th class=\"n\">seconds</th>"
-                   "<th>verdict</th><th>end</th><th>kept</th><th>command</th></tr>\n");
+    stk_str_append(out, "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"n\">batch</th>"
+                        "<th class=\"n\">workers</th><th class=\"n\">images/s</th>"
+                        "<th class=\"n\">GPU, %</th><th>GPU memory</th><th class=\"n\">seconds</th>"
+                        "<th>verdict</th><th>end</th><th>kept</th><th>command</th></tr>\n");
     for (int i = 0; i < summary->attempt_count; i++) {
         put_attempt_row(out, &summary->attempts[i]);
     }

@@ -483,7 +483,7 @@ static void add_command(const stk_record *record, stk_summary *summary) {
     summary->exit_code = -1;
     summary->bad_images = -1;
     summary->epochs_done = record->step.epoch > 0 ? record->step.epoch - 1 : -1;
-    summary->images_per_second = last->ended         ? last->images_per_second
+    summary->images_per_second = last->ended       ? last->images_per_second
                                  : record->stepped ? record->step.images_per_second
                                                    : NAN;
     summary->batch = last->batch >= 0 && last->batch <= INT_MAX ? (int)last->batch : -1;

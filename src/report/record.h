@@ -45,7 +45,7 @@ typedef enum stk_gauge {
     STK_GAUGE_BATCHES_READY,
     STK_GAUGE_SLOTS,
     STK_GAUGE_WORKERS,
-    STK_GAUGE_LOSS, /* of the last step before the sample, as the next one */
+    STK_GAUGE_LOSS,      /* of the last step before the sample, as the next one */
     STK_GAUGE_STEP_RATE, /* images per second */
     STK_GAUGE_COUNT
 } stk_gauge;

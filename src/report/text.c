@@ -88,9 +88,8 @@ const char *stk_report_stop_words(const stk_summary *summary) {
         {"error", "the command failed"},
     };
     const char *word = summary->stop_reason;
-    const char *other = summary->command != NULL
-                            ? find_words(words, sizeof words / sizeof *words, word)
-                            : word;
+    const char *other =
+        summary->command != NULL ? find_words(words, sizeof words / sizeof *words, word) : word;
     return other != word ? other : stk_report_words(word);
 }
 
