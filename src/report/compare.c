@@ -5,6 +5,7 @@
  */
 #include "report/compare.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static void fill_run(const table *t, size_t row, const stk_run_read *run) {
     const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
     if (best != NULL) { /* what a supervised command was best with */
         s.images_per_second = best->images_per_second;
-        s.batch = (int)best->batch;
+        s.batch = best->batch <= INT_MAX ? (int)best->batch : -1;
         s.workers = best->workers;
     }
     const char *verdict = run->record.judged ? run->record.verdict.name : s.verdict;
@@ -445,6 +446,85 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
     return status;
 }
 
+/* A measure that supervised commands are compared by, over the time since their start. */
+typedef struct gauge_measure {
+    const char *id;
+    const char *caption;
+    stk_gauge gauge;
+    double unit; /* what is shown is the value by this */
+    bool percent;
+} gauge_measure;
+
+static const gauge_measure gauge_measures[] = {
+    {"plot-said-rate", "Images per second, as the commands say", STK_GAUGE_STEP_RATE, 1, false},
+    {"plot-said-loss", "Loss, as the commands say", STK_GAUGE_LOSS, 1, false},
+    {"plot-gpu", "GPU, %", STK_GAUGE_GPU_UTIL, 1, true},
+    {"plot-gpu-memory", "GPU memory in use, GB", STK_GAUGE_GPU_MEMORY_USED, 1e9, false},
+    {"plot-cpu", "CPU of the run, % of all cores", STK_GAUGE_CPU_OWN, 1, true},
+};
+
+static void add_moments(overlay *o, const stk_run_read *run, size_t number,
+                        const gauge_measure *m) {
+    const stk_record *record = &run->record;
+    stk_chart_line *line = &o->lines[o->line_count++];
+    *line = (stk_chart_line){.label = run->name,
+                             .color = stk_axis_color(number),
+                             .points = o->points + o->point_count,
+                             .count = record->moment_count};
+    for (size_t i = 0; i < record->moment_count; i++) {
+        const stk_moment *moment = &record->moments[i];
+        o->points[o->point_count++] = (stk_point){moment->at_s, moment->values[m->gauge] / m->unit};
+    }
+}
+
+static stk_status put_gauges(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
+    overlay o = {.lines = stk_mem_new(count, sizeof *o.lines),
+                 .points = stk_mem_new(count * STK_RECORD_MOMENTS, sizeof *o.points)};
+    stk_status status =
+        o.lines != NULL && o.points != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a plot");
+    for (size_t i = 0; i < sizeof gauge_measures / sizeof *gauge_measures && status == STK_OK;
+         i++) {
+        const gauge_measure *m = &gauge_measures[i];
+        o.line_count = o.point_count = 0;
+        for (size_t r = 0; r < count; r++) {
+            if (stk_record_command(&runs[r].record) != NULL) {
+                add_moments(&o, &runs[r], r, m);
+            }
+        }
+        stk_chart chart = {.id = m->id,
+                           .caption = m->caption,
+                           .x_label = "time since the start",
+                           .x_is_time = true,
+                           .percent = m->percent,
+                           .from_zero = true,
+                           .lines = o.lines,
+                           .line_count = o.line_count};
+        if (stk_chart_has_points(&chart)) {
+            status = stk_chart_put(&chart, out, err);
+        }
+    }
+    stk_mem_free(o.lines);
+    stk_mem_free(o.points);
+    return status;
+}
+
+/* Curves of epochs and of time; no section where nothing is to be drawn. */
+static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
+    stk_str plots = {0};
+    stk_status status = put_overlays(runs, count, &plots, err);
+    if (status == STK_OK) {
+        status = put_gauges(runs, count, &plots, err);
+    }
+    if (status == STK_OK && plots.length > 0) {
+        stk_page_open_section(out, "curves", "Curves");
+        stk_str_appendf(out, "<div class=\"grid\">\n%s</div>\n", plots.text);
+        stk_page_close_section(out);
+    }
+    out->failed = out->failed || !stk_str_ok(&plots);
+    stk_str_free(&plots);
+    return status;
+}
+
 stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
     table results = {0};
     table options = {0};
@@ -457,11 +537,7 @@ stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out
         snprintf(title, sizeof title, "%zu runs compared", count);
         stk_page_begin(out, title);
         put_table(&results, "runs", "Runs", out);
-        stk_page_open_section(out, "curves", "Curves");
-        stk_str_append(out, "<div class=\"grid\">\n");
-        status = put_overlays(runs, count, out, err);
-        stk_str_append(out, "</div>\n");
-        stk_page_close_section(out);
+        status = put_curves(runs, count, out, err);
         put_table(&options, "options", "Options that differ", out);
         stk_page_end(out);
     }
