@@ -250,8 +250,8 @@ static void draw_command(frame *f) {
     if (stk_run_status_command(s) == NULL || !has_room(f)) {
         return;
     }
-    put_foreign(f, last != NULL && attempt.command != NULL ? attempt.command
-                                                           : stk_run_status_command(s));
+    bool now = last != NULL && !attempt.ended && attempt.command != NULL;
+    put_foreign(f, now ? attempt.command : stk_run_status_command(s));
     end_line(f);
     if (last == NULL || !has_room(f)) {
         return;
