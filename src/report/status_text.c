@@ -300,7 +300,8 @@ static void put_submission(const stk_run_status *status, const stk_summary *summ
     }
     begin_row(out, "submission");
     if (summary->submission != NULL) {
-        if (summary->submission[0] != '/') {
+        /* A command's file lies by where it was started, not by the folder. */
+        if (summary->submission[0] != '/' && summary->command == NULL) {
             stk_report_append_line(out, status->folder);
             stk_str_append(out, "/");
         }
