@@ -370,18 +370,30 @@ typedef struct measure {
     bool by_time;  /* over the seconds of training instead of epochs */
     bool percent;
     bool from_zero;
+    bool sampled;    /* of a supervised command, which has no epochs: over its time */
+    stk_gauge gauge; /* what is drawn then ... */
+    double unit;     /* ... by this */
 } measure;
 
 #define AT(field) offsetof(stk_event_epoch, field)
+#define TRAINED(id, caption, field, by_time, percent, from_zero) \
+    { id, caption, AT(field), by_time, percent, from_zero, false, STK_GAUGE_COUNT, NAN }
+#define SAMPLED(id, caption, gauge, unit, percent) \
+    { id, caption, 0, true, percent, true, true, STK_GAUGE_##gauge, unit }
 
 static const measure measures[] = {
-    {"plot-accuracy", "Validation accuracy, %", AT(val_acc1), false, true, false},
-    {"plot-accuracy-time", "Validation accuracy, %, over time", AT(val_acc1), true, true, false},
-    {"plot-loss", "Validation loss", AT(val_loss), false, false, false},
-    {"plot-train-loss", "Training loss", AT(train_loss), false, false, false},
-    {"plot-lr", "Learning rate", AT(lr), false, false, true},
-    {"plot-speed", "Images per second", AT(images_per_second), false, false, true},
-    {"plot-waiting", "Waiting for data, 0 to 1", AT(wait_fraction), false, false, true},
+    TRAINED("plot-accuracy", "Validation accuracy, %", val_acc1, false, true, false),
+    TRAINED("plot-accuracy-time", "Validation accuracy, %, over time", val_acc1, true, true, false),
+    TRAINED("plot-loss", "Validation loss", val_loss, false, false, false),
+    TRAINED("plot-train-loss", "Training loss", train_loss, false, false, false),
+    TRAINED("plot-lr", "Learning rate", lr, false, false, true),
+    TRAINED("plot-speed", "Images per second", images_per_second, false, false, true),
+    TRAINED("plot-waiting", "Waiting for data, 0 to 1", wait_fraction, false, false, true),
+    SAMPLED("plot-said-rate", "Images per second, as the commands say", STEP_RATE, 1, false),
+    SAMPLED("plot-said-loss", "Loss, as the commands say", LOSS, 1, false),
+    SAMPLED("plot-gpu", "GPU, %", GPU_UTIL, 1, true),
+    SAMPLED("plot-gpu-memory", "GPU memory in use, GB", GPU_MEMORY_USED, 1e9, false),
+    SAMPLED("plot-cpu", "CPU of the run, % of all cores", CPU_OWN, 1, true),
 };
 
 /* Room for the lines and points of one plot. */
@@ -413,11 +425,28 @@ static void add_lines(overlay *o, const stk_run_read *run, size_t number, const 
     }
 }
 
+static void add_moments(overlay *o, const stk_run_read *run, size_t number, const measure *m) {
+    const stk_record *record = &run->record;
+    stk_chart_line *line = &o->lines[o->line_count];
+    if (stk_record_command(record) == NULL) {
+        return;
+    }
+    *line = (stk_chart_line){.label = run->name,
+                             .color = stk_axis_color(number),
+                             .points = o->points + o->point_count,
+                             .count = record->moment_count};
+    for (size_t i = 0; i < record->moment_count; i++) {
+        const stk_moment *moment = &record->moments[i];
+        o->points[o->point_count++] = (stk_point){moment->at_s, moment->values[m->gauge] / m->unit};
+    }
+    o->line_count++;
+}
+
 static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *out,
                                stk_error *err) {
     size_t rows = 1;
     for (size_t i = 0; i < count; i++) {
-        rows += runs[i].record.row_count;
+        rows += runs[i].record.row_count + 1 + runs[i].record.moment_count;
     }
     overlay o = {.lines = stk_mem_new(rows, sizeof *o.lines),
                  .points = stk_mem_new(rows, sizeof *o.points)};
@@ -427,76 +456,16 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
         const measure *m = &measures[i];
         o.line_count = o.point_count = 0;
         for (size_t r = 0; r < count; r++) {
-            add_lines(&o, &runs[r], r, m);
+            (m->sampled ? add_moments : add_lines)(&o, &runs[r], r, m);
         }
         stk_chart chart = {.id = m->id,
                            .caption = m->caption,
-                           .x_label = m->by_time ? "time of training" : "epoch",
+                           .x_label = m->sampled   ? "time since the start"
+                                      : m->by_time ? "time of training"
+                                                   : "epoch",
                            .x_is_time = m->by_time,
                            .percent = m->percent,
                            .from_zero = m->from_zero,
-                           .lines = o.lines,
-                           .line_count = o.line_count};
-        if (stk_chart_has_points(&chart)) {
-            status = stk_chart_put(&chart, out, err);
-        }
-    }
-    stk_mem_free(o.lines);
-    stk_mem_free(o.points);
-    return status;
-}
-
-/* A measure that supervised commands are compared by, over the time since their start. */
-typedef struct gauge_measure {
-    const char *id;
-    const char *caption;
-    stk_gauge gauge;
-    double unit; /* what is shown is the value by this */
-    bool percent;
-} gauge_measure;
-
-static const gauge_measure gauge_measures[] = {
-    {"plot-said-rate", "Images per second, as the commands say", STK_GAUGE_STEP_RATE, 1, false},
-    {"plot-said-loss", "Loss, as the commands say", STK_GAUGE_LOSS, 1, false},
-    {"plot-gpu", "GPU, %", STK_GAUGE_GPU_UTIL, 1, true},
-    {"plot-gpu-memory", "GPU memory in use, GB", STK_GAUGE_GPU_MEMORY_USED, 1e9, false},
-    {"plot-cpu", "CPU of the run, % of all cores", STK_GAUGE_CPU_OWN, 1, true},
-};
-
-static void add_moments(overlay *o, const stk_run_read *run, size_t number,
-                        const gauge_measure *m) {
-    const stk_record *record = &run->record;
-    stk_chart_line *line = &o->lines[o->line_count++];
-    *line = (stk_chart_line){.label = run->name,
-                             .color = stk_axis_color(number),
-                             .points = o->points + o->point_count,
-                             .count = record->moment_count};
-    for (size_t i = 0; i < record->moment_count; i++) {
-        const stk_moment *moment = &record->moments[i];
-        o->points[o->point_count++] = (stk_point){moment->at_s, moment->values[m->gauge] / m->unit};
-    }
-}
-
-static stk_status put_gauges(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
-    overlay o = {.lines = stk_mem_new(count, sizeof *o.lines),
-                 .points = stk_mem_new(count * STK_RECORD_MOMENTS, sizeof *o.points)};
-    stk_status status =
-        o.lines != NULL && o.points != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a plot");
-    for (size_t i = 0; i < sizeof gauge_measures / sizeof *gauge_measures && status == STK_OK;
-         i++) {
-        const gauge_measure *m = &gauge_measures[i];
-        o.line_count = o.point_count = 0;
-        for (size_t r = 0; r < count; r++) {
-            if (stk_record_command(&runs[r].record) != NULL) {
-                add_moments(&o, &runs[r], r, m);
-            }
-        }
-        stk_chart chart = {.id = m->id,
-                           .caption = m->caption,
-                           .x_label = "time since the start",
-                           .x_is_time = true,
-                           .percent = m->percent,
-                           .from_zero = true,
                            .lines = o.lines,
                            .line_count = o.line_count};
         if (stk_chart_has_points(&chart)) {
@@ -512,9 +481,6 @@ static stk_status put_gauges(const stk_run_read *runs, size_t count, stk_str *ou
 static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
     stk_str plots = {0};
     stk_status status = put_overlays(runs, count, &plots, err);
-    if (status == STK_OK) {
-        status = put_gauges(runs, count, &plots, err);
-    }
     if (status == STK_OK && plots.length > 0) {
         stk_page_open_section(out, "curves", "Curves");
         stk_str_appendf(out, "<div class=\"grid\">\n%s</div>\n", plots.text);

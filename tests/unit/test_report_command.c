@@ -1,5 +1,6 @@
 /* What is written and shown of a command that is supervised. */
 #include "check.h"
+#include "folder_texts.h"
 #include "told_command.h"
 
 #include "base/clock.h"
@@ -13,17 +14,6 @@
 #include "report/runfiles.h"
 #include "report/screen.h"
 #include "report/top_view.h"
-
-static char *get_file(const char *folder, const char *name) {
-    char *path = stk_path_join(folder, name);
-    char *text = NULL;
-    size_t size = 0;
-    if (path != NULL && stk_file_read(path, 0, &text, &size, NULL) != STK_OK) {
-        text = NULL;
-    }
-    stk_mem_free(path);
-    return text;
-}
 
 static bool has_file(const char *folder, const char *name) {
     char *path = stk_path_join(folder, name);
