@@ -325,10 +325,11 @@ stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
     return there ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
 }
 
-void stk_guardian_signal(stk_guardian *g, int number) {
+void stk_guardian_signal(stk_guardian *g, int number, bool all) {
     (void)is_there(g);
     stk_tree_aim aim = aim_of(g);
-    stk_tree_signal(&aim, number);
+    pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
+    stk_tree_signal(&aim, all ? 0 : first, number);
 }
 
 size_t stk_guardian_alive(stk_guardian *g) {

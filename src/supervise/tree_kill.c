@@ -123,10 +123,14 @@ size_t stk_tree_alive(const stk_tree_aim *aim) {
     return count;
 }
 
-void stk_tree_signal(const stk_tree_aim *aim, int number) {
+void stk_tree_signal(const stk_tree_aim *aim, pid_t only, int number) {
     stk_proc_tree tree = {0};
-    if (look(aim, &tree)) {
+    bool read = look(aim, &tree);
+    const stk_proc *one = read ? stk_proc_tree_find(&tree, only) : NULL;
+    if (only == 0 && read) {
         send_to_all(&tree, number);
+    } else if (one != NULL) {
+        send_signal(one, number);
     }
     stk_proc_tree_free(&tree);
 }

@@ -289,7 +289,7 @@ static void an_earlier_end_is_not_a_later_one(void) {
     char *const second[] = {program, seconds, NULL};
     CHECK(run(&f, second));
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_NOTHING);
-    stk_guardian_signal(f.guardian, SIGINT);
+    stk_guardian_signal(f.guardian, SIGINT, true);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGINT);
     end(&f);
@@ -422,7 +422,7 @@ static void a_signal_reaches_the_whole_tree(void) {
     CHECK(run_line(&f, line));
     wait_for_alive(&f, 5);
     pid_t outsider = start_outsider(false);
-    stk_guardian_signal(f.guardian, SIGTERM);
+    stk_guardian_signal(f.guardian, SIGTERM, true);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGTERM);
     int64_t start = stk_clock_ns();
@@ -446,7 +446,7 @@ static void who_hides_is_killed_and_nobody_else(void) {
     char stubborn[] = "stubborn";
     CHECK(run_self(&f, stubborn));
     remember(&tree, stk_guardian_pid(f.guardian));
-    stk_guardian_signal(f.guardian, SIGTERM);
+    stk_guardian_signal(f.guardian, SIGTERM, true);
     CHECK_INT(stk_guardian_alive(f.guardian), STUBBORN_COUNT);
     CHECK_INT(stk_guardian_kill(f.guardian, PATIENCE_S), 0);
     CHECK_INT(stk_guardian_alive(f.guardian), 0);
