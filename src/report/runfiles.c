@@ -485,7 +485,7 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) 
     if (files->error.status != STK_OK && !files->supervised) {
         note(write_results(files, &files->error)); /* a disk that was full may have room again */
     }
-    files->page_at_stop = spare_s >= 0;
+    files->page_at_stop = !(spare_s < 0);
     if (files->page_at_stop && files->record.row_count > 0) {
         draw_plot(files);
     }

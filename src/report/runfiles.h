@@ -60,8 +60,8 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files);
  * The plot and what the page shows as they are to stay, before the summary that says how long all
  * took and with which the page is written once more; and the table of epochs, once more, where
  * something could not be written. `spare_s` is the time that there is beyond stk_runfiles_plot_s
- * (INFINITY: enough); below 0 plot and page stay as they were. Thumbnails of the page are read from
- * `store`; NULL: it has none.
+ * (INFINITY or NaN: enough); below 0 plot and page stay as they were. Thumbnails of the page are
+ * read from `store`; NULL: it has none.
  */
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 

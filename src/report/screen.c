@@ -662,6 +662,8 @@ static void on_stop(void *user, const stk_summary *summary) {
     }
     if (screen->submission != NULL) {
         show_row(screen, "submission", screen->submission);
+    } else if (summary->submission != NULL && summary->command != NULL) {
+        show_row(screen, "submission", summary->submission);
     } else if (summary->submission != NULL) {
         show_inside(screen, "submission", summary->submission, false);
     }

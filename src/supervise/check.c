@@ -220,7 +220,7 @@ void stk_check_ended(stk_supervision *s, stk_attempt *a) {
     if (s->o->dry_run) {
         a->advice.act = STK_TRIAL_STAY;
     }
-    if (a->advice.what[0] != '\0') {
+    if (a->advice.act != STK_TRIAL_STAY) { /* otherwise how it ended says it all */
         stk_events_decision(&s->events, a->advice.what, a->advice.why);
     }
 }

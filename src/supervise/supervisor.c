@@ -250,10 +250,13 @@ static stk_status open_json(stk_supervision *s, stk_error *err) {
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
         return STK_FAIL(
             err, STK_ERR_USAGE,
-            "--json-fd %d is not open for writing; in a shell: --json-fd 3 3>events.jsonl",
-            config.fd);
+            "--json-fd %d is not open for writing; in a shell: --json-fd 3 3>events.jsonl", fd);
     }
-    stk_status status = stk_jsonl_new(&s->jsonl, &config, err);
+    stk_status status = stk_relay_open(&s->json_relay, fd, &s->json_end, err);
+    stk_jsonl_config config = {.fd = s->json_end, .name = "--json-fd"};
+    if (status == STK_OK) {
+        status = stk_jsonl_new(&s->jsonl, &config, err);
+    }
     if (status == STK_OK) {
         stk_events_add(&s->events, stk_jsonl_observer(s->jsonl));
     }

@@ -150,7 +150,7 @@ static void without_memory(void) {
     static const char *const words[] = {"t", "-b", "1", NULL};
     stk_command command;
     stk_error err = {0};
-    for (int64_t n = 0;; n++) {
+    for (int64_t n = 0; n < 10000; n++) {
         memset(&err, 0, sizeof err);
         stk_mem_fail_after(n);
         stk_status status = stk_command_make(&command, words, 3, NULL, &err);
@@ -164,6 +164,7 @@ static void without_memory(void) {
         }
         CHECK_INT(status, STK_ERR_MEMORY);
     }
+    CHECK_FAIL("it never has memory");
 }
 
 static const check_test tests[] = {
