@@ -325,20 +325,22 @@ static bool same_contents(const char *a, const char *b) {
     return same;
 }
 
-/* Who may read the file stays as it was. */
+/* Who may read the file stays as it was, and so does a link that leads to it. */
 static void put_back(guard *g) {
     void *first = g->orphaned.data;
     char *at = first;
     char **paths = g->orphaned.size > 0 ? texts_at(&at, at + g->orphaned.size, 3) : NULL;
+    char *target = paths != NULL ? realpath(paths[0], NULL) : NULL;
     struct stat info;
     char *data = NULL;
     size_t size = 0;
-    if (paths != NULL && stat(paths[0], &info) == 0 && same_contents(paths[0], paths[1]) &&
+    if (target != NULL && stat(target, &info) == 0 && same_contents(target, paths[1]) &&
         stk_file_read(paths[2], 0, &data, &size, NULL) == STK_OK &&
-        stk_file_write(paths[0], data, size, NULL) == STK_OK) {
-        (void)!chmod(paths[0], info.st_mode & 07777);
+        stk_file_write(target, data, size, NULL) == STK_OK) {
+        (void)!chmod(target, info.st_mode & 07777);
     }
     stk_mem_free(data);
+    free(target);
     stk_mem_free(paths);
 }
 

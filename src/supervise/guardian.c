@@ -43,8 +43,8 @@ struct stk_guardian {
     uint64_t born;
     int socket;
     bool lost;             /* it has ended and was waited for */
-    pid_t command;         /* that was launched last; 0: none */
-    bool ended;            /* that has, and it was not told yet */
+    pid_t command;         /* that was launched last; 0: none, or it has ended */
+    bool ended;            /* it has, and that was not told yet */
     int how;               /* it did, as waitpid says it */
     bool answered;         /* `launched` is the answer to the last order to launch */
     stk_guard_answer said; /* the answer that is coming in, or LAUNCHED */
@@ -89,6 +89,7 @@ static void take(stk_guardian *g) {
         g->command = g->said.value == 0 ? g->said.pid : 0;
         g->ended = false;
     } else if (g->said.kind == STK_GUARD_ENDED && g->said.pid == g->command) {
+        g->command = 0;
         g->ended = true;
         g->how = g->said.value;
     }
@@ -326,22 +327,41 @@ stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
     return there ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
 }
 
-void stk_guardian_signal(stk_guardian *g, int number) {
+void stk_guardian_signal(stk_guardian *g, int number, bool all) {
     (void)is_there(g);
     stk_tree_aim aim = aim_of(g);
-    stk_tree_signal(&aim, number);
+    pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
+    stk_tree_signal(&aim, all ? 0 : first, number);
+}
+
+/* A process has ended a moment before the guardian can say so. */
+static void await_end(stk_guardian *g) {
+    int64_t start_ns = stk_clock_ns();
+    for (bool going = !g->lost; g->command > 0 && going;) {
+        while (g->command > 0 && hear(g)) {
+        }
+        going = g->command > 0 && wait_for(g, POLLIN, start_ns, ORDER_S);
+    }
 }
 
 size_t stk_guardian_alive(stk_guardian *g) {
     (void)is_there(g);
     stk_tree_aim aim = aim_of(g);
-    return stk_tree_alive(&aim);
+    size_t count = stk_tree_alive(&aim);
+    if (count == 0) {
+        await_end(g);
+    }
+    return count;
 }
 
 size_t stk_guardian_kill(stk_guardian *g, double within_s) {
     (void)is_there(g);
     stk_tree_aim aim = aim_of(g);
-    return stk_tree_kill(&aim, within_s);
+    size_t left = stk_tree_kill(&aim, within_s);
+    if (left == 0) {
+        await_end(g);
+    }
+    return left;
 }
 
 stk_status stk_guardian_on_orphaned(stk_guardian *g, const char *path, const char *changed,

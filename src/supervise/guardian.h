@@ -66,13 +66,14 @@ typedef enum stk_guardian_news {
 stk_guardian_news stk_guardian_look(stk_guardian *guardian, stk_ended *ended);
 
 /*
- * Sends a signal to every process of the tree but the guardian. A process is known by more than its
- * number: one that has ended meanwhile and whose number another got is not meant. Each gets it
- * once; who is forked at that moment may get none.
+ * Sends a signal to the command's first process, or to every one of the tree but the guardian. A
+ * process is known by more than its number: one that has ended meanwhile and whose number another
+ * got is not meant. Each gets it once; who is forked at that moment may get none.
  */
-void stk_guardian_signal(stk_guardian *guardian, int number);
+void stk_guardian_signal(stk_guardian *guardian, int number, bool all);
 
-/* Processes of the tree that live, the guardian not counted. */
+/* Processes of the tree that live, the guardian not counted. When there are none, here and after
+ * stk_guardian_kill, stk_guardian_look tells the command's end at once. */
 size_t stk_guardian_alive(stk_guardian *guardian);
 
 /*

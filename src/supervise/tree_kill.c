@@ -118,15 +118,22 @@ static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start
 
 size_t stk_tree_alive(const stk_tree_aim *aim) {
     stk_proc_tree tree = {0};
-    size_t count = look(aim, &tree) ? tree.count : 1;
+    size_t count = 0;
+    for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
+        count = look(aim, &tree) ? tree.count : 1;
+    }
     stk_proc_tree_free(&tree);
     return count;
 }
 
-void stk_tree_signal(const stk_tree_aim *aim, int number) {
+void stk_tree_signal(const stk_tree_aim *aim, pid_t only, int number) {
     stk_proc_tree tree = {0};
-    if (look(aim, &tree)) {
+    bool read = look(aim, &tree);
+    const stk_proc *one = read ? stk_proc_tree_find(&tree, only) : NULL;
+    if (only == 0 && read) {
         send_to_all(&tree, number);
+    } else if (one != NULL) {
+        send_signal(one, number);
     }
     stk_proc_tree_free(&tree);
 }
@@ -141,6 +148,7 @@ size_t stk_tree_kill(const stk_tree_aim *aim, double within_s) {
         left = look(aim, &tree) ? tree.count : 1;
         calm = left == 0 ? calm + 1 : 0;
         if (left == 0) {
+            usleep(FIRST_PAUSE_US);
             continue;
         }
         if (tried && stk_clock_since_s(start_ns) > within_s) {

@@ -304,7 +304,7 @@ static void an_earlier_end_is_not_a_later_one(void) {
     char *const second[] = {program, seconds, NULL};
     CHECK(run(&f, second));
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_NOTHING);
-    stk_guardian_signal(f.guardian, SIGINT);
+    stk_guardian_signal(f.guardian, SIGINT, true);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGINT);
     end(&f);
@@ -437,7 +437,7 @@ static void a_signal_reaches_the_whole_tree(void) {
     CHECK(run_line(&f, line));
     wait_for_alive(&f, 5);
     pid_t outsider = start_outsider(false);
-    stk_guardian_signal(f.guardian, SIGTERM);
+    stk_guardian_signal(f.guardian, SIGTERM, true);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGTERM);
     int64_t start = stk_clock_ns();
@@ -446,6 +446,35 @@ static void a_signal_reaches_the_whole_tree(void) {
     }
     CHECK_INT(stk_guardian_alive(f.guardian), 0);
     check_outsider(outsider);
+    end(&f);
+}
+
+/* The first process can end in order, and what it started with it. */
+static void a_signal_can_be_for_the_first_process_alone(void) {
+    fixture f;
+    stk_ended ended = {0};
+    if (!begin(&f)) {
+        return;
+    }
+    char line[] = "trap 'kill $!; exit 9' TERM; sleep 100 & echo ready; wait";
+    CHECK(run_line(&f, line));
+    int64_t start = stk_clock_ns();
+    while (strcmp(output(&f), "ready\n") != 0 && stk_clock_since_s(start) < PATIENCE_S) {
+        usleep(5000);
+    }
+    stk_guardian_signal(f.guardian, SIGTERM, false);
+    start = stk_clock_ns();
+    while (stk_guardian_alive(f.guardian) > 0 && stk_clock_since_s(start) < PATIENCE_S) {
+    }
+    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
+    CHECK_INT(ended.code, 9);
+    stk_guardian_signal(f.guardian, SIGTERM, false); /* there is none */
+    char idle[] = "sleep 100 & exit 3";
+    CHECK(run_line(&f, idle));
+    CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
+    stk_guardian_signal(f.guardian, SIGTERM, false);
+    usleep(50000);
+    CHECK_INT(stk_guardian_alive(f.guardian), 1);
     end(&f);
 }
 
@@ -461,12 +490,12 @@ static void who_hides_is_killed_and_nobody_else(void) {
     char stubborn[] = "stubborn";
     CHECK(run_self(&f, stubborn));
     remember(&tree, stk_guardian_pid(f.guardian));
-    stk_guardian_signal(f.guardian, SIGTERM);
+    stk_guardian_signal(f.guardian, SIGTERM, true);
     CHECK_INT(stk_guardian_alive(f.guardian), STUBBORN_COUNT);
     CHECK_INT(stk_guardian_kill(f.guardian, PATIENCE_S), 0);
-    CHECK_INT(stk_guardian_alive(f.guardian), 0);
-    CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
+    CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGKILL);
+    CHECK_INT(stk_guardian_alive(f.guardian), 0);
     CHECK(is_alive(&tree.items[0])); /* the guardian, for the next one */
     char well[] = "exit 5";
     CHECK(run_line(&f, well));
@@ -591,7 +620,10 @@ static void check_put_back(const char *now, const char *expected, bool ordered) 
         snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]);
         paths[i] = path[i];
     }
-    put(paths[0], now);
+    char target[320];
+    snprintf(target, sizeof target, "%s/behind-a-link", folder);
+    put(target, now);
+    CHECK_INT(symlink("behind-a-link", paths[0]), 0);
     put(paths[1], "batch: 64\n");
     put(paths[2], "batch: 32\n");
     CHECK_INT(chmod(paths[0], 0640), 0);
@@ -603,7 +635,8 @@ static void check_put_back(const char *now, const char *expected, bool ordered) 
     fclose(file);
     CHECK_STR(text, expected);
     struct stat info;
-    CHECK(stat(paths[0], &info) == 0 && (info.st_mode & 0777) == 0640);
+    CHECK(stat(target, &info) == 0 && (info.st_mode & 0777) == 0640);
+    CHECK(lstat(paths[0], &info) == 0 && S_ISLNK(info.st_mode));
 }
 
 static void a_maker_that_is_killed_leaves_no_changed_file(void) {
@@ -793,6 +826,7 @@ static const check_test tests[] = {
     TEST(a_command_inherits_nothing_of_ours),
     TEST(the_guardian_holds_nothing_of_ours),
     TEST(a_signal_reaches_the_whole_tree),
+    TEST(a_signal_can_be_for_the_first_process_alone),
     TEST(who_hides_is_killed_and_nobody_else),
     TEST(who_forks_on_and_on_is_ended),
     TEST(who_runs_away_is_caught),
