@@ -1,7 +1,10 @@
 /* tree_kill.c - /proc is read again and again, since a tree changes while one looks at it. */
 #include "supervise/tree_kill.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +19,11 @@
 
 /* Of readings in which processes are stopped: who still finds new ones then kills what there is. */
 #define STOP_ROUNDS 50
+
+/* Of looks at the root's children alone, each of which takes a fraction of a reading. */
+#define CATCHES 50
+
+#define CHILDREN_BYTES 4096 /* of the list of these that are looked at */
 
 /* Between two rounds of killing. */
 #define FIRST_PAUSE_US 500
@@ -116,11 +124,63 @@ static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start
     stk_proc_tree_free(&before);
 }
 
+/* The numbers of the root's children, as its first thread has them; "" where the kernel does not
+ * tell. Those that do not fit are seen when the first ones are gone. */
+static void read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)aim->root,
+             (long long)aim->root);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, CHILDREN_BYTES - 1) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+}
+
+/*
+ * Sends a signal to the children of the root, at once. This reaches who ends as soon as it has
+ * forked, and so is always gone when a whole reading comes to its number. True also where one was
+ * gone by then: the kernel's list leaves out others when one of its own goes while it is read.
+ */
+static bool catch_children(const stk_tree_aim *aim, int number) {
+    char text[CHILDREN_BYTES];
+    read_children(aim, text);
+    bool any = false;
+    char *end = NULL;
+    for (char *at = text;; at = end) {
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+        stk_proc proc;
+        if (end == at) {
+            return any;
+        }
+        if (!stk_proc_read(&proc, pid)) {
+            any = true;
+        } else if (!stk_proc_is_dead(&proc) && proc.parent == aim->root &&
+                   (!aim->strays || is_stray(aim, &proc))) {
+            send_signal(&proc, number);
+            any = true;
+        }
+    }
+}
+
+/* The same until none is there. How often one was: 0 is never, CATCHES still. */
+static int catch_all(const stk_tree_aim *aim, int number) {
+    int found = 0;
+    while (found < CATCHES && catch_children(aim, number)) {
+        found++;
+    }
+    return found;
+}
+
 size_t stk_tree_alive(const stk_tree_aim *aim) {
     stk_proc_tree tree = {0};
     size_t count = 0;
     for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
         count = look(aim, &tree) ? tree.count : 1;
+    }
+    if (count == 0 && catch_all(aim, 0) == CATCHES) {
+        count = 1;
     }
     stk_proc_tree_free(&tree);
     return count;
@@ -146,7 +206,9 @@ size_t stk_tree_kill(const stk_tree_aim *aim, double within_s) {
     int calm = 0;
     for (bool tried = false; calm < CALM_READINGS; tried = true) {
         left = look(aim, &tree) ? tree.count : 1;
-        calm = left == 0 ? calm + 1 : 0;
+        int found = left == 0 ? catch_all(aim, SIGKILL) : 0;
+        left = found == CATCHES ? 1 : left;
+        calm = left == 0 && found == 0 ? calm + 1 : 0;
         if (left == 0) {
             usleep(FIRST_PAUSE_US);
             continue;
