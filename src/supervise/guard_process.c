@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,6 +36,8 @@
 #define LAST_KILL_S 30
 
 #define READ_BYTES ((size_t)64 << 10) /* at a time, of orders */
+
+#define STAT_BYTES 2048 /* more than the kernel writes of a process */
 
 enum { IN, OUT, ERR, STANDARD_COUNT };
 
@@ -107,6 +110,33 @@ static int set_aside(int fd) {
     return fcntl(fd < 0 ? null : fd, F_DUPFD_CLOEXEC, STANDARD_COUNT);
 }
 
+/*
+ * Takes the guardian's name in place of the maker's words, too: `pkill -9 -f 'stoker run'` is meant
+ * for the maker, whose end then ends all. Where these stand in memory is told by fields 48 and 49
+ * of /proc/self/stat, and what stands there now is what others see.
+ */
+static void take_name(void) {
+    prctl(PR_SET_NAME, STK_GUARDIAN_NAME, 0, 0, 0);
+    char text[STAT_BYTES];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    const char *at = strrchr(text, ')'); /* behind field 2 */
+    for (int field = 2; at != NULL && field < 48; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    unsigned long start = 0;
+    unsigned long end = 0;
+    if (at != NULL && sscanf(at, " %lu %lu", &start, &end) == 2 && start != 0 && end > start) {
+        char *words = (char *)(uintptr_t)start;
+        memset(words, '\0', end - start);
+        snprintf(words, end - start, STK_GUARDIAN_NAME);
+    }
+}
+
 static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t maker) {
     *g = (guard){.maker = maker, .start = -1};
     g->orders = set_aside(socket);
@@ -118,7 +148,7 @@ static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t
         /* The lowest number that is free is the next. These stay open, and over exec, too. */
         (void)open("/dev/null", O_RDWR);
     }
-    prctl(PR_SET_NAME, STK_GUARDIAN_NAME, 0, 0, 0); /* before setsid: see tree_kill.h */
+    take_name(); /* before setsid: see tree_kill.h */
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     default_signals();

@@ -13,7 +13,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define STK_GUARDIAN_NAME "stoker-guardian" /* 15 bytes, all that the kernel keeps */
+/* Without the word "stoker": `pkill -9 stoker` is to end the maker, and this one what is left. The
+ * kernel keeps 15 bytes. */
+#define STK_GUARDIAN_NAME "command-guard"
 
 /*
  * Which processes are meant: those below `root`, which must be this process or a child of it that

@@ -808,7 +808,28 @@ static void signals_do_not_end_the_guardian(void) {
     CHECK_INT(ended.code, 6);
     stk_proc proc;
     CHECK(stk_proc_read(&proc, stk_guardian_pid(f.guardian)));
-    CHECK_STR(proc.name, "stoker-guardian");
+    CHECK_STR(proc.name, "command-guard");
+    end(&f);
+}
+
+/* Who kills all processes that have the maker's name or words kills the maker, not the guardian. */
+static void the_guardian_has_another_name_than_its_maker(void) {
+    fixture f;
+    stk_ended ended = {0};
+    if (!begin(&f)) {
+        return;
+    }
+    char first[] = "tr '\\0' ' ' </proc/$PPID/cmdline";
+    CHECK(run_line(&f, first));
+    CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
+    CHECK_CONTAINS(output(&f), "command-guard ");
+    CHECK(strstr(output(&f), "supervise") == NULL);
+    FILE *own = fopen("/proc/self/cmdline", "re"); /* which stays */
+    REQUIRE(own != NULL);
+    char words[1000];
+    words[fread(words, 1, sizeof words - 1, own)] = '\0';
+    fclose(own);
+    CHECK_CONTAINS(words, "supervise");
     end(&f);
 }
 
@@ -862,6 +883,7 @@ static const check_test tests[] = {
     TEST(another_guardian_is_left_alone),
     TEST(a_guardian_that_was_stopped_goes_on),
     TEST(signals_do_not_end_the_guardian),
+    TEST(the_guardian_has_another_name_than_its_maker),
     TEST(lack_of_memory_is_told),
 };
 
