@@ -106,6 +106,10 @@ typedef struct stk_supervision {
 /* Seconds since the start of the run. */
 double stk_supervision_now(const stk_supervision *s);
 
+/* As many as are wanted, or what may be spent of the budget's rest on things that may be in vain.
+ */
+double stk_supervision_spare(const stk_supervision *s, double wanted_s);
+
 /* ---- attend.c: one command, from its start until nothing of it is left ---- */
 
 /* Starts it, and tells it. */

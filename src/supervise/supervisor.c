@@ -531,7 +531,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 
 static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian);
-    stk_output_close(s->output, CLOSE_S);
+    stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_lookout_stop(s->lookout);
     stk_symptoms_free(s->symptoms);
     stk_proc_tree_free(&s->tree);
@@ -543,7 +543,7 @@ static void close_all(stk_supervision *s) {
     stk_command_free(&s->command);
     stk_runfiles_free(s->files);
     stk_jsonl_free(s->jsonl);
-    stk_relay_close(s->json_relay, s->json_end, CLOSE_S);
+    stk_relay_close(s->json_relay, s->json_end, stk_supervision_spare(s, CLOSE_S));
     stk_run_folder_close(&s->folder);
     pthread_mutex_destroy(&s->lock);
 }

@@ -41,7 +41,8 @@
  * is handing over. */
 #define FEEDER_BUSY 80.0 /* percent of a core */
 #define FEEDER_LEAST 2.0 /* one that does less does not feed: a pool that waits */
-#define CORES_FULL 90.0  /* percent of all: whoever it is, there is nothing left to feed with */
+#define CORES_FULL 90.0  /* percent of all, by the command: there is nothing left to feed with */
+#define CORES_TAKEN 97.0 /* the same by anybody */
 
 /* Looks at which one waits for a disk catch a moment each: in every second of them is much, since
  * others of its kind go on. */
@@ -408,9 +409,13 @@ static bool has_busy_feeders(const stk_symptoms_seen *seen) {
     return seen->feeders > 0 && seen->feeders_busy >= FEEDER_BUSY;
 }
 
-/* A single core is full as soon as one process launches without a pause. */
+/*
+ * A single core is full as soon as one process launches without a pause. Whoever else fills the
+ * cores takes them from those that feed.
+ */
 static bool has_full_cores(const stk_symptoms *s, const stk_symptoms_seen *seen) {
-    return seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1);
+    return (seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1)) ||
+           (seen->cpu >= CORES_TAKEN && seen->feeders > 0);
 }
 
 static bool is_input_bound(const stk_symptoms *s, const stk_symptoms_seen *seen) {
