@@ -6,8 +6,10 @@
  */
 #include "supervise/knob.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -226,14 +228,19 @@ static stk_status check_ways(const stk_knob_config *config, stk_error *err) {
 /* A file that is missing is one of the wrong name, not of storage that fails. */
 static stk_status check_file(const stk_knob *knob, stk_error *err) {
     const char *path = knob->config.file;
+    char *target = realpath(path, NULL);
     int64_t value;
-    if (access(path, F_OK) != 0 || stk_path_is_dir(path)) {
+    if (target == NULL || stk_path_is_dir(target)) {
+        free(target);
         return STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: there is no such file", path);
     }
-    if (access(path, W_OK) != 0) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: it may not be written", path);
-    }
-    return read_number(knob, &value, err);
+    /* It will be replaced where it is, at the end of all links. */
+    stk_status status = access(target, W_OK) == 0
+                            ? stk_path_check_place("--config-file", target, err)
+                            : STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: cannot write it: %s",
+                                       path, strerror(errno));
+    free(target);
+    return status == STK_OK ? read_number(knob, &value, err) : status;
 }
 
 stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *config, stk_error *err) {

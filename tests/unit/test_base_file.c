@@ -417,10 +417,36 @@ static void what_is_no_file_is_not_opened(void) {
     CHECK(reader == NULL);
 }
 
+static void a_file_of_somebody_else_is_rewritten(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    struct stat info;
+    char path[512];
+    char link_path[512];
+    snprintf(path, sizeof path, "%s", in(folder, "real"));
+    snprintf(link_path, sizeof link_path, "%s", in(folder, "link"));
+    REQUIRE_OK(stk_file_write(path, "old", 3, &err), &err);
+    CHECK_INT(chmod(path, 0600), 0);
+    CHECK_INT(symlink("real", link_path), 0);
+    REQUIRE_OK(stk_file_rewrite(link_path, "newer", 5, &err), &err);
+    CHECK(holds(path, "newer"));
+    CHECK(lstat(link_path, &info) == 0 && S_ISLNK(info.st_mode));
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 07777) == 0600);
+    CHECK_INT(chmod(path, 04755), 0);
+    REQUIRE_OK(stk_file_rewrite(path, "", 0, &err), &err);
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 07777) == 04755);
+    CHECK_INT(unlink(path), 0); /* one that is gone is not made again, nor behind a link */
+    CHECK_INT(stk_file_rewrite(path, "x", 1, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "real");
+    CHECK_INT(stk_file_rewrite(link_path, "x", 1, NULL), STK_ERR_STORAGE);
+    CHECK_INT(entries(folder), 1);
+}
+
 static const check_test tests[] = {
     TEST(pieces_are_read_anywhere),
     TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
+    TEST(a_file_of_somebody_else_is_rewritten),
     TEST(gives_a_file_a_second_name),
     TEST(what_is_shown_can_be_read_by_all),
     TEST(reading_has_limits),
