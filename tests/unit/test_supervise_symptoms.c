@@ -426,11 +426,14 @@ static void a_gpu_that_is_not_used_waits_for_nothing(void) {
 
 static stk_verdict verdict;
 
+/* What a command said of its speed a moment after it began. */
 static stk_words words_of(double steps_per_second, double images_per_second) {
     stk_words words;
     stk_words_begin(&words, 0);
     words.steps_per_second = steps_per_second;
     words.images_per_second = images_per_second;
+    words.step_rate_s = 2;
+    words.image_rate_s = 2;
     return words;
 }
 
