@@ -48,12 +48,11 @@
 #define BLOCKED_SHARE 0.5
 #define IOWAIT_HIGH 20.0 /* percent */
 
-/* What has used less than this in all and has started one other is a wrapper around it. */
-#define WRAPPER_CPU_S 0.5
-
-/* One that does next to nothing beside others that have processes at work themselves is a launcher.
- */
+/* One that does next to nothing is a launcher where what it has started holds four times as much
+ * memory, as a training does beside a wrapper, or has processes at work itself. A driver holds more
+ * than its workers. */
 #define IDLE 1.0 /* percent of a core */
+#define LAUNCHER_MEMORY 4
 
 /* Programs that start others and wait, whatever CPU time they took for starting themselves. */
 static const char *const launchers[] = {
@@ -84,6 +83,7 @@ typedef struct seen_process {
     uint64_t born;
     uint64_t first;       /* number of the look at which it was seen first */
     uint64_t last;        /* and last */
+    int64_t resident;     /* bytes, when it was seen last */
     double cpu[READINGS]; /* seconds since it was born; look N at N % READINGS */
     bool is_launcher;     /* by its name */
 } seen_process;
@@ -241,6 +241,7 @@ static void see_process(stk_symptoms *s, const stk_proc *proc) {
         }
         p->parent = proc->parent;
         p->last = s->next;
+        p->resident = proc->resident;
         p->cpu[s->next % READINGS] = proc->cpu_s;
         p->is_launcher = has_launchers_name(proc->name);
     }
@@ -283,7 +284,6 @@ void stk_symptoms_add(stk_symptoms *s, const stk_event_sample *sample, const stk
 /* A process in a stretch. */
 typedef struct part {
     int parent;     /* index of it; -1: none that was there */
-    int children;   /* that were there */
     double lived_s; /* in the stretch; 0: it was not there */
     double used_s;  /* CPU */
     bool is_launcher;
@@ -331,17 +331,16 @@ static double busy(const part *p) {
     return p->lived_s > 0 ? 100 * p->used_s / p->lived_s : 0;
 }
 
-/* One that is at work below a child of an idle one shows that this only starts others. */
+/* By what they have started; see IDLE. */
 static void find_launchers(stretch *t) {
-    const stk_symptoms *s = t->s;
-    for (size_t i = 0; i < s->process_count; i++) {
-        const seen_process *p = &s->processes[i];
-        part *own = &t->parts[i];
-        bool is_small = p->cpu[p->last % READINGS] < WRAPPER_CPU_S;
-        own->is_launcher = own->is_launcher || (is_small && own->children == 1);
-        int parent = own->parent;
+    for (size_t i = 0; i < t->s->process_count; i++) {
+        int parent = t->parts[i].parent;
         int above = parent >= 0 ? t->parts[parent].parent : -1;
-        if (above >= 0 && busy(own) >= FEEDER_LEAST && busy(&t->parts[above]) < IDLE) {
+        if (parent >= 0 && busy(&t->parts[parent]) < IDLE &&
+            t->s->processes[parent].resident <= t->s->processes[i].resident / LAUNCHER_MEMORY) {
+            t->parts[parent].is_launcher = true;
+        }
+        if (above >= 0 && busy(&t->parts[above]) < IDLE && busy(&t->parts[i]) >= FEEDER_LEAST) {
             t->parts[above].is_launcher = true;
         }
     }
@@ -353,11 +352,6 @@ static void find_parts(stretch *t, const stk_symptoms *s, uint64_t first) {
     t->first = t->last - first < READINGS - 1 ? first : t->last - READINGS + 2;
     for (size_t i = 0; i < s->process_count; i++) {
         t->parts[i] = part_of(t, &s->processes[i]);
-    }
-    for (size_t i = 0; i < s->process_count; i++) {
-        if (t->parts[i].parent >= 0) {
-            t->parts[t->parts[i].parent].children++;
-        }
     }
     find_launchers(t);
 }

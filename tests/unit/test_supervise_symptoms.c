@@ -54,7 +54,8 @@ static size_t add_process(pid_t pid, pid_t parent, int depth, const char *name, 
                                 .born = (uint64_t)pid,
                                 .state = 'S',
                                 .depth = depth,
-                                .cpu_s = 3}; /* for starting */
+                                .cpu_s = 3, /* for starting */
+                                .resident = 1000000000};
     snprintf(m.procs[index].name, sizeof m.procs[index].name, "%s", name);
     m.busy[index] = busy;
     return index;
@@ -252,15 +253,24 @@ static void shells_are_no_drivers(void) {
     end();
 }
 
-/* A wrapper whose name nobody knows: it used next to nothing and has started one. */
+/* A wrapper whose name nobody knows: it does nothing, and what it has started is large. */
 static void wrappers_are_no_drivers(void) {
     begin(0);
-    m.procs[1].cpu_s = 0.1;
+    m.procs[1].resident = 250000000;
     add_process(150, COMMAND, 2, "python", 95);
     look(20);
     stk_symptoms_seen seen = seen_since(5);
     CHECK_INT(seen.feeders, 0);
     CHECK_NEAR(seen.driver_busy, 95, 1e-6);
+    m.procs[1].resident = 250000001; /* one that waits for its only worker */
+    look(1);
+    seen = seen_since(5);
+    CHECK_INT(seen.feeders, 1);
+    CHECK_NEAR(seen.driver_busy, 0, 0);
+    m.procs[1].resident = 250000000; /* and one that does a little itself */
+    m.busy[1] = 1.1;
+    look(20);
+    CHECK_INT(seen_since(21).feeders, 1);
     end();
 }
 
