@@ -38,7 +38,7 @@
 #define ACTIVITY_LOW 60.0 /* percent */
 
 /* A process that feeds works for four fifths of its time when it is what others wait for; the rest
- * is handing over. */
+ * is handing over. One that waits for a core works as well: others have taken it. */
 #define FEEDER_BUSY 80.0 /* percent of a core */
 #define FEEDER_LEAST 2.0 /* one that does less does not feed: a pool that waits */
 #define CORES_FULL 90.0  /* percent of all: whoever it is, there is nothing left to feed with */
@@ -85,6 +85,7 @@ typedef struct seen_process {
     uint64_t last;        /* and last */
     int64_t resident;     /* bytes, when it was seen last */
     double cpu[READINGS]; /* seconds since it was born; look N at N % READINGS */
+    bool ready[READINGS]; /* it ran, or would have if there had been a core; the same */
     bool is_launcher;     /* by its name */
 } seen_process;
 
@@ -238,11 +239,13 @@ static void see_process(stk_symptoms *s, const stk_proc *proc) {
         /* One that was missed at a look did nothing there. */
         for (uint64_t i = p->first < s->next ? p->last + 1 : s->next; i < s->next; i++) {
             p->cpu[i % READINGS] = p->cpu[p->last % READINGS];
+            p->ready[i % READINGS] = false;
         }
         p->parent = proc->parent;
         p->last = s->next;
         p->resident = proc->resident;
         p->cpu[s->next % READINGS] = proc->cpu_s;
+        p->ready[s->next % READINGS] = proc->state == 'R';
         p->is_launcher = has_launchers_name(proc->name);
     }
 }
@@ -286,6 +289,8 @@ typedef struct part {
     int parent;     /* index of it; -1: none that was there */
     double lived_s; /* in the stretch; 0: it was not there */
     double used_s;  /* CPU */
+    int looks;      /* at it */
+    int ready;      /* of them */
     bool is_launcher;
 } part;
 
@@ -322,6 +327,10 @@ static part part_of(const stretch *t, const seen_process *p) {
         found.parent = parent_of(t->s, p);
         found.lived_s = look_at(t->s, p->last)->at_s - begin_of(t->s, is_old ? t->first : p->first);
         found.used_s = fmax(0, p->cpu[p->last % READINGS] - before_s);
+        for (uint64_t i = is_old ? t->first : p->first; i <= p->last; i++) {
+            found.looks++;
+            found.ready += p->ready[i % READINGS] ? 1 : 0;
+        }
     }
     return found;
 }
@@ -383,12 +392,14 @@ static void tell_processes(const stk_symptoms *s, uint64_t first, stk_symptoms_s
         } else if (does == FEEDER && busy(p) >= FEEDER_LEAST) {
             feeders.used_s += p->used_s;
             feeders.lived_s += p->lived_s;
+            feeders.looks += p->looks;
+            feeders.ready += p->ready;
         }
     }
     if (feeders.lived_s > 0 && seconds > 0) {
         /* Those of one epoch and of the next are not there at the same time. */
         seen->feeders = (int)fmax(1, round(feeders.lived_s / seconds));
-        seen->feeders_busy = busy(&feeders);
+        seen->feeders_busy = fmax(busy(&feeders), 100.0 * feeders.ready / feeders.looks);
     }
 }
 

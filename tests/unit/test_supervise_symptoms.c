@@ -396,6 +396,27 @@ static void input_bound_by_feeders(void) {
     CHECK(!bound(60, 95, 50, 0, 0));
 }
 
+/* On cores that others use as well feeders get little of them, and would take more. */
+static void feeders_that_wait_for_a_core_are_busy(void) {
+    begin(20);
+    add_process(200, COMMAND, 2, "python", 40);
+    add_process(201, COMMAND, 2, "python", 40);
+    look(1);
+    m.procs[2].state = 'R';
+    m.procs[3].state = 'R';
+    look(24);
+    CHECK(seen_since(1).input_bound);
+    m.procs[3].state = 'S';
+    look(6);
+    CHECK_NEAR(seen_since(1).feeders_busy, 90, 1e-6);
+    m.procs[2].state = 'S';
+    look(10);
+    stk_symptoms_seen seen = seen_since(1);
+    CHECK_NEAR(seen.feeders_busy, 67.5, 1e-6);
+    CHECK(!seen.input_bound);
+    end();
+}
+
 static void input_bound_by_cores(void) {
     CHECK(bound(30, 40, 90, 0, 0));
     CHECK(!bound(30, 40, 89, 0, 0));
@@ -586,6 +607,7 @@ static const check_test tests[] = {
     TEST(many_processes),
     TEST(a_tree_that_cannot_be_read),
     TEST(input_bound_by_feeders),
+    TEST(feeders_that_wait_for_a_core_are_busy),
     TEST(input_bound_by_cores),
     TEST(input_bound_by_disks),
     TEST(a_single_core_says_nothing),
