@@ -50,5 +50,6 @@ const cli_verb cli_run = {
     .usage = "[--budget T] [--predict COMMAND] [options] -- COMMAND [ARGUMENTS]",
     .options = stk_options_for_run,
     .run = run,
+    .most_words = CLI_MOST_WORDS,
     .beside = true,
 };

@@ -22,6 +22,7 @@ parser.add_argument("--step-s", type=float, default=0.02, help="that a step take
 parser.add_argument("--image-s", type=float, default=0.0, help="that each image adds to it")
 parser.add_argument("--memory-per-image", type=float, default=1e8)
 parser.add_argument("--memory", type=float, default=24e9, help="of the GPU")
+parser.add_argument("--oom-above", type=int, default=None, help="batches that there is no memory for")
 parser.add_argument("--util", type=float, default=None, help="percent; by default it follows the batch")
 parser.add_argument("--say", choices=["epochs", "tqdm", "nothing"], default="tqdm")
 parser.add_argument("--feeders", type=int, default=0, help="busy processes, as a loader's workers")
@@ -105,7 +106,7 @@ if args.away:
     hide()
 feeders = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.feeders)]
 memory = batch * args.memory_per_image
-if memory > args.memory - 1e9:
+if memory > args.memory - 1e9 or (args.oom_above and batch > args.oom_above):
     print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", file=sys.stderr,
           flush=True)
     sys.exit(1)
@@ -132,7 +133,7 @@ for epoch in range(1, args.epochs + 1):
             save()
             draw(0, 0)
             sys.exit(args.exit_code)
-        if args.say == "tqdm":
+        if args.say == "tqdm" and step % 5 == 0:
             rate = step / max(time.monotonic() - epoch_began, 1e-9)
             print(f"\rEpoch {epoch}/{args.epochs}: {100 * step // args.steps:3d}%|##  | "
                   f"{step}/{args.steps} [00:01<00:02, {rate:.2f}it/s, loss={2 / (epoch + step):.4f}]",

@@ -105,7 +105,7 @@ expect_exit 0
 expect_out '^predicted$'
 expect "somebody hid" test -s away
 expect_gone "$(cat away)"
-expect "killed" test "$(attempts '{part} {signal}' | head -1)" = 'train 9'
+expect "killed" test "$(attempts '{part} {signal}' | tr '\n' ',')" = 'train 9,predict 0,'
 expect "the neighbour lives" kill -0 "$other"
 kill "$other"
 
@@ -143,8 +143,8 @@ supervise -- python3 -c 'import sys
 line = b"0123456789" * 7 + b"\n"
 sys.stdout.buffer.write(line * (100 * 1000 * 1000 // len(line)))'
 expect_exit 0
-expect "all of it was passed on" test "$(wc -c <"$OUT")" = 99999998
-expect "all of it was kept" test "$(wc -l <run/output.log)" = $((99999998 / 71))
+expect "all of it was passed on" test "$(wc -c <"$OUT")" = 99999950
+expect "all of it was kept" test "$(wc -l <run/output.log)" = $((99999950 / 71))
 
 it "keeps a line that never ends"
 supervise --budget 3s -- python3 -uc 'import sys, time
@@ -176,8 +176,10 @@ for _ in $(seq 100); do
     [ ! -s away2 ] || break
     sleep 0.1
 done
-kill -9 "$stoker"
-wait "$stoker" 2>/dev/null
+{
+    kill -9 "$stoker"
+    wait "$stoker"
+} 2>/dev/null
 for _ in $(seq 100); do
     kill -0 "$(cat away2)" 2>/dev/null || break
     sleep 0.1
@@ -205,7 +207,7 @@ rm -rf run
 run_any sh -c "'$STOKER' run --out run --json-fd 3 -- echo hello 3>events"
 expect_exit 0
 expect_jsonl events
-expect_file events '"event":"attempt"'
+expect_file events '"event": ?"attempt"'
 expect_out '^hello$'
 rm -rf run
 run run --out run --json -- echo hello

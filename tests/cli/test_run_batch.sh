@@ -52,7 +52,7 @@ expect_err 'GPU memory 13 %'
 
 it "takes a batch back that there is no memory for"
 supervise --budget 60s --batch-arg --batch-size -- \
-    python3 -u "$TRAIN" --step-s 0.03 --memory-per-image 1.5e8 --util 20 --exit-after 8 --batch-size 64
+    python3 -u "$TRAIN" --step-s 0.03 --oom-above 64 --util 20 --exit-after 8 --batch-size 64
 expect_exit 0
 expect "64, 128 and 64 again" test "$(attempts '{batch}' | tr '\n' ',')" = '64,128,64,'
 expect "why is told" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,memory,done,'

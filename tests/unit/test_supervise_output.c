@@ -205,12 +205,17 @@ static void *speak(void *argument) {
     return NULL;
 }
 
-static char *any_bytes(size_t size, unsigned seed, bool ends) {
+static char *room_for(size_t size) {
     char *bytes = malloc(size);
     if (bytes == NULL) {
         perror("malloc");
         exit(1);
     }
+    return bytes;
+}
+
+static char *any_bytes(size_t size, unsigned seed, bool ends) {
+    char *bytes = room_for(size);
     for (size_t i = 0; i < size; i++) {
         seed = seed * 1103515245u + 12345u;
         unsigned value = seed >> 16;
@@ -252,15 +257,14 @@ static void binary_on_both_at_once(void) {
 static void very_much_in_short_lines(void) {
     const char *wish = getenv("STK_TEST_OUTPUT_MB");
     size_t size = (wish != NULL ? (size_t)atoi(wish) : check_is_quick() ? 1 : 20) * 1000000;
-    char *bytes = malloc(size + 64);
-    REQUIRE(bytes != NULL);
+    play p = {.heard.counts_only = true};
+    REQUIRE(begin(&p));
+    char *bytes = room_for(size + 64);
     size_t lines = 0;
     size_t length = 0;
     while (length < size) {
         length += (size_t)sprintf(bytes + length, "step %zu loss 0.5\n", lines++);
     }
-    play p = {.heard.counts_only = true};
-    REQUIRE(begin(&p));
     int64_t began_ns = stk_clock_ns();
     say(p.out_end, bytes, length);
     CHECK(stk_output_settle(p.output, PATIENCE_S));
@@ -300,11 +304,10 @@ static void a_line_that_never_ends(void) {
 
 static void a_long_line(void) {
     size_t size = 10000000;
-    char *bytes = malloc(size);
-    REQUIRE(bytes != NULL);
-    memset(bytes, 'x', size);
     play p = {0};
     REQUIRE(begin(&p));
+    char *bytes = room_for(size);
+    memset(bytes, 'x', size);
     say(p.out_end, bytes, size);
     CHECK(stk_output_settle(p.output, PATIENCE_S));
     CHECK_INT(heard_count(&p), 1);
@@ -401,9 +404,8 @@ static void stuck(int reader, int writer) {
     }
     CHECK(logged);
     /* Whoever reads again gets what comes from then on. */
-    char *got = malloc(size);
-    REQUIRE(got != NULL);
-    REQUIRE(fcntl(reader, F_SETFL, O_NONBLOCK) == 0);
+    char *got = room_for(size);
+    CHECK(fcntl(reader, F_SETFL, O_NONBLOCK) == 0);
     ssize_t length = read(reader, got, size);
     CHECK(length > 0 && memcmp(got, bytes, (size_t)length) == 0);
     (void)stk_output_settle(p.output, PATIENCE_S); /* what of it comes late is told of here */
