@@ -368,6 +368,17 @@ void stk_file_discard(stk_file_writer *writer) {
     }
 }
 
+/* All that a new file is to hold, and its name. */
+static stk_status fill_and_commit(stk_file_writer *writer, const void *data, size_t size,
+                                  stk_error *err) {
+    stk_status status = stk_file_append(writer, data, size, err);
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    return stk_file_commit(writer, err);
+}
+
 static stk_status write_whole(const char *path, const void *data, size_t size, bool passing,
                               stk_error *err) {
     stk_file_writer *writer = NULL;
@@ -379,12 +390,7 @@ static stk_status write_whole(const char *path, const void *data, size_t size, b
     if (passing) {
         (void)fchmod(writer->fd, 0644); /* a file system without modes has them as they are */
     }
-    status = stk_file_append(writer, data, size, err);
-    if (status != STK_OK) {
-        stk_file_discard(writer);
-        return status;
-    }
-    return stk_file_commit(writer, err);
+    return fill_and_commit(writer, data, size, err);
 }
 
 stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
@@ -393,6 +399,28 @@ stk_status stk_file_write(const char *path, const void *data, size_t size, stk_e
 
 stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {
     return write_whole(path, data, size, true, err);
+}
+
+stk_status stk_file_rewrite(const char *path, const void *data, size_t size, stk_error *err) {
+    struct stat info;
+    stk_file_writer *writer = NULL;
+    char *target = realpath(path, NULL);
+    if (target == NULL || stat(target, &info) != 0) {
+        stk_status status = FAIL_SYSTEM(err, "write", path);
+        free(target);
+        return status;
+    }
+    stk_status status = stk_file_create(&writer, target, err);
+    free(target);
+    if (status != STK_OK) {
+        return status;
+    }
+    /* Only root may give files away; the mode comes last, since that takes bits of it off. */
+    if (fchown(writer->fd, info.st_uid, info.st_gid) != 0) {
+        errno = 0;
+    }
+    (void)fchmod(writer->fd, info.st_mode & 07777);
+    return fill_and_commit(writer, data, size, err);
 }
 
 stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {

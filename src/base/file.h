@@ -62,6 +62,13 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
                                       stk_error *err);
 
 /*
+ * The same for a file that is somebody else's and must be there: it keeps its mode and owner, and
+ * where `path` is a link the file that it leads to is replaced.
+ */
+STK_CHECKED stk_status stk_file_rewrite(const char *path, const void *data, size_t size,
+                                        stk_error *err);
+
+/*
  * Gives the file `path` the second name `alias` in one step, in place of what has that name: a
  * link, or a copy where there are none. Whoever replaces one of them leaves the other alone.
  */

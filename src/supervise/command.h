@@ -31,10 +31,15 @@ const char *stk_command_env(const stk_command *command, const char *name); /* or
 
 /*
  * Replaces the value of an argument, given as "--name value" or "--name=value" (the last one
- * counts, as in most programs); adds it at the end where there is none.
+ * counts, as in most programs); adds it at the end where there is none. STK_ERR_USAGE where it is
+ * not clear where it belongs: in a line that a shell runs, or behind a lone "--".
  */
 STK_CHECKED stk_status stk_command_set_arg(stk_command *command, const char *name,
                                            const char *value, stk_error *err);
+
+/* Whether that can be done: known before anything runs. */
+STK_CHECKED stk_status stk_command_check_arg(const stk_command *command, const char *name,
+                                             stk_error *err);
 const char *stk_command_arg(const stk_command *command, const char *name); /* or NULL */
 
 /* As one would type it, with quotes where they are needed. */

@@ -65,10 +65,11 @@ typedef enum stk_guardian_news {
 stk_guardian_news stk_guardian_look(stk_guardian *guardian, stk_ended *ended);
 
 /*
- * Sends a signal to every process of the tree but the guardian. A process is known by more than its
- * number: one that has ended meanwhile and whose number another got is not meant.
+ * Sends a signal to the command's first process, or to every one of the tree but the guardian. A
+ * process is known by more than its number: one that has ended meanwhile and whose number another
+ * got is not meant.
  */
-void stk_guardian_signal(stk_guardian *guardian, int number);
+void stk_guardian_signal(stk_guardian *guardian, int number, bool all);
 
 /* Processes of the tree that live, the guardian not counted. */
 size_t stk_guardian_alive(stk_guardian *guardian);

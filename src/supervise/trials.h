@@ -52,10 +52,21 @@ typedef struct stk_trial_advice {
     char why[240];  /* with the numbers */
 } stk_trial_advice;
 
+/* What the attempt that runs was started for. */
+typedef enum stk_trial_of {
+    STK_TRIAL_OF_NOTHING,
+    STK_TRIAL_OF_BATCH,
+    STK_TRIAL_OF_WORKERS
+} stk_trial_of;
+
 typedef struct stk_trials {
     stk_trial_facts seen[STK_TRIALS_MOST];
     int count;
-    int best;        /* of them; -1: none could be looked at */
+    int best;            /* of them; -1: none could be looked at */
+    stk_trial_of trying; /* what was changed for the attempt that runs */
+    int64_t value;       /* that it was given for this */
+    bool batch_told;     /* the batch was changed once: from then on advice names it */
+    bool workers_told;
     bool batch_done; /* no larger one is to be tried */
     bool workers_done;
 } stk_trials;

@@ -2,8 +2,8 @@
  * words.h - what a training says of itself, understood.
  *
  * Lines of progress bars, logs and prints go in; epoch, step, loss, speed, batch and memory come
- * out, by rules in one table (words.c; docs/supervisor.md lists them for users). A line may match
- * several rules. Pure: no clock, no input. What was not said is NaN or -1.
+ * out, by rules in one table (words_rules.c; docs/progress-lines.md lists them for users). A line
+ * may match several rules. Pure: no clock, no input. What was not said is NaN or -1.
  */
 #ifndef STK_SUPERVISE_WORDS_H
 #define STK_SUPERVISE_WORDS_H
@@ -40,7 +40,16 @@ typedef struct stk_words {
     bool out_of_memory;   /* it said so */
     char trouble[200];    /* the line that said it, or the last that looks like an error; "" */
     stk_words_moment moments[STK_WORDS_MOMENTS]; /* a ring */
-    size_t moment_count;                         /* all that there were */
+    size_t moment_count;                         /* all since the progress last began anew */
+    bool whole;                                  /* step and steps count through all epochs */
+    bool in_images; /* step and steps, and those of moments, count images */
+    bool told_late; /* an epoch is told when it is over: the one in work is the next */
+    /* For words.c alone. */
+    bool epoch_said;
+    double done;                      /* steps since the progress last began anew */
+    double step_rate_s, image_rate_s; /* when speeds were last said */
+    int64_t other_step, other_steps;  /* of a bar that may not be training's */
+    uint8_t rule_index[28];           /* see words_rules.h */
 } stk_words;
 
 /* A new command begins: nothing is known. */
@@ -56,8 +65,8 @@ void stk_words_hear(stk_words *words, const char *line, size_t length, double at
  */
 double stk_words_rate(const stk_words *words, int64_t batch, double from_s, double to_s);
 
-/* Steps per second between two moments: from the progress, or as the command said it. NaN: cannot
- * be told. */
+/* Steps per second between two moments (images, where it counts those): from the progress, or as
+ * the command said it. NaN: cannot be told. */
 double stk_words_steps_per_second(const stk_words *words, double from_s, double to_s);
 
 #endif

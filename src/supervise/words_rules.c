@@ -1,0 +1,811 @@
+/*
+ * words_rules.c - the table of rules by which the lines of a training are understood.
+ *
+ * A line is first cleaned: colours go, letters become small, bytes that are not ASCII (the blocks
+ * of progress bars) become '~'. Then it is read once from left to right. Each word is looked up by
+ * its first letter in the table of rules; the first that fits counts, and reading goes on behind
+ * it. Words that fit none may change what the ones behind them mean (see contexts), and numbers may
+ * have a unit (see units). README.md tells how to add a row.
+ */
+#include "supervise/words_rules.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* Longer numbers are none: nothing that is counted here has them. */
+#define NUMBER_MOST 40
+
+/* What '*' passes over at most: a progress bar as wide as a screen. */
+#define SKIP_MOST 1000
+
+#define FIELDS_MOST 4
+
+typedef enum rule_kind {
+    SAYS, /* the numbers of the pattern */
+    BAR,  /* the same, of a progress bar */
+    OUT_OF_MEMORY,
+    MAYBE_OUT, /* out of memory if the line names a GPU */
+    TROUBLE,
+    LONE_TROUBLE, /* if it begins the line */
+} rule_kind;
+
+typedef struct rule {
+    const char *pattern;
+    rule_kind kind;
+} rule;
+
+/*
+ * In a pattern:
+ *   letters     themselves, whatever their case
+ *   _           what joins two words: one blank, _, - or dot, or nothing
+ *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, or
+ *               nothing
+ *   blank       any number of blanks
+ *   [ ] ( ) / | themselves, with blanks before them
+ *   %x          a number, with blanks before it, that is what stk_said names x; %_ is passed over,
+ *               and %G is %m with a unit
+ *   %%          a percent sign
+ *   ~           blocks of a bar, and blanks
+ *   *           whatever comes before the next sign
+ *   ^           the line begins here
+ * Rows are in the order of their first letter, those without one last, and the more particular
+ * ones come first.
+ */
+static const rule rules[] = {
+    {"batch_size per device=%b", SAYS},
+    {"batch_size(*)=%b", SAYS},
+    {"batch_size is %b", SAYS},
+    {"batch_size of %b", SAYS},
+    {"batch_size=%b", SAYS},
+    {"batch=[%s/%S", SAYS},
+    {"batch=%s/%S", SAYS},
+    {"batch=%s of %S", SAYS},
+    {"batch=%k", SAYS},
+    {"bs=%b", SAYS},
+    {"bus error", TROUBLE},
+    {"create %w worker processes", SAYS},
+    {"cublas_status_alloc_failed", OUT_OF_MEMORY},
+    {"cuda out of memory", OUT_OF_MEMORY},
+    {"cudaerrormemoryallocation", OUT_OF_MEMORY},
+    {"cudnn_status_alloc_failed", OUT_OF_MEMORY},
+    {"epoch(train) [%e][%s/%S", SAYS},
+    {"epoch=[%e][%s/%S", SAYS},
+    {"epoch=[%e/%E", SAYS},
+    {"epoch=[%e", SAYS},
+    {"epoch=%e/%E", SAYS},
+    {"epoch=%e of %E", SAYS},
+    {"epoch=%e [%s/%S", SAYS},
+    {"epoch=%_%%|*|%d/%E", SAYS},
+    {"epoch=%e", SAYS},
+    {"epochs=%_%%|*|%d/%E", SAYS},
+    {"epochs=%E", SAYS},
+    {"ep=[%e/%E", SAYS},
+    {"ep=%e/%E", SAYS},
+    {"ep=%e", SAYS},
+    {"global_step=%g", SAYS},
+    {"gpu_mem=%m/%M", SAYS},
+    {"gpu_mem=%m", SAYS},
+    {"gpu_memory=%m/%M", SAYS},
+    {"gpu_memory=%M", SAYS},
+    {"hip out of memory", OUT_OF_MEMORY},
+    {"images/sec=%i", SAYS},
+    {"images/s=%i", SAYS},
+    {"images_per_second=%i", SAYS},
+    {"images_per_sec=%i", SAYS},
+    {"imgs/sec=%i", SAYS},
+    {"imgs/s=%i", SAYS},
+    {"img/sec=%i", SAYS},
+    {"img/s=%i", SAYS},
+    {"is killed by signal", TROUBLE},
+    {"iteration=[%s/%S", SAYS},
+    {"iteration=%s/%S", SAYS},
+    {"iteration=%s", SAYS},
+    {"iter(train) [%s/%S", SAYS},
+    {"iter=[%s/%S", SAYS},
+    {"iter=%s/%S", SAYS},
+    {"iter=%s", SAYS},
+    {"it=%s/%S", SAYS},
+    {"it/s=%r", SAYS},
+    {"killed", LONE_TROUBLE},
+    {"loss=tensor(%l", SAYS},
+    {"loss=%l", SAYS},
+    {"loss/train=%l", SAYS},
+    {"max_memory_allocated=%m", SAYS},
+    {"max_memory=%m", SAYS},
+    {"max_mem=%m", SAYS},
+    {"memory_allocated=%m", SAYS},
+    {"memory_used=%m/%M", SAYS},
+    {"memory_used=%m", SAYS},
+    {"memory=%m/%M", SAYS},
+    {"memory=%u", SAYS},
+    {"mem_used=%m", SAYS},
+    {"mem=%m/%M", SAYS},
+    {"oom_kill", TROUBLE},
+    {"oom", OUT_OF_MEMORY},
+    {"outofmemoryerror", OUT_OF_MEMORY},
+    {"out_of_memory", MAYBE_OUT},
+    {"peak_memory=%m", SAYS},
+    {"peak_mem=%m", SAYS},
+    {"resourceexhaustederror", OUT_OF_MEMORY},
+    {"resource_exhausted", OUT_OF_MEMORY},
+    {"samples/sec=%i", SAYS},
+    {"samples/s=%i", SAYS},
+    {"samples_per_second=%i", SAYS},
+    {"segmentation fault", TROUBLE},
+    {"steps_per_second=%r", SAYS},
+    {"step=[%s/%S", SAYS},
+    {"step=%s/%S", SAYS},
+    {"step=%s of %S", SAYS},
+    {"step=%s", SAYS},
+    {"time=%_s, %i/s", SAYS},
+    {"traceback (most", TROUBLE},
+    {"train epoch=%e [%n/%N (", SAYS},
+    {"training for %E epochs", SAYS},
+    {"train for %E epochs", SAYS},
+    {"train: %e [%s/%S (", SAYS},
+    {"vram=%m/%M", SAYS},
+    {"vram=%m", SAYS},
+    {"workers=%w", SAYS},
+    {"%_%%|*|%s/%S [", BAR},
+    {"%_%% %s/%S [", BAR},
+    {"%_%% ~%s/%S", BAR},
+    {"%sit [", BAR},
+    {"^%e/%E %G", SAYS},
+    {"^%s/%S [=", BAR},
+    {"^%s/%S [>", BAR},
+    {"^%s/%S [.", BAR},
+    {"^%s/%S ~", BAR},
+    {"~%s/%S", BAR},
+    {"[%p/%P", SAYS},
+};
+
+#define RULE_COUNT (sizeof rules / sizeof *rules)
+_Static_assert(RULE_COUNT <= UINT8_MAX, "the index has a byte for each row");
+
+/* What a word means for those behind it. */
+typedef enum meaning {
+    NOTHING,
+    ASIDE,    /* what follows is not of training */
+    TRAINING, /* it is */
+    OTHER,    /* the next word alone means something else than it does by itself */
+    DEVICE    /* a GPU is spoken of */
+} meaning;
+
+static const struct {
+    char word[12];
+    meaning means;
+} contexts[] = {
+    {"caching", ASIDE},     {"computing", ASIDE},   {"downloading", ASIDE}, {"eval", ASIDE},
+    {"evaluate", ASIDE},    {"evaluating", ASIDE},  {"evaluation", ASIDE},  {"extracting", ASIDE},
+    {"fetching", ASIDE},    {"folds", ASIDE},       {"inference", ASIDE},   {"loading", ASIDE},
+    {"map", ASIDE},         {"predict", ASIDE},     {"predicting", ASIDE},  {"preparing", ASIDE},
+    {"processing", ASIDE},  {"sanity", ASIDE},      {"scanning", ASIDE},    {"test", ASIDE},
+    {"testing", ASIDE},     {"tta", ASIDE},         {"val", ASIDE},         {"valid", ASIDE},
+    {"validate", ASIDE},    {"validating", ASIDE},  {"validation", ASIDE},  {"train", TRAINING},
+    {"training", TRAINING}, {"at", OTHER},          {"avoid", OTHER},       {"best", OTHER},
+    {"cooldown", OTHER},    {"cpu", OTHER},         {"every", OTHER},       {"from", OTHER},
+    {"host", OTHER},        {"if", OTHER},          {"last", OTHER},        {"lowest", OTHER},
+    {"min", OTHER},         {"no", OTHER},          {"patience", OTHER},    {"previous", OTHER},
+    {"ram", OTHER},         {"recommended", OTHER}, {"since", OTHER},       {"start", OTHER},
+    {"suggested", OTHER},   {"system", OTHER},      {"try", OTHER},         {"up", OTHER},
+    {"warmup", OTHER},      {"cuda", DEVICE},       {"gpu", DEVICE},        {"hip", DEVICE},
+    {"mps", DEVICE},        {"rocm", DEVICE},
+};
+
+/* What is counted per second. A time before the slash instead (`s/it`) is that of one. */
+static const struct {
+    char word[12];
+    stk_said rate;
+} units[] = {
+    {"it", STK_SAID_STEP_RATE},        {"its", STK_SAID_STEP_RATE},
+    {"iter", STK_SAID_STEP_RATE},      {"iters", STK_SAID_STEP_RATE},
+    {"step", STK_SAID_STEP_RATE},      {"steps", STK_SAID_STEP_RATE},
+    {"batch", STK_SAID_STEP_RATE},     {"batches", STK_SAID_STEP_RATE},
+    {"im", STK_SAID_IMAGE_RATE},       {"img", STK_SAID_IMAGE_RATE},
+    {"imgs", STK_SAID_IMAGE_RATE},     {"image", STK_SAID_IMAGE_RATE},
+    {"images", STK_SAID_IMAGE_RATE},   {"sample", STK_SAID_IMAGE_RATE},
+    {"samples", STK_SAID_IMAGE_RATE},  {"example", STK_SAID_IMAGE_RATE},
+    {"examples", STK_SAID_IMAGE_RATE}, {"ex", STK_SAID_IMAGE_RATE},
+};
+
+/* The same order as stk_said's. */
+static const char letters[] = "eEdsSgnNpPlrimMubkw";
+
+/* Said of training alone, and not counted where something else is spoken of. */
+#define BIT(what) (1u << (what))
+#define OF_TRAINING                                                              \
+    (BIT(STK_SAID_EPOCHS_DONE) | BIT(STK_SAID_STEP) | BIT(STK_SAID_STEPS) |      \
+     BIT(STK_SAID_GLOBAL_STEP) | BIT(STK_SAID_IMAGE) | BIT(STK_SAID_IMAGES) |    \
+     BIT(STK_SAID_MAYBE_STEP) | BIT(STK_SAID_MAYBE_STEPS) | BIT(STK_SAID_LOSS) | \
+     BIT(STK_SAID_STEP_RATE) | BIT(STK_SAID_IMAGE_RATE) | BIT(STK_SAID_MAYBE_BATCH))
+
+typedef struct figure {
+    double value;
+    double unit; /* bytes; 0: none was given */
+    bool point;  /* it has a decimal point or an exponent */
+    const char *end;
+} figure;
+
+/* One number of a pattern that fits. */
+typedef struct hit {
+    stk_said what;
+    figure number;
+} hit;
+
+typedef struct reader {
+    const char *text;     /* clean, ends with a NUL */
+    const char *start;    /* its first character that is no blank */
+    const char *word_end; /* of the last word that fitted no rule; NULL: there was none */
+    meaning before;       /* what it means for the next */
+    bool aside;           /* what follows is not of training */
+    bool device;          /* a GPU was named */
+    bool maybe_out;       /* out of memory was said */
+    const uint8_t *first;
+    stk_line *line;
+} reader;
+
+static bool is_letter(char c) {
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static const char *skip_blanks(const char *at) {
+    while (*at == ' ') {
+        at++;
+    }
+    return at;
+}
+
+/* What a letter is in a clean line. */
+static char clean_letter(unsigned char c) {
+    if (c >= 'A' && c <= 'Z') {
+        return (char)(c - 'A' + 'a');
+    }
+    return c >= 0x80 ? '~' : c < ' ' || c == 0x7F ? ' ' : (char)c;
+}
+
+/* The length of a terminal's escape sequence, which begins at text. */
+static size_t escape_length(const char *text, size_t left) {
+    size_t i = 2;
+    if (left > 1 && text[1] == '[') {
+        while (i < left && (text[i] < 0x40 || text[i] > 0x7E)) {
+            i++;
+        }
+        i++;
+    } else if (left > 1 && text[1] == ']') { /* a title: it ends with a bell, or ESC \ */
+        while (i < left && text[i] != 0x07 && text[i] != 0x1B) {
+            i++;
+        }
+        i += i < left && text[i] == 0x1B ? 2 : 1;
+    } else if (left > 1 && (text[1] == '(' || text[1] == ')')) { /* which set of characters */
+        i = 3;
+    }
+    return i < left ? i : left;
+}
+
+static void clean(const char *text, size_t length, char *out) {
+    size_t made = 0;
+    for (size_t i = 0; i < length;) {
+        if (text[i] == 0x1B) {
+            i += escape_length(text + i, length - i);
+        } else {
+            out[made++] = clean_letter((unsigned char)text[i++]);
+        }
+    }
+    while (made > 0 && out[made - 1] == ' ') {
+        made--;
+    }
+    out[made] = '\0';
+}
+
+/* Digits with commas between the thousands; returns the end, or `at` where there are none. */
+static const char *read_digits(const char *at, double *value) {
+    const char *from = at;
+    const char *most = at + NUMBER_MOST;
+    bool grouped = false;
+    for (; at < most; at++) {
+        if (is_digit(*at)) {
+            *value = *value * 10 + (*at - '0');
+            continue;
+        }
+        bool group = *at == ',' && (grouped ? at[-4] == ',' : at > from && at - from <= 3) &&
+                     is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) && !is_digit(at[4]);
+        if (!group) {
+            break;
+        }
+        grouped = true;
+    }
+    return at;
+}
+
+/* The exponent behind a number, and its end; `at` where there is none. */
+static const char *read_exponent(const char *at, int *exponent) {
+    const char *p = at;
+    if (*p != 'e') {
+        return at;
+    }
+    p++;
+    int sign = *p == '-' ? -1 : 1;
+    p += *p == '-' || *p == '+' ? 1 : 0;
+    if (!is_digit(*p)) {
+        return at;
+    }
+    int value = 0;
+    for (int i = 0; i < 4 && is_digit(*p); i++, p++) {
+        value = value * 10 + (*p - '0');
+    }
+    *exponent += sign * value;
+    return p;
+}
+
+/* False where there is no number. Point and comma are those of the C locale, whatever ours is. */
+static bool read_number(const char *at, figure *number) {
+    *number = (figure){0};
+    double sign = *at == '-' ? -1 : 1;
+    at += *at == '-' || *at == '+' ? 1 : 0;
+    if (strncmp(at, "nan", 3) == 0 || strncmp(at, "inf", 3) == 0) {
+        number->value = *at == 'n' ? NAN : sign * INFINITY;
+        number->point = true;
+        number->end = at + (strncmp(at, "infinity", 8) == 0 ? 8 : 3);
+        return !is_letter(*number->end);
+    }
+    double value = 0;
+    const char *end = read_digits(at, &value);
+    bool digits = end > at;
+    int exponent = 0;
+    if (*end == '.' && is_digit(end[1])) {
+        const char *point = end + 1;
+        for (end = point; end < point + NUMBER_MOST && is_digit(*end); end++) {
+            value = value * 10 + (*end - '0');
+        }
+        exponent = (int)(point - end);
+        number->point = digits = true;
+    }
+    if (!digits || is_digit(*end)) {
+        return false;
+    }
+    const char *power = read_exponent(end, &exponent);
+    number->point = number->point || power > end;
+    number->end = power;
+    number->value = sign * (exponent < 0 ? value / pow(10, -exponent) : value * pow(10, exponent));
+    return true;
+}
+
+/* Reads a unit of memory behind a number: "GB", "GiB", "g", with or without a blank. */
+static void read_unit(figure *number) {
+    static const char prefixes[] = "kmgt";
+    const char *at = skip_blanks(number->end);
+    const char *prefix = *at != '\0' ? strchr(prefixes, *at) : NULL;
+    double unit = 1;
+    if (prefix != NULL) {
+        unit = ldexp(1, 10 * (int)(prefix - prefixes + 1));
+        at++;
+        at += at[0] == 'i' && at[1] == 'b' ? 1 : 0;
+    } else if (*at != 'b') {
+        return;
+    }
+    at += *at == 'b' ? 1 : 0;
+    if (!is_letter(*at)) {
+        number->unit = unit;
+        number->end = at;
+    }
+}
+
+static bool is_memory(stk_said what) {
+    return what == STK_SAID_MEMORY || what == STK_SAID_MEMORY_TOTAL ||
+           what == STK_SAID_MAYBE_MEMORY;
+}
+
+/* Whether a number can be what it is taken for. */
+static bool is_sound(stk_said what, const figure *number) {
+    double value = number->value;
+    switch (what) {
+    case STK_SAID_LOSS:
+        return true;
+    case STK_SAID_STEP_RATE:
+    case STK_SAID_IMAGE_RATE:
+        return value > 0 && value < 1e9;
+    case STK_SAID_MEMORY:
+    case STK_SAID_MEMORY_TOTAL:
+    case STK_SAID_MAYBE_MEMORY:
+        return value >= 0 && value < 1e15;
+    case STK_SAID_EPOCH:
+        return value >= 0 && value < 1e7;
+    case STK_SAID_EPOCHS:
+    case STK_SAID_BATCH:
+    case STK_SAID_MAYBE_BATCH:
+        return value >= 1 && value < 1e7 && !number->point;
+    case STK_SAID_WORKERS:
+        return value >= 0 && value < 1e4 && !number->point;
+    default:
+        return value >= 0 && value < 1e15 && !number->point;
+    }
+}
+
+/* Reads what `letter` names; returns the end, or NULL. `what` is STK_SAID_COUNT for one that is
+ * passed over. */
+static const char *read_field(char letter, const char *at, hit *found) {
+    at = skip_blanks(at);
+    if (!read_number(at, &found->number)) {
+        return NULL;
+    }
+    found->what = STK_SAID_COUNT;
+    if (letter == '_') {
+        return found->number.end;
+    }
+    const char *named = strchr(letters, letter == 'G' ? 'm' : letter);
+    found->what = (stk_said)(named - letters);
+    if (is_memory(found->what)) {
+        read_unit(&found->number);
+        if (letter == 'G' && found->number.unit == 0) {
+            return NULL;
+        }
+    }
+    return is_sound(found->what, &found->number) ? found->number.end : NULL;
+}
+
+/* Passes over what one sign of a pattern, other than a number, stands for; NULL: it is not there.
+ */
+static const char *match_sign(const reader *r, const char *sign, const char *at) {
+    const char *most = at + SKIP_MOST;
+    switch (*sign) {
+    case ' ':
+        return skip_blanks(at);
+    case '_':
+        return *at == ' ' || *at == '_' || *at == '-' || *at == '.' ? at + 1 : at;
+    case '=':
+        while (*at == ' ' || *at == ':' || *at == '=' || *at == '\'' || *at == '"') {
+            at++;
+        }
+        return at;
+    case '~':
+        if (*at != ' ' && *at != '~') {
+            return NULL;
+        }
+        while (*at == ' ' || *at == '~') {
+            at++;
+        }
+        return at;
+    case '*':
+        while (*at != '\0' && *at != sign[1] && at < most) {
+            at++;
+        }
+        return at;
+    case '^':
+        return at == r->start ? at : NULL;
+    case '[':
+    case ']':
+    case '(':
+    case ')':
+    case '/':
+    case '|':
+        at = skip_blanks(at);
+        break;
+    default:
+        break;
+    }
+    return *at == *sign ? at + 1 : NULL;
+}
+
+/* Where the pattern's match ends, or NULL; the numbers go into hits. */
+static const char *match(const reader *r, const char *pattern, const char *at, hit *hits,
+                         size_t *count) {
+    *count = 0;
+    bool number_last = false;
+    const char *p = pattern;
+    for (; *p != '\0' && at != NULL; p++) {
+        number_last = *p == '%' && p[1] != '%';
+        if (!number_last) {
+            p += *p == '%' ? 1 : 0;
+            at = match_sign(r, p, at);
+            continue;
+        }
+        p++;
+        at = read_field(*p, at, &hits[*count]);
+        *count += at != NULL && hits[*count].what != STK_SAID_COUNT ? 1 : 0;
+    }
+    if (at == NULL) {
+        return NULL;
+    }
+    bool word_last = is_letter(p[-1]) && !number_last;
+    bool whole = number_last && !hits[*count - 1].number.point;
+    return (word_last && is_letter(*at)) || (whole && (is_letter(*at) || *at == '%')) ? NULL : at;
+}
+
+static void say(stk_line *line, stk_said what, double value) {
+    if (!stk_line_says(line, what)) { /* the first on a line is the main one */
+        line->said |= BIT(what);
+        line->value[what] = value;
+    }
+}
+
+/* Bytes of memory: without a unit the size of the larger number tells which one is meant. */
+static double memory_bytes(const hit *hits, size_t count, size_t which) {
+    const figure *number = &hits[which].number;
+    const figure *pair = &hits[count - 1].number;
+    double unit = number->unit;
+    if (unit == 0 && is_memory(hits[count - 1].what)) {
+        bool is_pair = hits[count - 1].what == STK_SAID_MEMORY_TOTAL && count > 1;
+        unit = pair->unit > 0                  ? pair->unit
+               : pair->value >= 1e7            ? 1
+               : is_pair && pair->value < 1024 ? 0x1p30
+                                               : 0x1p20;
+    }
+    return number->value * unit;
+}
+
+/* Takes what a rule's numbers say, unless the words before it make them something else's. */
+static void take(reader *r, const rule *row, meaning before, const hit *hits, size_t count) {
+    uint32_t passed = before == OTHER   ? UINT32_MAX
+                      : before == ASIDE ? OF_TRAINING | BIT(STK_SAID_BATCH) | BIT(STK_SAID_WORKERS)
+                      : r->aside        ? OF_TRAINING
+                                        : 0;
+    for (size_t i = 0; i < count; i++) {
+        stk_said what = hits[i].what;
+        r->line->any_loss = r->line->any_loss || what == STK_SAID_LOSS;
+        if ((passed & BIT(what)) != 0) {
+            continue;
+        }
+        double value = is_memory(what) ? memory_bytes(hits, count, i) : hits[i].number.value;
+        bool first = !stk_line_says(r->line, what);
+        say(r->line, what, value);
+        if (what == STK_SAID_EPOCH && first) {
+            r->line->fraction = hits[i].number.point;
+        }
+        if (what == STK_SAID_STEP && first) {
+            r->line->bar = row->kind == BAR;
+        }
+    }
+}
+
+static void act(reader *r, const rule *row, meaning before, const char *at, const char *end,
+                const hit *hits, size_t count) {
+    switch (row->kind) {
+    case SAYS:
+    case BAR:
+        take(r, row, before, hits, count);
+        break;
+    case OUT_OF_MEMORY:
+        r->line->out_of_memory = r->line->out_of_memory || before != OTHER;
+        break;
+    case MAYBE_OUT:
+        r->maybe_out = true;
+        break;
+    case TROUBLE:
+        r->line->trouble = true;
+        break;
+    case LONE_TROUBLE:
+        r->line->trouble = r->line->trouble || (at == r->start && *end == '\0');
+        break;
+    }
+}
+
+/* Tries the rules of a letter; returns the end of the first that fits, or NULL. */
+static const char *try_rules(reader *r, size_t letter, meaning before, const char *at) {
+    for (size_t i = r->first[letter]; i < r->first[letter + 1]; i++) {
+        hit hits[FIELDS_MOST];
+        size_t count;
+        const char *end = match(r, rules[i].pattern, at, hits, &count);
+        if (end != NULL) {
+            act(r, &rules[i], before, at, end, hits, count);
+            return end;
+        }
+    }
+    return NULL;
+}
+
+static meaning meaning_of(const char *word, size_t length) {
+    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
+        const char *known = contexts[i].word;
+        if (known[0] == word[0] && strncmp(known, word, length) == 0 && known[length] == '\0') {
+            return contexts[i].means;
+        }
+    }
+    return NOTHING;
+}
+
+/*
+ * An error has a name that ends so, and behind it a colon and words, or nothing: "error: 0.25" is a
+ * measure of quality.
+ */
+static bool is_error(const reader *r, const char *word, const char *end) {
+    bool named = (end - word >= 5 && strncmp(end - 5, "error", 5) == 0) ||
+                 (end - word >= 9 && strncmp(end - 9, "exception", 9) == 0);
+    if (!named || (word > r->text && word[-1] == '_')) {
+        return false;
+    }
+    if (*end == '\0') {
+        return word == r->start && end - word > 5;
+    }
+    const char *next = skip_blanks(end + 1);
+    figure number;
+    return (*end == ':' && !read_number(next, &number)) ||
+           (*end == ']' && word > r->text && word[-1] == '[');
+}
+
+/* A word that fits no rule: what does it mean for the others? */
+static void note_word(reader *r, const char *word, const char *end) {
+    meaning what = meaning_of(word, (size_t)(end - word));
+    bool joined = (word > r->text && word[-1] == '_') || *end == '_' || *end == '=';
+    if (what == ASIDE && !joined) {
+        r->aside = true;
+    } else if (what == TRAINING && !joined) {
+        r->aside = false;
+        r->line->train = true;
+    }
+    r->device = r->device || what == DEVICE;
+    r->before = what;
+    r->word_end = end;
+    r->line->trouble = r->line->trouble || is_error(r, word, end);
+}
+
+/* What the word right before `at` means for what is there. */
+static meaning meaning_at(const reader *r, const char *at) {
+    bool joined = r->word_end != NULL && at == r->word_end + 1 && *r->word_end != '\0' &&
+                  strchr(" _-/.", *r->word_end) != NULL;
+    return joined ? r->before : NOTHING;
+}
+
+static const char *read_word(reader *r, const char *at) {
+    meaning before = meaning_at(r, at);
+    const char *end = try_rules(r, (size_t)(*at - 'a'), before, at);
+    if (end != NULL) {
+        r->word_end = NULL;
+        return end;
+    }
+    for (end = at; is_letter(*end);) {
+        end++;
+    }
+    note_word(r, at, end);
+    while (is_letter(*end) || is_digit(*end)) { /* a number that is part of a name is none */
+        end++;
+    }
+    return end;
+}
+
+/* The rate of the unit that is named by a word, or STK_SAID_COUNT. */
+static stk_said unit_of(const char *word, const char *end) {
+    size_t length = (size_t)(end - word);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strncmp(units[i].word, word, length) == 0 && units[i].word[length] == '\0') {
+            return units[i].rate;
+        }
+    }
+    return STK_SAID_COUNT;
+}
+
+/* Seconds of a unit of time that is named by a word; 0: it is none. */
+static double seconds_of(const char *word, const char *end) {
+    size_t length = (size_t)(end - word);
+    static const struct {
+        char word[12];
+        double seconds;
+    } times[] = {{"s", 1}, {"sec", 1}, {"secs", 1}, {"second", 1}, {"seconds", 1}, {"ms", 1e-3}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        if (strncmp(times[i].word, word, length) == 0 && times[i].word[length] == '\0') {
+            return times[i].seconds;
+        }
+    }
+    return 0;
+}
+
+static const char *word_end(const char *at) {
+    for (int i = 0; i < 11 && is_letter(*at); i++) {
+        at++;
+    }
+    return at;
+}
+
+/* A rate such as "10.0it/s", "832 imgs/sec", "1.25s/it" or "9 images per second". */
+static void read_rate(reader *r, const figure *number) {
+    const char *over = number->end + (*number->end == ' ' ? 1 : 0);
+    const char *over_end = word_end(over);
+    if (over_end == over) {
+        return;
+    }
+    const char *under = strncmp(over_end, " per ", 5) == 0 ? over_end + 5 : over_end + 1;
+    if (under == over_end + 1 && *over_end != '/') {
+        return;
+    }
+    const char *under_end = word_end(under);
+    if (*under_end == ':' || *under_end == '=') { /* the name of what follows */
+        return;
+    }
+    stk_said rate = unit_of(over, over_end);
+    double value = number->value;
+    if (rate != STK_SAID_COUNT) {
+        value /= seconds_of(under, under_end);
+    } else {
+        rate = unit_of(under, under_end);
+        value = 1 / (value * seconds_of(over, over_end));
+    }
+    if (rate != STK_SAID_COUNT && value > 0 && value < 1e9 && !r->aside) {
+        say(r->line, rate, value);
+    }
+}
+
+static const char *read_digit(reader *r, const char *at) {
+    figure number;
+    if (!read_number(at, &number)) {
+        while (is_digit(*at)) {
+            at++;
+        }
+        return at;
+    }
+    const char *next = skip_blanks(number.end);
+    if (*next == '%' || *next == '/' || *next == 'i') {
+        const char *end = try_rules(r, STK_RULE_LETTERS - 1, NOTHING, at);
+        if (end != NULL) {
+            return end;
+        }
+    }
+    read_rate(r, &number);
+    return number.end;
+}
+
+void stk_line_index(uint8_t first[STK_RULE_LETTERS + 1]) {
+    size_t i = 0;
+    for (size_t letter = 0; letter < STK_RULE_LETTERS; letter++) {
+        first[letter] = (uint8_t)i;
+        while (i < RULE_COUNT &&
+               (letter == STK_RULE_LETTERS - 1 || rules[i].pattern[0] == (char)('a' + letter))) {
+            i++;
+        }
+    }
+    first[STK_RULE_LETTERS] = (uint8_t)i;
+}
+
+void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], const char *text,
+                   size_t length) {
+    char room[STK_LINE_MOST + 1];
+    *line = (stk_line){0};
+    clean(text, length < STK_LINE_MOST ? length : STK_LINE_MOST, room);
+    reader r = {.text = room, .start = skip_blanks(room), .first = first, .line = line};
+    const char *at = r.start;
+    while (*at != '\0') {
+        const char *end = NULL;
+        if (is_letter(*at)) {
+            end = read_word(&r, at);
+        } else if (is_digit(*at)) {
+            end = read_digit(&r, at);
+        } else if (*at == '[' || (*at == '~' && (at == room || at[-1] != '~'))) {
+            end = try_rules(&r, STK_RULE_LETTERS - 1, NOTHING, at);
+        }
+        at = end != NULL && end > at ? end : at + 1;
+    }
+    line->out_of_memory = line->out_of_memory || (r.maybe_out && r.device);
+    line->trouble = line->trouble || line->out_of_memory;
+}
+
+void stk_line_plain(const char *text, size_t length, char *plain, size_t room) {
+    size_t made = 0;
+    for (size_t i = 0; i < length;) {
+        if (text[i] == 0x1B) {
+            i += escape_length(text + i, length - i);
+            continue;
+        }
+        size_t bytes = stk_utf8_length(text + i, length - i);
+        unsigned char c = bytes == 0 ? '?' : (unsigned char)text[i];
+        bool blank = c <= ' ' || c == 0x7F;
+        bytes = bytes == 0 ? 1 : bytes;
+        if (made + bytes >= room) {
+            break;
+        }
+        if (bytes > 1) {
+            memcpy(plain + made, text + i, bytes);
+            made += bytes;
+        } else if (!blank || made > 0) {
+            plain[made++] = (char)(blank ? ' ' : c);
+        }
+        i += bytes;
+    }
+    while (made > 0 && plain[made - 1] == ' ') {
+        made--;
+    }
+    plain[made] = '\0';
+}
