@@ -94,10 +94,11 @@ typedef struct stk_supervision {
     char estimate[240]; /* "": none was made */
     double fill;        /* NaN: by the rule */
     int stop_signal;
-    int hangs;     /* starts that followed one */
-    bool hurried;  /* the timetable knows that an end was asked for */
-    int launched;  /* starts of the training command */
-    int exit_code; /* of the whole */
+    int hangs;       /* starts that followed one */
+    bool hurried;    /* the timetable knows that an end was asked for */
+    int launched;    /* starts of the training command */
+    int epochs_done; /* of the last training */
+    int exit_code;   /* of the whole */
     char status[16];
     stk_attempt attempts[STK_ATTEMPTS_MOST];
     int attempt_count;

@@ -293,7 +293,7 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
         status = open_guardian(s, err);
     }
     if (status == STK_OK) {
-        status = stk_runfiles_new(&s->files, s->folder.path, err);
+        status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
     }
     if (status == STK_OK) {
         status = write_args(s, err);
@@ -491,7 +491,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .stop_reason = reason,
                            .best_acc1 = NAN,
                            .best_metric = NAN,
-                           .epochs_done = s->words.epoch,
+                           .epochs_done = s->epochs_done,
                            .folds_done = -1,
                            .folds_planned = -1,
                            .oof_acc1 = NAN,
