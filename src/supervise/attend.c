@@ -219,10 +219,13 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     }
 }
 
-/* Whole ones, as far as its words tell; -1: they do not. */
-static int epochs_done(const stk_words *words) {
-    bool whole = words->steps > 0 && words->step >= words->steps;
-    return words->epoch > 0 && !whole ? words->epoch - 1 : words->epoch;
+/*
+ * Whole ones, as far as its words tell; -1: they do not. A command that does not speak of steps
+ * says an epoch's number as a rule when that is done.
+ */
+static int epochs_done(const stk_words *words, bool all) {
+    bool within = words->steps > 0 && words->step < words->steps;
+    return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
 }
 
 void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
@@ -239,7 +242,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.signal = a->ended.signal;
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
-        s->epochs_done = epochs_done(&s->words);
+        s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
         a->event.batch = stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);

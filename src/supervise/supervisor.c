@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
 
 /* What the command may want to know, and what makes Python speak at once and of its stack. */
 static stk_status surround(const stk_supervision *s, stk_command *command, stk_error *err) {
-    char path[4096];
+    char path[PATH_MAX];
     char number[32];
     const char *dir = realpath(s->folder.path, path) != NULL ? path : s->folder.path;
     stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
@@ -485,6 +486,8 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
     stk_command_show(&s->command, &command);
     const char *reason = stop_reason(why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
+    char place[PATH_MAX];
+    const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;
     stk_summary summary = {.status = !good                           ? "failed"
                                      : strcmp(reason, "epochs") == 0 ? "complete"
                                                                      : "partial",
@@ -507,7 +510,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .device = s->gpu_count > 0 ? "cuda" : "cpu",
                            .bad_images = -1,
                            .verdict = a != NULL ? a->event.verdict : NULL,
-                           .submission = good ? s->expect.path : NULL,
+                           .submission = expected,
                            .command = stk_str_text(&command),
                            .attempts = told,
                            .attempt_count = s->attempt_count,
