@@ -22,7 +22,7 @@ static stk_stop stop_request;
 #define TERM_DEADLINE_S 9
 
 /* For the last lines that are said beside another program to reach their reader. */
-#define RELAY_S 0.5
+#define RELAY_S 0.1
 
 static void on_signal(int number) {
     bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
@@ -104,9 +104,9 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        bool alone = !session->detach && !verb->beside;
+        int shown = verb->beside ? STDERR_FILENO : STDOUT_FILENO;
         stk_screen_config config = {.out = verb->beside ? session->lines : stdout,
-                                    .terminal = alone && isatty(STDOUT_FILENO) == 1,
+                                    .terminal = !session->detach && isatty(shown) == 1,
                                     .quiet = session->quiet,
                                     .beside = verb->beside};
         status = stk_screen_new(&session->screen, &config, err);

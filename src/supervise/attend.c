@@ -14,6 +14,9 @@
 
 #define TICK_MS 50
 
+/* Of the time that is left: what a reader that does not read may cost. */
+#define SPARE_SHARE 0.2
+
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
 #define ALL_SHARE 0.25
 
@@ -24,6 +27,11 @@
 
 double stk_supervision_now(const stk_supervision *s) {
     return stk_clockwork_elapsed(&s->clock);
+}
+
+double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
+    double left_s = s->table.budget_s - stk_supervision_now(s);
+    return isnan(left_s) ? wanted_s : fmax(fmin(wanted_s, SPARE_SHARE * left_s), 0);
 }
 
 /* Waits a moment, or until the guardian has news. */
@@ -211,14 +219,19 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     }
 }
 
+/* Whole ones, as far as its words tell; -1: they do not. */
+static int epochs_done(const stk_words *words) {
+    bool whole = words->steps > 0 && words->step >= words->steps;
+    return words->epoch > 0 && !whole ? words->epoch - 1 : words->epoch;
+}
+
 void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_seen seen;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
-    double left_s = a->kill_s + SETTLE_S - stk_supervision_now(s);
-    (void)stk_output_settle(s->output, fmax(fmin(SETTLE_S, left_s), 0.1));
+    (void)stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
     stk_check_see(s, a);
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
@@ -226,6 +239,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.signal = a->ended.signal;
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
+        s->epochs_done = epochs_done(&s->words);
         a->event.batch = stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);

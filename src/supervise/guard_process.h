@@ -1,9 +1,9 @@
 /*
  * guard_process.h - the guardian's own side, and what it and its maker say to each other.
  *
- * They speak through a pair of sockets. The maker sends a stk_guard_order and the bytes that it
- * announces; the guardian sends stk_guard_answer. Its end is the end of the order's life, too: when
- * the maker's socket closes without STK_GUARD_QUIT the maker has died.
+ * They speak through a pair of sockets. The maker sends a stk_guard_order and the texts that it
+ * announces, the guardian a stk_guard_answer. When the maker's socket closes without a
+ * STK_GUARD_QUIT before it, the maker has died.
  */
 #ifndef STK_SUPERVISE_GUARD_PROCESS_H
 #define STK_SUPERVISE_GUARD_PROCESS_H
@@ -23,8 +23,8 @@ typedef enum stk_guard_kind {
 
 typedef struct stk_guard_order {
     uint32_t kind;
-    uint32_t first_texts; /* how many texts, each with a NUL, follow: the first kind of them */
-    uint32_t more_texts;  /* and the second kind */
+    uint32_t first_texts; /* that follow, each with its NUL: arguments, or paths */
+    uint32_t more_texts;  /* that follow these: surroundings */
     uint32_t bytes;       /* of all of them */
 } stk_guard_order;
 

@@ -281,10 +281,11 @@ stk_status stk_guardian_launch(stk_guardian *g, char *const *argv, char *const *
     g->answered = false;
     stk_guard_order order = {.kind = STK_GUARD_LAUNCH};
     stk_str texts = {0};
-    for (size_t i = 0; argv[i] != NULL; i++) {
+    size_t i = 0;
+    do { /* the program's name is always there */
         append_text(&texts, argv[i], &order.first_texts);
-    }
-    for (size_t i = 0; envp[i] != NULL; i++) {
+    } while (argv[++i] != NULL);
+    for (i = 0; envp[i] != NULL; i++) {
         append_text(&texts, envp[i], &order.more_texts);
     }
     stk_status status = tell(g, order, &texts, err);

@@ -294,7 +294,7 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
         status = open_guardian(s, err);
     }
     if (status == STK_OK) {
-        status = stk_runfiles_new(&s->files, s->folder.path, err);
+        status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
     }
     if (status == STK_OK) {
         status = write_args(s, err);
@@ -495,7 +495,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .stop_reason = reason,
                            .best_acc1 = NAN,
                            .best_metric = NAN,
-                           .epochs_done = s->words.epoch,
+                           .epochs_done = s->epochs_done,
                            .folds_done = -1,
                            .folds_planned = -1,
                            .oof_acc1 = NAN,
@@ -535,7 +535,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 
 static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian);
-    stk_output_close(s->output, CLOSE_S);
+    stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_lookout_stop(s->lookout);
     stk_symptoms_free(s->symptoms);
     stk_proc_tree_free(&s->tree);
@@ -547,7 +547,7 @@ static void close_all(stk_supervision *s) {
     stk_command_free(&s->command);
     stk_runfiles_free(s->files);
     stk_jsonl_free(s->jsonl);
-    stk_relay_close(s->json_relay, s->json_end, CLOSE_S);
+    stk_relay_close(s->json_relay, s->json_end, stk_supervision_spare(s, CLOSE_S));
     stk_run_folder_close(&s->folder);
     pthread_mutex_destroy(&s->lock);
 }

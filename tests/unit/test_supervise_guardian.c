@@ -80,6 +80,19 @@ static _Noreturn void be_a_bomb(void) {
     sit();
 }
 
+/* Is every half millisecond another process, which has lost its parent, and leaves a mark. */
+static _Noreturn void run_away(void) {
+    for (int i = 0; i < 20000; i++) {
+        if (fork() != 0) {
+            _exit(0);
+        }
+        setsid();
+        (void)!write(STDOUT_FILENO, ".", 1);
+        usleep(500);
+    }
+    sit();
+}
+
 /* Prints its open descriptors, and what it was given as signals, session and group. */
 static void list_surroundings(void) {
     for (int fd = 0; fd < 1024; fd++) {
@@ -102,6 +115,8 @@ static int play(const char *what) {
         be_stubborn();
     } else if (strcmp(what, "bomb") == 0) {
         be_a_bomb();
+    } else if (strcmp(what, "runner") == 0) {
+        run_away();
     } else if (strcmp(what, "list") == 0) {
         list_surroundings();
     }
@@ -478,6 +493,24 @@ static void who_forks_on_and_on_is_ended(void) {
     end(&f);
 }
 
+static void who_runs_away_is_caught(void) {
+    fixture f;
+    stk_ended ended = {0};
+    if (!begin(&f)) {
+        return;
+    }
+    char runner[] = "runner";
+    CHECK(run_self(&f, runner));
+    CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
+    usleep(20000);
+    CHECK_INT(stk_guardian_kill(f.guardian, PATIENCE_S), 0);
+    off_t marks = lseek(f.out, 0, SEEK_END);
+    CHECK(marks > 0);
+    usleep(100000);
+    CHECK_INT(lseek(f.out, 0, SEEK_END), marks);
+    end(&f);
+}
+
 static void stopping_ends_all(void) {
     fixture f;
     stk_proc_tree tree = {0};
@@ -762,6 +795,7 @@ static const check_test tests[] = {
     TEST(a_signal_reaches_the_whole_tree),
     TEST(who_hides_is_killed_and_nobody_else),
     TEST(who_forks_on_and_on_is_ended),
+    TEST(who_runs_away_is_caught),
     TEST(stopping_ends_all),
     TEST(a_maker_that_is_killed_leaves_nobody),
     TEST(a_maker_that_is_killed_leaves_no_changed_file),

@@ -369,10 +369,54 @@ static void colours_are_no_words(void) {
     CHECK_LINES(cases);
 }
 
+/* A transcript: "SECONDS text" is heard, "= name value ..." is what is known then. */
+static void play(const char *path) {
+    FILE *file = fopen(path, "r");
+    REQUIRE(file != NULL);
+    stk_words words;
+    stk_words_begin(&words, 0);
+    char line[1024];
+    int number = 0;
+    int checks = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        char where[1200];
+        snprintf(where, sizeof where, "%s:%d", path, ++number);
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '=') {
+            check_answers(&words, line + 1, where);
+            checks++;
+        } else if (line[0] != '#') {
+            char *text = NULL;
+            double at_s = strtod(line, &text);
+            hear_at(&words, at_s, text + (*text == ' ' ? 1 : 0));
+        }
+    }
+    fclose(file);
+    CHECK(checks > 0);
+}
+
+static void transcripts_are_understood(void) {
+    static const char folder[] = STK_GOLDEN_FOLDER "/words";
+    DIR *dir = opendir(folder);
+    REQUIRE(dir != NULL);
+    int played = 0;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[1024];
+        if (strstr(entry->d_name, ".txt") != NULL) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            play(path);
+            played++;
+        }
+    }
+    closedir(dir);
+    CHECK(played >= 10);
+}
+
 static const check_test tests[] = {
     TEST(memory_is_understood),        TEST(epochs_are_understood), TEST(steps_are_understood),
     TEST(speeds_are_understood),       TEST(losses_are_understood), TEST(settings_are_understood),
     TEST(out_of_memory_is_understood), TEST(trouble_is_understood), TEST(colours_are_no_words),
+    TEST(transcripts_are_understood),
 };
 
 CHECK_MAIN(tests)
