@@ -82,13 +82,14 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
-    if (o->batch_key != NULL && o->workers_key != NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--batch-key and --workers-key cannot be given both; tell one of them by "
-                        "an argument or a variable");
-    }
     stk_status status = stk_knob_open(&s->batch, &batch, err);
-    return status == STK_OK ? stk_knob_open(&s->workers, &workers, err) : status;
+    if (status == STK_OK) {
+        status = stk_knob_open(&s->workers, &workers, err);
+    }
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->batch, &s->command, err);
+    }
+    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
 }
 
 static stk_status make_timetable(stk_supervision *s, stk_error *err) {
@@ -321,7 +322,10 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
 
 /* Tells the command what the advice says; the guardian puts a file back should we be killed. */
 static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, stk_error *err) {
-    if (knob->kind == STK_KNOB_NONE || value < 0 || value == stk_knob_value(knob, &s->command)) {
+    if (value < 0) {
+        return stk_knob_unset(knob, &s->command, err);
+    }
+    if (knob->kind == STK_KNOB_NONE || value == stk_knob_value(knob, &s->command)) {
         return STK_OK;
     }
     stk_status status = stk_knob_set(knob, &s->command, value, s->folder.path, err);

@@ -114,6 +114,7 @@ static void take_back(stk_trials *trials, stk_trial_advice *advice) {
     trials->trying = STK_TRIAL_OF_NOTHING;
     advise_best(trials, advice);
     advice->act = STK_TRIAL_TAKE_BACK;
+    advice->of = of;
     say_what(advice, of, " again");
 }
 
@@ -129,6 +130,7 @@ static void relaunch(stk_trials *trials, stk_trial_advice *advice, stk_trial_of 
         advice->workers = (int)value;
     }
     advice->act = STK_TRIAL_RELAUNCH;
+    advice->of = of;
     say_what(advice, of, "");
 }
 

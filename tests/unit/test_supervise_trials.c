@@ -37,6 +37,7 @@ static void an_idle_gpu_gets_twice_the_batch(void) {
     CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
     CHECK_INT(advice.batch, 64);
     CHECK_INT(advice.workers, -1);
+    CHECK_INT(advice.of, STK_TRIAL_OF_BATCH);
     CHECK_STR(advice.what, "batch 64");
     CHECK_STR(advice.why, "GPU memory 1 %, activity 12 %, 410 img/s");
 }
@@ -190,6 +191,7 @@ static void workers_of_which_nothing_was_known_are_left_to_the_command(void) {
     stk_trial_advice advice = stk_trials_after(&trials, &f);
     CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.workers, -1);
+    CHECK_INT(advice.of, STK_TRIAL_OF_WORKERS);
     CHECK_STR(advice.what, "as the command has it again");
 }
 
