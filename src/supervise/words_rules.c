@@ -46,8 +46,8 @@ typedef struct rule {
  * In a pattern:
  *   letters     themselves, whatever their case
  *   _           what joins two words: one blank, _, - or dot, or nothing
- *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, or
- *               nothing
+ *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, #,
+ *               or nothing
  *   blank       any number of blanks
  *   [ ] ( ) / | themselves, with blanks before them
  *   %x          a number, with blanks before it, that is what stk_said names x; %_ is passed over,
@@ -108,6 +108,7 @@ static const rule rules[] = {
     {"fetching", ASIDE},
     {"folds", ASIDE},
     {"from", OTHER},
+    {"global_step=%g/%S", SAYS},
     {"global_step=%g", SAYS},
     {"gpu_mem=%m/%M", SAYS},
     {"gpu_mem=%m", SAYS},
@@ -222,6 +223,10 @@ static const rule rules[] = {
     {"^%s/%S [.", BAR},
     {"^%s/%S ~", BAR},
     {"~%s/%S", BAR},
+    {"%s/%S batches", SAYS},
+    {"%s/%S steps", SAYS},
+    {"%s/%S iterations", SAYS},
+    {"[%e/%E][%s/%S", SAYS},
     {"[%p/%P", SAYS},
 };
 
@@ -501,7 +506,7 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
     case '_':
         return *at == ' ' || *at == '_' || *at == '-' || *at == '.' ? at + 1 : at;
     case '=':
-        while (*at == ' ' || *at == ':' || *at == '=' || *at == '\'' || *at == '"') {
+        while (*at == ' ' || *at == ':' || *at == '=' || *at == '#' || *at == '\'' || *at == '"') {
             at++;
         }
         return at;
