@@ -96,6 +96,7 @@ static stk_status print_json(const stk_estimate *e, stk_error *err) {
     } else {
         stk_json_put_double(&writer, NAN); /* null: as many as fit */
     }
+    put_count(&writer, "epochs_weighed", e->epochs_weighed);
     put_count(&writer, "folds", e->folds);
     put_count(&writer, "epochs", e->epochs);
     stk_json_key(&writer, "cut");
@@ -149,8 +150,7 @@ static void print_time(const stk_estimate *e) {
     snprintf(more, sizeof more, "%lld test images with one model", (long long)e->test_images);
     print_seconds("prediction", e->predict_s, more);
     snprintf(more, sizeof more, "%d fold%s of %d epoch%s", e->folds_wanted,
-             e->folds_wanted == 1 ? "" : "s", e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs,
-             (e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs) == 1 ? "" : "s");
+             e->folds_wanted == 1 ? "" : "s", e->epochs_weighed, e->epochs_weighed == 1 ? "" : "s");
     print_seconds("in all", e->total_s, more);
     if (isfinite(e->budget_s)) {
         print_seconds("budget", e->budget_s, "");
