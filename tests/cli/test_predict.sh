@@ -100,6 +100,11 @@ expect_exit 0
 expect_out 'r/submission.csv \(6 rows, from 3 models\)'
 expect_same r-folds/submission.csv first-folds
 cp first r/submission.csv
+run predict --run r --run ./r/ --out once.csv
+expect_exit 0
+expect_out 'warning: ./r/ is the same run as r: its models count once'
+expect_out 'once.csv \(6 rows, from 1 model\)'
+expect_same once.csv first
 printf 'run: [r, r-folds, r-other]\nout: listed.csv\n' >runs.yaml
 run predict --config runs.yaml
 if grep -q 'no YAML' "$ERR"; then
@@ -211,10 +216,10 @@ it "refuses runs that know other classes, naming both"
 "$STOKER" train --data k4 --out r4 --img-size 16 --epochs 1 --quiet || exit 1
 run predict --run r --run r4 --out never.csv
 expect_exit 3
-expect_err '^.*r and r4 do not know the same classes \(3 and 4\)'
+expect_err '^.*r and r4 do not know the same classes \(3 and 4; only r4 has '
 run predict --run r4 --run r --out never.csv
 expect_exit 3
-expect_err 'r4 and r do not know the same classes \(4 and 3; only the first has'
+expect_err 'r4 and r do not know the same classes \(4 and 3; only r4 has '
 expect_no_file never.csv
 
 it "needs a run folder"
