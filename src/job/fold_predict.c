@@ -60,27 +60,45 @@ static void tell_unpredicted(const stk_job *job, size_t rows, int views) {
         job->ballot.models > (rows > 0) ? "what the other models say" : "class priors");
 }
 
+/* Pictures that cannot be read are told one by one; that all are such is worth a line of its own.
+ */
+static void tell_unread(stk_job *job) {
+    if (!job->unread) {
+        stk_events_warning(
+            &job->events, "none of the %zu test images could be read: %s", job->ballot.rows,
+            job->ballot.models > 0 || job->resume.on ? "the submission stays as it is"
+                                                     : "the submission has the class priors");
+    }
+    job->unread = true;
+}
+
+size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
+                    const bool *have) {
+    size_t rows = 0;
+    for (size_t i = 0; i < job->ballot.rows; i++) {
+        rows += have[i];
+    }
+    stk_ballot_add(&job->ballot, probs, have, 1);
+    if (rows == 0 && predicted->views > 0) {
+        tell_unread(job);
+    }
+    return rows;
+}
+
 stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
     stk_status status = stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL,
                                                   job->ballot.rows, &probs, &have, &predicted, err);
-    size_t rows = 0;
-    for (size_t i = 0; status == STK_OK && i < job->ballot.rows; i++) {
-        rows += have[i];
-    }
+    size_t rows = status == STK_OK ? stk_job_vote(job, &predicted, probs, have) : 0;
     bool done = predicted.done && predicted.views == job->view_options->tta;
-    bool news = status == STK_OK && (predicted.done || rows > 0); /* else the file has it all */
-    job->cut = job->cut || !done;
+    job->cut = job->cut || !done || rows == 0;
     job->unpredicted = job->unpredicted || (status == STK_OK && !done);
-    if (news) {
-        stk_ballot_add(&job->ballot, probs, have, 1);
-    }
     if (status == STK_OK && !done) {
         tell_unpredicted(job, rows, predicted.views);
     }
-    if (news) {
+    if (rows > 0) { /* else the file has it all */
         bool whole = !job->cut && job->folds_done == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }

@@ -506,7 +506,7 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
             stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
                                       &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
-            stk_ballot_add(&job->ballot, probs[0], have[0], 1);
+            (void)stk_job_vote(job, &predicted[0], probs[0], have[0]);
         }
     }
     if (there && status == STK_OK) {

@@ -78,6 +78,7 @@ typedef struct stk_job {
     bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     bool cut;              /* some fold ended before what was asked for */
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
+    bool unread;           /* a model was to predict all rows, and no test image could be read */
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
@@ -165,6 +166,11 @@ STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split
                                                  const stk_sample *samples, const size_t *indices,
                                                  size_t count, double **probs, bool **have,
                                                  stk_predicted *predicted, stk_error *err);
+
+/* What a model says of the test set joins the ballot; how many rows it has predicted. Where it
+ * could read no picture, that is told. */
+size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
+                    const bool *have);
 
 /* The test set joins the ballot, and a better submission replaces the one before. */
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);

@@ -306,6 +306,37 @@ expect_exit 0
 expect_submission missing.csv k/sample_submission.csv
 cp whole.jpg "k/test/$id.jpg"
 
+it "says that no test picture can be read, and that all rows are class priors"
+cp -r k blind
+for file in blind/test/*.jpg; do
+    echo "no picture" >"$file"
+done
+run predict --run r --data blind --out blind.csv --json
+expect_exit 0
+expect_out '"warning", "text": "none of the 6 test images could be read: class priors are written"'
+expect_out '"status": "prior", "rows": 6, "models": 0'
+expect_submission blind.csv k/sample_submission.csv
+expect "all rows are the same" [ "$(tail -n +2 blind.csv | cut -d , -f 2- | sort -u | wc -l)" = 1 ]
+run predict --run r --run r-other --data blind --out blind.csv --budget 1m
+expect_exit 0
+expect_out 'none of the 6 test images could be read'
+expect_out 'blind.csv \(6 rows, class priors\)'
+run train --data blind --out r-blind --folds 2 --img-size 16 --epochs 1
+expect_exit 0
+expect "it is told once" [ "$(grep -c 'warning: none of the 6 test images could be read: the submission has the class priors' "$OUT")" = 1 ]
+expect_summary r-blind/summary.json status prior
+expect_summary r-blind/summary.json stop_reason epochs
+expect_summary r-blind/summary.json folds_done 2
+expect_submission r-blind/submission.csv k/sample_submission.csv
+run train --resume r-blind
+expect_exit 0
+expect_out 'none of the 6 test images could be read'
+expect_summary r-blind/summary.json status prior
+cp k/test/*.jpg blind/test
+run predict --run r-blind --json
+expect_exit 0
+expect_out '"status": "complete", "rows": 6, "models": 2'
+
 mkdir many && cp -r k/train many/0
 double many 11 # some 49000 pictures, which take a while
 
