@@ -439,7 +439,7 @@ void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_p
     tell_samples(job, &training);
     eyes->ring[eyes->kept++ % GLANCES] = eyes->now;
     judge(job);
-    if (job->job_options->tune) {
+    if (job->job_options->tune && !pace->stop) {
         tune(job, pace);
     }
 }
