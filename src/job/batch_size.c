@@ -232,8 +232,23 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     return status == STK_OK && job->resume.on ? resume_batch(job, err) : status;
 }
 
-/* Images per second in a few steps of this batch. */
-static stk_status measure(stk_job *job, size_t batch, double *images_per_second, stk_error *err) {
+/* How long the steps of one batch may take; compiling them is not counted. */
+typedef struct patience {
+    stk_job *job;
+    double seconds;
+    int64_t begun_ns; /* when it was first asked; 0: not yet */
+} patience;
+
+static bool must_end(void *user) {
+    patience *p = user;
+    p->begun_ns = p->begun_ns == 0 ? stk_clock_ns() : p->begun_ns;
+    return stk_clock_since_s(p->begun_ns) > p->seconds || stk_clockwork_must_write(&p->job->clock);
+}
+
+/* Images per second in a few steps of this batch, which may take so many seconds. */
+static stk_status measure(stk_job *job, size_t batch, double seconds, double *images_per_second,
+                          stk_error *err) {
+    patience steps = {.job = job, .seconds = seconds};
     const stk_opened_device *opened = &job->choice.opened;
     stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
     stk_update update = stk_recipe_update(&job->choice.train, &moment);
@@ -245,7 +260,8 @@ static stk_status measure(stk_job *job, size_t batch, double *images_per_second,
                         .how = stk_job_compiles(job, true),
                         .update = &update,
                         .seconds = MEASURE_S,
-                        .windows = WINDOWS};
+                        .windows = WINDOWS,
+                        .halt = {must_end, &steps}};
     ask.how.batch = batch;
     stk_status status = stk_step_time(&ask, &times, err);
     *images_per_second = (double)batch / times.median_s;
@@ -257,8 +273,9 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
     stk_batch_search *search = &job->batch;
     stk_batch_curve *curve = &search->curve;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_state_first_weights(job->choice.opened.backend, job->state, job->graph,
-                                                (uint64_t)job->job_options->seed, err);
+    stk_status status = stk_state_first_weights_unless(job->choice.opened.backend, job->state,
+                                                       job->graph, (uint64_t)job->job_options->seed,
+                                                       stk_clockwork_must_write, &job->clock, err);
     size_t batch = stk_batch_next(&search->chosen, curve);
     while (status == STK_OK && batch != 0 &&
            (curve->count == 0 || search->others_s + search->last_s <= search->allowed_s)) {
@@ -266,15 +283,17 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
         bool first = curve->count == 0; /* it costs nothing: training compiles it anyway */
         double before = search->took_s;
         point->batch = batch;
-        status = measure(job, batch, &point->images_per_second, err);
+        status = measure(job, batch, search->allowed_s - search->others_s,
+                         &point->images_per_second, err);
         curve->count += status == STK_OK;
-        if (status != STK_OK && batch > search->chosen.batch) { /* somebody took the memory */
+        bool refused = status != STK_OK && status != STK_ERR_STOPPED;
+        if (refused && batch > search->chosen.batch) { /* somebody took the memory */
             search->chosen.most = batch / 2;
             search->chosen.most_limit = STK_BATCH_BY_MEMORY;
         }
         search->took_s = stk_clock_since_s(start);
         search->last_s = search->took_s - before;
-        search->others_s += first ? 0 : search->last_s;
+        search->others_s += first || status != STK_OK ? 0 : search->last_s;
         batch = stk_batch_next(&search->chosen, curve);
     }
     return status;
@@ -292,6 +311,19 @@ static void tell_rate(const stk_job *job) {
     }
 }
 
+/* Why not even one batch was measured. */
+static void explain_failure(stk_job *job, stk_status status) {
+    stk_batch_search *search = &job->batch;
+    bool ends = stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock);
+    if (status == STK_ERR_STOPPED && !ends) {
+        snprintf(search->skipped, sizeof search->skipped, "%.1f s were too short a time for it",
+                 search->allowed_s);
+    } else { /* a device that is lost will say so again when it trains */
+        snprintf(search->skipped, sizeof search->skipped, "%s",
+                 status == STK_ERR_STOPPED ? "it was interrupted" : "the device could not do it");
+    }
+}
+
 stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     stk_batch_search *search = &job->batch;
     stk_error ignored = {0};
@@ -302,9 +334,7 @@ stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     stk_status status = search_batches(job, &ignored);
     job->clock.hasty = false;
     if (status != STK_OK && search->curve.count == 0) {
-        /* A device that is lost will say so again when it trains. */
-        snprintf(search->skipped, sizeof search->skipped, "%s",
-                 status == STK_ERR_STOPPED ? "it was interrupted" : "the device could not do it");
+        explain_failure(job, status);
     }
     search->open = false;
     search->chosen = stk_batch_settle(&search->facts, &search->chosen, &search->curve);

@@ -32,7 +32,7 @@ typedef struct stk_batch_search {
     double took_s;         /* seconds of measuring */
     double last_s;         /* of these, for the last batch ... */
     double others_s;       /* ... and for all but the first */
-    double allowed_s;      /* for all but the first */
+    double allowed_s;      /* for all but the first, and for the steps of the first */
 } stk_batch_search;
 
 typedef struct stk_job {
