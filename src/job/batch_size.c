@@ -153,16 +153,20 @@ static void explain(stk_job *job) {
     const stk_batch_search *search = &job->batch;
     const stk_batch_choice *c = &search->chosen;
     bool added = c->accumulate != search->facts.accumulate;
+    bool short_validation = job->infer_batch < STK_PREDICT_BATCH;
     char text[160];
     stk_str why = {0};
     job->choice.batch_why[0] = '\0';
     if (search->facts.given > 0) {
         if (c->limit == STK_BATCH_BY_MEMORY) {
             explain_short(job);
+        } else if (short_validation) {
+            snprintf(job->choice.batch_why, sizeof job->choice.batch_why,
+                     "validation has %zu at a time: there is no memory for more", job->infer_batch);
         }
         return;
     }
-    if (on_cpu(job) && search->facts.policy == STK_BATCH_SPEED && !added) {
+    if (on_cpu(job) && search->facts.policy == STK_BATCH_SPEED && !added && !short_validation) {
         return; /* by rule, and as ever */
     }
     if (search->curve.count > 0) {
@@ -173,6 +177,9 @@ static void explain(stk_job *job) {
     if (added) {
         stk_str_appendf(&why, "gradients are added up to %lld images an update; ",
                         (long long)c->batch * c->accumulate);
+    }
+    if (short_validation) {
+        stk_str_appendf(&why, "validation has %zu at a time; ", job->infer_batch);
     }
     double part = 100 * (double)c->bytes / fmax((double)job->memory.free_bytes, 1);
     stk_str_appendf(&why, "memory %.*f %%: %s", part < 10 ? 1 : 0, part,
@@ -199,6 +206,26 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     return STK_OK;
 }
 
+/* Where the memory is short, and it helps, validation has fewer pictures at a time, down to as many
+ * as training: what it does with them is the same. */
+static stk_batch_choice plan_both(stk_job *job) {
+    const stk_batch_facts *facts = &job->batch.facts;
+    stk_batch_choice best = stk_batch_plan(facts);
+    size_t half = job->infer_batch / 2;
+    for (; best.limit == STK_BATCH_BY_MEMORY && half > 0 && half >= best.batch; half /= 2) {
+        size_t before = job->infer_batch;
+        job->infer_batch = half;
+        stk_batch_choice c = stk_batch_plan(facts);
+        bool helps = c.batch > best.batch;
+        best = helps ? c : best;
+        job->infer_batch = helps ? half : before;
+    }
+    if (best.batch == 0) {
+        job->infer_batch = 1; /* a refusal tells the least that is needed */
+    }
+    return best;
+}
+
 stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) {
     const stk_opened_device *opened = &job->choice.opened;
     stk_batch_search *search = &job->batch;
@@ -211,7 +238,7 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     search->facts.free_bytes = job->memory.free_bytes;
     search->facts.need = need;
     search->facts.user = job;
-    *c = stk_batch_plan(&search->facts);
+    *c = plan_both(job);
     if (job->resume.on && c->limit == STK_BATCH_BY_MEMORY) {
         c->batch = c->wanted; /* the rates are those of then, whatever the memory is now */
         c->accumulate = search->facts.accumulate;
