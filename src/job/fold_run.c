@@ -579,17 +579,23 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
     return status;
 }
 
-/* Where there is not even memory for the smallest batches the run delivers and then tells that. */
-static void starve(stk_job *job, size_t batch, const stk_error *why) {
+/* Where there is no memory to go on with the run delivers what it has, and then tells that: why,
+ * and what cannot be done. */
+static void starve(stk_job *job, const stk_error *why, const char *what) {
     char cause[512]; /* the remedy has room behind it */
     stk_error_cause(why, cause, sizeof cause);
     job->starved = true;
     job->cut = true;
     job->summary.stop_reason = "error";
     (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
-                   "%s; nothing smaller than batch %zu can be tried: end what else uses the "
-                   "memory, or use a smaller --img-size or --model",
-                   cause, batch);
+                   "%s; %s: end what else uses the memory, or use a smaller --img-size or --model",
+                   cause, what);
+}
+
+static void starve_at(stk_job *job, size_t batch, const stk_error *why) {
+    char what[64];
+    snprintf(what, sizeof what, "nothing smaller than batch %zu can be tried", batch);
+    starve(job, why, what);
 }
 
 /* What was saved last, or the beginning, for which there may be no time: *ready as for begin(). It
@@ -633,14 +639,19 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
         status = try_to_train(fold, &why);
         if (status == STK_ERR_MEMORY &&
             !stk_job_shrink(job, fold->result.validating, what, sizeof what)) {
-            starve(job, job->choice.batch, &why);
+            starve_at(job, job->choice.batch, &why);
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
-            stk_status back = go_back(fold, what, &why, &ready, err);
+            stk_error lost = {0};
+            stk_status back = go_back(fold, what, &why, &ready, &lost);
+            if (back == STK_ERR_MEMORY) {
+                starve(job, &lost, "what was saved last cannot be gone back to");
+                return STK_OK;
+            }
             if (back != STK_OK || !ready) {
                 fold->result.halted = true;
-                return back;
+                return back == STK_OK ? STK_OK : STK_FAIL(err, back, "%s", lost.message);
             }
         } else if (status != STK_OK) {
             (void)STK_FAIL(err, status, "%s", why.message);
@@ -654,7 +665,7 @@ static stk_status predict_in_memory(fold_run *fold, stk_error *err) {
     stk_error why = {0};
     stk_status status = predict(fold, &why);
     if (status == STK_ERR_MEMORY) {
-        starve(fold->job, 1, &why);
+        starve_at(fold->job, 1, &why);
         return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
