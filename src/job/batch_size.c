@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,7 +21,7 @@
 #define SOME_RATE 1e-3 /* that changes the weights little */
 
 static bool on_cpu(const stk_job *job) {
-    return strcmp(job->choice.opened.name, "cpu") == 0;
+    return stk_opened_device_is_cpu(&job->choice.opened);
 }
 
 /* What lies in the device's memory with such a batch; the configurations are the caller's. */

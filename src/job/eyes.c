@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -252,7 +251,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
         .times = stk_times_between(&a->times, &b->times),
-        .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
+        .is_gpu = !stk_opened_device_is_cpu(&job->choice.opened),
         .may_tune_workers = job->choice.loader.tune_workers,
         .prefetch = job->choice.loader.prefetch,
         .storage_share = per(starved_s, starved_s + decoded_s(a, b)),
