@@ -180,6 +180,19 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     return stk_options_set(session->options, word_means, session->words[0], err);
 }
 
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err)) {
+    cli_session session;
+    stk_error err = {0};
+    int exit_code = 0;
+    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+        return exit_code;
+    }
+    stk_status status = cli_take_word(&session, word_means, &err);
+    status = status == STK_OK ? work(&session, &err) : status;
+    return cli_close(&session, status, &err);
+}
+
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err)) {
