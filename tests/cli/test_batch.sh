@@ -30,7 +30,7 @@ expect_exit 0
 expect_out '^batch 8: validation has (8|16|32) at a time: there is no memory for more$'
 expect_summary fewer/summary.json status complete
 expect_summary fewer/summary.json batch 8
-run train "${cpu[@]}" --out auto --img-size 64 --assume-memory $((least / 3 * 2))
+run train "${cpu[@]}" --out auto --img-size 64 --assume-memory $((least * 2 / 3))
 expect_exit 0
 expect_out '^batch [248] x [248]: gradients are added up to 16 images an update; validation has [248] at a time; memory [0-9]+ %: '
 expect_summary auto/summary.json status complete
