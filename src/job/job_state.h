@@ -135,6 +135,13 @@ void stk_job_tell_batch(const stk_job *job);
  */
 bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room);
 
+/*
+ * Where there is no memory to go on with the run delivers what it has, and then tells that: why,
+ * and what cannot be done; or that nothing smaller than a batch can be tried.
+ */
+void stk_job_starve(stk_job *job, const stk_error *why, const char *what);
+void stk_job_starve_at(stk_job *job, size_t batch, const stk_error *why);
+
 /* How this run's network is compiled: for training, or for validation and prediction. */
 stk_compile_config stk_job_compiles(const stk_job *job, bool train);
 
@@ -175,7 +182,12 @@ size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *
 /* The test set joins the ballot, and a better submission replaces the one before. */
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 
-/* A fold that an earlier process has finished: its model predicts again. */
+/* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
+STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
+                                           const stk_sample *val_samples, stk_error *err);
+
+/* A fold that an earlier process has finished: its model predicts both sets again as the fold
+ * itself did; the files that it wrote are there already. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 
 /*
