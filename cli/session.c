@@ -210,22 +210,45 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     return stk_options_set(session->options, word_means, session->words[0], err);
 }
 
+/* As cli_open, and the word as cli_take_word. */
+static bool open_with_word(cli_session *session, const cli_verb *verb, int argc, char **argv,
+                           const char *word_means, int *exit_code) {
+    stk_error err = {0};
+    if (!cli_open(session, verb, argc, argv, exit_code)) {
+        return false;
+    }
+    stk_status status = cli_take_word(session, word_means, &err);
+    if (status != STK_OK) {
+        *exit_code = cli_close(session, status, &err);
+    }
+    return status == STK_OK;
+}
+
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err)) {
+    cli_session session;
+    stk_error err = {0};
+    int exit_code = 0;
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
+        return exit_code;
+    }
+    stk_status status = work(&session, &err);
+    return cli_close(&session, status, &err);
+}
+
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err)) {
     cli_session session;
     stk_error err = {0};
     int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
         return exit_code;
     }
-    stk_status status = cli_take_word(&session, word_means, &err);
-    if (status == STK_OK && session.detach && !cli_detach(&session, &exit_code)) {
+    if (session.detach && !cli_detach(&session, &exit_code)) {
         cli_free(&session);
         return exit_code;
     }
-    if (status == STK_OK) {
-        status = job(session.options, &session.run, NULL, &err);
-    }
+    stk_status status = job(session.options, &session.run, NULL, &err);
     return cli_close(&session, status, &err);
 }

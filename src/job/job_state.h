@@ -32,7 +32,7 @@ typedef struct stk_batch_search {
     double took_s;         /* seconds of measuring */
     double last_s;         /* of these, for the last batch ... */
     double others_s;       /* ... and for all but the first */
-    double allowed_s;      /* for all but the first */
+    double allowed_s;      /* for all but the first, and for the steps of the first */
 } stk_batch_search;
 
 typedef struct stk_job {
@@ -78,6 +78,7 @@ typedef struct stk_job {
     bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     bool cut;              /* some fold ended before what was asked for */
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
+    bool unread;           /* a model was to predict all rows, and no test image could be read */
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
@@ -134,6 +135,13 @@ void stk_job_tell_batch(const stk_job *job);
  */
 bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room);
 
+/*
+ * Where there is no memory to go on with the run delivers what it has, and then tells that: why,
+ * and what cannot be done; or that nothing smaller than a batch can be tried.
+ */
+void stk_job_starve(stk_job *job, const stk_error *why, const char *what);
+void stk_job_starve_at(stk_job *job, size_t batch, const stk_error *why);
+
 /* How this run's network is compiled: for training, or for validation and prediction. */
 stk_compile_config stk_job_compiles(const stk_job *job, bool train);
 
@@ -166,10 +174,20 @@ STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split
                                                  size_t count, double **probs, bool **have,
                                                  stk_predicted *predicted, stk_error *err);
 
+/* What a model says of the test set joins the ballot; how many rows it has predicted. Where it
+ * could read no picture, that is told. */
+size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
+                    const bool *have);
+
 /* The test set joins the ballot, and a better submission replaces the one before. */
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 
-/* A fold that an earlier process has finished: its model predicts again. */
+/* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
+STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
+                                           const stk_sample *val_samples, stk_error *err);
+
+/* A fold that an earlier process has finished: its model predicts both sets again as the fold
+ * itself did; the files that it wrote are there already. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 
 /*

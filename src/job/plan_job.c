@@ -202,8 +202,10 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     stk_budget_plan plan = stk_budget_make(&first);
     e->epochs = plan.epochs;
     e->cut = plan.cut || e->folds < e->folds_wanted;
-    int epochs = e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs;
-    e->total_s = e->setup_s + e->folds_wanted * (epochs * e->epoch_s + e->predict_s);
+    /* Where folds are given up, it is because all of them with these epochs do not fit. */
+    bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
+    e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
+    e->total_s = e->setup_s + e->folds_wanted * (e->epochs_weighed * e->epoch_s + e->predict_s);
 }
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,
