@@ -65,9 +65,10 @@ full_at() {
     expect_delivered r k/sample_submission.csv "$LABELS"
 }
 
-# write_of FILE TIME: a call in the middle of writing the file for that time.
+# write_of FILE TIME: the call in the middle of writing the file for that time.
 write_of() {
-    awk -v file="$1" -v time="$2" '$2 == "open" && index($3, file) && ++n == time { print $1 + 5 }' calls.all
+    awk -v file="$1" -v time="$2" '$2 == "open" && index($3, file) && ++n == time { from = $1 }
+        $2 == "fsync" && from { print int((from + $1) / 2); exit }' calls.all
 }
 
 it "the disk is full at a checkpoint: a submission from what is in memory, and a resume"

@@ -13,44 +13,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "folder_looks.h"
 
 #define SIZE_LIMIT 65536
-
-/* A path in the test's folder; each of a few calls has its own buffer. */
-static const char *in(const char *folder, const char *name) {
-    static char paths[8][512];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static bool holds(const char *path, const char *text) {
-    char *data = NULL;
-    size_t size = 0;
-    bool same = stk_file_read(path, 0, &data, &size, NULL) == STK_OK && size == strlen(text) &&
-                strcmp(data, text) == 0;
-    if (!same) {
-        printf("  %s holds \"%.100s\"\n", path, data != NULL ? data : "(nothing)");
-    }
-    stk_mem_free(data);
-    return same;
-}
-
-/* Entries of a folder, hidden ones too. */
-static int entries(const char *folder) {
-    char command[600];
-    int count = -1;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-    FILE *pipe = popen(command, "r");
-    if (pipe != NULL) {
-        if (fscanf(pipe, "%d", &count) != 1) {
-            count = -1;
-        }
-        pclose(pipe);
-    }
-    return count;
-}
 
 static void gives_a_file_a_second_name(void) {
     const char *folder = check_folder();
