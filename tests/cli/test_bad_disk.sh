@@ -1,7 +1,7 @@
 # A disk that fails a run where it hurts: SIGKILL at the calls that write a checkpoint, no room for
 # one or for the submission. `make soak` tries every call.
 # Measures no time.
-# shellcheck shell=bash source=tests/cli/lib.sh
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh
 . "$ROOT/tests/cli/trials.sh"
@@ -67,7 +67,7 @@ held_at() {
     LD_PRELOAD=$FAKES/bad_disk.so BAD_DISK_PATHS=$SAVED BAD_DISK_AT=$1 BAD_DISK_DOES=hold start $(tiny r)
     wait_for 60 has_epoch "$2" || fail "call $1: training waits for the disk"
     kill -9 "$PID"
-    ended
+    ended 60
     expect_exit 137
     expect_sound r k/sample_submission.csv "$LABELS"
     goes_on r
