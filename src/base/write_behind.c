@@ -11,11 +11,18 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+static void end(stk_write_behind *b) {
+    if (b->status == STK_OK && b->in_place != NULL) {
+        b->in_place(b->user);
+    }
+    b->ended_ns = stk_clock_ns();
+    atomic_store(&b->done, true);
+}
+
 static void *put_to_disk(void *user) {
     stk_write_behind *b = user;
     b->status = stk_file_write(b->path, b->block.data, b->block.size, &b->failure);
-    b->ended_ns = stk_clock_ns();
-    atomic_store(&b->done, true);
+    end(b);
     return NULL;
 }
 
@@ -32,14 +39,15 @@ stk_status stk_write_behind_begin(stk_write_behind *b, stk_file_writer **writer,
                   : stk_file_create(writer, path, err);
 }
 
-void stk_write_behind_go(stk_write_behind *b) {
+void stk_write_behind_go(stk_write_behind *b, void (*in_place)(void *user), void *user) {
+    b->in_place = in_place;
+    b->user = user;
     b->pending = true;
     b->status = STK_OK;
     b->failure = (stk_error){0};
     atomic_store(&b->done, false);
     if (b->block.size == 0) { /* it was written at once, and is in place */
-        b->ended_ns = stk_clock_ns();
-        atomic_store(&b->done, true);
+        end(b);
         return;
     }
     b->running = pthread_create(&b->thread, NULL, put_to_disk, b) == 0;

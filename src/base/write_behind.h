@@ -9,7 +9,7 @@
  *     stk_write_behind_begin(&behind, &writer, path, true, &err);
  *     stk_file_append(writer, ...);
  *     stk_file_commit(writer, &err);
- *     stk_write_behind_go(&behind);
+ *     stk_write_behind_go(&behind, NULL, NULL);
  *     ... something else ...
  *     stk_write_behind_settle(&behind, &err);
  */
@@ -22,8 +22,10 @@
 #include "base/file.h"
 
 typedef struct stk_write_behind {
-    stk_bytes block;   /* what is to be written; the thread's while it runs */
-    char *path;        /* owned: where to */
+    stk_bytes block;              /* what is to be written; the thread's while it runs */
+    char *path;                   /* owned: where to */
+    void (*in_place)(void *user); /* called when it is there; may be NULL */
+    void *user;
     bool pending;      /* there is a file to settle: ... */
     bool running;      /* ... and a thread to wait for */
     atomic_bool done;  /* the file is in place, or has failed */
@@ -41,8 +43,12 @@ typedef struct stk_write_behind {
 STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *behind, stk_file_writer **writer,
                                               const char *path, bool gather, stk_error *err);
 
-/* After the writer's commit: sends the file on its way. From now on it is pending. */
-void stk_write_behind_go(stk_write_behind *behind);
+/*
+ * After the writer's commit: sends the file on its way. From now on it is pending. Once it is in
+ * place, and before it is done, in_place(user) is called by the thread, as a rule to remove what
+ * the file makes superfluous; NULL: there is nothing.
+ */
+void stk_write_behind_go(stk_write_behind *behind, void (*in_place)(void *user), void *user);
 
 /* Whether there is a file to settle, and whether that would not wait. */
 bool stk_write_behind_is_pending(const stk_write_behind *behind);

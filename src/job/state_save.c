@@ -8,8 +8,9 @@
  * table mean that there was none.
  *
  * The disk takes its time for a state, and training does not wait for it: the tensors are copied,
- * and the copy is written behind. Until that is settled the state before counts, and nothing that
- * either of them speaks of is replaced. All but the write itself is done by the training's thread.
+ * and a thread writes the copy and then removes what was kept for the state before, which takes a
+ * disk its time as well. Until that is settled the state before counts, and nothing that either of
+ * them speaks of is replaced.
  */
 #include <errno.h>
 #include <math.h>
@@ -122,16 +123,21 @@ void stk_job_settle_state(stk_job *job) {
     job->state_write_s = stk_write_behind_seconds(&job->behind);
     job->state_saved = true;
     job->saved = job->saving;
-    let_kept_go(job); /* the state speaks of the best weights that are in place */
-    if (job->saving.step == 0) {
-        unlink(job->epoch_path);
-        job->between_epochs = true;
-    }
+    job->between_epochs = job->between_epochs || job->saving.step == 0;
 }
 
 void stk_job_look_at_state(stk_job *job) {
     if (stk_write_behind_is_done(&job->behind)) {
         stk_job_settle_state(job);
+    }
+}
+
+/* The state that is in place now speaks of the best weights that are, too. */
+static void remove_kept(void *user) {
+    const stk_job *job = user;
+    let_kept_go(job);
+    if (job->saving.step == 0) {
+        unlink(job->epoch_path);
     }
 }
 
@@ -144,7 +150,7 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
                                      job->state, job->graph, err);
     }
     if (status == STK_OK) {
-        stk_write_behind_go(&job->behind);
+        stk_write_behind_go(&job->behind, remove_kept, job);
     }
     return status;
 }

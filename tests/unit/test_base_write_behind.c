@@ -22,7 +22,7 @@ static void send_text(stk_write_behind *behind, const char *path, const char *te
     REQUIRE_OK(stk_file_append(writer, text, half, &err), &err);
     REQUIRE_OK(stk_file_append(writer, text + half, strlen(text) - half, &err), &err);
     REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_go(behind);
+    stk_write_behind_go(behind, NULL, NULL);
 }
 
 static void files_arrive_one_after_the_other(void) {
@@ -101,6 +101,37 @@ static void what_may_not_be_gathered_is_written_at_once(void) {
     stk_write_behind_free(&behind);
 }
 
+/* What was to be done when a file is in place: it must be there by then. */
+typedef struct deed {
+    const char *path;
+    bool was_there;
+    int times;
+} deed;
+
+static void look(void *user) {
+    deed *d = user;
+    d->was_there = stk_path_is_file(d->path);
+    d->times++;
+}
+
+static void something_is_done_when_it_is_in_place(void) {
+    const char *folder = check_folder();
+    for (int way = 0; way < 3; way++) { /* at once, behind, in vain */
+        deed d = {.path = in(folder, way == 0 ? "at once" : way == 1 ? "behind" : "no/such")};
+        stk_write_behind behind = {0};
+        stk_file_writer *writer = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, d.path, way > 0, &err), &err);
+        REQUIRE_OK(stk_file_append(writer, "x", 1, &err), &err);
+        REQUIRE_OK(stk_file_commit(writer, &err), &err);
+        stk_write_behind_go(&behind, look, &d);
+        CHECK_INT(stk_write_behind_settle(&behind, &err), way < 2 ? STK_OK : STK_ERR_STORAGE);
+        CHECK_INT(d.times, way < 2 ? 1 : 0);
+        CHECK(d.was_there == (way < 2));
+        stk_write_behind_free(&behind);
+    }
+}
+
 static void an_error_is_told_once(void) {
     const char *folder = check_folder();
     stk_write_behind behind = {0};
@@ -156,7 +187,7 @@ static void without_memory_it_is_written_at_once(void) {
         REQUIRE_OK(status, &err);
         REQUIRE_OK(stk_file_append(writer, text + first + 50, 50 - first, &err), &err);
         REQUIRE_OK(stk_file_commit(writer, &err), &err);
-        stk_write_behind_go(&behind);
+        stk_write_behind_go(&behind, NULL, NULL);
         CHECK(stk_write_behind_is_done(&behind) && holds(path, text));
         REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
         CHECK_INT(entries(folder), 1);
@@ -206,7 +237,7 @@ static int send_over_limit(const char *path) {
         stk_file_commit(writer, NULL) != STK_OK) {
         return 2;
     }
-    stk_write_behind_go(&behind);
+    stk_write_behind_go(&behind, NULL, NULL);
     stk_status status = stk_write_behind_settle(&behind, &err);
     bool told = strstr(err.message, path) != NULL && strstr(err.message, "too large") != NULL;
     stk_mem_free(big);
@@ -234,15 +265,11 @@ static void a_full_disk_keeps_the_old_file(void) {
 }
 
 static const check_test tests[] = {
-    TEST(files_arrive_one_after_the_other),
-    TEST(it_can_be_seen_when_one_is_done),
-    TEST(the_end_waits_for_what_is_pending),
-    TEST(what_may_not_be_gathered_is_written_at_once),
-    TEST(an_error_is_told_once),
-    TEST(what_is_discarded_leaves_nothing),
-    TEST(without_memory_it_is_written_at_once),
-    TEST(what_is_spilt_may_not_find_room),
-    TEST(a_full_disk_keeps_the_old_file),
+    TEST(files_arrive_one_after_the_other),      TEST(it_can_be_seen_when_one_is_done),
+    TEST(the_end_waits_for_what_is_pending),     TEST(what_may_not_be_gathered_is_written_at_once),
+    TEST(something_is_done_when_it_is_in_place), TEST(an_error_is_told_once),
+    TEST(what_is_discarded_leaves_nothing),      TEST(without_memory_it_is_written_at_once),
+    TEST(what_is_spilt_may_not_find_room),       TEST(a_full_disk_keeps_the_old_file),
 };
 
 CHECK_MAIN(tests)
