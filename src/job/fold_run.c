@@ -640,6 +640,8 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
+            stk_job_settle_state(job);
+            stk_write_behind_free(&job->behind); /* the copy's memory may be what is missing */
             stk_status back = go_back(fold, what, &why, &ready, err);
             if (back != STK_OK || !ready) {
                 fold->result.halted = true;

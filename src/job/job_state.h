@@ -199,6 +199,9 @@ STK_CHECKED stk_status stk_job_check_resume(const stk_job *job, stk_error *err);
  */
 void stk_job_save_state(stk_job *job, const stk_train_position *position);
 
+/* Whether there is memory enough for that copy; otherwise training waits for the disk. */
+bool stk_job_copies_state(const stk_job *job);
+
 /* Waits until what is being saved is on the disk, and does what is left to be done then. To be
  * called before anything is replaced that a state speaks of, and before the run ends. */
 void stk_job_settle_state(stk_job *job);

@@ -141,10 +141,14 @@ static void remove_kept(void *user) {
     }
 }
 
+bool stk_job_copies_state(const stk_job *job) {
+    return state_bytes(job) <= stk_machine_memory() / COPY_SHARE;
+}
+
 static stk_status copy_state(stk_job *job, stk_error *err) {
     stk_file_writer *writer = NULL;
-    bool room = state_bytes(job) <= stk_machine_memory() / COPY_SHARE;
-    stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path, room, err);
+    stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
+                                               stk_job_copies_state(job), err);
     if (status == STK_OK) {
         status = stk_run_state_write(writer, &job->run_state, job->choice.opened.backend,
                                      job->state, job->graph, err);
