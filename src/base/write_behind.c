@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static void end(stk_write_behind *b) {
+static void finish(stk_write_behind *b) {
     if (b->status == STK_OK && b->in_place != NULL) {
         b->in_place(b->user);
     }
@@ -22,7 +22,7 @@ static void end(stk_write_behind *b) {
 static void *put_to_disk(void *user) {
     stk_write_behind *b = user;
     b->status = stk_file_write(b->path, b->block.data, b->block.size, &b->failure);
-    end(b);
+    finish(b);
     return NULL;
 }
 
@@ -47,7 +47,7 @@ void stk_write_behind_go(stk_write_behind *b, void (*in_place)(void *user), void
     b->failure = (stk_error){0};
     atomic_store(&b->done, false);
     if (b->block.size == 0) { /* it was written at once, and is in place */
-        end(b);
+        finish(b);
         return;
     }
     b->running = pthread_create(&b->thread, NULL, put_to_disk, b) == 0;

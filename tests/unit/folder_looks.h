@@ -4,6 +4,9 @@
 
 #include "check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -41,6 +44,28 @@ static inline int entries(const char *folder) {
         pclose(pipe);
     }
     return count;
+}
+
+#define SIZE_LIMIT 65536 /* of a file, in children that set it */
+
+/* A child writes more than it may to a file that exists; it ends with 0 where it was told so. */
+static inline void check_old_file_stays(int (*write_too_much)(const char *path)) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "kept");
+    stk_error err = {0};
+    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
+    fflush(stdout);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        _exit(write_too_much(path));
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WEXITSTATUS(status), 0);
+    CHECK(holds(path, "good"));
+    CHECK_INT(entries(folder), 1);
 }
 
 #endif

@@ -8,14 +8,11 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "folder_looks.h"
-
-#define SIZE_LIMIT 65536
 
 static void gives_a_file_a_second_name(void) {
     const char *folder = check_folder();
@@ -160,22 +157,7 @@ static int write_over_limit(const char *path) {
 }
 
 static void a_failed_write_keeps_the_old_file(void) {
-    const char *folder = check_folder();
-    const char *path = in(folder, "kept");
-    stk_error err = {0};
-    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
-    fflush(stdout);
-    pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        _exit(write_over_limit(path));
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status));
-    CHECK_INT(WEXITSTATUS(status), 0);
-    CHECK(holds(path, "good"));
-    CHECK_INT(entries(folder), 1);
+    check_old_file_stays(write_over_limit);
 }
 
 static void writing_where_nothing_can_be_written(void) {

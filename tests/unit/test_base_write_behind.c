@@ -4,13 +4,11 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/write_behind.h"
 #include "folder_looks.h"
 
-#define SIZE_LIMIT 65536
 #define LARGE ((size_t)4 << 20)
 
 /* Sends a text on its way, in two pieces. */
@@ -246,22 +244,7 @@ static int send_over_limit(const char *path) {
 }
 
 static void a_full_disk_keeps_the_old_file(void) {
-    const char *folder = check_folder();
-    const char *path = in(folder, "kept");
-    stk_error err = {0};
-    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
-    fflush(stdout);
-    pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        _exit(send_over_limit(path));
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status));
-    CHECK_INT(WEXITSTATUS(status), 0);
-    CHECK(holds(path, "good"));
-    CHECK_INT(entries(folder), 1);
+    check_old_file_stays(send_over_limit);
 }
 
 static const check_test tests[] = {
