@@ -6,7 +6,8 @@
  *     BAD_DISK_AT     the first call that meets it, counted from 1 over all calls with such paths
  *     BAD_DISK_DOES   kill: SIGKILL instead of the call; tear: after half of a write, otherwise as
  *                     kill; full: this call and all later ones that need room fail with ENOSPC;
- *                     hold: its thread waits there for good, and others go on
+ *                     hold: its thread waits there for good, and others go on;
+ *                     slow: from there on whoever syncs waits a second more
  *     BAD_DISK_LOG    a file that gets a line per call: its number, its name, the path
  *
  * A file is known by the path that its descriptor has in /proc. What the C library calls inside
@@ -95,6 +96,10 @@ static bool may_go_on(const char *call, const char *path, bool needs_room, bool 
         if (number == at) {
             hold();
         }
+        return true;
+    }
+    if (strcmp(does, "slow") == 0) {
+        sleep(strcmp(call, "fsync") == 0 ? 1 : 0);
         return true;
     }
     if (strcmp(does, "tear") == 0 && half != NULL) {
