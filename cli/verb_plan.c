@@ -43,6 +43,7 @@ static void put_memory(stk_json_writer *writer, const stk_estimate *e) {
     put_count(writer, "batches", (int64_t)e->batches);
     put_count(writer, "reads", (int64_t)e->reads);
     put_count(writer, "cache", (int64_t)e->cache);
+    put_count(writer, "saving", (int64_t)e->saving);
     stk_json_end_object(writer);
 }
 
@@ -127,10 +128,11 @@ static void print_memory(const stk_estimate *e) {
     print_part("activations", e->activations);
     print_part("workspace", e->workspace);
     print_part("inference", e->inference);
-    printf("memory of the loader, at most, with %d workers\n", e->workers);
+    printf("memory of the host besides, at most, with %d workers\n", e->workers);
     print_part("batches", e->batches);
     print_part("reads", e->reads);
     print_part("cache", e->cache);
+    print_part("saving", e->saving);
 }
 
 static void print_seconds(const char *name, double seconds, const char *more) {

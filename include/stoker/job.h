@@ -121,6 +121,7 @@ typedef struct stk_estimate {
     uint64_t batches; /* that are prepared ahead, at most */
     uint64_t reads;   /* pictures that were read and not decoded yet, at most */
     uint64_t cache;   /* of pictures in memory, with --cache ram or decoded; 0: none */
+    uint64_t saving;  /* a copy of the state on its way to the disk, at most; 0: none is made */
     int workers;
 } stk_estimate;
 

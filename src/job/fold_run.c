@@ -34,6 +34,7 @@ typedef struct fold_run {
 
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
+    stk_job_look_at_state(fold->job);
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
     stk_train_pace pace = stk_job_pace(&fold->pace, progress);
     stk_eyes_look(fold->job, progress, &pace);
@@ -46,9 +47,9 @@ static void compiling(void *user, bool begins) {
     fold->job->clock.hasty = begins;
 }
 
-/* Seconds to be kept for saving the best weights. The state has them too: it takes no less. */
+/* Seconds to be kept for saving the best weights, which waits for the state to be settled. */
 static double save_seconds(const stk_job *job) {
-    return STK_MARGIN_SAFETY * (job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s);
+    return stk_job_settle_seconds(job) + STK_MARGIN_SAFETY * stk_job_best_seconds(job);
 }
 
 /*
@@ -105,6 +106,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     fold_run *fold = user;
     stk_job *job = fold->job;
     stk_error why = {0};
+    stk_job_settle_state(job);
     int64_t start = stk_clock_ns();
     if (best) {
         stk_job_keep_best(job, fold->best_path);
@@ -298,6 +300,7 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     if (status == STK_OK && !counts) {
         fold->unfit = true;
         job->unfit++;
+        stk_job_settle_state(job);
         (void)rename(fold->best_path, fold->unfit_path);
     }
     return status;
@@ -476,6 +479,8 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
+            stk_job_settle_state(job);
+            stk_write_behind_free(&job->behind); /* the copy's memory may be what is missing */
             stk_error lost = {0};
             stk_status back = go_back(fold, what, &why, &ready, &lost);
             if (back == STK_ERR_MEMORY) {
@@ -537,6 +542,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict_in_memory(&fold, err);
     }
+    stk_job_settle_state(job);
     stk_job_write_validation(job, true);
     close_fold(&fold);
     return status;

@@ -89,7 +89,8 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .steps_per_epoch = progress->steps_per_epoch,
                               .step_s = progress->step_s,
                               .val_s = inference.val_s,
-                              .save_s = job->checkpoint_s + job->state_write_s,
+                              .save_s =
+                                  stk_job_best_seconds(job) + job->state_copy_s + job->state_wait_s,
                               .predict_s = job->predict_s,
                               .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);

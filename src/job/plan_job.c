@@ -169,6 +169,10 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;
     e->cache = stk_store_cache_memory(job->dataset->source);
+    if (stk_job_copies_state(job)) {
+        bool waiting = job->choice.train.accumulate > 1; /* gradients are saved as well */
+        e->saving = e->weights + (waiting ? e->gradients : 0) + e->optimiser + e->average;
+    }
     e->workers = loader->workers;
     return status;
 }

@@ -64,6 +64,7 @@ void stk_job_close(stk_job *job) {
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
+    stk_write_behind_free(&job->behind);
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);
     stk_oof_free(&job->oof);

@@ -243,6 +243,7 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
             break;
         }
         status = stk_job_fold(job, err);
+        stk_job_settle_state(job);
     }
     return status;
 }

@@ -63,6 +63,8 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
         return STK_FAIL_MEMORY(err, "a command line");
     }
     begin_hearing(s, a->began_s);
+    s->batch_told = stk_knob_value(&s->batch, command);
+    s->workers_told = (int)stk_knob_value(&s->workers, command);
     stk_symptoms_begin(s->symptoms, s->looked ? &s->last : NULL, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =

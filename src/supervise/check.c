@@ -95,13 +95,11 @@ void stk_check_see(stk_supervision *s, stk_attempt *a) {
 }
 
 int64_t stk_check_batch(const stk_supervision *s) {
-    int64_t told = stk_knob_value(&s->batch, &s->command);
-    return told > 0 ? told : s->words.batch;
+    return s->batch_told > 0 ? s->batch_told : s->words.batch;
 }
 
 int stk_check_workers(const stk_supervision *s) {
-    int64_t told = stk_knob_value(&s->workers, &s->command);
-    return told >= 0 ? (int)told : s->words.workers;
+    return s->workers_told >= 0 ? s->workers_told : s->words.workers;
 }
 
 /* ---- judging ---- */

@@ -87,6 +87,8 @@ typedef struct stk_supervision {
     stk_command command;
     stk_knob batch;
     stk_knob workers;
+    int64_t batch_told; /* by its knob, to the command that runs; -1: not known */
+    int workers_told;
     stk_trials trials;
     stk_expect expect;
     stk_hang hang;

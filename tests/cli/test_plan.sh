@@ -17,7 +17,7 @@ before=$(find . | sort)
 run plan k "${SMALL[@]}" --epochs 3
 expect_exit 0
 expect_empty "$ERR"
-for part in weights gradients optimiser activations workspace inference batches reads set-up epoch \
+for part in weights gradients optimiser activations workspace inference batches reads saving set-up epoch \
     validation prediction 'in all'; do
     expect_out "^  $part +[0-9.e+-]+"
 done
@@ -36,6 +36,8 @@ for key in weights gradients optimiser average activations workspace inference; 
 done
 expect "all bytes are in a part" [ "$parts" = "$(number total)" ]
 expect "AdamW keeps two numbers a weight" [ "$(number optimiser)" = $((2 * $(number gradients))) ]
+expect "a copy of the state has all but the gradients" \
+    [ "$(number saving)" = $(($(number weights) + $(number optimiser) + $(number average))) ]
 expect "an average is as large as the weights" [ "$(number average)" = "$(number weights)" ]
 expect_out '"folds_wanted": 3, "epochs_wanted": 3, "epochs_weighed": 3, "folds": 3, "epochs": 3, "cut": false'
 expect_out '"budget_s": null, "reserve_s": null'

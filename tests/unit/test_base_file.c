@@ -8,49 +8,11 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-#define SIZE_LIMIT 65536
-
-/* A path in the test's folder; each of a few calls has its own buffer. */
-static const char *in(const char *folder, const char *name) {
-    static char paths[8][512];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static bool holds(const char *path, const char *text) {
-    char *data = NULL;
-    size_t size = 0;
-    bool same = stk_file_read(path, 0, &data, &size, NULL) == STK_OK && size == strlen(text) &&
-                strcmp(data, text) == 0;
-    if (!same) {
-        printf("  %s holds \"%.100s\"\n", path, data != NULL ? data : "(nothing)");
-    }
-    stk_mem_free(data);
-    return same;
-}
-
-/* Entries of a folder, hidden ones too. */
-static int entries(const char *folder) {
-    char command[600];
-    int count = -1;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-    FILE *pipe = popen(command, "r");
-    if (pipe != NULL) {
-        if (fscanf(pipe, "%d", &count) != 1) {
-            count = -1;
-        }
-        pclose(pipe);
-    }
-    return count;
-}
+#include "folder_looks.h"
 
 static void gives_a_file_a_second_name(void) {
     const char *folder = check_folder();
@@ -195,22 +157,7 @@ static int write_over_limit(const char *path) {
 }
 
 static void a_failed_write_keeps_the_old_file(void) {
-    const char *folder = check_folder();
-    const char *path = in(folder, "kept");
-    stk_error err = {0};
-    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
-    fflush(stdout);
-    pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        _exit(write_over_limit(path));
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status));
-    CHECK_INT(WEXITSTATUS(status), 0);
-    CHECK(holds(path, "good"));
-    CHECK_INT(entries(folder), 1);
+    check_old_file_stays(write_over_limit);
 }
 
 static void writing_where_nothing_can_be_written(void) {
