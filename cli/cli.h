@@ -102,6 +102,13 @@ stk_status cli_print_object(stk_str *text, stk_error *err);
 stk_status cli_print_lines(stk_str *text, stk_error *err);
 
 /*
+ * A verb that works and prints in a way of its own: reads the command line, takes a word as above,
+ * works, ends.
+ */
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err));
+
+/*
  * A verb that is one job: reads the command line, runs the job, ends. A word is taken as
  * above.
  */

@@ -22,7 +22,7 @@ static stk_stop stop_request;
 #define TERM_DEADLINE_S 9
 
 /* For the last lines that are said beside another program to reach their reader. */
-#define RELAY_S 0.5
+#define RELAY_S 0.1
 
 static void on_signal(int number) {
     bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
@@ -104,9 +104,9 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        bool alone = !session->detach && !verb->beside;
+        int shown = verb->beside ? STDERR_FILENO : STDOUT_FILENO;
         stk_screen_config config = {.out = verb->beside ? session->lines : stdout,
-                                    .terminal = alone && isatty(STDOUT_FILENO) == 1,
+                                    .terminal = !session->detach && isatty(shown) == 1,
                                     .quiet = session->quiet,
                                     .beside = verb->beside};
         status = stk_screen_new(&session->screen, &config, err);
@@ -210,22 +210,45 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     return stk_options_set(session->options, word_means, session->words[0], err);
 }
 
+/* As cli_open, and the word as cli_take_word. */
+static bool open_with_word(cli_session *session, const cli_verb *verb, int argc, char **argv,
+                           const char *word_means, int *exit_code) {
+    stk_error err = {0};
+    if (!cli_open(session, verb, argc, argv, exit_code)) {
+        return false;
+    }
+    stk_status status = cli_take_word(session, word_means, &err);
+    if (status != STK_OK) {
+        *exit_code = cli_close(session, status, &err);
+    }
+    return status == STK_OK;
+}
+
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err)) {
+    cli_session session;
+    stk_error err = {0};
+    int exit_code = 0;
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
+        return exit_code;
+    }
+    stk_status status = work(&session, &err);
+    return cli_close(&session, status, &err);
+}
+
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err)) {
     cli_session session;
     stk_error err = {0};
     int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
         return exit_code;
     }
-    stk_status status = cli_take_word(&session, word_means, &err);
-    if (status == STK_OK && session.detach && !cli_detach(&session, &exit_code)) {
+    if (session.detach && !cli_detach(&session, &exit_code)) {
         cli_free(&session);
         return exit_code;
     }
-    if (status == STK_OK) {
-        status = job(session.options, &session.run, NULL, &err);
-    }
+    stk_status status = job(session.options, &session.run, NULL, &err);
     return cli_close(&session, status, &err);
 }

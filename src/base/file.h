@@ -92,6 +92,14 @@ STK_CHECKED stk_status stk_file_append(stk_file_writer *writer, const void *data
 STK_CHECKED stk_status stk_file_commit(stk_file_writer *writer, stk_error *err);
 void stk_file_discard(stk_file_writer *writer);
 
+/*
+ * The same with the pieces gathered in a block, as long as there is memory for them. After commit a
+ * block with bytes in it has all of them, and nothing was written; when it is empty the file is in
+ * place. It is borrowed until then, and what it held before is gone.
+ */
+STK_CHECKED stk_status stk_file_gather(stk_file_writer **writer, const char *path, stk_bytes *block,
+                                       stk_error *err);
+
 /* Makes a folder and its parents; one that exists is fine. */
 STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);
 

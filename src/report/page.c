@@ -502,7 +502,8 @@ static void put_options(stk_str *out, const stk_page *page) {
         return;
     }
     stk_page_open_section(out, "options", "Configuration");
-    if (page->record->start.chosen != NULL) {
+    /* A supervised command has nothing else to say here, and stands above. */
+    if (page->record->start.chosen != NULL && stk_record_command(page->record) == NULL) {
         stk_str_append(out, "<p>Chosen: ");
         put(out, page->record->start.chosen);
         stk_str_append(out, "</p>\n");

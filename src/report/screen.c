@@ -64,8 +64,10 @@ static const char *clean_line(stk_screen *screen) {
 /* Shows the line for good, in place of a redrawn one. */
 static void end_line(stk_screen *screen) {
     const char *text = clean_line(screen);
+    /* Another program's redrawn line comes again by itself. */
+    bool over = screen->live || (screen->config.beside && screen->config.terminal);
     if (text != NULL) {
-        fprintf(screen->config.out, "%s%s%s\n", screen->live ? "\r" ERASE_TO_END : "",
+        fprintf(screen->config.out, "%s%s%s\n", over ? "\r" ERASE_TO_END : "",
                 screen->config.beside ? OUR_NAME : "", text);
         fflush(screen->config.out);
         screen->live = false;

@@ -14,6 +14,9 @@
 
 #define TICK_MS 50
 
+/* Of the time that is left: what a reader that does not read may cost. */
+#define SPARE_SHARE 0.2
+
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
 #define ALL_SHARE 0.25
 
@@ -24,6 +27,11 @@
 
 double stk_supervision_now(const stk_supervision *s) {
     return stk_clockwork_elapsed(&s->clock);
+}
+
+double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
+    double left_s = s->table.budget_s - stk_supervision_now(s);
+    return isnan(left_s) ? wanted_s : fmax(fmin(wanted_s, SPARE_SHARE * left_s), 0);
 }
 
 /* Waits a moment, or until the guardian has news. */
@@ -55,6 +63,8 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
         return STK_FAIL_MEMORY(err, "a command line");
     }
     begin_hearing(s, a->began_s);
+    s->batch_told = stk_knob_value(&s->batch, command);
+    s->workers_told = (int)stk_knob_value(&s->workers, command);
     stk_symptoms_begin(s->symptoms, s->looked ? &s->last : NULL, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
@@ -211,14 +221,22 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     }
 }
 
+/*
+ * Whole ones, as far as its words tell; -1: they do not. A command that does not speak of steps
+ * says an epoch's number as a rule when that is done.
+ */
+static int epochs_done(const stk_words *words, bool all) {
+    bool within = words->steps > 0 && words->step < words->steps;
+    return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
+}
+
 void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_seen seen;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
-    double left_s = a->kill_s + SETTLE_S - stk_supervision_now(s);
-    (void)stk_output_settle(s->output, fmax(fmin(SETTLE_S, left_s), 0.1));
+    (void)stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
     stk_check_see(s, a);
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
@@ -226,6 +244,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.signal = a->ended.signal;
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
+        s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
         a->event.batch = stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);

@@ -95,13 +95,11 @@ void stk_check_see(stk_supervision *s, stk_attempt *a) {
 }
 
 int64_t stk_check_batch(const stk_supervision *s) {
-    int64_t told = stk_knob_value(&s->batch, &s->command);
-    return told > 0 ? told : s->words.batch;
+    return s->batch_told > 0 ? s->batch_told : s->words.batch;
 }
 
 int stk_check_workers(const stk_supervision *s) {
-    int64_t told = stk_knob_value(&s->workers, &s->command);
-    return told >= 0 ? (int)told : s->words.workers;
+    return s->workers_told >= 0 ? s->workers_told : s->words.workers;
 }
 
 /* ---- judging ---- */
@@ -153,11 +151,6 @@ static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_symptoms_se
         stk_format_span(stk_supervision_now(s) - a->began_s).text);
 }
 
-static stk_end end_for(const stk_supervision *s, const stk_attempt *a) {
-    return a->advice.workers >= 0 && a->advice.workers != stk_check_workers(s) ? STK_END_WORKERS
-                                                                               : STK_END_BATCH;
-}
-
 /* The check itself: once for each start of the command. */
 static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why) {
     stk_symptoms_seen seen;
@@ -174,7 +167,7 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
                  a->advice.what);
         stk_events_decision(&s->events, what, a->advice.why);
     }
-    *why = end_for(s, a);
+    *why = a->advice.of == STK_TRIAL_OF_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
     return again && !s->o->dry_run;
 }
 

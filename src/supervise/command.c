@@ -63,6 +63,13 @@ static stk_status put_word(char **place, char *word, stk_error *err) {
     return STK_OK;
 }
 
+static void drop_words(char **list, size_t from, size_t count) {
+    for (size_t i = from; i < from + count; i++) {
+        stk_mem_free(list[i]);
+    }
+    memmove(list + from, list + from + count, (count_of(list + from + count) + 1) * sizeof *list);
+}
+
 /* What stands behind "name=", or NULL. */
 static const char *behind_equals(const char *word, const char *name) {
     size_t length = strlen(name);
@@ -156,6 +163,13 @@ stk_status stk_command_set_env(stk_command *command, const char *name, const cha
                              : add_word(&command->envp, word, err);
 }
 
+void stk_command_unset_env(stk_command *command, const char *name) {
+    size_t found = find_env(command, name);
+    if (found != SIZE_MAX) {
+        drop_words(command->envp, found, 1);
+    }
+}
+
 const char *stk_command_env(const stk_command *command, const char *name) {
     size_t found = find_env(command, name);
     return found != SIZE_MAX ? behind_equals(command->envp[found], name) : NULL;
@@ -207,6 +221,13 @@ stk_status stk_command_set_arg(stk_command *command, const char *name, const cha
         }
     }
     return add_word(&command->argv, word, err);
+}
+
+void stk_command_unset_arg(stk_command *command, const char *name) {
+    size_t found = find_arg(command, name);
+    if (found > 0) {
+        drop_words(command->argv, found, behind_equals(command->argv[found], name) != NULL ? 1 : 2);
+    }
 }
 
 const char *stk_command_arg(const stk_command *command, const char *name) {

@@ -61,38 +61,37 @@ static bool look(const char *path, stk_expect *seen) {
     return true;
 }
 
-static bool is_table(const char *path) {
-    return stk_str_ends_with_nocase(path, ".csv") || stk_str_ends_with_nocase(path, ".tsv") ||
-           stk_str_ends_with_nocase(path, ".txt");
-}
-
-/* Rows are counted as lines where fields are not divided by commas; blank lines do not count. */
-static stk_status count_lines(const char *path, int64_t *rows, stk_error *err) {
+/* Lines that are not blank. */
+static stk_status count_lines(const char *path, int64_t *lines, stk_error *err) {
     stk_bytes bytes = {0};
     stk_status status = stk_file_read_into(path, 0, &bytes, err);
-    int64_t lines = 0;
     bool filled = false;
+    *lines = 0;
     for (size_t i = 0; status == STK_OK && i < bytes.size; i++) {
         filled = filled || strchr(" \t\r\n", bytes.data[i]) == NULL;
         if (filled && (bytes.data[i] == '\n' || i + 1 == bytes.size)) {
-            lines++;
+            (*lines)++;
             filled = false;
         }
     }
     stk_bytes_free(&bytes);
-    *rows = lines > 0 ? lines - 1 : 0;
     return status;
 }
 
+/* Tables with tabs have a header as those with commas have; texts have none. -1: it has no rows by
+ * its nature. */
 static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
-    if (!stk_str_ends_with_nocase(path, ".csv")) {
-        return count_lines(path, rows, err);
-    }
-    stk_csv csv;
-    stk_status status = stk_csv_read(path, &csv, err);
-    if (status == STK_OK) {
-        *rows = (int64_t)csv.rows;
+    stk_status status = STK_OK;
+    if (stk_str_ends_with_nocase(path, ".csv")) {
+        stk_csv csv;
+        status = stk_csv_read(path, &csv, err);
+        *rows = status == STK_OK ? (int64_t)csv.rows : -1;
         stk_csv_free(&csv);
+    } else if (stk_str_ends_with_nocase(path, ".tsv")) {
+        status = count_lines(path, rows, err);
+        *rows -= *rows > 0 ? 1 : 0;
+    } else if (stk_str_ends_with_nocase(path, ".txt")) {
+        status = count_lines(path, rows, err);
     }
     return status;
 }
@@ -128,12 +127,10 @@ stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *
     if (now.size == 0) {
         return STK_FAIL(err, STK_ERR_DATA, "%s was expected to have rows and is empty", path);
     }
-    if (!is_table(path)) {
-        return STK_OK;
-    }
     stk_status status = count_rows(path, rows, err);
     if (status == STK_OK && *rows == 0) {
-        status = STK_FAIL(err, STK_ERR_DATA, "%s has a header and no rows", path);
+        status = STK_FAIL(err, STK_ERR_DATA, "%s has no rows%s", path,
+                          stk_str_ends_with_nocase(path, ".txt") ? "" : ", at most a header");
     }
     if (status != STK_OK) {
         *rows = -1;

@@ -54,7 +54,7 @@ static bool make_whole(const stk_words *words, double now_s, stk_forecast *estim
     return true;
 }
 
-/* Whole epochs that end until end_s when `part` of epoch `epoch` is done now. */
+/* Whole epochs that will be done after time_s, all of them left out. */
 static int count_fitting(const stk_forecast *estimate, double epochs_done, double time_s) {
     double done = epochs_done + fmax(time_s, 0) / estimate->epoch_s;
     return (int)fmin(floor(done + 1e-9), estimate->epochs - 1);
@@ -86,7 +86,7 @@ bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_f
     return true;
 }
 
-/* "75 min", as people say it of minutes up to two hours. */
+/* "7.5 min": minutes also where the usual words are seconds. */
 static stk_span span(double seconds) {
     stk_span text = stk_format_span(seconds);
     if (seconds >= 99.5 && seconds < 599.5) {
@@ -96,31 +96,32 @@ static stk_span span(double seconds) {
 }
 
 void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text, size_t room) {
-    stk_span total = span(estimate->total_s);
-    stk_span budget = span(budget_s);
-    char what[40] = "training";
-    bool several = estimate->epochs != 1;
-    if (estimate->epochs > 0) {
-        snprintf(what, sizeof what, "%d epoch%s", estimate->epochs, several ? "s" : "");
-    }
-    const char *need = estimate->epochs > 1 ? "need" : "needs";
     if (isnan(estimate->total_s)) {
         snprintf(text, room, "an epoch takes about %s", span(estimate->epoch_s).text);
         return;
     }
-    if (estimate->fitting < 0) {
-        bool limited = budget_s >= estimate->total_s;
-        snprintf(text, room, limited ? "%s %s %s of %s" : "%s %s about %s", what, need, total.text,
-                 budget.text);
-        return;
+    stk_span total = span(estimate->total_s);
+    stk_span budget = span(budget_s);
+    char needs[60] = "training needs";
+    if (estimate->epochs > 0) {
+        snprintf(needs, sizeof needs, "%d %s", estimate->epochs,
+                 estimate->epochs == 1 ? "epoch needs" : "epochs need");
     }
     char limit[60] = "";
     if (!isnan(budget_s)) {
         snprintf(limit, sizeof limit, ", budget %s", budget.text);
     }
-    int used = snprintf(text, room, "%s %s %s%s: stopping in epoch %d", what, need, total.text,
-                        limit, estimate->fitting + 1);
-    if (estimate->fitting > 0 && used > 0 && (size_t)used < room) {
-        snprintf(text + used, room - (size_t)used, "; consider --epochs %d", estimate->fitting);
+    if (estimate->fitting > 0) {
+        snprintf(text, room, "%s %s%s: stopping in epoch %d; consider --epochs %d", needs,
+                 total.text, limit, estimate->fitting + 1, estimate->fitting);
+    } else if (estimate->fitting == 0) {
+        snprintf(text, room, "%s %s%s: stopping before the first epoch is over", needs, total.text,
+                 limit);
+    } else if (isnan(budget_s)) {
+        snprintf(text, room, "%s about %s", needs, total.text);
+    } else if (estimate->total_s > budget_s) {
+        snprintf(text, room, "%s %s%s: stopping before its end", needs, total.text, limit);
+    } else {
+        snprintf(text, room, "%s %s of %s", needs, total.text, budget.text);
     }
 }

@@ -20,8 +20,8 @@ bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_f
 
 /*
  * One line for people into text: "30 epochs need 75 min, budget 11 min: stopping in epoch 4;
- * consider
- * --epochs 4", or what there is to say where all fits. budget_s NaN: there is none.
+ * consider --epochs 3", or what there is to say where all fits. The number is one that ends in
+ * time. budget_s NaN: there is none.
  */
 void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text, size_t room);
 

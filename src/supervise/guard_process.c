@@ -19,7 +19,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -355,22 +354,17 @@ static bool same_contents(const char *a, const char *b) {
     return same;
 }
 
-/* Who may read the file stays as it was, and so does a link that leads to it. */
 static void put_back(guard *g) {
     void *first = g->orphaned.data;
     char *at = first;
     char **paths = g->orphaned.size > 0 ? texts_at(&at, at + g->orphaned.size, 3) : NULL;
-    char *target = paths != NULL ? realpath(paths[0], NULL) : NULL;
-    struct stat info;
     char *data = NULL;
     size_t size = 0;
-    if (target != NULL && stat(target, &info) == 0 && same_contents(target, paths[1]) &&
-        stk_file_read(paths[2], 0, &data, &size, NULL) == STK_OK &&
-        stk_file_write(target, data, size, NULL) == STK_OK) {
-        (void)!chmod(target, info.st_mode & 07777);
+    if (paths != NULL && same_contents(paths[0], paths[1]) &&
+        stk_file_read(paths[2], 0, &data, &size, NULL) == STK_OK) {
+        (void)!stk_file_rewrite(paths[0], data, size, NULL);
     }
     stk_mem_free(data);
-    free(target);
     stk_mem_free(paths);
 }
 

@@ -6,8 +6,10 @@
  */
 #include "supervise/knob.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -226,14 +228,19 @@ static stk_status check_ways(const stk_knob_config *config, stk_error *err) {
 /* A file that is missing is one of the wrong name, not of storage that fails. */
 static stk_status check_file(const stk_knob *knob, stk_error *err) {
     const char *path = knob->config.file;
+    char *target = realpath(path, NULL);
     int64_t value;
-    if (access(path, F_OK) != 0 || stk_path_is_dir(path)) {
+    if (target == NULL || stk_path_is_dir(target)) {
+        free(target);
         return STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: there is no such file", path);
     }
-    if (access(path, W_OK) != 0) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: it may not be written", path);
-    }
-    return read_number(knob, &value, err);
+    /* It will be replaced where it is, at the end of all links. */
+    stk_status status = access(target, W_OK) == 0
+                            ? stk_path_check_place("--config-file", target, err)
+                            : STK_FAIL(err, STK_ERR_USAGE, "--config-file %s: cannot write it: %s",
+                                       path, strerror(errno));
+    free(target);
+    return status == STK_OK ? read_number(knob, &value, err) : status;
 }
 
 stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *config, stk_error *err) {
@@ -253,40 +260,75 @@ stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *config, stk_erro
     return status;
 }
 
-int64_t stk_knob_value(const stk_knob *knob, const stk_command *command) {
-    const char *text = NULL;
-    int64_t value = -1;
-    switch (knob->kind) {
-    case STK_KNOB_ENV:
-        text = stk_command_env(command, knob->config.env);
-        break;
-    case STK_KNOB_ARG:
-        text = stk_command_arg(command, knob->config.arg);
-        break;
-    case STK_KNOB_KEY:
-        return read_number(knob, &value, NULL) == STK_OK ? value : -1;
-    case STK_KNOB_NONE:
-        break;
+/* What the command has of a variable or an argument, as text; NULL: nothing. */
+static const char *text_of(const stk_knob *knob, const stk_command *command) {
+    return knob->kind == STK_KNOB_ENV   ? stk_command_env(command, knob->config.env)
+           : knob->kind == STK_KNOB_ARG ? stk_command_arg(command, knob->config.arg)
+                                        : NULL;
+}
+
+static stk_status set_text(const stk_knob *knob, stk_command *command, const char *text,
+                           stk_error *err) {
+    return knob->kind == STK_KNOB_ENV
+               ? stk_command_set_env(command, knob->config.env, text, false, err)
+               : stk_command_set_arg(command, knob->config.arg, text, err);
+}
+
+/* Before the first change: what was there. */
+static stk_status remember(stk_knob *knob, const stk_command *command, stk_error *err) {
+    const char *text = text_of(knob, command);
+    if (!knob->told && text != NULL) {
+        knob->before = stk_mem_strdup(text);
+        if (knob->before == NULL) {
+            return STK_FAIL_MEMORY(err, knob->config.what);
+        }
     }
+    knob->told = true;
+    return STK_OK;
+}
+
+stk_status stk_knob_check(const stk_knob *knob, const stk_command *command, stk_error *err) {
+    return knob->kind == STK_KNOB_ARG ? stk_command_check_arg(command, knob->config.arg, err)
+                                      : STK_OK;
+}
+
+int64_t stk_knob_value(const stk_knob *knob, const stk_command *command) {
+    int64_t value = -1;
+    if (knob->kind == STK_KNOB_KEY) {
+        return read_number(knob, &value, NULL) == STK_OK ? value : -1;
+    }
+    const char *text = text_of(knob, command);
     return text != NULL && stk_parse_int(text, &value) && value >= 0 ? value : -1;
 }
 
 stk_status stk_knob_set(stk_knob *knob, stk_command *command, int64_t value, const char *run_dir,
                         stk_error *err) {
     char text[24];
-    (void)snprintf(text, sizeof text, "%" PRId64, value);
-    switch (knob->kind) {
-    case STK_KNOB_ENV:
-        return stk_command_set_env(command, knob->config.env, text, false, err);
-    case STK_KNOB_ARG:
-        return stk_command_set_arg(command, knob->config.arg, text, err);
-    case STK_KNOB_KEY:
-        return set_in_file(knob, value, run_dir, err);
-    case STK_KNOB_NONE:
-        break;
+    if (knob->kind == STK_KNOB_NONE) {
+        return STK_FAIL(err, STK_ERR_USAGE, "nothing says how the command is told its %s",
+                        knob->config.what);
     }
-    return STK_FAIL(err, STK_ERR_USAGE, "nothing says how the command is told its %s",
-                    knob->config.what);
+    if (knob->kind == STK_KNOB_KEY) {
+        return set_in_file(knob, value, run_dir, err);
+    }
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    stk_status status = remember(knob, command, err);
+    return status == STK_OK ? set_text(knob, command, text, err) : status;
+}
+
+stk_status stk_knob_unset(stk_knob *knob, stk_command *command, stk_error *err) {
+    stk_status status = STK_OK;
+    if (!knob->told) {
+        return STK_OK;
+    }
+    if (knob->before != NULL) {
+        status = set_text(knob, command, knob->before, err);
+    } else if (knob->kind == STK_KNOB_ENV) {
+        stk_command_unset_env(command, knob->config.env);
+    } else {
+        stk_command_unset_arg(command, knob->config.arg);
+    }
+    return status;
 }
 
 stk_status stk_knob_restore(stk_knob *knob, bool *mine, stk_error *err) {
@@ -315,5 +357,6 @@ stk_status stk_knob_restore(stk_knob *knob, bool *mine, stk_error *err) {
 
 void stk_knob_close(stk_knob *knob) {
     forget_kept(knob);
+    stk_mem_free(knob->before);
     memset(knob, 0, sizeof *knob);
 }

@@ -87,6 +87,8 @@ typedef struct stk_supervision {
     stk_command command;
     stk_knob batch;
     stk_knob workers;
+    int64_t batch_told; /* by its knob, to the command that runs; -1: not known */
+    int workers_told;
     stk_trials trials;
     stk_expect expect;
     stk_hang hang;
@@ -94,10 +96,11 @@ typedef struct stk_supervision {
     char estimate[240]; /* "": none was made */
     double fill;        /* NaN: by the rule */
     int stop_signal;
-    int hangs;     /* starts that followed one */
-    bool hurried;  /* the timetable knows that an end was asked for */
-    int launched;  /* starts of the training command */
-    int exit_code; /* of the whole */
+    int hangs;       /* starts that followed one */
+    bool hurried;    /* the timetable knows that an end was asked for */
+    int launched;    /* starts of the training command */
+    int epochs_done; /* of the last training */
+    int exit_code;   /* of the whole */
     char status[16];
     stk_attempt attempts[STK_ATTEMPTS_MOST];
     int attempt_count;
@@ -105,6 +108,10 @@ typedef struct stk_supervision {
 
 /* Seconds since the start of the run. */
 double stk_supervision_now(const stk_supervision *s);
+
+/* As many as are wanted, or what may be spent of the budget's rest on things that may be in vain.
+ */
+double stk_supervision_spare(const stk_supervision *s, double wanted_s);
 
 /* ---- attend.c: one command, from its start until nothing of it is left ---- */
 

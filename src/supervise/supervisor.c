@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,13 +82,14 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
-    if (o->batch_key != NULL && o->workers_key != NULL) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "--batch-key and --workers-key cannot be given both; tell one of them by "
-                        "an argument or a variable");
-    }
     stk_status status = stk_knob_open(&s->batch, &batch, err);
-    return status == STK_OK ? stk_knob_open(&s->workers, &workers, err) : status;
+    if (status == STK_OK) {
+        status = stk_knob_open(&s->workers, &workers, err);
+    }
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->batch, &s->command, err);
+    }
+    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
 }
 
 static stk_status make_timetable(stk_supervision *s, stk_error *err) {
@@ -106,7 +108,7 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
 
 /* What the command may want to know, and what makes Python speak at once and of its stack. */
 static stk_status surround(const stk_supervision *s, stk_command *command, stk_error *err) {
-    char path[4096];
+    char path[PATH_MAX];
     char number[32];
     const char *dir = realpath(s->folder.path, path) != NULL ? path : s->folder.path;
     stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
@@ -293,7 +295,7 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
         status = open_guardian(s, err);
     }
     if (status == STK_OK) {
-        status = stk_runfiles_new(&s->files, s->folder.path, err);
+        status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
     }
     if (status == STK_OK) {
         status = write_args(s, err);
@@ -320,7 +322,10 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
 
 /* Tells the command what the advice says; the guardian puts a file back should we be killed. */
 static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, stk_error *err) {
-    if (knob->kind == STK_KNOB_NONE || value < 0 || value == stk_knob_value(knob, &s->command)) {
+    if (value < 0) {
+        return stk_knob_unset(knob, &s->command, err);
+    }
+    if (knob->kind == STK_KNOB_NONE || value == stk_knob_value(knob, &s->command)) {
         return STK_OK;
     }
     stk_status status = stk_knob_set(knob, &s->command, value, s->folder.path, err);
@@ -485,13 +490,15 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
     stk_command_show(&s->command, &command);
     const char *reason = stop_reason(why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
+    char place[PATH_MAX];
+    const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;
     stk_summary summary = {.status = !good                           ? "failed"
                                      : strcmp(reason, "epochs") == 0 ? "complete"
                                                                      : "partial",
                            .stop_reason = reason,
                            .best_acc1 = NAN,
                            .best_metric = NAN,
-                           .epochs_done = s->words.epoch,
+                           .epochs_done = s->epochs_done,
                            .folds_done = -1,
                            .folds_planned = -1,
                            .oof_acc1 = NAN,
@@ -507,7 +514,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .device = s->gpu_count > 0 ? "cuda" : "cpu",
                            .bad_images = -1,
                            .verdict = a != NULL ? a->event.verdict : NULL,
-                           .submission = good ? s->expect.path : NULL,
+                           .submission = expected,
                            .command = stk_str_text(&command),
                            .attempts = told,
                            .attempt_count = s->attempt_count,
@@ -531,7 +538,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 
 static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian);
-    stk_output_close(s->output, CLOSE_S);
+    stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_lookout_stop(s->lookout);
     stk_symptoms_free(s->symptoms);
     stk_proc_tree_free(&s->tree);
@@ -543,7 +550,7 @@ static void close_all(stk_supervision *s) {
     stk_command_free(&s->command);
     stk_runfiles_free(s->files);
     stk_jsonl_free(s->jsonl);
-    stk_relay_close(s->json_relay, s->json_end, CLOSE_S);
+    stk_relay_close(s->json_relay, s->json_end, stk_supervision_spare(s, CLOSE_S));
     stk_run_folder_close(&s->folder);
     pthread_mutex_destroy(&s->lock);
 }

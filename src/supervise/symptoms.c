@@ -38,22 +38,22 @@
 #define ACTIVITY_LOW 60.0 /* percent */
 
 /* A process that feeds works for four fifths of its time when it is what others wait for; the rest
- * is handing over. */
+ * is handing over. One that waits for a core works as well: others have taken it. */
 #define FEEDER_BUSY 80.0 /* percent of a core */
 #define FEEDER_LEAST 2.0 /* one that does less does not feed: a pool that waits */
-#define CORES_FULL 90.0  /* percent of all: whoever it is, there is nothing left to feed with */
+#define CORES_FULL 90.0  /* percent of all, by the command: there is nothing left to feed with */
+#define CORES_TAKEN 97.0 /* the same by anybody */
 
 /* Looks at which one waits for a disk catch a moment each: in every second of them is much, since
  * others of its kind go on. */
 #define BLOCKED_SHARE 0.5
 #define IOWAIT_HIGH 20.0 /* percent */
 
-/* What has used less than this in all and has started one other is a wrapper around it. */
-#define WRAPPER_CPU_S 0.5
-
-/* One that does next to nothing beside others that have processes at work themselves is a launcher.
- */
+/* One that does next to nothing is a launcher where what it has started holds four times as much
+ * memory, as a training does beside a wrapper, or has processes at work itself. A driver holds more
+ * than its workers. */
 #define IDLE 1.0 /* percent of a core */
+#define LAUNCHER_MEMORY 4
 
 /* Programs that start others and wait, whatever CPU time they took for starting themselves. */
 static const char *const launchers[] = {
@@ -84,7 +84,9 @@ typedef struct seen_process {
     uint64_t born;
     uint64_t first;       /* number of the look at which it was seen first */
     uint64_t last;        /* and last */
+    int64_t resident;     /* bytes, when it was seen last */
     double cpu[READINGS]; /* seconds since it was born; look N at N % READINGS */
+    bool ready[READINGS]; /* it ran, or would have if there had been a core; the same */
     bool is_launcher;     /* by its name */
 } seen_process;
 
@@ -238,10 +240,13 @@ static void see_process(stk_symptoms *s, const stk_proc *proc) {
         /* One that was missed at a look did nothing there. */
         for (uint64_t i = p->first < s->next ? p->last + 1 : s->next; i < s->next; i++) {
             p->cpu[i % READINGS] = p->cpu[p->last % READINGS];
+            p->ready[i % READINGS] = false;
         }
         p->parent = proc->parent;
         p->last = s->next;
+        p->resident = proc->resident;
         p->cpu[s->next % READINGS] = proc->cpu_s;
+        p->ready[s->next % READINGS] = proc->state == 'R';
         p->is_launcher = has_launchers_name(proc->name);
     }
 }
@@ -283,9 +288,10 @@ void stk_symptoms_add(stk_symptoms *s, const stk_event_sample *sample, const stk
 /* A process in a stretch. */
 typedef struct part {
     int parent;     /* index of it; -1: none that was there */
-    int children;   /* that were there */
     double lived_s; /* in the stretch; 0: it was not there */
     double used_s;  /* CPU */
+    int looks;      /* at it */
+    int ready;      /* of them */
     bool is_launcher;
 } part;
 
@@ -322,6 +328,10 @@ static part part_of(const stretch *t, const seen_process *p) {
         found.parent = parent_of(t->s, p);
         found.lived_s = look_at(t->s, p->last)->at_s - begin_of(t->s, is_old ? t->first : p->first);
         found.used_s = fmax(0, p->cpu[p->last % READINGS] - before_s);
+        for (uint64_t i = is_old ? t->first : p->first; i <= p->last; i++) {
+            found.looks++;
+            found.ready += p->ready[i % READINGS] ? 1 : 0;
+        }
     }
     return found;
 }
@@ -331,17 +341,16 @@ static double busy(const part *p) {
     return p->lived_s > 0 ? 100 * p->used_s / p->lived_s : 0;
 }
 
-/* One that is at work below a child of an idle one shows that this only starts others. */
+/* By what they have started; see IDLE. */
 static void find_launchers(stretch *t) {
-    const stk_symptoms *s = t->s;
-    for (size_t i = 0; i < s->process_count; i++) {
-        const seen_process *p = &s->processes[i];
-        part *own = &t->parts[i];
-        bool is_small = p->cpu[p->last % READINGS] < WRAPPER_CPU_S;
-        own->is_launcher = own->is_launcher || (is_small && own->children == 1);
-        int parent = own->parent;
+    for (size_t i = 0; i < t->s->process_count; i++) {
+        int parent = t->parts[i].parent;
         int above = parent >= 0 ? t->parts[parent].parent : -1;
-        if (above >= 0 && busy(own) >= FEEDER_LEAST && busy(&t->parts[above]) < IDLE) {
+        if (parent >= 0 && busy(&t->parts[parent]) < IDLE &&
+            t->s->processes[parent].resident <= t->s->processes[i].resident / LAUNCHER_MEMORY) {
+            t->parts[parent].is_launcher = true;
+        }
+        if (above >= 0 && busy(&t->parts[above]) < IDLE && busy(&t->parts[i]) >= FEEDER_LEAST) {
             t->parts[above].is_launcher = true;
         }
     }
@@ -353,11 +362,6 @@ static void find_parts(stretch *t, const stk_symptoms *s, uint64_t first) {
     t->first = t->last - first < READINGS - 1 ? first : t->last - READINGS + 2;
     for (size_t i = 0; i < s->process_count; i++) {
         t->parts[i] = part_of(t, &s->processes[i]);
-    }
-    for (size_t i = 0; i < s->process_count; i++) {
-        if (t->parts[i].parent >= 0) {
-            t->parts[t->parts[i].parent].children++;
-        }
     }
     find_launchers(t);
 }
@@ -389,12 +393,14 @@ static void tell_processes(const stk_symptoms *s, uint64_t first, stk_symptoms_s
         } else if (does == FEEDER && busy(p) >= FEEDER_LEAST) {
             feeders.used_s += p->used_s;
             feeders.lived_s += p->lived_s;
+            feeders.looks += p->looks;
+            feeders.ready += p->ready;
         }
     }
     if (feeders.lived_s > 0 && seconds > 0) {
         /* Those of one epoch and of the next are not there at the same time. */
         seen->feeders = (int)fmax(1, round(feeders.lived_s / seconds));
-        seen->feeders_busy = busy(&feeders);
+        seen->feeders_busy = fmax(busy(&feeders), 100.0 * feeders.ready / feeders.looks);
     }
 }
 
@@ -408,9 +414,13 @@ static bool has_busy_feeders(const stk_symptoms_seen *seen) {
     return seen->feeders > 0 && seen->feeders_busy >= FEEDER_BUSY;
 }
 
-/* A single core is full as soon as one process launches without a pause. */
+/*
+ * A single core is full as soon as one process launches without a pause. Whoever else fills the
+ * cores takes them from those that feed.
+ */
 static bool has_full_cores(const stk_symptoms *s, const stk_symptoms_seen *seen) {
-    return seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1);
+    return (seen->cpu_own >= CORES_FULL && (seen->feeders > 0 || s->cores > 1)) ||
+           (seen->cpu >= CORES_TAKEN && seen->feeders > 0);
 }
 
 static bool is_input_bound(const stk_symptoms *s, const stk_symptoms_seen *seen) {

@@ -15,7 +15,7 @@
 
 /* For the last files, once all commands have ended: a share of the budget, within limits. */
 #define CLOSING_SHARE 0.02
-#define CLOSING_LEAST_S 0.3
+#define CLOSING_LEAST_S 0.5
 #define CLOSING_MOST_S 2.0
 
 /* A prediction that is stopped has less to put in order than a training. */

@@ -97,6 +97,9 @@ static void stay(const stk_trials *trials, stk_trial_advice *advice) {
     const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : NULL;
     advise_best(trials, advice);
     advice->act = STK_TRIAL_STAY;
+    if (advice->why[0] == '\0') {
+        SAY(advice->why, "there is nothing more to try");
+    }
     if (best != NULL && best->batch > 0) {
         SAY(advice->what, "batch %lld stays", (long long)best->batch);
     } else {
@@ -111,6 +114,7 @@ static void take_back(stk_trials *trials, stk_trial_advice *advice) {
     trials->trying = STK_TRIAL_OF_NOTHING;
     advise_best(trials, advice);
     advice->act = STK_TRIAL_TAKE_BACK;
+    advice->of = of;
     say_what(advice, of, " again");
 }
 
@@ -126,6 +130,7 @@ static void relaunch(stk_trials *trials, stk_trial_advice *advice, stk_trial_of 
         advice->workers = (int)value;
     }
     advice->act = STK_TRIAL_RELAUNCH;
+    advice->of = of;
     say_what(advice, of, "");
 }
 
@@ -174,7 +179,7 @@ static void after_end(stk_trials *trials, const stk_trial_facts *facts, stk_tria
 static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     double before = trials->seen[trials->best].images_per_second;
     double now = facts->images_per_second;
-    if (isnan(now) || isnan(before)) {
+    if (!(now > 0) || !(before > 0)) {
         SAY(advice->why, "it cannot be told whether it is faster: no it/s or img/s was heard");
         return false;
     }
@@ -190,7 +195,7 @@ static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
  */
 static bool may_try(const stk_trials *trials, const stk_trial_facts *facts,
                     stk_trial_advice *advice) {
-    if (isnan(facts->images_per_second)) {
+    if (!(facts->images_per_second > 0)) {
         SAY(advice->why, "; no it/s or img/s was heard, so that it cannot be told what is faster");
         return false;
     }

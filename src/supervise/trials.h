@@ -42,22 +42,23 @@ typedef enum stk_trial_act {
     STK_TRIAL_TAKE_BACK /* the same with what was best before; nothing more is tried */
 } stk_trial_act;
 
+/* What an attempt is started for. */
+typedef enum stk_trial_of {
+    STK_TRIAL_OF_NOTHING,
+    STK_TRIAL_OF_BATCH,
+    STK_TRIAL_OF_WORKERS
+} stk_trial_of;
+
 typedef struct stk_trial_advice {
     stk_trial_act act;
-    int64_t batch; /* to start with; -1: as the command has it */
+    stk_trial_of of; /* what is to become another one */
+    int64_t batch;   /* to start with; -1: as the command has it */
     int workers;
     bool kept;      /* what the last attempt tried was better, and stays */
     bool tried;     /* the last attempt was a trial */
     char what[120]; /* "batch 64", "batch 32 stays" */
     char why[240];  /* with the numbers */
 } stk_trial_advice;
-
-/* What the attempt that runs was started for. */
-typedef enum stk_trial_of {
-    STK_TRIAL_OF_NOTHING,
-    STK_TRIAL_OF_BATCH,
-    STK_TRIAL_OF_WORKERS
-} stk_trial_of;
 
 typedef struct stk_trials {
     stk_trial_facts seen[STK_TRIALS_MOST];

@@ -86,13 +86,16 @@ static int epoch_in_work(stk_words *words, const stk_line *line) {
                 stk_line_says(line, STK_SAID_GLOBAL_STEP) ||
                 stk_line_says(line, STK_SAID_MAYBE_STEP) ||
                 stk_line_says(line, STK_SAID_MAYBE_BATCH);
+    words->zero_based = words->zero_based || said == 0;
+    int epoch = said + (words->zero_based ? 1 : 0);
+    bool again = epoch + 1 == words->epoch && stk_line_says(line, STK_SAID_LOSS) &&
+                 line->value[STK_SAID_LOSS] != words->loss;
     if (!words->epoch_said) {
         words->told_late = line->any_loss && !step;
-    } else if (step) {
+    } else if (step || again) { /* so it was not over */
         words->told_late = false;
     }
-    words->zero_based = words->zero_based || said == 0;
-    return said + (words->zero_based ? 1 : 0) + (words->told_late ? 1 : 0);
+    return epoch + (words->told_late ? 1 : 0);
 }
 
 static void enter_epoch(stk_words *words, int epoch, bool sure, double at_s) {
@@ -185,7 +188,7 @@ static void step_to(stk_words *words, int64_t step, int64_t steps, double at_s) 
     }
     words->done += (double)(step - (words->step > 0 ? words->step : 0));
     words->step = step;
-    words->steps = steps > 0 ? steps : words->steps;
+    words->steps = steps > 0 ? steps : step <= words->steps ? words->steps : -1;
     add_moment(words, at_s);
 }
 
@@ -211,7 +214,7 @@ static bool find_step(const stk_line *line, int64_t *step, int64_t *steps) {
         {STK_SAID_STEP, STK_SAID_STEPS, true},
         {STK_SAID_IMAGE, STK_SAID_IMAGES, true},
         {STK_SAID_MAYBE_STEP, STK_SAID_MAYBE_STEPS, false},
-        {STK_SAID_GLOBAL_STEP, STK_SAID_COUNT, true},
+        {STK_SAID_GLOBAL_STEP, STK_SAID_STEPS, true},
         {STK_SAID_MAYBE_BATCH, STK_SAID_COUNT, false},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -257,6 +260,21 @@ static void hear_speed(stk_words *words, const stk_line *line, double at_s) {
     }
 }
 
+/* A number alone is what is used where the line tells of a step, and otherwise what there is. */
+static void hear_memory(stk_words *words, const stk_line *line, bool training) {
+    bool total = stk_line_says(line, STK_SAID_MEMORY_TOTAL);
+    stk_said used = STK_SAID_MEMORY;
+    if (!stk_line_says(line, used) && training) {
+        used = total ? STK_SAID_MEMORY_TOTAL : STK_SAID_MAYBE_MEMORY;
+    }
+    if (stk_line_says(line, used)) {
+        words->gpu_memory_used = fmax(words->gpu_memory_used, line->value[used]);
+    }
+    if (total && used != STK_SAID_MEMORY_TOTAL) {
+        words->gpu_memory_total = line->value[STK_SAID_MEMORY_TOTAL];
+    }
+}
+
 static void hear_settings(stk_words *words, const stk_line *line) {
     bool training = stk_line_says(line, STK_SAID_EPOCH) || stk_line_says(line, STK_SAID_LOSS) ||
                     stk_line_says(line, STK_SAID_STEP);
@@ -268,13 +286,7 @@ static void hear_settings(stk_words *words, const stk_line *line) {
     if (stk_line_says(line, STK_SAID_WORKERS)) {
         words->workers = (int)line->value[STK_SAID_WORKERS];
     }
-    stk_said used = stk_line_says(line, STK_SAID_MEMORY) ? STK_SAID_MEMORY : STK_SAID_MAYBE_MEMORY;
-    if (stk_line_says(line, used) && (used == STK_SAID_MEMORY || training)) {
-        words->gpu_memory_used = fmax(words->gpu_memory_used, line->value[used]);
-    }
-    if (stk_line_says(line, STK_SAID_MEMORY_TOTAL)) {
-        words->gpu_memory_total = line->value[STK_SAID_MEMORY_TOTAL];
-    }
+    hear_memory(words, line, training);
 }
 
 static void hear_loss(stk_words *words, const stk_line *line, double at_s) {
@@ -305,7 +317,23 @@ static void hear_fraction(stk_words *words, const stk_line *line) {
     }
     words->whole = true;
     if (words->epochs < 0 && words->steps > 0 && words->step > 0 && epochs >= 0.1) {
-        words->epochs = (int)fmin(1e6, round((double)words->steps * epochs / (double)words->step));
+        double wanted = round((double)words->steps * epochs / (double)words->step);
+        words->epochs = (int)fmax(1, fmin(wanted, 1e6));
+    }
+}
+
+/* What a line says of the progress. */
+static void hear_progress(stk_words *words, const stk_line *line, double at_s) {
+    int before = words->epoch;
+    hear_fraction(words, line);
+    hear_epoch(words, line, at_s);
+    bool ours = !stk_line_says(line, STK_SAID_EPOCHS_DONE) && hear_step(words, line, before, at_s);
+    if (ours) {
+        hear_speed(words, line, at_s);
+        hear_loss(words, line, at_s);
+    }
+    if (words->epochs > 0 && words->epoch > words->epochs) { /* then more are wanted */
+        words->epochs = words->epoch;
     }
 }
 
@@ -315,18 +343,10 @@ void stk_words_hear(stk_words *words, const char *text, size_t length, double at
     if (line.trouble) {
         hear_trouble(words, &line, text, length);
     }
-    if (line.said == 0) {
-        return;
+    if (line.said != 0) {
+        hear_settings(words, &line);
+        hear_progress(words, &line, at_s);
     }
-    hear_settings(words, &line);
-    hear_fraction(words, &line);
-    int before = words->epoch;
-    hear_epoch(words, &line, at_s);
-    if (stk_line_says(&line, STK_SAID_EPOCHS_DONE) || !hear_step(words, &line, before, at_s)) {
-        return;
-    }
-    hear_speed(words, &line, at_s);
-    hear_loss(words, &line, at_s);
 }
 
 /* Steps per second by the progress alone. */

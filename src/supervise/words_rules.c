@@ -4,8 +4,8 @@
  * A line is first cleaned: colours go, letters become small, bytes that are not ASCII (the blocks
  * of progress bars) become '~'. Then it is read once from left to right. Each word is looked up by
  * its first letter in the table of rules; the first that fits counts, and reading goes on behind
- * it. Words that fit none may change what the ones behind them mean (see contexts), and numbers may
- * have a unit (see units). README.md tells how to add a row.
+ * it. Some words change what the ones behind them mean, and numbers may have a unit (see units).
+ * README.md tells how to add a row.
  */
 #include "supervise/words_rules.h"
 
@@ -23,12 +23,18 @@
 #define FIELDS_MOST 4
 
 typedef enum rule_kind {
-    SAYS, /* the numbers of the pattern */
-    BAR,  /* the same, of a progress bar */
+    NOTHING, /* for the word before one */
+    SAYS,    /* the numbers of the pattern */
+    BAR,     /* the same, of a progress bar */
     OUT_OF_MEMORY,
     MAYBE_OUT, /* out of memory if the line names a GPU */
     TROUBLE,
-    LONE_TROUBLE, /* if it begins the line */
+    LONE_TROUBLE, /* if it is the line */
+    /* These words change what those behind them mean. */
+    ASIDE,    /* what follows is not of training */
+    TRAINING, /* it is */
+    OTHER,    /* the next word alone means something else than it does by itself */
+    DEVICE    /* a GPU is spoken of */
 } rule_kind;
 
 typedef struct rule {
@@ -40,8 +46,8 @@ typedef struct rule {
  * In a pattern:
  *   letters     themselves, whatever their case
  *   _           what joins two words: one blank, _, - or dot, or nothing
- *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, or
- *               nothing
+ *   =           what stands between a name and its value: blanks, colons, equals signs, quotes, #,
+ *               or nothing
  *   blank       any number of blanks
  *   [ ] ( ) / | themselves, with blanks before them
  *   %x          a number, with blanks before it, that is what stk_said names x; %_ is passed over,
@@ -54,6 +60,8 @@ typedef struct rule {
  * ones come first.
  */
 static const rule rules[] = {
+    {"at", OTHER},
+    {"avoid", OTHER},
     {"batch_size per device=%b", SAYS},
     {"batch_size(*)=%b", SAYS},
     {"batch_size is %b", SAYS},
@@ -65,11 +73,18 @@ static const rule rules[] = {
     {"batch=%k", SAYS},
     {"bs=%b", SAYS},
     {"bus error", TROUBLE},
+    {"best", OTHER},
     {"create %w worker processes", SAYS},
     {"cublas_status_alloc_failed", OUT_OF_MEMORY},
     {"cuda out of memory", OUT_OF_MEMORY},
     {"cudaerrormemoryallocation", OUT_OF_MEMORY},
     {"cudnn_status_alloc_failed", OUT_OF_MEMORY},
+    {"caching", ASIDE},
+    {"computing", ASIDE},
+    {"cooldown", OTHER},
+    {"cpu", OTHER},
+    {"cuda", DEVICE},
+    {"downloading", ASIDE},
     {"epoch(train) [%e][%s/%S", SAYS},
     {"epoch=[%e][%s/%S", SAYS},
     {"epoch=[%e/%E", SAYS},
@@ -84,12 +99,25 @@ static const rule rules[] = {
     {"ep=[%e/%E", SAYS},
     {"ep=%e/%E", SAYS},
     {"ep=%e", SAYS},
+    {"eval", ASIDE},
+    {"evaluate", ASIDE},
+    {"evaluating", ASIDE},
+    {"evaluation", ASIDE},
+    {"extracting", ASIDE},
+    {"every", OTHER},
+    {"fetching", ASIDE},
+    {"folds", ASIDE},
+    {"from", OTHER},
+    {"global_step=%g/%S", SAYS},
     {"global_step=%g", SAYS},
     {"gpu_mem=%m/%M", SAYS},
     {"gpu_mem=%m", SAYS},
     {"gpu_memory=%m/%M", SAYS},
     {"gpu_memory=%M", SAYS},
+    {"gpu", DEVICE},
     {"hip out of memory", OUT_OF_MEMORY},
+    {"host", OTHER},
+    {"hip", DEVICE},
     {"images/sec=%i", SAYS},
     {"images/s=%i", SAYS},
     {"images_per_second=%i", SAYS},
@@ -108,10 +136,15 @@ static const rule rules[] = {
     {"iter=%s", SAYS},
     {"it=%s/%S", SAYS},
     {"it/s=%r", SAYS},
+    {"inference", ASIDE},
+    {"if", OTHER},
     {"killed", LONE_TROUBLE},
     {"loss=tensor(%l", SAYS},
     {"loss=%l", SAYS},
     {"loss/train=%l", SAYS},
+    {"loading", ASIDE},
+    {"last", OTHER},
+    {"lowest", OTHER},
     {"max_memory_allocated=%m", SAYS},
     {"max_memory=%m", SAYS},
     {"max_mem=%m", SAYS},
@@ -122,14 +155,27 @@ static const rule rules[] = {
     {"memory=%u", SAYS},
     {"mem_used=%m", SAYS},
     {"mem=%m/%M", SAYS},
+    {"map", ASIDE},
+    {"min", OTHER},
+    {"mps", DEVICE},
+    {"no", OTHER},
     {"oom_kill", TROUBLE},
     {"oom", OUT_OF_MEMORY},
     {"outofmemoryerror", OUT_OF_MEMORY},
     {"out_of_memory", MAYBE_OUT},
     {"peak_memory=%m", SAYS},
     {"peak_mem=%m", SAYS},
+    {"predict", ASIDE},
+    {"predicting", ASIDE},
+    {"preparing", ASIDE},
+    {"processing", ASIDE},
+    {"patience", OTHER},
+    {"previous", OTHER},
     {"resourceexhaustederror", OUT_OF_MEMORY},
     {"resource_exhausted", OUT_OF_MEMORY},
+    {"ram", OTHER},
+    {"recommended", OTHER},
+    {"rocm", DEVICE},
     {"samples/sec=%i", SAYS},
     {"samples/s=%i", SAYS},
     {"samples_per_second=%i", SAYS},
@@ -139,15 +185,34 @@ static const rule rules[] = {
     {"step=%s/%S", SAYS},
     {"step=%s of %S", SAYS},
     {"step=%s", SAYS},
+    {"sanity", ASIDE},
+    {"scanning", ASIDE},
+    {"since", OTHER},
+    {"start", OTHER},
+    {"suggested", OTHER},
+    {"system", OTHER},
     {"time=%_s, %i/s", SAYS},
     {"traceback (most", TROUBLE},
     {"train epoch=%e [%n/%N (", SAYS},
     {"training for %E epochs", SAYS},
     {"train for %E epochs", SAYS},
     {"train: %e [%s/%S (", SAYS},
+    {"test", ASIDE},
+    {"testing", ASIDE},
+    {"tta", ASIDE},
+    {"train", TRAINING},
+    {"training", TRAINING},
+    {"try", OTHER},
+    {"up", OTHER},
     {"vram=%m/%M", SAYS},
     {"vram=%m", SAYS},
+    {"val", ASIDE},
+    {"valid", ASIDE},
+    {"validate", ASIDE},
+    {"validating", ASIDE},
+    {"validation", ASIDE},
     {"workers=%w", SAYS},
+    {"warmup", OTHER},
     {"%_%%|*|%s/%S [", BAR},
     {"%_%% %s/%S [", BAR},
     {"%_%% ~%s/%S", BAR},
@@ -158,41 +223,15 @@ static const rule rules[] = {
     {"^%s/%S [.", BAR},
     {"^%s/%S ~", BAR},
     {"~%s/%S", BAR},
+    {"%s/%S batches", SAYS},
+    {"%s/%S steps", SAYS},
+    {"%s/%S iterations", SAYS},
+    {"[%e/%E][%s/%S", SAYS},
     {"[%p/%P", SAYS},
 };
 
 #define RULE_COUNT (sizeof rules / sizeof *rules)
 _Static_assert(RULE_COUNT <= UINT8_MAX, "the index has a byte for each row");
-
-/* What a word means for those behind it. */
-typedef enum meaning {
-    NOTHING,
-    ASIDE,    /* what follows is not of training */
-    TRAINING, /* it is */
-    OTHER,    /* the next word alone means something else than it does by itself */
-    DEVICE    /* a GPU is spoken of */
-} meaning;
-
-static const struct {
-    char word[12];
-    meaning means;
-} contexts[] = {
-    {"caching", ASIDE},     {"computing", ASIDE},   {"downloading", ASIDE}, {"eval", ASIDE},
-    {"evaluate", ASIDE},    {"evaluating", ASIDE},  {"evaluation", ASIDE},  {"extracting", ASIDE},
-    {"fetching", ASIDE},    {"folds", ASIDE},       {"inference", ASIDE},   {"loading", ASIDE},
-    {"map", ASIDE},         {"predict", ASIDE},     {"predicting", ASIDE},  {"preparing", ASIDE},
-    {"processing", ASIDE},  {"sanity", ASIDE},      {"scanning", ASIDE},    {"test", ASIDE},
-    {"testing", ASIDE},     {"tta", ASIDE},         {"val", ASIDE},         {"valid", ASIDE},
-    {"validate", ASIDE},    {"validating", ASIDE},  {"validation", ASIDE},  {"train", TRAINING},
-    {"training", TRAINING}, {"at", OTHER},          {"avoid", OTHER},       {"best", OTHER},
-    {"cooldown", OTHER},    {"cpu", OTHER},         {"every", OTHER},       {"from", OTHER},
-    {"host", OTHER},        {"if", OTHER},          {"last", OTHER},        {"lowest", OTHER},
-    {"min", OTHER},         {"no", OTHER},          {"patience", OTHER},    {"previous", OTHER},
-    {"ram", OTHER},         {"recommended", OTHER}, {"since", OTHER},       {"start", OTHER},
-    {"suggested", OTHER},   {"system", OTHER},      {"try", OTHER},         {"up", OTHER},
-    {"warmup", OTHER},      {"cuda", DEVICE},       {"gpu", DEVICE},        {"hip", DEVICE},
-    {"mps", DEVICE},        {"rocm", DEVICE},
-};
 
 /* What is counted per second. A time before the slash instead (`s/it`) is that of one. */
 static const struct {
@@ -237,8 +276,8 @@ typedef struct hit {
 typedef struct reader {
     const char *text;     /* clean, ends with a NUL */
     const char *start;    /* its first character that is no blank */
-    const char *word_end; /* of the last word that fitted no rule; NULL: there was none */
-    meaning before;       /* what it means for the next */
+    const char *word_end; /* of the word before, where it means something for this one; or NULL */
+    rule_kind before;     /* what it means for the next */
     bool aside;           /* what follows is not of training */
     bool device;          /* a GPU was named */
     bool maybe_out;       /* out of memory was said */
@@ -343,6 +382,14 @@ static const char *read_exponent(const char *at, int *exponent) {
     return p;
 }
 
+/* value x 10^exponent, quickly where the exponent is a usual one. */
+static double scaled(double value, int exponent) {
+    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+    int size = exponent < 0 ? -exponent : exponent;
+    double power = size < (int)(sizeof powers / sizeof *powers) ? powers[size] : pow(10, size);
+    return exponent < 0 ? value / power : value * power;
+}
+
 /* False where there is no number. Point and comma are those of the C locale, whatever ours is. */
 static bool read_number(const char *at, figure *number) {
     *number = (figure){0};
@@ -372,7 +419,7 @@ static bool read_number(const char *at, figure *number) {
     const char *power = read_exponent(end, &exponent);
     number->point = number->point || power > end;
     number->end = power;
-    number->value = sign * (exponent < 0 ? value / pow(10, -exponent) : value * pow(10, exponent));
+    number->value = sign * scaled(value, exponent);
     return true;
 }
 
@@ -459,7 +506,7 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
     case '_':
         return *at == ' ' || *at == '_' || *at == '-' || *at == '.' ? at + 1 : at;
     case '=':
-        while (*at == ' ' || *at == ':' || *at == '=' || *at == '\'' || *at == '"') {
+        while (*at == ' ' || *at == ':' || *at == '=' || *at == '#' || *at == '\'' || *at == '"') {
             at++;
         }
         return at;
@@ -540,7 +587,7 @@ static double memory_bytes(const hit *hits, size_t count, size_t which) {
 }
 
 /* Takes what a rule's numbers say, unless the words before it make them something else's. */
-static void take(reader *r, const rule *row, meaning before, const hit *hits, size_t count) {
+static void take(reader *r, const rule *row, rule_kind before, const hit *hits, size_t count) {
     uint32_t passed = before == OTHER   ? UINT32_MAX
                       : before == ASIDE ? OF_TRAINING | BIT(STK_SAID_BATCH) | BIT(STK_SAID_WORKERS)
                       : r->aside        ? OF_TRAINING
@@ -563,7 +610,21 @@ static void take(reader *r, const rule *row, meaning before, const hit *hits, si
     }
 }
 
-static void act(reader *r, const rule *row, meaning before, const char *at, const char *end,
+/* A word that means something for those behind it. It does so for all of the line where it stands
+ * by itself, and is no part of a name. */
+static void turn(reader *r, rule_kind kind, const char *word, const char *end) {
+    bool joined = (word > r->text && word[-1] == '_') || *end == '_' || *end == '=';
+    if (kind == DEVICE) {
+        r->device = true;
+    } else if (kind != OTHER && !joined) {
+        r->aside = kind == ASIDE;
+        r->line->train = r->line->train || kind == TRAINING;
+    }
+    r->before = kind;
+    r->word_end = end;
+}
+
+static void act(reader *r, const rule *row, rule_kind before, const char *at, const char *end,
                 const hit *hits, size_t count) {
     switch (row->kind) {
     case SAYS:
@@ -582,31 +643,33 @@ static void act(reader *r, const rule *row, meaning before, const char *at, cons
     case LONE_TROUBLE:
         r->line->trouble = r->line->trouble || (at == r->start && *end == '\0');
         break;
+    case ASIDE:
+    case TRAINING:
+    case OTHER:
+    case DEVICE:
+        turn(r, row->kind, at, end);
+        break;
+    case NOTHING:
+        break;
     }
 }
 
 /* Tries the rules of a letter; returns the end of the first that fits, or NULL. */
-static const char *try_rules(reader *r, size_t letter, meaning before, const char *at) {
+static const char *try_rules(reader *r, size_t letter, rule_kind before, const char *at) {
     for (size_t i = r->first[letter]; i < r->first[letter + 1]; i++) {
+        const char *pattern = rules[i].pattern;
+        if (is_letter(*at) && is_letter(pattern[1]) && pattern[1] != at[1]) { /* quickly: most */
+            continue;
+        }
         hit hits[FIELDS_MOST];
         size_t count;
-        const char *end = match(r, rules[i].pattern, at, hits, &count);
+        const char *end = match(r, pattern, at, hits, &count);
         if (end != NULL) {
             act(r, &rules[i], before, at, end, hits, count);
             return end;
         }
     }
     return NULL;
-}
-
-static meaning meaning_of(const char *word, size_t length) {
-    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
-        const char *known = contexts[i].word;
-        if (known[0] == word[0] && strncmp(known, word, length) == 0 && known[length] == '\0') {
-            return contexts[i].means;
-        }
-    }
-    return NOTHING;
 }
 
 /*
@@ -628,40 +691,24 @@ static bool is_error(const reader *r, const char *word, const char *end) {
            (*end == ']' && word > r->text && word[-1] == '[');
 }
 
-/* A word that fits no rule: what does it mean for the others? */
-static void note_word(reader *r, const char *word, const char *end) {
-    meaning what = meaning_of(word, (size_t)(end - word));
-    bool joined = (word > r->text && word[-1] == '_') || *end == '_' || *end == '=';
-    if (what == ASIDE && !joined) {
-        r->aside = true;
-    } else if (what == TRAINING && !joined) {
-        r->aside = false;
-        r->line->train = true;
-    }
-    r->device = r->device || what == DEVICE;
-    r->before = what;
-    r->word_end = end;
-    r->line->trouble = r->line->trouble || is_error(r, word, end);
-}
-
 /* What the word right before `at` means for what is there. */
-static meaning meaning_at(const reader *r, const char *at) {
+static rule_kind meaning_at(const reader *r, const char *at) {
     bool joined = r->word_end != NULL && at == r->word_end + 1 && *r->word_end != '\0' &&
                   strchr(" _-/.", *r->word_end) != NULL;
     return joined ? r->before : NOTHING;
 }
 
 static const char *read_word(reader *r, const char *at) {
-    meaning before = meaning_at(r, at);
+    rule_kind before = meaning_at(r, at);
+    r->word_end = NULL;
     const char *end = try_rules(r, (size_t)(*at - 'a'), before, at);
     if (end != NULL) {
-        r->word_end = NULL;
         return end;
     }
     for (end = at; is_letter(*end);) {
         end++;
     }
-    note_word(r, at, end);
+    r->line->trouble = r->line->trouble || is_error(r, at, end);
     while (is_letter(*end) || is_digit(*end)) { /* a number that is part of a name is none */
         end++;
     }

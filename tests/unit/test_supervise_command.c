@@ -67,6 +67,16 @@ static void arguments_are_replaced_in_their_own_form(void) {
     }
 }
 
+static void arguments_are_taken_off(void) {
+    stk_command command = made((const char *const[]){"t", "-b", "1", "-b=2", "x", NULL});
+    stk_command_unset_arg(&command, "-c");
+    stk_command_unset_arg(&command, "-b");
+    shows(&command, "t -b 1 x");
+    stk_command_unset_arg(&command, "-b");
+    shows(&command, "t x");
+    stk_command_free(&command);
+}
+
 static void arguments_that_cannot_be_told(void) {
     static const struct {
         const char *words[WORDS];
@@ -134,6 +144,10 @@ static void surroundings(void) {
     CHECK_STR(stk_command_env(&command, "STK_TEST_AB"), "2");
     CHECK_STR(stk_command_env(&command, "STK_TEST_C"), "4");
     CHECK_STR(stk_command_env(&command, "STK_TEST_D"), "");
+    stk_command_unset_env(&command, "STK_TEST_A");
+    stk_command_unset_env(&command, "STK_TEST_A");
+    CHECK(stk_command_env(&command, "STK_TEST_A") == NULL);
+    CHECK_STR(stk_command_env(&command, "STK_TEST_D"), "");
     CHECK_STR(getenv("STK_TEST_A"), "1"); /* this process is left as it is */
     CHECK(getenv("STK_TEST_C") == NULL);
     stk_command_free(&command);
@@ -169,6 +183,7 @@ static void without_memory(void) {
 
 static const check_test tests[] = {
     TEST(arguments_are_replaced_in_their_own_form),
+    TEST(arguments_are_taken_off),
     TEST(arguments_that_cannot_be_told),
     TEST(a_line_is_for_the_shell),
     TEST(no_command),

@@ -255,8 +255,13 @@ static void variables_and_arguments(void) {
         REQUIRE_OK(stk_knob_open(&knob, &configs[i], &err), &err);
         CHECK_INT(knob.kind, i == 0 ? STK_KNOB_ENV : STK_KNOB_ARG);
         CHECK_INT(stk_knob_value(&knob, &command), 32);
+        REQUIRE_OK(stk_knob_unset(&knob, &command, &err), &err); /* it was not set yet */
+        REQUIRE_OK(stk_knob_set(&knob, &command, 48, NULL, &err), &err);
         REQUIRE_OK(stk_knob_set(&knob, &command, 64, NULL, &err), &err);
         CHECK_INT(stk_knob_value(&knob, &command), 64);
+        REQUIRE_OK(stk_knob_unset(&knob, &command, &err), &err);
+        CHECK_INT(stk_knob_value(&knob, &command), 32);
+        REQUIRE_OK(stk_knob_set(&knob, &command, 64, NULL, &err), &err);
         REQUIRE_OK(stk_knob_restore(&knob, &mine, &err), &err);
         CHECK(mine);
         stk_knob_close(&knob);
@@ -280,9 +285,31 @@ static void values_that_are_not_known(void) {
         stk_knob knob;
         REQUIRE_OK(stk_knob_open(&knob, &configs[i], &err), &err);
         CHECK_INT(stk_knob_value(&knob, &command), -1);
+        REQUIRE_OK(stk_knob_check(&knob, &command, &err), &err);
         CHECK_INT(stk_knob_set(&knob, &command, 64, NULL, &err), i < 3 ? STK_OK : STK_ERR_USAGE);
+        CHECK_INT(stk_knob_value(&knob, &command), i < 3 ? 64 : -1);
+        CHECK_INT(stk_knob_unset(&knob, &command, NULL), STK_OK);
+        CHECK_INT(stk_knob_value(&knob, &command), -1);
+        stk_knob_close(&knob);
     }
     CHECK_CONTAINS(err.message, "batch");
+    CHECK(stk_command_env(&command, "STK_TEST_NONE") == NULL);
+    CHECK_STR(stk_command_arg(&command, "--bs"), "auto");
+    CHECK(command.argv[3] == NULL);
+    stk_command_free(&command);
+}
+
+static void a_line_of_a_shell_takes_no_argument(void) {
+    stk_knob_config config = {.what = "batch", .arg = "--bs"};
+    stk_knob knob;
+    stk_command command;
+    stk_error err = {0};
+    REQUIRE_OK(stk_command_make(&command, NULL, 0, "t --bs 3", &err), &err);
+    REQUIRE_OK(stk_knob_open(&knob, &config, &err), &err);
+    CHECK_INT(stk_knob_check(&knob, &command, &err), STK_ERR_USAGE);
+    CHECK_INT(stk_knob_set(&knob, &command, 64, NULL, NULL), STK_ERR_USAGE);
+    CHECK_STR(command.argv[2], "t --bs 3");
+    stk_knob_close(&knob);
     stk_command_free(&command);
 }
 
@@ -407,11 +434,18 @@ static void without_memory(void) {
 }
 
 static const check_test tests[] = {
-    TEST(the_number_alone_is_replaced), TEST(files_that_do_not_fit),
-    TEST(nesting_has_an_end),           TEST(options_that_do_not_fit),
-    TEST(variables_and_arguments),      TEST(values_that_are_not_known),
-    TEST(links_and_modes_stay),         TEST(what_somebody_else_wrote_is_left_alone),
-    TEST(two_knobs_share_a_file),       TEST(the_same_value_changes_nothing),
-    TEST(a_folder_that_is_gone),        TEST(without_memory),
+    TEST(the_number_alone_is_replaced),
+    TEST(files_that_do_not_fit),
+    TEST(nesting_has_an_end),
+    TEST(options_that_do_not_fit),
+    TEST(variables_and_arguments),
+    TEST(values_that_are_not_known),
+    TEST(a_line_of_a_shell_takes_no_argument),
+    TEST(links_and_modes_stay),
+    TEST(what_somebody_else_wrote_is_left_alone),
+    TEST(two_knobs_share_a_file),
+    TEST(the_same_value_changes_nothing),
+    TEST(a_folder_that_is_gone),
+    TEST(without_memory),
 };
 CHECK_MAIN(tests)

@@ -54,7 +54,8 @@ static size_t add_process(pid_t pid, pid_t parent, int depth, const char *name, 
                                 .born = (uint64_t)pid,
                                 .state = 'S',
                                 .depth = depth,
-                                .cpu_s = 3}; /* for starting */
+                                .cpu_s = 3, /* for starting */
+                                .resident = 1000000000};
     snprintf(m.procs[index].name, sizeof m.procs[index].name, "%s", name);
     m.busy[index] = busy;
     return index;
@@ -252,15 +253,24 @@ static void shells_are_no_drivers(void) {
     end();
 }
 
-/* A wrapper whose name nobody knows: it used next to nothing and has started one. */
+/* A wrapper whose name nobody knows: it does nothing, and what it has started is large. */
 static void wrappers_are_no_drivers(void) {
     begin(0);
-    m.procs[1].cpu_s = 0.1;
+    m.procs[1].resident = 250000000;
     add_process(150, COMMAND, 2, "python", 95);
     look(20);
     stk_symptoms_seen seen = seen_since(5);
     CHECK_INT(seen.feeders, 0);
     CHECK_NEAR(seen.driver_busy, 95, 1e-6);
+    m.procs[1].resident = 250000001; /* one that waits for its only worker */
+    look(1);
+    seen = seen_since(5);
+    CHECK_INT(seen.feeders, 1);
+    CHECK_NEAR(seen.driver_busy, 0, 0);
+    m.procs[1].resident = 250000000; /* and one that does a little itself */
+    m.busy[1] = 1.1;
+    look(20);
+    CHECK_INT(seen_since(21).feeders, 1);
     end();
 }
 
@@ -386,6 +396,27 @@ static void input_bound_by_feeders(void) {
     CHECK(!bound(60, 95, 50, 0, 0));
 }
 
+/* On cores that others use as well feeders get little of them, and would take more. */
+static void feeders_that_wait_for_a_core_are_busy(void) {
+    begin(20);
+    add_process(200, COMMAND, 2, "python", 40);
+    add_process(201, COMMAND, 2, "python", 40);
+    look(1);
+    m.procs[2].state = 'R';
+    m.procs[3].state = 'R';
+    look(24);
+    CHECK(seen_since(1).input_bound);
+    m.procs[3].state = 'S';
+    look(6);
+    CHECK_NEAR(seen_since(1).feeders_busy, 90, 1e-6);
+    m.procs[2].state = 'S';
+    look(10);
+    stk_symptoms_seen seen = seen_since(1);
+    CHECK_NEAR(seen.feeders_busy, 67.5, 1e-6);
+    CHECK(!seen.input_bound);
+    end();
+}
+
 static void input_bound_by_cores(void) {
     CHECK(bound(30, 40, 90, 0, 0));
     CHECK(!bound(30, 40, 89, 0, 0));
@@ -426,11 +457,14 @@ static void a_gpu_that_is_not_used_waits_for_nothing(void) {
 
 static stk_verdict verdict;
 
+/* What a command said of its speed a moment after it began. */
 static stk_words words_of(double steps_per_second, double images_per_second) {
     stk_words words;
     stk_words_begin(&words, 0);
     words.steps_per_second = steps_per_second;
     words.images_per_second = images_per_second;
+    words.step_rate_s = 2;
+    words.image_rate_s = 2;
     return words;
 }
 
@@ -573,6 +607,7 @@ static const check_test tests[] = {
     TEST(many_processes),
     TEST(a_tree_that_cannot_be_read),
     TEST(input_bound_by_feeders),
+    TEST(feeders_that_wait_for_a_core_are_busy),
     TEST(input_bound_by_cores),
     TEST(input_bound_by_disks),
     TEST(a_single_core_says_nothing),

@@ -37,6 +37,7 @@ static void an_idle_gpu_gets_twice_the_batch(void) {
     CHECK_INT(advice.act, STK_TRIAL_RELAUNCH);
     CHECK_INT(advice.batch, 64);
     CHECK_INT(advice.workers, -1);
+    CHECK_INT(advice.of, STK_TRIAL_OF_BATCH);
     CHECK_STR(advice.what, "batch 64");
     CHECK_STR(advice.why, "GPU memory 1 %, activity 12 %, 410 img/s");
 }
@@ -68,6 +69,8 @@ static void what_keeps_it_as_it_is(void) {
     f = idle(), f.batch = -1;
     stays(f, "BATCH_SIZE=");
     f = idle(), f.images_per_second = NAN;
+    stays(f, "no it/s or img/s was heard");
+    f.images_per_second = 0;
     stays(f, "no it/s or img/s was heard");
     f = idle(), f.left_s = 240;
     stays(f, "no time for a trial: it costs 60 s of the 240 s");
@@ -143,6 +146,7 @@ static void how_a_trial_ends(void) {
         {422, false, false, false, "batch 64: 422 img/s instead of 410"},
         {100, false, false, false, "batch 64: 100 img/s instead of 410"},
         {NAN, false, false, false, "cannot be told"},
+        {0, false, false, false, "cannot be told"},
         {NAN, true, false, false, "batch 64: it ran out of memory"},
         {NAN, true, true, false, "batch 64: it ran out of memory"},
         {900, false, true, false, "batch 64: it ended before"},
@@ -168,6 +172,9 @@ static void how_a_trial_ends(void) {
             CHECK_INT(advice.act, STK_TRIAL_STAY);
             CHECK(!advice.tried);
             CHECK_STR(advice.what, "batch 32 stays");
+            f.memory_share = NAN, f.activity = NAN, f.images_per_second = NAN;
+            CHECK_STR(stk_trials_after(&trials, &f).why, "there is nothing more to try");
+            f = idle();
             f.input_bound = true; /* the workers are another matter */
             CHECK_INT(stk_trials_after(&trials, &f).workers, 4);
         }
@@ -184,6 +191,7 @@ static void workers_of_which_nothing_was_known_are_left_to_the_command(void) {
     stk_trial_advice advice = stk_trials_after(&trials, &f);
     CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.workers, -1);
+    CHECK_INT(advice.of, STK_TRIAL_OF_WORKERS);
     CHECK_STR(advice.what, "as the command has it again");
 }
 

@@ -108,6 +108,7 @@ static void memory_is_understood(void) {
         {"eta: 1:00:00  iter: 99  total_loss: 0.5  lr: 0.01  max_mem: 4321M", "memory_mib 4321"},
         {"memory: 64 GB", "memory -1"},
         {"GPU Memory: 24.0 GB", "memory -1 total_gib 24"},
+        {"step 5/9 loss='0.5', gpu_memory='3.5 GB'", "memory_gib 3.5 total_gib -1"},
         {"memory allocated: 2147483648", "memory_gib 2"},
         {"Peak memory: 5.5 GiB", "memory_gib 5.5"},
         {"CPU memory: 5.1/64 GB", "memory -1 total_gib -1"},
@@ -137,6 +138,7 @@ static void epochs_are_understood(void) {
         {"Epoch 3 of 30", "epoch 3 epochs 30"},
         {"[Epoch 3]", "epoch 3 epochs -1"},
         {"epoch=3", "epoch 3"},
+        {"Epoch #3", "epoch 3"},
         {"ep 3", "epoch 3"},
         {"ep: 3/30", "epoch 3 epochs 30"},
         {"Epoch 0/30", "epoch 1 epochs 30 zero_based 1"},
@@ -181,6 +183,9 @@ static void steps_are_understood(void) {
         {"Batch 10/500", "step 10 steps 500"},
         {"Batch [10/500]", "step 10 steps 500"},
         {"Epoch 2: [100/500] loss 0.5", "epoch 2 step 100 steps 500"},
+        {"[3/30][100/500] loss: 0.5", "epoch 3 epochs 30 step 100 steps 500"},
+        {"| epoch   3 |   200/ 2983 batches | lr 5.00 | loss  4.5", "epoch 3 step 200 steps 2983"},
+        {"global step: 100/500", "step 100 steps 500 whole 1"},
         {"[100/500] copying files", "step -1"},
         {"Epoch 2 batch 100 loss 0.5", "epoch 2 step 100 batch -1"},
         {"Step: 45ms | Tot: 10s | Loss: 0.5", "step -1 loss 0.5"},
@@ -369,10 +374,252 @@ static void colours_are_no_words(void) {
     CHECK_LINES(cases);
 }
 
+static void nothing_is_known_at_first(void) {
+    stk_words words;
+    stk_words_begin(&words, 7);
+    check_answers(&words,
+                  "epoch -1 epochs -1 step -1 steps -1 loss -1 steps_per_second -1 "
+                  "images_per_second -1 memory -1 total_gib -1 batch -1 workers -1 epoch_s -1 "
+                  "progress_s -1 zero_based 0 out_of_memory 0 trouble 0 rate -1 step_rate -1",
+                  "at first");
+    CHECK_NEAR(words.began_s, 7, 0);
+    CHECK(isnan(words.epoch_began_s));
+    hear_at(&words, 8, "");
+    hear_at(&words, 8, "nothing of interest");
+    CHECK(isnan(words.progress_s));
+}
+
+static void a_rate_needs_progress_and_time(void) {
+    stk_words words;
+    stk_words_begin(&words, 0);
+    hear_at(&words, 1, "step 10");
+    CHECK(isnan(stk_words_steps_per_second(&words, 0, 100)));
+    hear_at(&words, 1.9, "step 19");
+    CHECK(isnan(stk_words_steps_per_second(&words, 0, 100)));
+    hear_at(&words, 11, "step 110");
+    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
+    CHECK(isnan(stk_words_steps_per_second(&words, 5, 100)));
+    CHECK(isnan(stk_words_steps_per_second(&words, 0, 5)));
+    CHECK(isnan(stk_words_rate(&words, 0, 0, 100)));
+    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 640, 1e-9);
+    hear_at(&words, 12, "batch_size=32");
+    CHECK_NEAR(stk_words_rate(&words, 0, 0, 100), 320, 1e-9);
+    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 640, 1e-9);
+    hear_at(&words, 13, "500 img/s");
+    CHECK_NEAR(stk_words_rate(&words, 64, 0, 100), 500, 1e-9);
+    CHECK_NEAR(stk_words_rate(&words, 64, 0, 12.5), 640, 1e-9);
+}
+
+static void a_speed_that_was_said_counts_without_progress(void) {
+    stk_words words = after("10 it/s");
+    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
+    CHECK_NEAR(stk_words_rate(&words, 8, 0, 100), 80, 1e-9);
+    CHECK(isnan(stk_words_steps_per_second(&words, 2, 100)));
+    CHECK(isnan(stk_words_rate(&words, 8, 2, 100)));
+}
+
+static void moments_are_kept_for_a_minute(void) {
+    stk_words words;
+    stk_words_begin(&words, 0);
+    for (int i = 0; i <= 10000; i++) { /* 100 a second, at 50 a second later on */
+        char line[40];
+        snprintf(line, sizeof line, "step %d", i);
+        hear_at(&words, i < 2000 ? i * 0.01 : 20 + (i - 2000) * 0.02, line);
+    }
+    CHECK_INT(words.step, 10000);
+    CHECK(words.moment_count > STK_WORDS_MOMENTS);
+    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 180), 50, 0.01);
+    CHECK_NEAR(stk_words_steps_per_second(&words, 120, 180), 50, 0.01);
+}
+
+static void steps_go_on_over_epochs(void) {
+    stk_words words;
+    stk_words_begin(&words, 0);
+    hear_at(&words, 0, "Epoch 1/3");
+    hear_at(&words, 1, "step 10/100");
+    hear_at(&words, 9, "step 90/100");
+    hear_at(&words, 10, "Epoch 2/3");
+    CHECK_INT(words.step, 0);
+    hear_at(&words, 11, "step 10/100");
+    CHECK_NEAR(stk_words_steps_per_second(&words, 0, 100), 10, 1e-9);
+    CHECK_NEAR(words.epoch_s, 10, 1e-9);
+    hear_at(&words, 12, "step 10/100"); /* the same again is no progress */
+    CHECK_NEAR(words.progress_s, 11, 0);
+}
+
+static void a_mention_of_an_epoch_before_is_no_beginning(void) {
+    stk_words words;
+    stk_words_begin(&words, 0);
+    hear_at(&words, 0, "Epoch 1/9");
+    hear_at(&words, 10, "Epoch 2/9");
+    hear_at(&words, 20, "Epoch 3/9");
+    hear_at(&words, 21, "model.pt is that of epoch 2");
+    CHECK_INT(words.epoch, 3);
+    hear_at(&words, 30, "Epoch 1/9");
+    CHECK_INT(words.epoch, 1);
+    CHECK(isnan(words.epoch_s));
+    CHECK_INT(words.moment_count, 0);
+}
+
+static void the_last_epoch_counted_from_zero_fits(void) {
+    stk_words words = after("Epoch 0/30");
+    hear_at(&words, 2, "Epoch 29/30");
+    CHECK_INT(words.epoch, 30);
+    CHECK_INT(words.epochs, 30);
+    words = after("Epoch 0/29");
+    hear_at(&words, 2, "Epoch 29/29");
+    CHECK_INT(words.epoch, 30);
+    CHECK_INT(words.epochs, 30);
+}
+
+static void memory_is_the_largest(void) {
+    stk_words words = after("GPU memory: 3.5/24.0 GB");
+    hear_at(&words, 2, "GPU memory: 2.5/24.0 GB");
+    CHECK_NEAR(words.gpu_memory_used, 3.5 * GIB, 1);
+}
+
+static void an_epoch_told_with_its_loss_is_over(void) {
+    stk_words words = after("Epoch 1: loss 0.5");
+    CHECK(words.told_late);
+    CHECK_INT(words.epoch, 2);
+    hear_at(&words, 2, "Epoch 1: val loss 0.7");
+    CHECK_INT(words.epoch, 2);
+    hear_at(&words, 3, "Epoch 1: loss 0.4"); /* it was not */
+    CHECK(!words.told_late);
+    CHECK_INT(words.epoch, 1);
+    words = after("Epoch 1: loss 0.5");
+    hear_at(&words, 3, "Epoch 2: step 3 loss 0.4");
+    CHECK_INT(words.epoch, 2);
+    words = after("Epoch 1/9");
+    hear_at(&words, 3, "Epoch 1/9: loss 0.4");
+    CHECK_INT(words.epoch, 1);
+}
+
+/* Reads a line that has exactly its bytes, so that a sanitizer sees a step too far. */
+static void hear_bytes(stk_words *words, const char *bytes, size_t length, double at_s) {
+    char *copy = malloc(length > 0 ? length : 1);
+    if (copy != NULL) {
+        memcpy(copy, bytes, length);
+        stk_words_hear(words, copy, length, at_s);
+        free(copy);
+    }
+}
+
+static void hostile_lines_do_no_harm(void) {
+    static const char *const parts[] = {
+        "1",           "123,",   "1%|",    "\xE2\x96\x88", "[",      "epoch ", "e",
+        "batch_size(", "-",      "loss: ", "1/",           "nan",    "1e",     "\x1B[0",
+        "\x1B]",       "\x1B",   ".1",     "\xFF",         "out_of", "\t",     "''",
+        "1 it/",       "9e9999", "train ", "error:",       "3/30 1G"};
+    static char line[10000];
+    stk_words words;
+    stk_words_begin(&words, 0);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t length = strlen(parts[i]);
+        for (size_t j = 0; j < sizeof line; j++) {
+            line[j] = parts[i][j % length];
+        }
+        hear_bytes(&words, line, sizeof line, 1);
+        hear_bytes(&words, line, 4096, 1);
+        hear_bytes(&words, line, 4097, 1);
+        hear_bytes(&words, line, 37, 1);
+    }
+    CHECK(memchr(words.trouble, '\0', sizeof words.trouble) != NULL);
+    stk_words_begin(&words, 0);
+    hear_bytes(&words, "epoch\0 3/30\0loss\0\0: 0.5", 23, 1);
+    CHECK_INT(words.epochs, 30);
+    CHECK_NEAR(words.loss, 0.5, 0);
+    hear_bytes(&words, "", 0, 2);
+}
+
+static void numbers_of_any_size_are_read(void) {
+    static const line_case cases[] = {
+        {"loss: 1e400", "loss inf"},
+        {"loss: 1e-400", "loss 0"},
+        {"loss: 0.0000000000000001", "loss 1e-16"},
+        {"loss: 123456789.125", "loss 123456789.125"},
+        {"loss: .5", "loss 0.5"},
+        {"loss: +2.5e-01", "loss 0.25"},
+        {"loss: 1e", "loss -1"},
+        {"loss: 1.", "loss 1"},
+        {"loss: 12,34", "loss 12"},
+        {"loss: 1,234,567.5", "loss 1234567.5"},
+        {"loss: 1,2345", "loss 1"},
+        {"loss: 1234,567", "loss 1234"},
+        {"loss: 11111111111111111111111111111111111111111111111111111111111111", "loss -1"},
+        {"loss: infinity", "loss inf"},
+        {"loss: nano", "loss -1"},
+        {"loss:", "loss -1"},
+        {"loss: -", "loss -1"},
+    };
+    CHECK_LINES(cases);
+}
+
+/* A transcript: "SECONDS text" is heard, "= name value ..." is what is known then. */
+static void play(const char *path) {
+    FILE *file = fopen(path, "r");
+    REQUIRE(file != NULL);
+    stk_words words;
+    stk_words_begin(&words, 0);
+    char line[1024];
+    int number = 0;
+    int checks = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        char where[1200];
+        snprintf(where, sizeof where, "%s:%d", path, ++number);
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '=') {
+            check_answers(&words, line + 1, where);
+            checks++;
+        } else if (line[0] != '#') {
+            char *text = NULL;
+            double at_s = strtod(line, &text);
+            hear_at(&words, at_s, text + (*text == ' ' ? 1 : 0));
+        }
+    }
+    fclose(file);
+    CHECK(checks > 0);
+}
+
+static void transcripts_are_understood(void) {
+    static const char folder[] = STK_GOLDEN_FOLDER "/words";
+    DIR *dir = opendir(folder);
+    REQUIRE(dir != NULL);
+    int played = 0;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        char path[1024];
+        if (strstr(entry->d_name, ".txt") != NULL) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            play(path);
+            played++;
+        }
+    }
+    closedir(dir);
+    CHECK(played >= 10);
+}
+
 static const check_test tests[] = {
-    TEST(memory_is_understood),        TEST(epochs_are_understood), TEST(steps_are_understood),
-    TEST(speeds_are_understood),       TEST(losses_are_understood), TEST(settings_are_understood),
-    TEST(out_of_memory_is_understood), TEST(trouble_is_understood), TEST(colours_are_no_words),
+    TEST(memory_is_understood),
+    TEST(epochs_are_understood),
+    TEST(steps_are_understood),
+    TEST(speeds_are_understood),
+    TEST(losses_are_understood),
+    TEST(settings_are_understood),
+    TEST(out_of_memory_is_understood),
+    TEST(trouble_is_understood),
+    TEST(colours_are_no_words),
+    TEST(transcripts_are_understood),
+    TEST(nothing_is_known_at_first),
+    TEST(a_rate_needs_progress_and_time),
+    TEST(a_speed_that_was_said_counts_without_progress),
+    TEST(moments_are_kept_for_a_minute),
+    TEST(steps_go_on_over_epochs),
+    TEST(a_mention_of_an_epoch_before_is_no_beginning),
+    TEST(the_last_epoch_counted_from_zero_fits),
+    TEST(memory_is_the_largest),
+    TEST(an_epoch_told_with_its_loss_is_over),
+    TEST(hostile_lines_do_no_harm),
+    TEST(numbers_of_any_size_are_read),
 };
 
 CHECK_MAIN(tests)
