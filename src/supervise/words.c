@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "supervise/words_rules.h"
+#include "supervise/words_text.h"
 
 /* Between two moments that are kept: then the ring covers a minute. */
 #define MOMENT_S 0.5
@@ -301,7 +302,7 @@ static void hear_loss(stk_words *words, const stk_line *line, double at_s) {
 
 static void hear_trouble(stk_words *words, const stk_line *line, const char *text, size_t length) {
     if (line->out_of_memory || (line->trouble && !words->out_of_memory)) {
-        stk_line_plain(text, length, words->trouble, sizeof words->trouble);
+        stk_text_plain(text, length, words->trouble, sizeof words->trouble);
     }
     words->out_of_memory = words->out_of_memory || line->out_of_memory;
 }
