@@ -149,17 +149,19 @@ static void hear_epoch(stk_words *words, const stk_line *line, double at_s) {
 }
 
 /*
- * Whether a bar that says nothing of what it is about is another one than training's, such as the
- * validation's behind it: it has fewer steps. One that is gone through again, with none of ours
- * between, is training's after all.
+ * Whether a bar is another one than training's: it tells no epoch and has fewer steps than one that
+ * was heard before, such as the validation's behind it, or one that counts epochs around it. But
+ * with none of ours between, one that is gone through again is training's after all; so is one that
+ * calls itself so and goes on.
  */
 static bool is_other_bar(stk_words *words, const stk_line *line, int64_t step, int64_t steps) {
-    bool named = !line->bar || line->train || stk_line_says(line, STK_SAID_EPOCH);
+    bool named = !line->bar || stk_line_says(line, STK_SAID_EPOCH);
     if (named || words->steps < 0 || steps < 0 || steps >= words->steps) {
         words->other_steps = -1;
         return false;
     }
-    if (steps == words->other_steps && step < words->other_step) {
+    bool ours = line->train ? step > words->other_step : step < words->other_step;
+    if (steps == words->other_steps && ours) {
         return false;
     }
     words->other_steps = steps;

@@ -56,6 +56,7 @@ typedef struct rule {
  * ones come first.
  */
 static const rule rules[] = {
+    {"aborted", LONE_TROUBLE},
     {"at", OTHER},
     {"avoid", OTHER},
     {"batch_size per device=%b", SAYS},
@@ -102,6 +103,7 @@ static const rule rules[] = {
     {"extracting", ASIDE},
     {"every", OTHER},
     {"fetching", ASIDE},
+    {"floating point exception", TROUBLE},
     {"folds", ASIDE},
     {"from", OTHER},
     {"global_step=%g/%S", SAYS},
@@ -122,6 +124,7 @@ static const rule rules[] = {
     {"imgs/s=%i", SAYS},
     {"img/sec=%i", SAYS},
     {"img/s=%i", SAYS},
+    {"illegal instruction", TROUBLE},
     {"is killed by signal", TROUBLE},
     {"iteration=[%s/%S", SAYS},
     {"iteration=%s/%S", SAYS},
@@ -187,6 +190,7 @@ static const rule rules[] = {
     {"start", OTHER},
     {"suggested", OTHER},
     {"system", OTHER},
+    {"terminate called", TROUBLE},
     {"time=%_s, %i/s", SAYS},
     {"traceback (most", TROUBLE},
     {"train epoch=%e [%n/%N (", SAYS},
@@ -464,7 +468,9 @@ static void act(reader *r, const rule *row, rule_kind before, const char *at, co
         take(r, row, before, hits, count);
         break;
     case OUT_OF_MEMORY:
-        r->line->out_of_memory = r->line->out_of_memory || before != OTHER;
+        if (before != OTHER && *end != '_' && *end != '=') { /* those make it a name */
+            r->line->out_of_memory = true;
+        }
         break;
     case MAYBE_OUT:
         r->maybe_out = true;

@@ -331,6 +331,7 @@ static void out_of_memory_is_understood(void) {
         {"RuntimeError: DataLoader worker (pid 12) is killed by signal: Killed.",
          "out_of_memory 0 trouble 1"},
         {"slurmstepd: Detected 1 oom-kill event(s)", "out_of_memory 0 trouble 1"},
+        {"oom_count=0, cuda_oom=0", "out_of_memory 0"},
         {"bloom filters", "out_of_memory 0"},
     };
     CHECK_LINES(cases);
@@ -346,6 +347,10 @@ static void trouble_is_understood(void) {
         {"Segmentation fault (core dumped)", "trouble 1"},
         {"Killed", "trouble 1"},
         {"bus error", "trouble 1"},
+        {"Aborted", "trouble 1"},
+        {"Floating point exception (core dumped)", "trouble 1"},
+        {"Illegal instruction", "trouble 1"},
+        {"terminate called after throwing an instance of 'std::bad_alloc'", "trouble 1"},
         {"top1 error: 23.5", "trouble 0"},
         {"mean_squared_error: 0.5", "trouble 0"},
         {"error: 0.25", "trouble 0"},
