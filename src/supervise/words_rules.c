@@ -154,6 +154,7 @@ static const rule rules[] = {
     {"memory=%u", SAYS},
     {"mem_used=%m", SAYS},
     {"mem=%m/%M", SAYS},
+    {"mem=%u", SAYS},
     {"map", ASIDE},
     {"min", OTHER},
     {"mps", DEVICE},
@@ -228,6 +229,7 @@ static const rule rules[] = {
     {"%s/%S iterations", SAYS},
     {"[%e/%E][%s/%S", SAYS},
     {"[%p/%P", SAYS},
+    {"|%p/%P|", SAYS},
 };
 
 #define RULE_COUNT (sizeof rules / sizeof *rules)
@@ -667,7 +669,7 @@ void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], co
             end = read_word(&r, at);
         } else if (stk_is_digit(*at)) {
             end = read_digit(&r, at);
-        } else if (*at == '[' || (*at == '~' && (at == room || at[-1] != '~'))) {
+        } else if (*at == '[' || *at == '|' || (*at == '~' && (at == room || at[-1] != '~'))) {
             end = try_rules(&r, STK_RULE_LETTERS - 1, NOTHING, at);
         }
         at = end != NULL && end > at ? end : at + 1;
