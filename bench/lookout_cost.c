@@ -1,6 +1,7 @@
 /*
- * lookout_cost.c - what looking at the machine costs: lookout_cost [SECONDS [BUS_ID]], with the
- * place of a GPU as nvidia-smi --query-gpu=pci.bus_id tells it. Does nothing but look once a
+ * lookout_cost.c - what looking at the machine costs: lookout_cost [SECONDS [BUS_ID [PID]]],
+ * with the place of a GPU as nvidia-smi --query-gpu=pci.bus_id tells it ("": none), and a process
+ * whose tree is looked at instead of this process. Does nothing but look once a
  * second, so that the process's time is the lookout's; then prints the samples as lines of
  * events.jsonl and, last, one JSON object: percent of a core, and microseconds of a core's time
  * that a look takes.
@@ -28,7 +29,10 @@ int main(int argc, char **argv) {
     stk_lookout *lookout = NULL;
     stk_jsonl *lines = NULL;
     stk_event_sample sample;
-    stk_lookout_config config = {.gpu_bus_id = argc > 2 ? argv[2] : NULL,
+    const char *place = argc > 2 ? argv[2] : "";
+    stk_lookout_config config = {.gpu_bus_ids = &place,
+                                 .gpu_count = place[0] != '\0' ? 1 : 0,
+                                 .root = argc > 3 ? (pid_t)strtol(argv[3], NULL, 10) : 0,
                                  .start_ns = stk_clock_ns()};
     stk_jsonl_config output = {.fd = STDOUT_FILENO, .name = "standard output"};
     if (seconds < 1 || seconds > MOST_SAMPLES) {

@@ -3,6 +3,7 @@
 #define STK_CLI_CLI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <stoker/job.h>
 
@@ -22,6 +23,7 @@ typedef struct cli_verb {
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
     size_t most_words;                      /* words without a flag that it takes; 0: one */
+    bool beside; /* another program writes to standard output, and lines for people go elsewhere */
 } cli_verb;
 
 extern const cli_verb cli_sample;
@@ -31,6 +33,7 @@ extern const cli_verb cli_lr;
 extern const cli_verb cli_plan;
 extern const cli_verb cli_doctor;
 extern const cli_verb cli_predict;
+extern const cli_verb cli_run;
 extern const cli_verb cli_status;
 extern const cli_verb cli_top;
 extern const cli_verb cli_stop;
@@ -69,6 +72,9 @@ typedef struct cli_session {
     stk_run run; /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
+    struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
+    int relay_end;
+    FILE *lines; /* for people, through the relay; or NULL */
 } cli_session;
 
 /*
@@ -94,6 +100,13 @@ stk_status cli_print_object(stk_str *text, stk_error *err);
 
 /* The same for lines, which are whole already. */
 stk_status cli_print_lines(stk_str *text, stk_error *err);
+
+/*
+ * A verb that works and prints in a way of its own: reads the command line, takes a word as above,
+ * works, ends.
+ */
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err));
 
 /*
  * A verb that is one job: reads the command line, runs the job, ends. A word is taken as

@@ -12,10 +12,10 @@
 #include "backend/cpu/cpu_blas.h"
 #include "cli/cli.h"
 
-const cli_verb *const cli_verbs[] = {&cli_sample,     &cli_stage,  &cli_train,   &cli_lr,
-                                     &cli_plan,       &cli_doctor, &cli_predict, &cli_report,
-                                     &cli_status,     &cli_top,    &cli_stop,    &cli_bench,
-                                     &cli_completion, &cli_help,   NULL};
+const cli_verb *const cli_verbs[] = {&cli_sample, &cli_stage,      &cli_train,   &cli_lr,
+                                     &cli_plan,   &cli_doctor,     &cli_predict, &cli_run,
+                                     &cli_report, &cli_status,     &cli_top,     &cli_stop,
+                                     &cli_bench,  &cli_completion, &cli_help,    NULL};
 
 /* True when the variable was not there before. */
 static bool give_hint(const char *name, const char *value) {
@@ -80,8 +80,11 @@ static int check_printed(int exit_code) {
 
 int main(int argc, char **argv) {
     keep_standard_numbers();
-    restart_with_fast_blas(argv);
-    allow_descriptors();
+    /* What another program is to be run in is not changed for ourselves. */
+    if (argc < 2 || strcmp(argv[1], cli_run.name) != 0) {
+        restart_with_fast_blas(argv);
+        allow_descriptors();
+    }
     if (argc < 2) {
         cli_help.run(&cli_help, 0, argv);
         return stk_status_exit_code(STK_ERR_USAGE);

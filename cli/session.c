@@ -13,12 +13,16 @@
 #include "options/options.h"
 #include "report/jsonl.h"
 #include "report/screen.h"
+#include "supervise/relay.h"
 
 /* A handler can reach nothing else; the library itself has no such state. */
 static stk_stop stop_request;
 
 /* SIGKILL follows SIGTERM after ten seconds as a rule; by then the process must be gone. */
 #define TERM_DEADLINE_S 9
+
+/* For the last lines that are said beside another program to reach their reader. */
+#define RELAY_S 0.1
 
 static void on_signal(int number) {
     bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
@@ -75,16 +79,36 @@ static bool is_true(const stk_options *options, const char *name) {
     return text != NULL && stk_parse_bool(text, &truth) && truth;
 }
 
-static stk_status open_reports(cli_session *session, stk_error *err) {
-    stk_status status = STK_OK;
+/*
+ * Beside another program nothing that we say may wait for a reader: lines go through a relay.
+ * `lines` are those for people, otherwise standard output is meant.
+ */
+static stk_status open_relay(cli_session *session, bool lines, stk_error *err) {
+    stk_status status = stk_relay_open(&session->relay, lines ? STDERR_FILENO : STDOUT_FILENO,
+                                       &session->relay_end, err);
+    if (status == STK_OK && lines) {
+        session->lines = fdopen(session->relay_end, "w");
+        status = session->lines != NULL ? STK_OK : STK_FAIL_MEMORY(err, "lines for people");
+    }
+    return status;
+}
+
+static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_error *err) {
+    stk_status status = verb->beside ? open_relay(session, !session->json, err) : STK_OK;
+    if (status != STK_OK) {
+        return status;
+    }
     if (session->json && !session->detach) {
-        stk_jsonl_config config = {.fd = STDOUT_FILENO, .name = "standard output"};
+        stk_jsonl_config config = {.fd = verb->beside ? session->relay_end : STDOUT_FILENO,
+                                   .name = "standard output"};
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        stk_screen_config config = {.out = stdout,
-                                    .terminal = !session->detach && isatty(STDOUT_FILENO) == 1,
-                                    .quiet = session->quiet};
+        int shown = verb->beside ? STDERR_FILENO : STDOUT_FILENO;
+        stk_screen_config config = {.out = verb->beside ? session->lines : stdout,
+                                    .terminal = !session->detach && isatty(shown) == 1,
+                                    .quiet = session->quiet,
+                                    .beside = verb->beside};
         status = stk_screen_new(&session->screen, &config, err);
         session->run.observer = status == STK_OK ? stk_screen_observer(session->screen) : NULL;
     }
@@ -95,6 +119,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     stk_error err = {0};
     bool help = false;
     memset(session, 0, sizeof *session);
+    session->relay_end = -1;
     session->run.start_ns = stk_clock_process_start_ns();
     session->run.stop = &stop_request;
     stk_status status = verb->options(&session->options, &err);
@@ -112,7 +137,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
         session->detach = is_true(session->options, "detach");
-        status = open_reports(session, &err);
+        status = open_reports(session, verb, &err);
     }
     if (status != STK_OK) {
         *exit_code = cli_close(session, status, &err);
@@ -125,6 +150,11 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
 void cli_free(cli_session *session) {
     stk_screen_free(session->screen);
     stk_jsonl_free(session->jsonl);
+    if (session->lines != NULL) {
+        fclose(session->lines);
+        session->relay_end = -1;
+    }
+    stk_relay_close(session->relay, session->relay_end, RELAY_S);
     stk_options_free(session->options);
 }
 
@@ -180,22 +210,45 @@ stk_status cli_take_word(cli_session *session, const char *word_means, stk_error
     return stk_options_set(session->options, word_means, session->words[0], err);
 }
 
+/* As cli_open, and the word as cli_take_word. */
+static bool open_with_word(cli_session *session, const cli_verb *verb, int argc, char **argv,
+                           const char *word_means, int *exit_code) {
+    stk_error err = {0};
+    if (!cli_open(session, verb, argc, argv, exit_code)) {
+        return false;
+    }
+    stk_status status = cli_take_word(session, word_means, &err);
+    if (status != STK_OK) {
+        *exit_code = cli_close(session, status, &err);
+    }
+    return status == STK_OK;
+}
+
+int cli_run_work(const cli_verb *verb, int argc, char **argv, const char *word_means,
+                 stk_status (*work)(cli_session *session, stk_error *err)) {
+    cli_session session;
+    stk_error err = {0};
+    int exit_code = 0;
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
+        return exit_code;
+    }
+    stk_status status = work(&session, &err);
+    return cli_close(&session, status, &err);
+}
+
 int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_means,
                 stk_status (*job)(stk_options *options, const stk_run *run, stk_outcome *outcome,
                                   stk_error *err)) {
     cli_session session;
     stk_error err = {0};
     int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
+    if (!open_with_word(&session, verb, argc, argv, word_means, &exit_code)) {
         return exit_code;
     }
-    stk_status status = cli_take_word(&session, word_means, &err);
-    if (status == STK_OK && session.detach && !cli_detach(&session, &exit_code)) {
+    if (session.detach && !cli_detach(&session, &exit_code)) {
         cli_free(&session);
         return exit_code;
     }
-    if (status == STK_OK) {
-        status = job(session.options, &session.run, NULL, &err);
-    }
+    stk_status status = job(session.options, &session.run, NULL, &err);
     return cli_close(&session, status, &err);
 }

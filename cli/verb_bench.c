@@ -242,18 +242,15 @@ static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk
     return status;
 }
 
-static int run_loader(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
-    stk_error err = {0};
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
-    }
-    stk_status status = cli_take_word(&session, "data", &err);
+static stk_status bench_and_free(cli_session *session, stk_error *err) {
     stk_epoch_list epochs = {0};
-    status = status == STK_OK ? bench_loader(&session, &epochs, &err) : status;
+    stk_status status = bench_loader(session, &epochs, err);
     stk_epoch_list_free(&epochs);
-    return cli_close(&session, status, &err);
+    return status;
+}
+
+static int run_loader(const cli_verb *verb, int argc, char **argv) {
+    return cli_run_work(verb, argc, argv, "data", bench_and_free);
 }
 
 static const cli_verb loader = {

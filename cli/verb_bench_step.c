@@ -295,30 +295,23 @@ static void tell_knee(listener *l) {
     }
 }
 
-static int run(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
-    stk_error err = {0};
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
+static stk_status bench(cli_session *session, stk_error *err) {
+    listener l = {.session = session,
+                  .options = stk_options_values(session->options, &stk_step_probe_option_table)};
+    if (l.options->compare != NULL && strcmp(l.options->compare, "torch") != 0) {
+        return STK_FAIL(err, STK_ERR_USAGE, "--compare %s: give torch", l.options->compare);
     }
-    listener l = {.session = &session,
-                  .options = stk_options_values(session.options, &stk_step_probe_option_table)};
-    stk_status status = cli_take_word(&session, "model", &err);
-    if (status == STK_OK && l.options->compare != NULL &&
-        strcmp(l.options->compare, "torch") != 0) {
-        status = STK_FAIL(&err, STK_ERR_USAGE, "--compare %s: give torch", l.options->compare);
-    }
-    if (status == STK_OK) {
-        status = stk_probe_step(session.options, session.run.stop, tell, &l, &err);
-    }
+    stk_status status = stk_probe_step(session->options, session->run.stop, tell, &l, err);
     if (status == STK_OK) {
         tell_knee(&l);
     }
-    if (status == STK_OK && l.error.status != STK_OK) {
-        status = STK_FAIL(&err, l.error.status, "%s", l.error.message);
-    }
-    return cli_close(&session, status, &err);
+    return status == STK_OK && l.error.status != STK_OK
+               ? STK_FAIL(err, l.error.status, "%s", l.error.message)
+               : status;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    return cli_run_work(verb, argc, argv, "model", bench);
 }
 
 const cli_verb cli_bench_step = {

@@ -179,15 +179,7 @@ static stk_status bench(cli_session *session, stk_error *err) {
 }
 
 static int run(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
-    stk_error err = {0};
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
-    }
-    stk_status status = cli_take_word(&session, "data", &err);
-    status = status == STK_OK ? bench(&session, &err) : status;
-    return cli_close(&session, status, &err);
+    return cli_run_work(verb, argc, argv, "data", bench);
 }
 
 const cli_verb cli_bench_storage = {

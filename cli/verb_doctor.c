@@ -117,30 +117,24 @@ static stk_status print_text(const stk_diagnosis *d, bool quiet, const char *plo
     return cli_print_object(&text, err);
 }
 
-static int run(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
+static stk_status examine(cli_session *session, stk_error *err) {
     stk_diagnosis diagnosis = {.seconds = 0};
-    stk_error err = {0};
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
-    }
     const stk_doctor_options *wanted =
-        stk_options_values(session.options, &stk_doctor_option_table);
-    const char *plot = wanted->plot;
-    stk_run with = cli_run_for_object(&session);
-    stk_status status = cli_take_word(&session, "data", &err);
-    if (status == STK_OK) {
-        status = stk_doctor(session.options, &with, &diagnosis, &err);
-    }
+        stk_options_values(session->options, &stk_doctor_option_table);
+    stk_run with = cli_run_for_object(session);
+    stk_status status = stk_doctor(session->options, &with, &diagnosis, err);
     /* A picture that cannot be written does not take away what was measured. */
     if (status == STK_OK || diagnosis.seconds > 0) {
-        const char *drawn = status == STK_OK ? plot : NULL;
-        stk_status printed = session.json ? print_json(&diagnosis, drawn, &err)
-                                          : print_text(&diagnosis, session.quiet, drawn, &err);
+        const char *drawn = status == STK_OK ? wanted->plot : NULL;
+        stk_status printed = session->json ? print_json(&diagnosis, drawn, err)
+                                           : print_text(&diagnosis, session->quiet, drawn, err);
         status = status == STK_OK ? printed : status;
     }
-    return cli_close(&session, status, &err);
+    return status;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    return cli_run_work(verb, argc, argv, "data", examine);
 }
 
 const cli_verb cli_doctor = {

@@ -70,28 +70,23 @@ static void print_suggestion(const cli_session *session, const stk_found_lr *fou
     }
 }
 
-static int run(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
-    stk_error err = {0};
+static stk_status find(cli_session *session, stk_error *err) {
     stk_found_lr found;
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
-    }
-    stk_run with = cli_run_for_object(&session);
-    stk_status status = cli_take_word(&session, "data", &err);
-    if (status == STK_OK) {
-        status = stk_find_lr(session.options, &with, &found, &err);
-    }
-    if (status == STK_OK && session.json) {
-        status = print_json(&found, &err);
+    stk_run with = cli_run_for_object(session);
+    stk_status status = stk_find_lr(session->options, &with, &found, err);
+    if (status == STK_OK && session->json) {
+        status = print_json(&found, err);
     } else if (status == STK_OK) {
-        if (!session.quiet) {
+        if (!session->quiet) {
             print_table(&found);
         }
-        print_suggestion(&session, &found);
+        print_suggestion(session, &found);
     }
-    return cli_close(&session, status, &err);
+    return status;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    return cli_run_work(verb, argc, argv, "data", find);
 }
 
 const cli_verb cli_lr = {

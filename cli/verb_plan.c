@@ -43,6 +43,7 @@ static void put_memory(stk_json_writer *writer, const stk_estimate *e) {
     put_count(writer, "batches", (int64_t)e->batches);
     put_count(writer, "reads", (int64_t)e->reads);
     put_count(writer, "cache", (int64_t)e->cache);
+    put_count(writer, "saving", (int64_t)e->saving);
     stk_json_end_object(writer);
 }
 
@@ -96,6 +97,7 @@ static stk_status print_json(const stk_estimate *e, stk_error *err) {
     } else {
         stk_json_put_double(&writer, NAN); /* null: as many as fit */
     }
+    put_count(&writer, "epochs_weighed", e->epochs_weighed);
     put_count(&writer, "folds", e->folds);
     put_count(&writer, "epochs", e->epochs);
     stk_json_key(&writer, "cut");
@@ -126,10 +128,11 @@ static void print_memory(const stk_estimate *e) {
     print_part("activations", e->activations);
     print_part("workspace", e->workspace);
     print_part("inference", e->inference);
-    printf("memory of the loader, at most, with %d workers\n", e->workers);
+    printf("memory of the host besides, at most, with %d workers\n", e->workers);
     print_part("batches", e->batches);
     print_part("reads", e->reads);
     print_part("cache", e->cache);
+    print_part("saving", e->saving);
 }
 
 static void print_seconds(const char *name, double seconds, const char *more) {
@@ -149,8 +152,7 @@ static void print_time(const stk_estimate *e) {
     snprintf(more, sizeof more, "%lld test images with one model", (long long)e->test_images);
     print_seconds("prediction", e->predict_s, more);
     snprintf(more, sizeof more, "%d fold%s of %d epoch%s", e->folds_wanted,
-             e->folds_wanted == 1 ? "" : "s", e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs,
-             (e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs) == 1 ? "" : "s");
+             e->folds_wanted == 1 ? "" : "s", e->epochs_weighed, e->epochs_weighed == 1 ? "" : "s");
     print_seconds("in all", e->total_s, more);
     if (isfinite(e->budget_s)) {
         print_seconds("budget", e->budget_s, "");
@@ -170,35 +172,34 @@ static void print_verdict(const stk_estimate *e) {
     }
 }
 
-static int run(const cli_verb *verb, int argc, char **argv) {
-    cli_session session;
-    stk_error err = {0};
-    stk_estimate e;
-    int exit_code = 0;
-    if (!cli_open(&session, verb, argc, argv, &exit_code)) {
-        return exit_code;
-    }
-    stk_run with = cli_run_for_object(&session);
-    stk_status status = cli_take_word(&session, "data", &err);
-    if (status == STK_OK) {
-        status = stk_plan_run(session.options, &with, &e, &err);
-    }
-    if (status == STK_OK && session.json) {
-        status = print_json(&e, &err);
-    } else if (status == STK_OK) {
-        if (!session.quiet) {
-            printf("%s, %s, batch %lld", e.device, e.precision, (long long)e.batch);
-            if (e.accumulate > 1) {
-                printf(" x %lld", (long long)e.accumulate);
-            }
-            printf(": %lld training images, %lld validation, %lld test\n",
-                   (long long)e.train_images, (long long)e.val_images, (long long)e.test_images);
-            print_memory(&e);
-            print_time(&e);
+static void print_text(const stk_estimate *e, bool quiet) {
+    if (!quiet) {
+        printf("%s, %s, batch %lld", e->device, e->precision, (long long)e->batch);
+        if (e->accumulate > 1) {
+            printf(" x %lld", (long long)e->accumulate);
         }
-        print_verdict(&e);
+        printf(": %lld training images, %lld validation, %lld test\n", (long long)e->train_images,
+               (long long)e->val_images, (long long)e->test_images);
+        print_memory(e);
+        print_time(e);
     }
-    return cli_close(&session, status, &err);
+    print_verdict(e);
+}
+
+static stk_status plan(cli_session *session, stk_error *err) {
+    stk_estimate e;
+    stk_run with = cli_run_for_object(session);
+    stk_status status = stk_plan_run(session->options, &with, &e, err);
+    if (status == STK_OK && session->json) {
+        status = print_json(&e, err);
+    } else if (status == STK_OK) {
+        print_text(&e, session->quiet);
+    }
+    return status;
+}
+
+static int run(const cli_verb *verb, int argc, char **argv) {
+    return cli_run_work(verb, argc, argv, "data", plan);
 }
 
 const cli_verb cli_plan = {

@@ -42,8 +42,10 @@ static stk_status stop(cli_session *session, stk_run_status *seen, stk_stopped *
     const stk_stop_options *options = stk_options_values(session->options, &stk_stop_option_table);
     bool can_be_asked = seen->running && seen->pid > 0 && seen->host[0] == '\0';
     if (!session->quiet && !session->json && can_be_asked) {
-        printf("process %lld is asked to end; it delivers what there is within ten seconds\n",
-               (long long)seen->pid);
+        printf("process %lld is asked to end; it %s\n", (long long)seen->pid,
+               stk_run_status_command(seen) != NULL
+                   ? "stops its command, and predicts where that was asked for"
+                   : "delivers what there is within ten seconds");
         fflush(stdout);
     }
     stk_status status =

@@ -71,7 +71,7 @@ typedef struct stk_times {
     double compute_s;    /* forward and backward */
     double update_s;     /* the optimiser */
     double validate_s;   /* all of the validations */
-    double checkpoint_s; /* weights and state were saved */
+    double checkpoint_s; /* weights were saved, the state was copied or waited for */
     double other_s;      /* all else: launching kernels, compiling, telling */
     double total_s;
 } stk_times;

@@ -104,6 +104,8 @@ typedef struct stk_estimate {
     double epoch_s;                  /* with its validation */
     double predict_s;                /* the test set with one model */
     int folds_wanted, epochs_wanted; /* epochs 0: as many as the budget allows */
+    int epochs_weighed;              /* that total_s has of each fold: the wanted, or as many as
+                                        fit, or those that folds were given up for */
     double total_s;                  /* for all that was wanted, set-up and predictions included */
     double budget_s;                 /* NaN: none */
     double reserve_s;                /* kept back for prediction; NaN without a budget */
@@ -119,6 +121,7 @@ typedef struct stk_estimate {
     uint64_t batches; /* that are prepared ahead, at most */
     uint64_t reads;   /* pictures that were read and not decoded yet, at most */
     uint64_t cache;   /* of pictures in memory, with --cache ram or decoded; 0: none */
+    uint64_t saving;  /* a copy of the state on its way to the disk, at most; 0: none is made */
     int workers;
 } stk_estimate;
 

@@ -22,7 +22,7 @@ stk_status stk_opened_device_open(stk_opened_device *opened, const char *name, s
     const stk_backend *backend = found.backend;
     opened->backend = backend;
     snprintf(opened->why, sizeof opened->why, "%s", found.why);
-    bool single = strcmp(backend->name, "cpu") == 0;
+    bool single = stk_opened_device_is_cpu(opened);
     snprintf(opened->name, sizeof opened->name, single ? "%s" : "%s:%d", backend->name, own.index);
     opened->precision = backend->precision(opened->device, asked);
     return STK_OK;
@@ -33,6 +33,10 @@ void stk_opened_device_close(stk_opened_device *opened) {
         opened->backend->device_close(opened->device);
     }
     memset(opened, 0, sizeof *opened);
+}
+
+bool stk_opened_device_is_cpu(const stk_opened_device *opened) {
+    return strcmp(opened->backend->name, "cpu") == 0;
 }
 
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room) {

@@ -26,6 +26,9 @@ STK_CHECKED stk_status stk_opened_device_open(stk_opened_device *opened, const c
 /* Everything that was made from the device is gone before; closing twice is fine. */
 void stk_opened_device_close(stk_opened_device *opened);
 
+/* Whether it computes in the host's memory, on the host's cores. */
+bool stk_opened_device_is_cpu(const stk_opened_device *opened);
+
 /* What the device is, and in brackets why it is this one: "2 threads (given)". */
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room);
 

@@ -1,4 +1,4 @@
-/* file.c - whole files in, atomic files out. */
+/* file.c - whole files in, folders, locks. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -17,13 +17,6 @@
 
 #define FAIL_SYSTEM(err, what, path) \
     STK_FAIL((err), STK_ERR_STORAGE, "cannot %s %s: %s", (what), (path), strerror(errno))
-
-struct stk_file_writer {
-    int fd;       /* the hidden file */
-    char *path;   /* owned: where it goes */
-    char *hidden; /* owned: where it grows */
-    bool passing; /* nobody minds when a power cut undoes it */
-};
 
 struct stk_file_reader {
     int fd;
@@ -255,167 +248,6 @@ stk_status stk_file_read(const char *path, size_t max_bytes, char **data, size_t
 stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data, size_t *size,
                                 stk_error *err) {
     return read_new(path, true, max_bytes, data, size, err);
-}
-
-static void free_writer(stk_file_writer *writer) {
-    if (writer->fd >= 0) {
-        close(writer->fd);
-    }
-    stk_mem_free(writer->hidden);
-    stk_mem_free(writer->path);
-    stk_mem_free(writer);
-}
-
-/* Where a file grows that is to be called `path`: the thread's number keeps writers of one path
- * apart, in this process and in others. */
-static char *hidden_name(const char *path) {
-    const char *base = stk_path_base(path);
-    return stk_str_format("%.*s.%s.%ld.tmp", (int)(base - path), path, base, (long)gettid());
-}
-
-stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
-    stk_file_writer *writer = stk_mem_new(1, sizeof *writer);
-    if (writer == NULL) {
-        return STK_FAIL_MEMORY(err, path);
-    }
-    writer->path = stk_mem_strdup(path);
-    writer->hidden = hidden_name(path);
-    writer->fd = -1;
-    if (writer->path == NULL || writer->hidden == NULL) {
-        free_writer(writer);
-        return STK_FAIL_MEMORY(err, path);
-    }
-    writer->fd = open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (writer->fd < 0) {
-        stk_status status = FAIL_SYSTEM(err, "write", path);
-        free_writer(writer);
-        return status;
-    }
-    *out = writer;
-    return STK_OK;
-}
-
-stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size, stk_error *err) {
-    const char *bytes = data;
-    while (size > 0) {
-        ssize_t written = write(writer->fd, bytes, size);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            return FAIL_SYSTEM(err, "write", writer->path);
-        }
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return STK_OK;
-}
-
-/* The rename itself must reach the disk too; a file system that cannot sync folders is fine. */
-static void sync_parent(const char *path) {
-    char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
-    if (folder != NULL) {
-        int fd = open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0) {
-            (void)fsync(fd);
-            close(fd);
-        }
-        stk_mem_free(folder);
-    }
-}
-
-/*
- * Gives the hidden file its name. Some file systems (ext4) write a file out before it may take the
- * place of another, which takes milliseconds; where nobody minds a power cut the two change places
- * instead, and the old one goes.
- */
-static bool put_in_place(const stk_file_writer *writer) {
-    if (writer->passing && stk_path_is_file(writer->path) &&
-        renameat2(AT_FDCWD, writer->hidden, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0) {
-        (void)unlink(writer->hidden);
-        return true;
-    }
-    return rename(writer->hidden, writer->path) == 0;
-}
-
-stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
-    stk_status status = STK_OK;
-    if (!writer->passing && fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
-        status = FAIL_SYSTEM(err, "write", writer->path);
-    }
-    if (close(writer->fd) != 0 && status == STK_OK) {
-        status = FAIL_SYSTEM(err, "write", writer->path);
-    }
-    writer->fd = -1;
-    if (status == STK_OK && !put_in_place(writer)) {
-        status = FAIL_SYSTEM(err, "write", writer->path);
-    }
-    if (status != STK_OK) {
-        stk_file_discard(writer);
-        return status;
-    }
-    if (!writer->passing) {
-        sync_parent(writer->path);
-    }
-    free_writer(writer);
-    return STK_OK;
-}
-
-void stk_file_discard(stk_file_writer *writer) {
-    if (writer != NULL) {
-        unlink(writer->hidden);
-        free_writer(writer);
-    }
-}
-
-static stk_status write_whole(const char *path, const void *data, size_t size, bool passing,
-                              stk_error *err) {
-    stk_file_writer *writer = NULL;
-    stk_status status = stk_file_create(&writer, path, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    writer->passing = passing;
-    if (passing) {
-        (void)fchmod(writer->fd, 0644); /* a file system without modes has them as they are */
-    }
-    status = stk_file_append(writer, data, size, err);
-    if (status != STK_OK) {
-        stk_file_discard(writer);
-        return status;
-    }
-    return stk_file_commit(writer, err);
-}
-
-stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
-    return write_whole(path, data, size, false, err);
-}
-
-stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {
-    return write_whole(path, data, size, true, err);
-}
-
-stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
-    char *hidden = hidden_name(alias);
-    char *data = NULL;
-    size_t size = 0;
-    if (hidden == NULL) {
-        return STK_FAIL_MEMORY(err, alias);
-    }
-    unlink(hidden);
-    bool linked = link(path, hidden) == 0 && rename(hidden, alias) == 0;
-    unlink(hidden); /* two names of one file are left alone by a rename */
-    stk_mem_free(hidden);
-    if (linked) {
-        sync_parent(alias);
-        return STK_OK;
-    }
-    stk_status status = stk_file_read(path, 0, &data, &size, err);
-    if (status == STK_OK) {
-        status = stk_file_write(alias, data, size, err);
-    }
-    stk_mem_free(data);
-    return status;
 }
 
 stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {

@@ -62,6 +62,13 @@ STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t
                                       stk_error *err);
 
 /*
+ * The same for a file that is somebody else's and must be there: it keeps its mode and owner, and
+ * where `path` is a link the file that it leads to is replaced.
+ */
+STK_CHECKED stk_status stk_file_rewrite(const char *path, const void *data, size_t size,
+                                        stk_error *err);
+
+/*
  * Gives the file `path` the second name `alias` in one step, in place of what has that name: a
  * link, or a copy where there are none. Whoever replaces one of them leaves the other alone.
  */
@@ -84,6 +91,14 @@ STK_CHECKED stk_status stk_file_append(stk_file_writer *writer, const void *data
                                        stk_error *err);
 STK_CHECKED stk_status stk_file_commit(stk_file_writer *writer, stk_error *err);
 void stk_file_discard(stk_file_writer *writer);
+
+/*
+ * The same with the pieces gathered in a block, as long as there is memory for them. After commit a
+ * block with bytes in it has all of them, and nothing was written; when it is empty the file is in
+ * place. It is borrowed until then, and what it held before is gone.
+ */
+STK_CHECKED stk_status stk_file_gather(stk_file_writer **writer, const char *path, stk_bytes *block,
+                                       stk_error *err);
 
 /* Makes a folder and its parents; one that exists is fine. */
 STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);

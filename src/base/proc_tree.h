@@ -19,13 +19,19 @@ typedef struct stk_proc {
     pid_t pid;
     pid_t parent;
     uint64_t born;    /* ticks since the machine began: tells two processes of one number apart */
-    char state;       /* 'R', 'S', 'D', 'Z' ... */
+    char state;       /* 'R', 'S', 'D', 'Z' ...; 'Z' only where none of its threads lives */
     int depth;        /* 0: the root itself, 1: what it has started ... */
     double cpu_s;     /* its own, by all of its threads */
     double ended_s;   /* of those of its children that have ended and were waited for */
     int64_t resident; /* bytes */
     char name[64];    /* as the kernel knows it; may hold any byte but NUL */
 } stk_proc;
+
+/* One process alone, at depth 0. False where there is none, or the system does not tell. */
+bool stk_proc_read(stk_proc *proc, pid_t pid);
+
+/* Whether it has ended, and only waits for its parent to notice. */
+bool stk_proc_is_dead(const stk_proc *proc);
 
 /* Starts zeroed; its memory is used again by the next reading; ends with stk_proc_tree_free. */
 typedef struct stk_proc_tree {
@@ -37,7 +43,8 @@ typedef struct stk_proc_tree {
 /*
  * Reads the tree below a process, which is in it itself. False, and an empty tree, where there is
  * no such process, the system does not tell or there is no memory. Ended ones that nobody has
- * waited for ('Z') are in it.
+ * waited for ('Z') are in it. Reading takes a moment: one that was started, or whose parent ended,
+ * meanwhile may be in the next reading only.
  */
 bool stk_proc_tree_read(stk_proc_tree *tree, pid_t root);
 void stk_proc_tree_free(stk_proc_tree *tree);

@@ -1,12 +1,12 @@
-/* process.c - posix_spawn with what every caller wants; what /proc says of a process. */
+/* process.c - posix_spawn with what every caller wants. */
 #include "base/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "base/proc_tree.h"
 
 int stk_process_start(char *const *list, int out, pid_t *pid) {
     posix_spawn_file_actions_t actions;
@@ -41,27 +41,11 @@ int stk_process_start(char *const *list, int out, pid_t *pid) {
     return error;
 }
 
-/* Field 22 of /proc/PID/stat; what has ended and only waits for its parent to notice is gone. */
 bool stk_process_born(pid_t pid, uint64_t *ticks) {
-    char path[32];
-    char text[2048];
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
+    stk_proc proc;
+    if (!stk_proc_read(&proc, pid)) {
         return false;
     }
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    const char *p = strrchr(text, ')'); /* the command's name may hold blanks */
-    char state = 'Z';
-    unsigned long long born = 0;
-    if (p == NULL || sscanf(p + 1,
-                            " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                            "%*d %*d %llu",
-                            &state, &born) != 2) {
-        return false;
-    }
-    *ticks = born;
-    return state != 'Z' && state != 'X';
+    *ticks = proc.born;
+    return !stk_proc_is_dead(&proc);
 }

@@ -9,9 +9,10 @@
 
 #define MOST_ACCUMULATE 65536 /* as in the option */
 
-/* From here on whole multiples of STEP; below them that would be too coarse. */
-#define STEP_FROM 64
+/* A batch that fills the memory is a whole multiple of STEP, unless that leaves less than this part
+ * of it in use. */
 #define STEP 8
+#define FILL_LEAST_PART 0.70
 
 /* Measuring takes at most so much of the time that is left, and of a short time nothing. */
 #define MEASURE_SHARE 0.05
@@ -108,8 +109,13 @@ static stk_batch_choice by_memory(const stk_batch_facts *f) {
     size_t data = f->train_count / STK_BATCH_STEPS;
     size_t most = data > LEAST_BATCH ? data : least_of(LEAST_BATCH, f->train_count);
     size_t batch = largest_in(f, most, part_of(f->free_bytes, STK_BATCH_MEMORY_PART));
+    size_t whole = batch / STEP * STEP;
     c.limit = batch < most ? STK_BATCH_BY_MEMORY : STK_BATCH_BY_DATA;
-    c.batch = batch >= STEP_FROM ? batch / STEP * STEP : batch > c.batch ? batch : c.batch;
+    if (whole > 0 && (c.limit == STK_BATCH_BY_DATA ||
+                      f->need(f->user, whole) >= part_of(f->free_bytes, FILL_LEAST_PART))) {
+        batch = whole;
+    }
+    c.batch = batch > c.batch ? batch : c.batch;
     return c;
 }
 

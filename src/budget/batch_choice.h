@@ -96,8 +96,9 @@ size_t stk_batch_next(const stk_batch_choice *plan, const stk_batch_curve *curve
 stk_batch_choice stk_batch_settle(const stk_batch_facts *facts, const stk_batch_choice *plan,
                                   const stk_batch_curve *curve);
 
-/* Seconds that measuring all but the first batch, which has to be compiled anyway, may take where
- * so many are left (INFINITY: no budget); 0: nothing is worth measuring. */
+/* Seconds that the steps of the first batch, which has to be compiled anyway, may take where so
+ * many are left (INFINITY: no budget), and once more measuring all others; 0: nothing is worth
+ * measuring. */
 double stk_batch_measure_s(double left_s);
 
 /* What a given learning rate is multiplied with: images of an update, by those asked for. */

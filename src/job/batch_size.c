@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,7 +21,7 @@
 #define SOME_RATE 1e-3 /* that changes the weights little */
 
 static bool on_cpu(const stk_job *job) {
-    return strcmp(job->choice.opened.name, "cpu") == 0;
+    return stk_opened_device_is_cpu(&job->choice.opened);
 }
 
 /* What lies in the device's memory with such a batch; the configurations are the caller's. */
@@ -153,16 +152,20 @@ static void explain(stk_job *job) {
     const stk_batch_search *search = &job->batch;
     const stk_batch_choice *c = &search->chosen;
     bool added = c->accumulate != search->facts.accumulate;
+    bool short_validation = job->infer_batch < STK_PREDICT_BATCH;
     char text[160];
     stk_str why = {0};
     job->choice.batch_why[0] = '\0';
     if (search->facts.given > 0) {
         if (c->limit == STK_BATCH_BY_MEMORY) {
             explain_short(job);
+        } else if (short_validation) {
+            snprintf(job->choice.batch_why, sizeof job->choice.batch_why,
+                     "validation has %zu at a time: there is no memory for more", job->infer_batch);
         }
         return;
     }
-    if (on_cpu(job) && search->facts.policy == STK_BATCH_SPEED && !added) {
+    if (on_cpu(job) && search->facts.policy == STK_BATCH_SPEED && !added && !short_validation) {
         return; /* by rule, and as ever */
     }
     if (search->curve.count > 0) {
@@ -173,6 +176,9 @@ static void explain(stk_job *job) {
     if (added) {
         stk_str_appendf(&why, "gradients are added up to %lld images an update; ",
                         (long long)c->batch * c->accumulate);
+    }
+    if (short_validation) {
+        stk_str_appendf(&why, "validation has %zu at a time; ", job->infer_batch);
     }
     double part = 100 * (double)c->bytes / fmax((double)job->memory.free_bytes, 1);
     stk_str_appendf(&why, "memory %.*f %%: %s", part < 10 ? 1 : 0, part,
@@ -199,6 +205,26 @@ static stk_status resume_batch(stk_job *job, stk_error *err) {
     return STK_OK;
 }
 
+/* Where the memory is short, and it helps, validation has fewer pictures at a time, down to as many
+ * as training: what it does with them is the same. */
+static stk_batch_choice plan_both(stk_job *job) {
+    const stk_batch_facts *facts = &job->batch.facts;
+    stk_batch_choice best = stk_batch_plan(facts);
+    size_t half = job->infer_batch / 2;
+    for (; best.limit == STK_BATCH_BY_MEMORY && half > 0 && half >= best.batch; half /= 2) {
+        size_t before = job->infer_batch;
+        job->infer_batch = half;
+        stk_batch_choice c = stk_batch_plan(facts);
+        bool helps = c.batch > best.batch;
+        best = helps ? c : best;
+        job->infer_batch = helps ? half : before;
+    }
+    if (best.batch == 0) {
+        job->infer_batch = 1; /* a refusal tells the least that is needed */
+    }
+    return best;
+}
+
 stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) {
     const stk_opened_device *opened = &job->choice.opened;
     stk_batch_search *search = &job->batch;
@@ -211,7 +237,7 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     search->facts.free_bytes = job->memory.free_bytes;
     search->facts.need = need;
     search->facts.user = job;
-    *c = stk_batch_plan(&search->facts);
+    *c = plan_both(job);
     if (job->resume.on && c->limit == STK_BATCH_BY_MEMORY) {
         c->batch = c->wanted; /* the rates are those of then, whatever the memory is now */
         c->accumulate = search->facts.accumulate;
@@ -232,8 +258,23 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     return status == STK_OK && job->resume.on ? resume_batch(job, err) : status;
 }
 
-/* Images per second in a few steps of this batch. */
-static stk_status measure(stk_job *job, size_t batch, double *images_per_second, stk_error *err) {
+/* How long the steps of one batch may take; compiling them is not counted. */
+typedef struct patience {
+    stk_job *job;
+    double seconds;
+    int64_t begun_ns; /* when it was first asked; 0: not yet */
+} patience;
+
+static bool must_end(void *user) {
+    patience *p = user;
+    p->begun_ns = p->begun_ns == 0 ? stk_clock_ns() : p->begun_ns;
+    return stk_clock_since_s(p->begun_ns) > p->seconds || stk_clockwork_must_write(&p->job->clock);
+}
+
+/* Images per second in a few steps of this batch, which may take so many seconds. */
+static stk_status measure(stk_job *job, size_t batch, double seconds, double *images_per_second,
+                          stk_error *err) {
+    patience steps = {.job = job, .seconds = seconds};
     const stk_opened_device *opened = &job->choice.opened;
     stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
     stk_update update = stk_recipe_update(&job->choice.train, &moment);
@@ -245,7 +286,8 @@ static stk_status measure(stk_job *job, size_t batch, double *images_per_second,
                         .how = stk_job_compiles(job, true),
                         .update = &update,
                         .seconds = MEASURE_S,
-                        .windows = WINDOWS};
+                        .windows = WINDOWS,
+                        .halt = {must_end, &steps}};
     ask.how.batch = batch;
     stk_status status = stk_step_time(&ask, &times, err);
     *images_per_second = (double)batch / times.median_s;
@@ -257,8 +299,9 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
     stk_batch_search *search = &job->batch;
     stk_batch_curve *curve = &search->curve;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_state_first_weights(job->choice.opened.backend, job->state, job->graph,
-                                                (uint64_t)job->job_options->seed, err);
+    stk_status status = stk_state_first_weights_unless(job->choice.opened.backend, job->state,
+                                                       job->graph, (uint64_t)job->job_options->seed,
+                                                       stk_clockwork_must_write, &job->clock, err);
     size_t batch = stk_batch_next(&search->chosen, curve);
     while (status == STK_OK && batch != 0 &&
            (curve->count == 0 || search->others_s + search->last_s <= search->allowed_s)) {
@@ -266,15 +309,17 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
         bool first = curve->count == 0; /* it costs nothing: training compiles it anyway */
         double before = search->took_s;
         point->batch = batch;
-        status = measure(job, batch, &point->images_per_second, err);
+        status = measure(job, batch, search->allowed_s - search->others_s,
+                         &point->images_per_second, err);
         curve->count += status == STK_OK;
-        if (status != STK_OK && batch > search->chosen.batch) { /* somebody took the memory */
+        bool refused = status != STK_OK && status != STK_ERR_STOPPED;
+        if (refused && batch > search->chosen.batch) { /* somebody took the memory */
             search->chosen.most = batch / 2;
             search->chosen.most_limit = STK_BATCH_BY_MEMORY;
         }
         search->took_s = stk_clock_since_s(start);
         search->last_s = search->took_s - before;
-        search->others_s += first ? 0 : search->last_s;
+        search->others_s += first || status != STK_OK ? 0 : search->last_s;
         batch = stk_batch_next(&search->chosen, curve);
     }
     return status;
@@ -292,6 +337,19 @@ static void tell_rate(const stk_job *job) {
     }
 }
 
+/* Why not even one batch was measured. */
+static void explain_failure(stk_job *job, stk_status status) {
+    stk_batch_search *search = &job->batch;
+    bool ends = stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock);
+    if (status == STK_ERR_STOPPED && !ends) {
+        snprintf(search->skipped, sizeof search->skipped, "%.1f s were too short a time for it",
+                 search->allowed_s);
+    } else { /* a device that is lost will say so again when it trains */
+        snprintf(search->skipped, sizeof search->skipped, "%s",
+                 status == STK_ERR_STOPPED ? "it was interrupted" : "the device could not do it");
+    }
+}
+
 stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     stk_batch_search *search = &job->batch;
     stk_error ignored = {0};
@@ -302,9 +360,7 @@ stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     stk_status status = search_batches(job, &ignored);
     job->clock.hasty = false;
     if (status != STK_OK && search->curve.count == 0) {
-        /* A device that is lost will say so again when it trains. */
-        snprintf(search->skipped, sizeof search->skipped, "%s",
-                 status == STK_ERR_STOPPED ? "it was interrupted" : "the device could not do it");
+        explain_failure(job, status);
     }
     search->open = false;
     search->chosen = stk_batch_settle(&search->facts, &search->chosen, &search->curve);

@@ -35,10 +35,6 @@ static const double default_decay[] = {[STK_SGD] = 5e-4, [STK_ADAMW] = 0.05};
 /* Short trainings learn more from most of a picture than from a small part of it. */
 #define AUTO_CROP_SCALE 0.7
 
-static bool is_cpu(const stk_opened_device *opened) {
-    return strcmp(opened->backend->name, "cpu") == 0;
-}
-
 static stk_status resolve_number(stk_options *options, const char *name, double value,
                                  const char *why, stk_error *err) {
     char text[32];
@@ -97,7 +93,7 @@ static stk_status choose_model(stk_choice *choice, stk_options *options, const s
 
 /* Why it is not the precision that was asked for. */
 static const char *explain_precision(const stk_opened_device *opened, char *why, size_t room) {
-    snprintf(why, room, "the %s computes in %s", is_cpu(opened) ? "CPU" : "GPU",
+    snprintf(why, room, "the %s computes in %s", stk_opened_device_is_cpu(opened) ? "CPU" : "GPU",
              stk_precision_name(opened->precision));
     return why;
 }
@@ -143,11 +139,12 @@ stk_batch_facts stk_choose_facts(const stk_choice *choice, const stk_options *op
                                  size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     size_t pixels = (size_t)choice->img_size * (size_t)choice->img_size;
-    return (stk_batch_facts){.given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
-                             .accumulate = train->accumulate,
-                             .train_count = train_count,
-                             .most = is_cpu(&choice->opened) ? MOST_PIXELS / pixels : SIZE_MAX,
-                             .policy = (stk_batch_policy)train->batch_policy};
+    return (stk_batch_facts){
+        .given = stk_is_auto_int(train->batch) ? 0 : (size_t)train->batch,
+        .accumulate = train->accumulate,
+        .train_count = train_count,
+        .most = stk_opened_device_is_cpu(&choice->opened) ? MOST_PIXELS / pixels : SIZE_MAX,
+        .policy = (stk_batch_policy)train->batch_policy};
 }
 
 /* The options say what became of the batch, where it is not what was asked for. */
@@ -376,7 +373,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
         stk_events_decision(events, what, why);
     }
     const stk_opened_device *opened = &choice->opened;
-    if (job->device == NULL || !is_cpu(opened)) {
+    if (job->device == NULL || !stk_opened_device_is_cpu(opened)) {
         char text[400];
         stk_events_decision(events, opened->name,
                             stk_opened_device_describe(opened, text, sizeof text));

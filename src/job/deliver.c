@@ -99,9 +99,10 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     bool trained = job->folds_done > 0 || job->models > 0; /* weights may be in memory alone */
     bool delivered = trained || job->submitted;
     bool whole = trained && !job->cut && job->folds_done == job->folds;
-    /* A submission from earlier processes has their models, whether they were asked again or not.
-     */
-    bool voted = job->models > 0 || (job->submitted && job->resume.state.folds_done > 0);
+    /* A submission from earlier processes has their models, whether they were asked again or not,
+     * unless they could not read anything. */
+    bool earlier = job->submitted && job->resume.state.folds_done > 0 && !job->unread;
+    bool voted = job->models > 0 || earlier;
     s->status = status != STK_OK || !delivered                 ? "failed"
                 : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
                 : whole                                        ? "complete"

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -254,7 +253,7 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
         .times = stk_times_between(&a->times, &b->times),
-        .is_gpu = strcmp(job->choice.opened.name, "cpu") != 0,
+        .is_gpu = !stk_opened_device_is_cpu(&job->choice.opened),
         .may_tune_workers = job->choice.loader.tune_workers,
         .prefetch = job->choice.loader.prefetch,
         .storage_share = per(starved_s, starved_s + decoded_s(a, b)),
@@ -441,7 +440,7 @@ void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_p
     tell_samples(job, &training);
     eyes->ring[eyes->kept++ % GLANCES] = eyes->now;
     judge(job);
-    if (job->job_options->tune) {
+    if (job->job_options->tune && !pace->stop) {
         tune(job, pace);
     }
 }

@@ -1,8 +1,14 @@
 /* fold_predict.c - what the weights of a fold say of samples, in the views there is time for. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "budget/votes.h"
-#include "job/job_state.h"
+#include "job/folds.h"
+#include "weights/checkpoint.h"
+
+/* Of the time for oof.csv: what saving it may take when its text is made. */
+#define OOF_SAVE_PART 0.5
 
 /* Whether there is time for one more view. */
 static bool wants_view(void *user, const stk_predicted *so_far) {
@@ -60,31 +66,138 @@ static void tell_unpredicted(const stk_job *job, size_t rows, int views) {
         job->ballot.models > (rows > 0) ? "what the other models say" : "class priors");
 }
 
+/* Pictures that cannot be read are told one by one; that all are such is worth a line of its own.
+ */
+static void tell_unread(stk_job *job) {
+    if (!job->unread) {
+        stk_events_warning(
+            &job->events, "none of the %zu test images could be read: %s", job->ballot.rows,
+            job->ballot.models > 0 || job->resume.on ? "the submission stays as it is"
+                                                     : "the submission has the class priors");
+    }
+    job->unread = true;
+}
+
+size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
+                    const bool *have) {
+    size_t rows = 0;
+    for (size_t i = 0; i < job->ballot.rows; i++) {
+        rows += have[i];
+    }
+    stk_ballot_add(&job->ballot, probs, have, 1);
+    if (rows == 0 && predicted->views > 0) {
+        tell_unread(job);
+    }
+    return rows;
+}
+
 stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
     stk_status status = stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL,
                                                   job->ballot.rows, &probs, &have, &predicted, err);
-    size_t rows = 0;
-    for (size_t i = 0; status == STK_OK && i < job->ballot.rows; i++) {
-        rows += have[i];
-    }
+    size_t rows = status == STK_OK ? stk_job_vote(job, &predicted, probs, have) : 0;
     bool done = predicted.done && predicted.views == job->view_options->tta;
-    bool news = status == STK_OK && (predicted.done || rows > 0); /* else the file has it all */
-    job->cut = job->cut || !done;
+    job->cut = job->cut || !done || rows == 0;
     job->unpredicted = job->unpredicted || (status == STK_OK && !done);
-    if (news) {
-        stk_ballot_add(&job->ballot, probs, have, 1);
-    }
     if (status == STK_OK && !done) {
         tell_unpredicted(job, rows, predicted.views);
     }
-    if (news) {
+    if (rows > 0) { /* else the file has it all */
         bool whole = !job->cut && job->folds_done == job->folds;
         status = stk_job_submit(job, whole ? "complete" : "partial", err);
     }
     stk_mem_free(probs);
     stk_mem_free(have);
+    return status;
+}
+
+/* A file for which there is no time is not begun, or given up: the one before stays. */
+static stk_status write_oof(stk_job *job, stk_error *err) {
+    char *path = stk_run_folder_file(&job->folder, "oof.csv");
+    stk_halt late = {stk_clockwork_must_write, &job->clock};
+    stk_error why = {0};
+    stk_status status =
+        path != NULL ? stk_oof_write(&job->oof, path, late, &why) : STK_FAIL_MEMORY(&why, "a path");
+    stk_mem_free(path);
+    if (status == STK_ERR_STOPPED) {
+        stk_events_warning(&job->events, "there was no time to write oof.csv with fold %d of %d",
+                           job->fold + 1, job->folds);
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
+stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_sample *val_samples,
+                               stk_error *err) {
+    double *probs = NULL;
+    bool *have = NULL;
+    stk_predicted predicted = {0};
+    double write_s = stk_oof_write_seconds(&job->oof, split->val_count);
+    job->clock.also_s = STK_MARGIN_SAFETY * write_s;
+    stk_status status = STK_OK;
+    bool in_time = !stk_clockwork_must_write(&job->clock);
+    if (in_time) {
+        status = stk_job_predict_with_best(job, "val", val_samples, split->val, split->val_count,
+                                           &probs, &have, &predicted, err);
+    } else {
+        stk_events_warning(&job->events,
+                           "there was no time for the out-of-fold predictions of fold %d of %d: "
+                           "writing oof.csv takes about %s",
+                           job->fold + 1, job->folds, stk_format_span(write_s).text);
+    }
+    if (status == STK_OK && in_time) {
+        stk_oof_add(&job->oof, job->fold, split->val, split->val_count, probs, have);
+        job->clock.also_s = OOF_SAVE_PART * write_s;
+        status = write_oof(job, err);
+        status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
+    }
+    job->clock.also_s = 0;
+    stk_mem_free(probs);
+    stk_mem_free(have);
+    return status;
+}
+
+stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
+    stk_split split = {0};
+    const stk_sample *val_samples = NULL;
+    char *best_path = NULL;
+    double *probs[2] = {NULL};
+    bool *have[2] = {NULL};
+    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
+    stk_status status = stk_job_split(job, job->fold, &split, &val_samples, err);
+    if (status == STK_OK) {
+        best_path = stk_job_fold_file(job, "best.safetensors");
+        status = best_path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    }
+    bool there = status == STK_OK && stk_path_is_file(best_path);
+    if (there) {
+        status =
+            stk_checkpoint_load(best_path, job->choice.opened.backend, job->state, job->graph, err);
+    }
+    if (there && status == STK_OK && job->ballot.rows > 0) {
+        status =
+            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
+                                      &probs[0], &have[0], &predicted[0], err);
+        if (status == STK_OK) {
+            (void)stk_job_vote(job, &predicted[0], probs[0], have[0]);
+        }
+    }
+    if (there && status == STK_OK) {
+        status = stk_job_predict_with_best(job, "val", val_samples, split.val, split.val_count,
+                                           &probs[1], &have[1], &predicted[1], err);
+        if (status == STK_OK) {
+            stk_oof_add(&job->oof, job->fold, split.val, split.val_count, probs[1], have[1]);
+            status = stk_job_score_oof(job, false, err);
+        }
+    }
+    job->cut = job->cut || !predicted[0].done || !predicted[1].done;
+    for (int i = 0; i < 2; i++) {
+        stk_mem_free(probs[i]);
+        stk_mem_free(have[i]);
+    }
+    stk_split_free(&split);
+    stk_mem_free(best_path);
     return status;
 }

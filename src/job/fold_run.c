@@ -1,22 +1,16 @@
 /* fold_run.c - one fold of a run: weights, pace, checkpoints, predictions. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "job/eyes.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
-#include "weights/pretrained.h"
-
-/* Of the time for oof.csv: what saving it may take when its text is made. */
-#define OOF_SAVE_PART 0.5
 
 typedef struct fold_run {
     stk_job *job;
@@ -38,56 +32,9 @@ typedef struct fold_run {
  * stretches it. */
 #define FIRST_PREDICTION 0.25
 
-/* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
-#define EVALUATION_SLOTS 2
-
-stk_loader_config stk_job_loader(stk_job *job, bool train) {
-    stk_loader_plan plan = job->choice.loader;
-    if (!train) {
-        plan.slots = EVALUATION_SLOTS;
-        plan.most_slots = EVALUATION_SLOTS;
-        plan.tune_slots = false;
-    }
-    return (stk_loader_config){.store = job->dataset->source,
-                               .halt = {stk_clockwork_must_write, &job->clock},
-                               .memory = stk_host_memory_for_loader(&job->host),
-                               .stop = job->clock.stop,
-                               .transform = {.size = job->choice.img_size,
-                                             .train = train,
-                                             .augment = job->choice.augment,
-                                             .crop_fraction = job->choice.model->crop_fraction,
-                                             .interpolation = job->choice.model->interpolation},
-                               .batch = train ? job->choice.batch : job->infer_batch,
-                               .plan = plan,
-                               .sampling = train ? (stk_sampling)job->loader_options->sampling
-                                                 : STK_SAMPLING_NATURAL,
-                               .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
-}
-
-/* First weights; each fold starts from its own, or from the given ones with a head of its own. */
-static stk_status init_weights(stk_job *job, stk_error *err) {
-    stk_status status =
-        stk_state_first_weights_unless(job->choice.opened.backend, job->state, job->graph,
-                                       (uint64_t)job->job_options->seed + (uint64_t)job->fold,
-                                       stk_clockwork_must_write, &job->clock, err);
-    if (status == STK_OK && job->pretrained != NULL) {
-        stk_pretrained_report report;
-        status =
-            stk_pretrained_load(job->pretrained, job->choice.model->name,
-                                job->choice.opened.backend, job->state, job->graph, &report, err);
-    }
-    return status;
-}
-
-stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
-    stk_status status = init_weights(job, err);
-    return status == STK_OK
-               ? stk_recipe_start(job->choice.opened.backend, job->state, job->graph, err)
-               : status;
-}
-
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
+    stk_job_look_at_state(fold->job);
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
     stk_train_pace pace = stk_job_pace(&fold->pace, progress);
     stk_eyes_look(fold->job, progress, &pace);
@@ -100,9 +47,9 @@ static void compiling(void *user, bool begins) {
     fold->job->clock.hasty = begins;
 }
 
-/* Seconds to be kept for saving the best weights. The state has them too: it takes no less. */
+/* Seconds to be kept for saving the best weights, which waits for the state to be settled. */
 static double save_seconds(const stk_job *job) {
-    return STK_MARGIN_SAFETY * (job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s);
+    return stk_job_settle_seconds(job) + STK_MARGIN_SAFETY * stk_job_best_seconds(job);
 }
 
 /*
@@ -159,6 +106,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
     fold_run *fold = user;
     stk_job *job = fold->job;
     stk_error why = {0};
+    stk_job_settle_state(job);
     int64_t start = stk_clock_ns();
     if (best) {
         stk_job_keep_best(job, fold->best_path);
@@ -297,53 +245,6 @@ static stk_status train(fold_run *fold, stk_error *err) {
     return stk_train_fold(&config, &fold->result, err);
 }
 
-/* A file for which there is no time is not begun, or given up: the one before stays. */
-static stk_status write_oof(stk_job *job, stk_error *err) {
-    char *path = stk_run_folder_file(&job->folder, "oof.csv");
-    stk_halt late = {stk_clockwork_must_write, &job->clock};
-    stk_error why = {0};
-    stk_status status =
-        path != NULL ? stk_oof_write(&job->oof, path, late, &why) : STK_FAIL_MEMORY(&why, "a path");
-    stk_mem_free(path);
-    if (status == STK_ERR_STOPPED) {
-        stk_events_warning(&job->events, "there was no time to write oof.csv with fold %d of %d",
-                           job->fold + 1, job->folds);
-        return STK_OK;
-    }
-    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
-}
-
-/* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
-static stk_status predict_oof(fold_run *fold, stk_error *err) {
-    stk_job *job = fold->job;
-    double *probs = NULL;
-    bool *have = NULL;
-    stk_predicted predicted = {0};
-    double write_s = stk_oof_write_seconds(&job->oof, fold->split.val_count);
-    job->clock.also_s = STK_MARGIN_SAFETY * write_s;
-    stk_status status = STK_OK;
-    bool in_time = !stk_clockwork_must_write(&job->clock);
-    if (in_time) {
-        status = stk_job_predict_with_best(job, "val", fold->val_samples, fold->split.val,
-                                           fold->split.val_count, &probs, &have, &predicted, err);
-    } else {
-        stk_events_warning(&job->events,
-                           "there was no time for the out-of-fold predictions of fold %d of %d: "
-                           "writing oof.csv takes about %s",
-                           job->fold + 1, job->folds, stk_format_span(write_s).text);
-    }
-    if (status == STK_OK && in_time) {
-        stk_oof_add(&job->oof, job->fold, fold->split.val, fold->split.val_count, probs, have);
-        job->clock.also_s = OOF_SAVE_PART * write_s;
-        status = write_oof(job, err);
-        status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
-    }
-    job->clock.also_s = 0;
-    stk_mem_free(probs);
-    stk_mem_free(have);
-    return status;
-}
-
 /* The test set first: it is what was asked for, and time may be short. */
 static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
@@ -362,7 +263,8 @@ static stk_status predict(fold_run *fold, stk_error *err) {
         status = stk_job_predict_test(job, err);
     }
     oof = oof && !stk_clockwork_must_write(&job->clock);
-    return status == STK_OK && oof ? predict_oof(fold, err) : status;
+    return status == STK_OK && oof ? stk_job_predict_oof(job, &fold->split, fold->val_samples, err)
+                                   : status;
 }
 
 /* The time decided how much was trained. */
@@ -398,6 +300,7 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     if (status == STK_OK && !counts) {
         fold->unfit = true;
         job->unfit++;
+        stk_job_settle_state(job);
         (void)rename(fold->best_path, fold->unfit_path);
     }
     return status;
@@ -460,21 +363,15 @@ static void tell_unkept(stk_job *job) {
     }
 }
 
-/* Paths of this fold's weights; weights/best.safetensors, with folds weights/fold0/... */
 static stk_status make_paths(fold_run *fold, stk_error *err) {
     const stk_job *job = fold->job;
-    char name[48];
-    snprintf(name, sizeof name, job->folds > 1 ? "weights/fold%d" : "weights", job->fold);
-    char *dir = stk_run_folder_file(&job->folder, name);
-    stk_status status = dir != NULL ? stk_dir_make(dir, err) : STK_FAIL_MEMORY(err, "a path");
-    if (status == STK_OK) {
-        fold->best_path = stk_path_join(dir, "best.safetensors");
-        fold->last_path = stk_path_join(dir, "last.safetensors");
-        fold->unfit_path = stk_path_join(dir, "below_prior.safetensors");
-        status = fold->best_path != NULL && fold->last_path != NULL && fold->unfit_path != NULL
-                     ? STK_OK
-                     : STK_FAIL_MEMORY(err, "a path");
-    }
+    char *dir = stk_job_fold_file(job, "");
+    fold->best_path = stk_job_fold_file(job, "best.safetensors");
+    fold->last_path = stk_job_fold_file(job, "last.safetensors");
+    fold->unfit_path = stk_job_fold_file(job, "below_prior.safetensors");
+    bool there = dir != NULL && fold->best_path != NULL && fold->last_path != NULL &&
+                 fold->unfit_path != NULL;
+    stk_status status = there ? stk_dir_make(dir, err) : STK_FAIL_MEMORY(err, "a path");
     stk_mem_free(dir);
     return status;
 }
@@ -484,48 +381,6 @@ static void close_fold(fold_run *fold) {
     stk_mem_free(fold->best_path);
     stk_mem_free(fold->last_path);
     stk_mem_free(fold->unfit_path);
-}
-
-/* Both sets are predicted as the fold itself did it; the files that it wrote are there already. */
-stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
-    fold_run fold = {.job = job};
-    double *probs[2] = {NULL};
-    bool *have[2] = {NULL};
-    stk_predicted predicted[2] = {{.done = true}, {.done = true}};
-    stk_status status = stk_job_split(job, job->fold, &fold.split, &fold.val_samples, err);
-    if (status == STK_OK) {
-        status = make_paths(&fold, err);
-    }
-    bool there = status == STK_OK && stk_path_is_file(fold.best_path);
-    if (there) {
-        status = stk_checkpoint_load(fold.best_path, job->choice.opened.backend, job->state,
-                                     job->graph, err);
-    }
-    if (there && status == STK_OK && job->ballot.rows > 0) {
-        status =
-            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                      &probs[0], &have[0], &predicted[0], err);
-        if (status == STK_OK) {
-            stk_ballot_add(&job->ballot, probs[0], have[0], 1);
-        }
-    }
-    if (there && status == STK_OK) {
-        status = stk_job_predict_with_best(job, "val", fold.val_samples, fold.split.val,
-                                           fold.split.val_count, &probs[1], &have[1], &predicted[1],
-                                           err);
-        if (status == STK_OK) {
-            stk_oof_add(&job->oof, job->fold, fold.split.val, fold.split.val_count, probs[1],
-                        have[1]);
-            status = stk_job_score_oof(job, false, err);
-        }
-    }
-    job->cut = job->cut || !predicted[0].done || !predicted[1].done;
-    for (int i = 0; i < 2; i++) {
-        stk_mem_free(probs[i]);
-        stk_mem_free(have[i]);
-    }
-    close_fold(&fold);
-    return status;
 }
 
 /* What there is to go on from is saved first: however the test ends, a resume makes it again. */
@@ -579,19 +434,6 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
     return status;
 }
 
-/* Where there is not even memory for the smallest batches the run delivers and then tells that. */
-static void starve(stk_job *job, size_t batch, const stk_error *why) {
-    char cause[512]; /* the remedy has room behind it */
-    stk_error_cause(why, cause, sizeof cause);
-    job->starved = true;
-    job->cut = true;
-    job->summary.stop_reason = "error";
-    (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
-                   "%s; nothing smaller than batch %zu can be tried: end what else uses the "
-                   "memory, or use a smaller --img-size or --model",
-                   cause, batch);
-}
-
 /* What was saved last, or the beginning, for which there may be no time: *ready as for begin(). It
  * is saved again for the batch of now. */
 static stk_status go_back(fold_run *fold, const char *what, const stk_error *cause, bool *ready,
@@ -633,14 +475,21 @@ static stk_status train_in_memory(fold_run *fold, stk_error *err) {
         status = try_to_train(fold, &why);
         if (status == STK_ERR_MEMORY &&
             !stk_job_shrink(job, fold->result.validating, what, sizeof what)) {
-            starve(job, job->choice.batch, &why);
+            stk_job_starve_at(job, job->choice.batch, &why);
             return STK_OK;
         }
         if (status == STK_ERR_MEMORY) {
-            stk_status back = go_back(fold, what, &why, &ready, err);
+            stk_job_settle_state(job);
+            stk_write_behind_free(&job->behind); /* the copy's memory may be what is missing */
+            stk_error lost = {0};
+            stk_status back = go_back(fold, what, &why, &ready, &lost);
+            if (back == STK_ERR_MEMORY) {
+                stk_job_starve(job, &lost, "what was saved last cannot be gone back to");
+                return STK_OK;
+            }
             if (back != STK_OK || !ready) {
                 fold->result.halted = true;
-                return back;
+                return back == STK_OK ? STK_OK : STK_FAIL(err, back, "%s", lost.message);
             }
         } else if (status != STK_OK) {
             (void)STK_FAIL(err, status, "%s", why.message);
@@ -654,7 +503,7 @@ static stk_status predict_in_memory(fold_run *fold, stk_error *err) {
     stk_error why = {0};
     stk_status status = predict(fold, &why);
     if (status == STK_ERR_MEMORY) {
-        starve(fold->job, 1, &why);
+        stk_job_starve_at(fold->job, 1, &why);
         return STK_OK;
     }
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
@@ -693,6 +542,7 @@ stk_status stk_job_fold(stk_job *job, stk_error *err) {
     if (status == STK_OK) {
         status = predict_in_memory(&fold, err);
     }
+    stk_job_settle_state(job);
     stk_job_write_validation(job, true);
     close_fold(&fold);
     return status;

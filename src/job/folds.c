@@ -59,8 +59,21 @@ stk_status stk_job_split(const stk_job *job, int fold, stk_split *split,
     return status;
 }
 
+char *stk_job_fold_file(const stk_job *job, const char *name) {
+    char path[80];
+    if (job->folds > 1) {
+        snprintf(path, sizeof path, "weights/fold%d/%s", job->fold, name);
+    } else {
+        snprintf(path, sizeof path, "weights/%s", name);
+    }
+    return stk_run_folder_file(&job->folder, path);
+}
+
 void stk_job_plan_folds(stk_job *job, int epochs_done) {
     bool between = epochs_done < 0;
+    if (stk_clockwork_stopping(&job->clock)) {
+        return; /* what there would be time for is not begun */
+    }
     stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
                             .budget_s = job->clock.budget_s,
                             .folds_wanted = job->folds,

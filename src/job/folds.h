@@ -16,6 +16,10 @@ STK_CHECKED stk_status stk_job_settle_folds(stk_job *job, stk_error *err);
 STK_CHECKED stk_status stk_job_split(const stk_job *job, int fold, stk_split *split,
                                      const stk_sample **val_samples, stk_error *err);
 
+/* Where a file of the running fold's weights lies: weights/NAME, with folds weights/fold0/NAME; to
+ * be freed, NULL without memory. */
+char *stk_job_fold_file(const stk_job *job, const char *name);
+
 /*
  * Looks whether there is time for all folds that were asked for, and takes fewer where there is
  * not; between folds also more than before, with what was left over. `epochs_done` are those of the

@@ -4,6 +4,7 @@
 
 #include <stoker/job.h>
 
+#include "base/write_behind.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
@@ -32,7 +33,7 @@ typedef struct stk_batch_search {
     double took_s;         /* seconds of measuring */
     double last_s;         /* of these, for the last batch ... */
     double others_s;       /* ... and for all but the first */
-    double allowed_s;      /* for all but the first */
+    double allowed_s;      /* for all but the first, and for the steps of the first */
 } stk_batch_search;
 
 typedef struct stk_job {
@@ -78,6 +79,7 @@ typedef struct stk_job {
     bool trouble;          /* a fold went wrong or lost its weights; others may be fine */
     bool cut;              /* some fold ended before what was asked for */
     bool unpredicted;      /* there was no time for all rows and views, or to write them */
+    bool unread;           /* a model was to predict all rows, and no test image could be read */
     stk_budget_plan plan;  /* held: see pace.h */
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
@@ -88,16 +90,20 @@ typedef struct stk_job {
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
-    stk_run_state run_state;  /* what was to be saved last; see state_save.c */
-    bool state_saved;         /* there is something to go on from: ... */
-    stk_train_position saved; /* ... this */
-    char *state_path;         /* owned: where it lies */
-    char *epoch_path;         /* owned: where its last one between epochs is kept */
-    bool between_epochs;      /* what lies at state_path is of such a moment */
-    char *kept_best;          /* owned: where the best weights are kept that it speaks of */
-    double state_write_s;     /* how long saving took; 0: not known */
-    double checkpoint_s;      /* how long saving the best weights took; 0: not known */
-    bool state_lost;          /* it could not be saved, and that was told */
+    stk_run_state run_state;   /* what was to be saved last; see state_save.c */
+    bool state_saved;          /* there is something to go on from: ... */
+    stk_train_position saved;  /* ... this */
+    char *state_path;          /* owned: where it lies */
+    char *epoch_path;          /* owned: where its last one between epochs is kept */
+    bool between_epochs;       /* what lies at state_path is of such a moment */
+    char *kept_best;           /* owned: where the best weights are kept that it speaks of */
+    stk_write_behind behind;   /* what is on its way there; see state_save.c ... */
+    stk_train_position saving; /* ... and where training stood then */
+    double state_write_s;      /* how long saving took until it was on the disk; 0: not known ... */
+    double state_copy_s;       /* ... of these, training stood still for the copy ... */
+    double state_wait_s;       /* ... and because the one before was still on its way */
+    double checkpoint_s;       /* how long saving the best weights took; 0: not known */
+    bool state_lost;           /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
     int workers, slots;             /* that the last loader ended with; 0: none ran */
@@ -134,6 +140,13 @@ void stk_job_tell_batch(const stk_job *job);
  */
 bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room);
 
+/*
+ * Where there is no memory to go on with the run delivers what it has, and then tells that: why,
+ * and what cannot be done; or that nothing smaller than a batch can be tried.
+ */
+void stk_job_starve(stk_job *job, const stk_error *why, const char *what);
+void stk_job_starve_at(stk_job *job, size_t batch, const stk_error *why);
+
 /* How this run's network is compiled: for training, or for validation and prediction. */
 stk_compile_config stk_job_compiles(const stk_job *job, bool train);
 
@@ -166,10 +179,20 @@ STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split
                                                  size_t count, double **probs, bool **have,
                                                  stk_predicted *predicted, stk_error *err);
 
+/* What a model says of the test set joins the ballot; how many rows it has predicted. Where it
+ * could read no picture, that is told. */
+size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
+                    const bool *have);
+
 /* The test set joins the ballot, and a better submission replaces the one before. */
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 
-/* A fold that an earlier process has finished: its model predicts again. */
+/* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
+STK_CHECKED stk_status stk_job_predict_oof(stk_job *job, const stk_split *split,
+                                           const stk_sample *val_samples, stk_error *err);
+
+/* A fold that an earlier process has finished: its model predicts both sets again as the fold
+ * itself did; the files that it wrote are there already. */
 STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 
 /*
@@ -179,7 +202,7 @@ STK_CHECKED stk_status stk_job_revive_fold(stk_job *job, stk_error *err);
 void stk_job_write_validation(stk_job *job, bool last);
 
 /* Keeps the best weights that the saved state speaks of, and what they said of the validation
- * pictures, before others take their place. */
+ * pictures, before others take their place; the state must be settled. */
 void stk_job_keep_best(stk_job *job, const char *best_path);
 
 /* Adds to the sentence of an error of the device what is left and how to go on from it. */
@@ -188,8 +211,27 @@ void stk_job_tell_kept(const stk_job *job, stk_error *err);
 /* Once the network is there, and before anything is written: whether the state is of such a run. */
 STK_CHECKED stk_status stk_job_check_resume(const stk_job *job, stk_error *err);
 
-/* Saves what --resume goes on from; a failure is told, and again at the end of the run. */
+/*
+ * Saves what --resume goes on from: it is copied, and is saved only when it is settled. A failure
+ * is told then, and again at the end of the run.
+ */
 void stk_job_save_state(stk_job *job, const stk_train_position *position);
+
+/* Whether there is memory enough for that copy; otherwise training waits for the disk. */
+bool stk_job_copies_state(const stk_job *job);
+
+/* Waits until what is being saved is on the disk, and does what is left to be done then. To be
+ * called before anything is replaced that a state speaks of, and before the run ends. */
+void stk_job_settle_state(stk_job *job);
+
+/* The same where there is nothing to wait for. */
+void stk_job_look_at_state(stk_job *job);
+
+/* Seconds that settling may take now. */
+double stk_job_settle_seconds(const stk_job *job);
+
+/* Seconds that saving the best weights takes; 0: not known. */
+double stk_job_best_seconds(const stk_job *job);
 
 /*
  * Back to what was saved of this fold: tensors, position, best weights. The latest, or the latest

@@ -89,7 +89,8 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .steps_per_epoch = progress->steps_per_epoch,
                               .step_s = progress->step_s,
                               .val_s = inference.val_s,
-                              .save_s = job->checkpoint_s + job->state_write_s,
+                              .save_s =
+                                  stk_job_best_seconds(job) + job->state_copy_s + job->state_wait_s,
                               .predict_s = job->predict_s,
                               .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
@@ -257,8 +258,23 @@ static bool must_change(const stk_fold_pace *pace, const stk_train_progress *pro
     return progress->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
 }
 
+/* The plan stays what it is: nothing will come of another one. */
+static stk_train_pace end(stk_job *job) {
+    if (!job->told_stop) {
+        job->told_stop = true;
+        stk_events_decision(&job->events, "stopping",
+                            "the best weights are kept and predicted with; Ctrl-C again ends at "
+                            "once");
+    }
+    return (stk_train_pace){
+        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = true};
+}
+
 stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
+    if (stk_clockwork_stopping(&job->clock)) {
+        return end(job);
+    }
     pace->val_step_s = progress->step == 0 ? progress->step_s : pace->val_step_s;
     take_views(pace, progress);
     stk_budget_facts facts = facts_of(pace, progress);
@@ -272,14 +288,6 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
         tell(pace, progress, &facts, measured);
         pace->by_measure = measured;
     }
-    bool stopping = stk_clockwork_stopping(&job->clock);
-    if (stopping && !job->told_stop) {
-        job->told_stop = true;
-        stk_events_decision(&job->events, "stopping",
-                            "the best weights are kept and predicted with; Ctrl-C again ends at "
-                            "once");
-    }
-    return (stk_train_pace){.epochs = job->plan.epochs,
-                            .total_steps = job->planned_total,
-                            .stop = stopping || job->weights_lost};
+    return (stk_train_pace){
+        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = job->weights_lost};
 }

@@ -169,6 +169,10 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;
     e->cache = stk_store_cache_memory(job->dataset->source);
+    if (stk_job_copies_state(job)) {
+        bool waiting = job->choice.train.accumulate > 1; /* gradients are saved as well */
+        e->saving = e->weights + (waiting ? e->gradients : 0) + e->optimiser + e->average;
+    }
     e->workers = loader->workers;
     return status;
 }
@@ -202,8 +206,10 @@ static void work_out(const stk_job *job, stk_estimate *e) {
     stk_budget_plan plan = stk_budget_make(&first);
     e->epochs = plan.epochs;
     e->cut = plan.cut || e->folds < e->folds_wanted;
-    int epochs = e->epochs_wanted > 0 ? e->epochs_wanted : e->epochs;
-    e->total_s = e->setup_s + e->folds_wanted * (epochs * e->epoch_s + e->predict_s);
+    /* Where folds are given up, it is because all of them with these epochs do not fit. */
+    bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;
+    e->epochs_weighed = weighed ? choice.all_epochs : e->epochs;
+    e->total_s = e->setup_s + e->folds_wanted * (e->epochs_weighed * e->epoch_s + e->predict_s);
 }
 
 static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split,

@@ -57,6 +57,7 @@ typedef struct predict_job {
     double picture_s; /* of it; NaN: not known */
     size_t halted;    /* rows that the last one voted on where time ended it */
     bool is_halted;   /* it did */
+    bool unread;      /* one had time for all rows, and no picture could be read */
     int fewest_views; /* of the models that voted on all rows */
 } predict_job;
 
@@ -254,11 +255,13 @@ static bool wants_view(void *user, const stk_predicted *so_far) {
 
 /* Remembers what the model's vote took, and what of it there was no time for. */
 static void note_vote(predict_job *job, const stk_predicted *predicted, const bool *have) {
-    job->is_halted = predicted->views == 0;
-    job->halted = 0;
-    for (size_t r = 0; r < job->ballot.rows && job->is_halted; r++) {
-        job->halted += have[r];
+    size_t rows = 0;
+    for (size_t r = 0; r < job->ballot.rows; r++) {
+        rows += have[r];
     }
+    job->is_halted = predicted->views == 0;
+    job->halted = job->is_halted ? rows : 0;
+    job->unread = job->unread || (rows == 0 && !job->is_halted);
     if (predicted->views > 0) {
         job->picture_s = predicted->pass_s / (double)job->ballot.rows;
         job->fewest_views =
@@ -266,7 +269,7 @@ static void note_vote(predict_job *job, const stk_predicted *predicted, const bo
     }
 }
 
-/* Lets a model vote; one that there was no time for at all does not count. */
+/* Lets a model vote. */
 static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l, stk_error *err) {
     double *probs = stk_mem_new(job->ballot.rows, job->ballot.classes * sizeof *probs);
     bool *have = stk_mem_new(job->ballot.rows, sizeof *have);
@@ -290,8 +293,11 @@ static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l
         note_vote(job, &predicted, have);
         status = stk_voter_arrange(voter, probs, job->ballot.rows, err);
     }
-    if (status == STK_OK && (!job->is_halted || job->halted > 0)) {
+    int models = job->ballot.models;
+    if (status == STK_OK) {
         stk_ballot_add(&job->ballot, probs, have, voter->weight);
+    }
+    if (job->ballot.models > models) { /* one that could say nothing does not count */
         job->news = true;
         job->acc1_sum += voter->info.acc1;
     }
@@ -341,7 +347,7 @@ static stk_status run_voters(predict_job *job, stk_outcome *outcome, stk_error *
             status = submit(job, "partial", outcome, err);
         }
     }
-    bool all_tried = job->begun == voters->count && !job->is_halted;
+    bool all_tried = job->begun == voters->count && !job->is_halted && !job->unread;
     if (status == STK_OK && voters->count > 0 && job->ballot.models == 0 && all_tried) {
         status = STK_FAIL(err, voters->error.status, "%s", voters->error.message);
     }
@@ -387,6 +393,11 @@ static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err
         snprintf(outcome->submission, sizeof outcome->submission, "%s", job->path);
         snprintf(outcome->status, sizeof outcome->status, "partial");
         return STK_OK;
+    }
+    if (!voted && job->unread) {
+        stk_events_warning(&job->events,
+                           "none of the %zu test images could be read: class priors are written",
+                           job->ballot.rows);
     }
     bool whole = !cut && job->ballot.models == job->voters.wanted;
     const char *status = !voted ? "prior" : whole ? "complete" : "partial";

@@ -1,6 +1,6 @@
 /*
- * prepare.c - everything before a run's first line: options, data set, choices, device, first
- * weights. Nothing is written here.
+ * prepare.c - everything before a run's first line: options, data set, choices, device, and what
+ * all begins with that trains or predicts: loader, network, first weights. Nothing is written here.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,9 @@
 #include "job/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
+
+/* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
+#define EVALUATION_SLOTS 2
 
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
@@ -61,6 +64,7 @@ void stk_job_close(stk_job *job) {
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
+    stk_write_behind_free(&job->behind);
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);
     stk_oof_free(&job->oof);
@@ -106,6 +110,51 @@ stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
                                 .train = train,
                                 .ema = !train && job->state_config.ema,
                                 .plain = !job->job_options->compile};
+}
+
+stk_loader_config stk_job_loader(stk_job *job, bool train) {
+    stk_loader_plan plan = job->choice.loader;
+    if (!train) {
+        plan.slots = EVALUATION_SLOTS;
+        plan.most_slots = EVALUATION_SLOTS;
+        plan.tune_slots = false;
+    }
+    return (stk_loader_config){.store = job->dataset->source,
+                               .halt = {stk_clockwork_must_write, &job->clock},
+                               .memory = stk_host_memory_for_loader(&job->host),
+                               .stop = job->clock.stop,
+                               .transform = {.size = job->choice.img_size,
+                                             .train = train,
+                                             .augment = job->choice.augment,
+                                             .crop_fraction = job->choice.model->crop_fraction,
+                                             .interpolation = job->choice.model->interpolation},
+                               .batch = train ? job->choice.batch : job->infer_batch,
+                               .plan = plan,
+                               .sampling = train ? (stk_sampling)job->loader_options->sampling
+                                                 : STK_SAMPLING_NATURAL,
+                               .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
+}
+
+/* First weights; each fold starts from its own, or from the given ones with a head of its own. */
+static stk_status init_weights(stk_job *job, stk_error *err) {
+    stk_status status =
+        stk_state_first_weights_unless(job->choice.opened.backend, job->state, job->graph,
+                                       (uint64_t)job->job_options->seed + (uint64_t)job->fold,
+                                       stk_clockwork_must_write, &job->clock, err);
+    if (status == STK_OK && job->pretrained != NULL) {
+        stk_pretrained_report report;
+        status =
+            stk_pretrained_load(job->pretrained, job->choice.model->name,
+                                job->choice.opened.backend, job->state, job->graph, &report, err);
+    }
+    return status;
+}
+
+stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
+    stk_status status = init_weights(job, err);
+    return status == STK_OK
+               ? stk_recipe_start(job->choice.opened.backend, job->state, job->graph, err)
+               : status;
 }
 
 /* The network on the device. */

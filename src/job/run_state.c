@@ -240,7 +240,7 @@ static bool is_sound(const stk_run_state *run) {
            run->folds_done <= run->fold && run->used_s >= 0 && run->used_s <= MOST_SECONDS;
 }
 
-stk_status stk_run_state_write(const char *path, const stk_run_state *run,
+stk_status stk_run_state_write(stk_file_writer *writer, const stk_run_state *run,
                                const stk_backend *backend, stk_state *state, const stk_graph *graph,
                                stk_error *err) {
     char texts[NOTES][NOTE_TEXT];
@@ -251,7 +251,7 @@ stk_status stk_run_state_write(const char *path, const stk_run_state *run,
     }
     all[NOTES] = (stk_tensor_note){"samples", run->samples};
     all[NOTES + 1] = (stk_tensor_note){"given", run->given != NULL ? run->given : "{}"};
-    return stk_train_state_save(path, backend, state, graph, run->position.micro_steps > 0, all,
+    return stk_train_state_save(writer, backend, state, graph, run->position.micro_steps > 0, all,
                                 NOTES + 2, err);
 }
 

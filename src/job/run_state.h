@@ -12,6 +12,7 @@
 #define STK_JOB_RUN_STATE_H
 
 #include "base/digest.h"
+#include "base/file.h"
 #include "dataset/dataset.h"
 #include "engine/backend.h"
 #include "train/position.h"
@@ -49,7 +50,8 @@ void stk_run_state_describe(stk_run_state *state, const stk_dataset *dataset);
 STK_CHECKED stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *dataset,
                                            stk_error *err);
 
-STK_CHECKED stk_status stk_run_state_write(const char *path, const stk_run_state *run,
+/* Takes the writer, as stk_train_state_save does. */
+STK_CHECKED stk_status stk_run_state_write(stk_file_writer *writer, const stk_run_state *run,
                                            const stk_backend *backend, stk_state *state,
                                            const stk_graph *graph, stk_error *err);
 

@@ -3,10 +3,11 @@
  *
  * What did not fit is halved: the batches of training, with twice as many for an update, or those
  * of inference. The batch that training has come to is part of every position that is saved, so
- * that a resume begins with it.
+ * that a resume begins with it. Where nothing can be halved any more the run ends with what it has.
  */
 #include <stdio.h>
 
+#include "base/error.h"
 #include "base/machine.h"
 #include "budget/halving.h"
 #include "job/job_state.h"
@@ -72,4 +73,21 @@ static bool shrink_validation(stk_job *job, char *what, size_t room) {
 bool stk_job_shrink(stk_job *job, bool validating, char *what, size_t room) {
     return validating ? shrink_validation(job, what, room) || shrink_training(job, what, room)
                       : shrink_training(job, what, room) || shrink_validation(job, what, room);
+}
+
+void stk_job_starve(stk_job *job, const stk_error *why, const char *what) {
+    char cause[512]; /* the remedy has room behind it */
+    stk_error_cause(why, cause, sizeof cause);
+    job->starved = true;
+    job->cut = true;
+    job->summary.stop_reason = "error";
+    (void)STK_FAIL(&job->late_error, STK_ERR_MEMORY,
+                   "%s; %s: end what else uses the memory, or use a smaller --img-size or --model",
+                   cause, what);
+}
+
+void stk_job_starve_at(stk_job *job, size_t batch, const stk_error *why) {
+    char what[64];
+    snprintf(what, sizeof what, "nothing smaller than batch %zu can be tried", batch);
+    stk_job_starve(job, why, what);
 }

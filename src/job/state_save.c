@@ -6,6 +6,11 @@
  * speaks of are kept beside it under other names, so that all three belong together whenever the
  * process ends. The table is kept first and put back or let go so that kept weights without a kept
  * table mean that there was none.
+ *
+ * The disk takes its time for a state, and training does not wait for it: the tensors are copied,
+ * and a thread writes the copy and then removes what was kept for the state before, which takes a
+ * disk its time as well. Until that is settled the state before counts, and nothing that either of
+ * them speaks of is replaced.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "job/folds.h"
 #include "job/job_state.h"
@@ -26,6 +32,9 @@
 
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
+
+/* A copy may take one part of so many of the memory; a larger state is written at once. */
+#define COPY_SHARE 8
 
 void stk_job_keep_best(stk_job *job, const char *best_path) {
     if (!stk_path_is_file(best_path) || stk_path_is_file(job->kept_best)) {
@@ -59,18 +68,95 @@ static void let_kept_go(const stk_job *job) {
     unlink(job->kept_best);
 }
 
+static uint64_t state_bytes(const stk_job *job) {
+    return job->choice.opened.backend->state_bytes(job->graph, &job->state_config);
+}
+
 /* Seconds that saving will take, by the last time or by how much it is. */
 static double write_seconds(const stk_job *job) {
-    uint64_t bytes = job->choice.opened.backend->state_bytes(job->graph, &job->state_config);
-    return job->state_write_s > 0 ? job->state_write_s : (double)bytes / SLOW_WRITE;
+    return job->state_write_s > 0 ? job->state_write_s : (double)state_bytes(job) / SLOW_WRITE;
 }
 
 /* When time is short it is for the predictions, and before the first step it is for steps. */
 static bool has_time(stk_job *job, const stk_train_position *position) {
     double seconds = write_seconds(job);
-    return !stk_clockwork_must_halt(&job->clock, STK_MARGIN_SAFETY * seconds) &&
+    double all_s = stk_job_settle_seconds(job) + STK_MARGIN_SAFETY * seconds;
+    return !stk_clockwork_must_halt(&job->clock, all_s) &&
            (position->steps_done > 0 ||
             seconds <= START_SHARE * stk_clockwork_before_writing(&job->clock));
+}
+
+double stk_job_settle_seconds(const stk_job *job) {
+    if (!stk_write_behind_is_pending(&job->behind) || stk_write_behind_is_done(&job->behind)) {
+        return 0;
+    }
+    double age_s = stk_write_behind_age(&job->behind);
+    return STK_MARGIN_SAFETY * fmax(write_seconds(job), age_s) - age_s;
+}
+
+/* The state has them too: it takes no less. */
+double stk_job_best_seconds(const stk_job *job) {
+    return job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s;
+}
+
+static void tell_unsaved(stk_job *job, const stk_error *why) {
+    if (!job->state_lost) {
+        job->state_lost = true;
+        stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
+                           why->message);
+    }
+    (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
+}
+
+void stk_job_settle_state(stk_job *job) {
+    stk_error why = {0};
+    if (!stk_write_behind_is_pending(&job->behind)) {
+        return;
+    }
+    int64_t start = stk_clock_ns();
+    stk_status status = stk_write_behind_settle(&job->behind, &why);
+    job->state_wait_s = stk_clock_since_s(start);
+    if (status != STK_OK) {
+        tell_unsaved(job, &why);
+        return;
+    }
+    job->state_write_s = stk_write_behind_seconds(&job->behind);
+    job->state_saved = true;
+    job->saved = job->saving;
+    job->between_epochs = job->between_epochs || job->saving.step == 0;
+}
+
+void stk_job_look_at_state(stk_job *job) {
+    if (stk_write_behind_is_done(&job->behind)) {
+        stk_job_settle_state(job);
+    }
+}
+
+/* The state that is in place now speaks of the best weights that are, too. */
+static void remove_kept(void *user) {
+    const stk_job *job = user;
+    let_kept_go(job);
+    if (job->saving.step == 0) {
+        unlink(job->epoch_path);
+    }
+}
+
+bool stk_job_copies_state(const stk_job *job) {
+    return state_bytes(job) <= stk_machine_memory() / COPY_SHARE;
+}
+
+static stk_status copy_state(stk_job *job, stk_error *err) {
+    stk_file_writer *writer = NULL;
+    stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
+                                               stk_job_copies_state(job), err);
+    if (status == STK_OK) {
+        status = stk_run_state_write(writer, &job->run_state, job->choice.opened.backend,
+                                     job->state, job->graph, err);
+    }
+    if (status == STK_OK) {
+        stk_write_behind_go(&job->behind, remove_kept, job);
+    }
+    return status;
 }
 
 void stk_job_save_state(stk_job *job, const stk_train_position *position) {
@@ -79,6 +165,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     if (!has_time(job, position)) {
         return;
     }
+    stk_job_settle_state(job);
     run->fold = job->fold;
     run->position = *position;
     run->folds_done = job->folds_done;
@@ -88,29 +175,16 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     run->cut = job->cut;
     run->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
     run->seed = job->job_options->seed;
-    bool between = position->step == 0;
-    if (!between) {
+    if (position->step > 0) {
         keep_epoch(job);
     }
     int64_t start = stk_clock_ns();
-    if (stk_run_state_write(job->state_path, run, job->choice.opened.backend, job->state,
-                            job->graph, &why) == STK_OK) {
-        job->state_write_s = stk_clock_since_s(start);
-        job->state_saved = true;
-        job->saved = *position;
-        let_kept_go(job); /* the state speaks of the best weights that are in place */
-        if (between) {
-            unlink(job->epoch_path);
-            job->between_epochs = true;
-        }
-        return;
+    job->saving = *position;
+    if (copy_state(job, &why) != STK_OK) {
+        tell_unsaved(job, &why);
     }
-    if (!job->state_lost) {
-        job->state_lost = true;
-        stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
-                           why.message);
-    }
-    (void)STK_FAIL(&job->late_error, why.status, "%s", why.message);
+    job->state_copy_s = stk_clock_since_s(start);
+    stk_job_look_at_state(job);
 }
 
 /* The batches of an epoch of a fold; see drop_last of the loader. */
@@ -218,6 +292,7 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
                               stk_train_position *position, bool *there, stk_error *err) {
     stk_run_state run;
     const char *path = job->state_path;
+    stk_job_settle_state(job);
     *there = stk_path_is_file(path);
     if (!*there) {
         return STK_OK;

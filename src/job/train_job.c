@@ -46,7 +46,7 @@ stk_status stk_job_write_args(stk_job *job, stk_error *err) {
 /* What a GPU is called, without its memory behind the comma; NULL for a CPU. */
 static const char *gpu_name(const stk_job *job, char *text, size_t room) {
     const stk_opened_device *opened = &job->choice.opened;
-    if (stk_str_equal(opened->name, "cpu")) {
+    if (stk_opened_device_is_cpu(opened)) {
         return NULL;
     }
     snprintf(text, room, "%s", opened->backend->describe(opened->device));
@@ -243,6 +243,7 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
             break;
         }
         status = stk_job_fold(job, err);
+        stk_job_settle_state(job);
     }
     return status;
 }

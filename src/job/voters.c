@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -35,6 +36,36 @@ void stk_voters_leave_out(stk_voters *voters, const stk_error *why, const stk_ev
     stk_events_warning(events, "a model is left out: %s", why->message);
 }
 
+/* A class that the one knows and the other does not; NULL: there is none. */
+static const char *only_known_to(const stk_checkpoint_info *one, const stk_checkpoint_info *other) {
+    for (int c = 0; c < one->class_count; c++) {
+        int at = 0;
+        while (at < other->class_count && strcmp(one->classes[c], other->classes[at]) != 0) {
+            at++;
+        }
+        if (at == other->class_count) {
+            return one->classes[c];
+        }
+    }
+    return NULL;
+}
+
+static stk_status refuse_classes(const stk_voter *first, const stk_voter *voter, stk_error *err) {
+    bool runs = strcmp(first->run, voter->run) != 0;
+    const char *names[] = {runs ? first->run : first->path, runs ? voter->run : voter->path};
+    const char *of_first = only_known_to(&first->info, &voter->info);
+    const char *only = of_first != NULL ? of_first : only_known_to(&voter->info, &first->info);
+    char example[400] = "";
+    if (only != NULL) {
+        snprintf(example, sizeof example, "; only %.200s has '%.160s'", names[of_first == NULL],
+                 only);
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s and %s do not know the same classes (%d and %d%s), so that their "
+                    "predictions cannot be averaged; predict with each alone",
+                    names[0], names[1], first->info.class_count, voter->info.class_count, example);
+}
+
 /* Finds the place of every class of the first voter among those of another. */
 static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error *err) {
     const stk_checkpoint_info *a = &first->info;
@@ -48,32 +79,23 @@ static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error
     }
     stk_map map = {0};
     bool ok = true;
-    const char *missing = NULL;
+    bool known = a->class_count == b->class_count;
     voter->order = stk_mem_new((size_t)a->class_count, sizeof *voter->order);
     ok = voter->order != NULL;
     for (int c = 0; ok && c < b->class_count; c++) {
         bool added;
         ok = stk_map_add(&map, b->classes[c], (size_t)c, &added);
     }
-    for (int c = 0; ok && missing == NULL && c < a->class_count; c++) {
+    for (int c = 0; ok && known && c < a->class_count; c++) {
         size_t at = 0;
-        missing = stk_map_find(&map, a->classes[c], &at) ? NULL : a->classes[c];
+        known = stk_map_find(&map, a->classes[c], &at);
         voter->order[c] = (int)at;
     }
     stk_map_free(&map);
     if (!ok) {
         return STK_FAIL_MEMORY(err, "classes");
     }
-    if (missing == NULL && a->class_count == b->class_count) {
-        return STK_OK;
-    }
-    bool runs = strcmp(first->run, voter->run) != 0;
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s and %s do not know the same classes (%d and %d%s%s%s), so that their "
-                    "predictions cannot be averaged; predict with each alone",
-                    runs ? first->run : first->path, runs ? voter->run : voter->path,
-                    a->class_count, b->class_count, missing != NULL ? "; only the first has '" : "",
-                    missing != NULL ? missing : "", missing != NULL ? "'" : "");
+    return known ? STK_OK : refuse_classes(first, voter, err);
 }
 
 /* Adds the model if the file is there; *there says so also of one that cannot be read. */
@@ -126,10 +148,24 @@ static stk_status add_run(stk_voters *v, const char *run, const stk_json *args,
     return status;
 }
 
+/* Which of the runs up to this one is the same folder: itself, unless it was given before. */
+static size_t first_given(const stk_option_list *runs, size_t r) {
+    struct stat this;
+    struct stat that;
+    bool there = stat(runs->items[r], &this) == 0;
+    for (size_t i = 0; there && i < r; i++) {
+        if (stat(runs->items[i], &that) == 0 && this.st_dev == that.st_dev &&
+            this.st_ino == that.st_ino) {
+            return i;
+        }
+    }
+    return r;
+}
+
 /* Runs without any model, told where others have some; where none has, the caller has a word. */
 static void tell_empty(const stk_voters *v, const stk_option_list *runs, const stk_events *events) {
     for (size_t r = 0; r < runs->count && v->count > 0; r++) {
-        bool has = false;
+        bool has = first_given(runs, r) < r;
         for (size_t i = 0; i < v->count && !has; i++) {
             has = v->items[i].run == runs->items[r];
         }
@@ -165,6 +201,12 @@ stk_status stk_voters_find(stk_voters *v, const stk_predict_options *options,
     }
     for (size_t r = 0; r < runs->count && status == STK_OK; r++) {
         stk_json *args = NULL;
+        size_t same = first_given(runs, r);
+        if (same < r) {
+            stk_events_warning(events, "%s is the same run as %s: its models count once",
+                               runs->items[r], runs->items[same]);
+            continue;
+        }
         status = read_args(runs->items[r], &args, err);
         if (status == STK_OK) {
             status = add_run(v, runs->items[r], args, events, err);

@@ -50,7 +50,7 @@ typedef struct core_ticks {
 /* What the counters say at one moment. NaN: not told. */
 typedef struct reading {
     int64_t at_ns;
-    double own_s;        /* CPU time of this process and of its children that have ended */
+    double own_s;        /* CPU time of our own processes and of their children that have ended */
     double group_s;      /* CPU time of the group whose limit counts */
     double resident;     /* bytes */
     double memory_used;  /* bytes */
@@ -71,7 +71,8 @@ struct stk_host_eye {
     bool grouped_memory;    /* a group limits memory to less than the machine has */
     double tick_s;
     double page_bytes;
-    bool looked; /* `last` is filled in */
+    double owed_s; /* own CPU time that went missing at the last look */
+    bool looked;   /* `last` is filled in */
     reading last;
     reading now;
     float *shares; /* core_count: of the last look */
@@ -311,12 +312,26 @@ static void read_net(stk_host_eye *eye, reading *r) {
     r->net_out = any ? out[own ? 0 : 1] : NAN;
 }
 
-static void read_all(stk_host_eye *eye, int64_t now_ns, reading *r) {
+/* Of a tree of processes; an empty one tells nothing. What they share counts for each of them. */
+static void read_tree(const stk_proc_tree *tree, reading *r) {
+    r->own_s = tree->count > 0 ? 0 : NAN;
+    r->resident = r->own_s;
+    for (size_t i = 0; i < tree->count; i++) {
+        r->own_s += tree->items[i].cpu_s + tree->items[i].ended_s;
+        r->resident += (double)tree->items[i].resident;
+    }
+}
+
+static void read_all(stk_host_eye *eye, int64_t now_ns, const stk_proc_tree *own, reading *r) {
     r->at_ns = now_ns;
     read_cores(eye, r->cores);
-    r->own_s = read_own(eye);
+    if (own != NULL) {
+        read_tree(own, r);
+    } else {
+        r->own_s = read_own(eye);
+        r->resident = read_resident(eye);
+    }
     r->group_s = read_group_cpu(eye);
-    r->resident = read_resident(eye);
     r->memory_used = eye->grouped_memory ? read_group_memory(eye) : read_machine_memory(eye);
     read_disks(eye, r);
     read_net(eye, r);
@@ -368,11 +383,24 @@ static void shares_of_cores(const stk_host_eye *eye, const reading *before, cons
     sample->cores = eye->shares;
 }
 
-static void tell(const stk_host_eye *eye, const reading *before, const reading *after,
+/*
+ * CPU time of our own processes between two readings. What one of them has used is its parent's
+ * when it has ended: a reading that fell between the two misses it, and the next one has it again,
+ * which must not be taken for work of that time.
+ */
+static double own_between(stk_host_eye *eye, const reading *before, const reading *after) {
+    double used_s = after->own_s - before->own_s;
+    double owed_s = eye->owed_s;
+    eye->owed_s = used_s < 0 ? -used_s : 0;
+    return isnan(used_s) ? NAN : fmax(0, used_s - owed_s);
+}
+
+static void tell(stk_host_eye *eye, const reading *before, const reading *after,
                  stk_event_sample *sample) {
     double seconds = seconds_between(before, after);
     shares_of_cores(eye, before, after, sample);
-    sample->cpu_own = share_of_cores(before->own_s, after->own_s, seconds, eye->allowed_cores);
+    double own_s = own_between(eye, before, after);
+    sample->cpu_own = share_of_cores(0, own_s, seconds, eye->allowed_cores);
     if (eye->limited) {
         sample->cpu = share_of_cores(before->group_s, after->group_s, seconds, eye->allowed_cores);
     }
@@ -493,8 +521,9 @@ int stk_host_eye_cores(const stk_host_eye *eye) {
     return eye->core_count;
 }
 
-void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, stk_event_sample *sample) {
-    read_all(eye, now_ns, &eye->now);
+void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, const stk_proc_tree *own,
+                       stk_event_sample *sample) {
+    read_all(eye, now_ns, own, &eye->now);
     /* Without an earlier reading no time has passed, and all that needs some is not known. */
     tell(eye, eye->looked ? &eye->last : &eye->now, &eye->now, sample);
     reading earlier = eye->last;

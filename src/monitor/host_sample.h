@@ -16,6 +16,7 @@
 #include <stoker/events.h>
 #include <stoker/status.h>
 
+#include "base/proc_tree.h"
 #include "monitor/parts.h"
 
 typedef struct stk_host_eye stk_host_eye;
@@ -36,9 +37,11 @@ int stk_host_eye_cores(const stk_host_eye *eye);
 
 /*
  * Fills in what a sample has of the host, for the time since the last look; after the first one
- * only what needs no time is known. sample->cores points into the eye until the next look.
+ * only what needs no time is known. `own` are the processes whose CPU time and memory are the run's
+ * own, as they are now; NULL: this one. sample->cores points into the eye until the next look.
  */
-void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, stk_event_sample *sample);
+void stk_host_eye_look(stk_host_eye *eye, int64_t now_ns, const stk_proc_tree *own,
+                       stk_event_sample *sample);
 
 /* What the last look saw and what not. */
 void stk_host_eye_parts(const stk_host_eye *eye, stk_part parts[STK_HOST_PARTS]);

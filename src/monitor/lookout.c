@@ -17,18 +17,24 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/proc_tree.h"
+#include "monitor/gpu_list.h"
 #include "monitor/gpu_sample.h"
 #include "monitor/host_sample.h"
 
-#define RING 600     /* samples that wait to be taken, at most */
-#define PATIENCE_S 1 /* with a look that does not end */
+#define RING 600       /* samples that wait to be taken, at most */
+#define PATIENCE_S 1   /* with a look that does not end */
+#define PLACE_BYTES 32 /* of a GPU's name on the bus */
 #define NS_PER_S 1000000000
 
 struct stk_lookout {
     pthread_t thread;
     stk_host_eye *host; /* owned; the thread's */
-    stk_gpu_eye *gpu;   /* owned; the thread's; NULL: none, or it cannot be looked at */
-    char bus_id[32];    /* ""; no GPU is looked at */
+    stk_gpu_eye *gpu;   /* owned; the thread's; NULL: none, or none can be looked at */
+    char places[STK_GPU_MOST][PLACE_BYTES]; /* of the GPUs that are looked at */
+    size_t place_count;
+    pid_t root;         /* 0: this process */
+    stk_proc_tree tree; /* below the root; owned, the thread's */
     int64_t start_ns;
     int64_t every_ns;
     int core_count;
@@ -56,6 +62,7 @@ static void destroy(stk_lookout *l) {
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->wake);
     pthread_cond_destroy(&l->ended);
+    stk_proc_tree_free(&l->tree);
     stk_mem_free(l->cores);
     stk_mem_free(l);
 }
@@ -85,8 +92,12 @@ static void look(stk_lookout *l, stk_event_sample *sample) {
                                  .batches_ready = -1,
                                  .slots = -1,
                                  .workers = -1};
-    stk_host_eye_look(l->host, now_ns, sample);
-    stk_gpu_eye_look(l->gpu, sample);
+    const stk_proc_tree *own = l->root > 0 ? &l->tree : NULL;
+    if (own != NULL) {
+        (void)stk_proc_tree_read(&l->tree, l->root); /* what cannot be read is an empty tree */
+    }
+    stk_host_eye_look(l->host, now_ns, own, sample);
+    stk_gpu_eye_look(l->gpu, own, sample);
 }
 
 /* One more of what cannot be seen. */
@@ -96,7 +107,7 @@ static void add_note(stk_lookout *l, const char *name) {
              used > 0 ? ", " : "this machine does not show: ", name);
 }
 
-/* Before anybody may see the notes. `no_gpu` is why there is no eye for it. */
+/* Before anybody may see the notes. `no_gpu` is why there is no eye for one. */
 static void write_notes(stk_lookout *l, const stk_event_sample *sample, const char *no_gpu) {
     stk_part parts[STK_HOST_PARTS + STK_GPU_PARTS];
     int count = STK_HOST_PARTS;
@@ -112,7 +123,8 @@ static void write_notes(stk_lookout *l, const stk_event_sample *sample, const ch
     }
     if (no_gpu[0] != '\0') {
         char text[400];
-        snprintf(text, sizeof text, "the GPU (%.320s)", no_gpu);
+        snprintf(text, sizeof text, "%s (%.320s)", l->gpu != NULL ? "one of the GPUs" : "the GPU",
+                 no_gpu);
         add_note(l, text);
     }
 }
@@ -134,13 +146,21 @@ static int64_t moment_after(int64_t moment_ns, int64_t every_ns, int64_t now_ns)
     return moment_ns + (missed + 1) * every_ns;
 }
 
+static void open_gpus(stk_lookout *l, char *no_gpu, size_t room) {
+    const char *bus_ids[STK_GPU_MOST];
+    for (size_t i = 0; i < l->place_count; i++) {
+        bus_ids[i] = l->places[i];
+    }
+    if (l->place_count > 0) {
+        l->gpu = stk_gpu_eye_open(bus_ids, l->place_count, no_gpu, room);
+    }
+}
+
 static void *work(void *argument) {
     stk_lookout *l = argument;
     stk_event_sample sample;
     char no_gpu[320] = "";
-    if (l->bus_id[0] != '\0') {
-        l->gpu = stk_gpu_eye_open(l->bus_id, no_gpu, sizeof no_gpu);
-    }
+    open_gpus(l, no_gpu, sizeof no_gpu);
     int64_t moment_ns = stk_clock_ns();
     look(l, &sample); /* what the first sample is counted from */
     write_notes(l, &sample, no_gpu);
@@ -194,9 +214,10 @@ stk_status stk_lookout_start(stk_lookout **lookout, const stk_lookout_config *co
     }
     stk_host_config host = {.proc = config->proc, .groups = config->groups};
     make_conditions(l);
-    if (config->gpu_count > 0) {
-        snprintf(l->bus_id, sizeof l->bus_id, "%s", config->gpu_bus_ids[0]);
+    for (; l->place_count < config->gpu_count && l->place_count < STK_GPU_MOST; l->place_count++) {
+        snprintf(l->places[l->place_count], PLACE_BYTES, "%s", config->gpu_bus_ids[l->place_count]);
     }
+    l->root = config->root;
     l->start_ns = config->start_ns;
     l->every_ns = (int64_t)((config->every_s > 0 ? config->every_s : 1) * NS_PER_S);
     stk_status status = stk_host_eye_open(&l->host, &host, err);

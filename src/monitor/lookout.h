@@ -23,8 +23,8 @@ typedef struct stk_lookout stk_lookout;
 
 typedef struct stk_lookout_config {
     const char *const *gpu_bus_ids; /* "0000:19:00.0": which GPUs; for the call only */
-    size_t gpu_count;               /* 0: none. Of several a sample has shares as means, bytes and
-                                       watts as sums, the highest temperature */
+    size_t gpu_count; /* 0: none; 64 at most. Of several a sample has shares as means, bytes and
+                         watts as sums, the highest temperature */
     pid_t root; /* whose tree is the run's own: cpu_own, resident, gpu_memory_own; 0: this process
                    and its children that have ended */
     int64_t start_ns;   /* what the samples' times count from */

@@ -9,13 +9,21 @@
 #ifndef STK_MONITOR_NVML_API_H
 #define STK_MONITOR_NVML_API_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlGpmSample_st *nvml_gpm_sample;
 
 /* The results that are told apart or that a stand-in gives. */
-enum { NVML_GOOD = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6 };
+enum {
+    NVML_GOOD = 0,
+    NVML_INVALID = 2,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_NOT_FOUND = 6,
+    NVML_TOO_SMALL = 7 /* the room that was given */
+};
 
 enum {
     NVML_SENSOR_GPU = 0,
@@ -56,6 +64,31 @@ typedef struct nvml_memory_2 { /* nvmlMemory_v2_t: what the driver reserves stan
     unsigned long long used;
 } nvml_memory_2;
 
+typedef struct nvml_pci { /* nvmlPciInfo_t */
+    char short_id[16];
+    unsigned domain;
+    unsigned bus;
+    unsigned device;
+    unsigned device_id;
+    unsigned subsystem_id;
+    char id[32];
+} nvml_pci;
+
+typedef struct nvml_process { /* nvmlProcessInfo_v2_t */
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned instance;
+    unsigned compute_instance;
+} nvml_process;
+
+typedef struct nvml_process_1 { /* nvmlProcessInfo_v1_t: of drivers before 450 */
+    unsigned pid;
+    unsigned long long bytes;
+} nvml_process_1;
+
+#define NVML_NOT_TOLD (~0ULL) /* NVML_VALUE_NOT_AVAILABLE, of a process's bytes */
+#define NVML_PROCESS_ROOM 32  /* bytes: some drivers of 535 wrote a longer one */
+
 #define NVML_MEMORY_2_VERSION ((unsigned)sizeof(nvml_memory_2) | 2u << 24)
 
 typedef struct nvml_gpm_support { /* nvmlGpmSupport_t */
@@ -94,6 +127,17 @@ typedef struct nvml_gpm_metrics {
     X(init, "nvmlInit_v2", (void))                                                                \
     X(shutdown, "nvmlShutdown", (void))                                                           \
     X(device_at, "nvmlDeviceGetHandleByPciBusId_v2", (const char *bus_id, nvml_device *device))   \
+    X(count, "nvmlDeviceGetCount_v2", (unsigned *count))                                          \
+    X(device_of, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, nvml_device *device))          \
+    X(pci, "nvmlDeviceGetPciInfo_v3", (nvml_device device, nvml_pci * pci))                       \
+    X(uuid, "nvmlDeviceGetUUID", (nvml_device device, char *text, unsigned room))                 \
+    X(name, "nvmlDeviceGetName", (nvml_device device, char *text, unsigned room))                 \
+    X(processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                       \
+      (nvml_device device, unsigned *count, nvml_process *list))                                  \
+    X(processes_2, "nvmlDeviceGetComputeRunningProcesses_v2",                                     \
+      (nvml_device device, unsigned *count, nvml_process *list))                                  \
+    X(processes_1, "nvmlDeviceGetComputeRunningProcesses",                                        \
+      (nvml_device device, unsigned *count, nvml_process_1 *list))                                \
     X(utilisation, "nvmlDeviceGetUtilizationRates",                                               \
       (nvml_device device, nvml_utilisation * percent))                                           \
     X(memory, "nvmlDeviceGetMemoryInfo", (nvml_device device, nvml_memory * bytes))               \
@@ -121,6 +165,19 @@ typedef struct nvml_api {
     NVML_FUNCTIONS(X)
 #undef X
     const char *(*text_of)(int result); /* nvmlErrorString */
+    void *library;                      /* as dlopen(3) gave it */
 } nvml_api;
+
+/* Calls a function that the library may not have. */
+#define NVML_ASK(nvml, function, ...) \
+    ((nvml)->function != NULL ? (nvml)->function(__VA_ARGS__) : NVML_NOT_SUPPORTED)
+
+/* Opens the library and starts it. False: neither is to be closed; `why` says in a few words why
+ * not. */
+bool stk_nvml_open(nvml_api *nvml, char *why, size_t room);
+void stk_nvml_close(nvml_api *nvml);
+
+/* "Not Found": what a result means; never NULL. */
+const char *stk_nvml_text(const nvml_api *nvml, int result);
 
 #endif

@@ -76,7 +76,8 @@ static bool more_workers(const asking *a, draft *d) {
     if (a->e->may_tune_workers || a->rates->workers < 1 || a->rates->workers >= cores) {
         return false;
     }
-    snprintf(d->text, sizeof d->text, "%d workers", cores);
+    snprintf(d->text, sizeof d->text,
+             a->e->is_foreign ? "%d loader workers (num_workers)" : "%d workers", cores);
     snprintf(d->flags, sizeof d->flags, "--workers %d", cores);
     d->gain = gain_of(a, stk_rates_with_workers(a->rates, cores));
     return true;
@@ -195,9 +196,21 @@ static bool no_neighbours(const asking *a, draft *d) {
     return true;
 }
 
-static bool (*const table[])(const asking *a, draft *d) = {
-    stage,          more_workers, cache,          decoded_cache, larger_cache,  prefetch,
-    half_precision, larger_batch, smaller_images, higher_clock,  no_neighbours,
+/* For whom a remedy is. */
+typedef enum remedy_for {
+    OURS,    /* trainings of Stoker alone */
+    BY_HAND, /* others as well, which have no such flag: people know how to tell them */
+    ANYONE   /* others as well, in the same way */
+} remedy_for;
+
+static const struct {
+    bool (*ask)(const asking *a, draft *d);
+    remedy_for whom;
+} table[] = {
+    {stage, OURS},          {more_workers, BY_HAND}, {cache, OURS},
+    {decoded_cache, OURS},  {larger_cache, OURS},    {prefetch, OURS},
+    {half_precision, OURS}, {larger_batch, BY_HAND}, {smaller_images, OURS},
+    {higher_clock, ANYONE}, {no_neighbours, ANYONE},
 };
 
 #define TABLE_SIZE (sizeof table / sizeof *table)
@@ -243,6 +256,20 @@ stk_larger_batch stk_remedies_batch(const stk_evidence *e, const stk_rates *rate
     return found;
 }
 
+/* Whether a row of the table has something to offer here. */
+static bool offers(const asking *a, size_t row, draft *d) {
+    if (a->e->is_foreign && table[row].whom == OURS) {
+        return false;
+    }
+    if (!table[row].ask(a, d)) {
+        return false;
+    }
+    if (a->e->is_foreign && table[row].whom == BY_HAND) {
+        d->flags[0] = '\0';
+    }
+    return d->gain >= LEAST_GAIN && isfinite(d->gain);
+}
+
 /* Where a new draft belongs among `count` that are in order. */
 static int place_of(const draft *drafts, int count, double gain) {
     int place = count;
@@ -260,7 +287,7 @@ void stk_remedies_find(const stk_evidence *e, const stk_shares *shares, const st
     int count = 0;
     for (size_t i = 0; i < TABLE_SIZE; i++) {
         draft d = {.gain = NAN};
-        if (table[i](&a, &d) && d.gain >= LEAST_GAIN && isfinite(d.gain)) {
+        if (offers(&a, i, &d)) {
             int place = place_of(drafts, count, d.gain);
             memmove(drafts + place + 1, drafts + place, (size_t)(count - place) * sizeof *drafts);
             drafts[place] = d;

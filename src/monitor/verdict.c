@@ -16,7 +16,7 @@
 #include "monitor/shares.h"
 
 /* The thresholds; docs/verdicts.md tells them to users. Shares are 0 to 1, percentages 0 to 100. */
-#define LEAST_STEPS 3          /* fewer say nothing */
+#define LEAST_STEPS 3          /* fewer say nothing; seconds where steps are not known */
 #define INPUT_WAIT 0.05        /* share of training time from which on the input limits */
 #define COPY_WAIT 0.05         /* the same of copies */
 #define THROTTLED_SHARE 0.3333 /* of the samples */
@@ -100,7 +100,7 @@ static void hold_to_measured(stk_rates *r, const view *v) {
 /* Launching and the like is a part of every step, and the same for any batch. */
 static void add_launching(stk_rates *r, const view *v) {
     double other_s = v->shares.other * v->shares.training_s / (double)v->e->steps;
-    if (v->first || !(other_s > 0) || !is_rate(r->step) || r->batch < 1) {
+    if (v->first || v->e->steps < 1 || !(other_s > 0) || !is_rate(r->step) || r->batch < 1) {
         return;
     }
     r->step = (double)r->batch / ((double)r->batch / r->step + other_s);
@@ -108,9 +108,15 @@ static void add_launching(stk_rates *r, const view *v) {
 }
 
 static view view_of(const stk_evidence *e, bool first) {
-    view v = {.e = e, .first = first, .shares = stk_shares_of(&e->times), .rates = e->rates};
+    /* A stretch of a command that is supervised begins when its preparations are over. */
+    view v = {.e = e,
+              .first = first && !e->is_foreign,
+              .shares = stk_shares_of(&e->times),
+              .rates = e->rates};
     v.is_read = reads_more_than_it_decodes(e, &v.shares);
-    v.per_minute = v.shares.training_s > 0 ? 60 * (double)e->steps / v.shares.training_s : NAN;
+    v.per_minute = v.shares.training_s > 0 && e->steps >= 0
+                       ? 60 * (double)e->steps / v.shares.training_s
+                       : NAN;
     hold_to_measured(&v.rates, &v);
     add_launching(&v.rates, &v);
     v.fixed = v.rates.fixed_s * v.rates.step / (double)v.rates.batch;
@@ -121,7 +127,9 @@ static view view_of(const stk_evidence *e, bool first) {
 /* ---- The rules ---- */
 
 static bool is_unknown(const view *v) {
-    return v->e->steps < LEAST_STEPS || v->shares.training_s == 0;
+    bool uncounted = v->e->is_foreign && v->e->steps < 0;
+    double seen = uncounted ? v->e->seconds : (double)v->e->steps;
+    return !(seen >= LEAST_STEPS) || v->shares.training_s == 0;
 }
 
 static bool waits(const view *v) {

@@ -36,6 +36,8 @@ typedef struct stk_evidence {
     stk_rates rates;          /* by the loader's counters and the device's own time; what is in
                                  times.other_s is no part of step and fixed_s: it is added here */
     bool is_gpu;
+    bool is_foreign; /* a command that Stoker supervises: seen from outside, and its flags are not
+                        ours; steps may be -1 */
     /* The loader */
     bool may_tune_workers; /* their number was left to Stoker, which adds some by itself */
     int prefetch;          /* batches per worker */

@@ -44,7 +44,8 @@ static stk_status read_flag(stk_options *options, const char *flag, int argc, ch
     } else if (value == NULL && entry->option->type == STK_OPTION_BOOL) {
         value = is_truth_word(next) ? argv[++*at] : "true";
     } else if (value == NULL) {
-        if (next == NULL || (strncmp(next, "--", 2) == 0 && next[2] != '\0')) {
+        bool is_flag = next != NULL && strncmp(next, "--", 2) == 0 && next[2] != '\0';
+        if (next == NULL || (is_flag && !entry->option->dashed)) {
             stk_str expected = {0};
             stk_options_expected(entry->option, &expected);
             stk_status status = STK_FAIL(err, STK_ERR_USAGE, "%s needs a value: %s", where,

@@ -68,6 +68,7 @@ typedef struct stk_option {
     bool may_be_default;  /* "default" is another value of this STK_OPTION_DOUBLE */
     bool noted;           /* accepted for other tools' sake, told in one line, without effect */
     bool momentary;       /* of one call alone: not among the values that are written */
+    bool dashed;          /* a flag of another program may be its value */
     bool may_change;      /* another value may be given later: see stk_options_recall */
     double min;           /* least number; checked when min < max */
     double max;

@@ -38,7 +38,9 @@ void stk_ballot_free(stk_ballot *ballot) {
 }
 
 void stk_ballot_add(stk_ballot *ballot, const double *probs, const bool *have, double weight) {
+    bool any = false;
     for (size_t r = 0; r < ballot->rows; r++) {
+        any = any || have[r];
         if (have[r]) {
             ballot->votes[r] += weight;
             for (size_t c = 0; c < ballot->classes; c++) {
@@ -46,7 +48,7 @@ void stk_ballot_add(stk_ballot *ballot, const double *probs, const bool *have, d
             }
         }
     }
-    ballot->models++;
+    ballot->models += any;
 }
 
 const double *stk_ballot_count(stk_ballot *ballot) {

@@ -16,7 +16,7 @@
 typedef struct stk_ballot {
     size_t rows;
     size_t classes;
-    int models;
+    int models;     /* that predicted a row at least */
     double *priors; /* classes, owned; uniform until somebody changes them */
     double *sum;    /* (rows, classes), owned */
     double *votes;  /* rows, owned: weights of the models that predicted the row, added up */

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -101,7 +100,7 @@ static void begin(doctor *d) {
                            .copy = NAN,
                            .step = NAN,
                            .fixed_s = NAN,
-                           .on_host = strcmp(p->opened->name, "cpu") == 0,
+                           .on_host = stk_opened_device_is_cpu(p->opened),
                            .batch = f->batch,
                            .img_size = f->img_size,
                            .images = f->images};

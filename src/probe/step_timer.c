@@ -76,6 +76,14 @@ static stk_status run_window(stk_step_timer *t, int64_t steps, double *seconds, 
     return status;
 }
 
+static bool is_halted(const stk_step_timer *t) {
+    return t->halt.asked != NULL && t->halt.asked(t->halt.user);
+}
+
+static stk_status stopped(stk_error *err) {
+    return STK_FAIL(err, STK_ERR_STOPPED, "measuring steps was stopped");
+}
+
 bool stk_step_is_slow(double seconds, double than_s) {
     return seconds > ABOUT * than_s;
 }
@@ -92,7 +100,7 @@ stk_status stk_step_timer_warm_up(stk_step_timer *t, stk_error *err) {
     t->warm_count = 0;
     t->step = 0;
     while (status == STK_OK && !is_warm(t)) {
-        status = run_window(t, 1, &t->warm_s[t->warm_count], err);
+        status = is_halted(t) ? stopped(err) : run_window(t, 1, &t->warm_s[t->warm_count], err);
         t->warm_count++;
     }
     return status;
@@ -112,13 +120,13 @@ stk_status stk_step_timer_run(stk_step_timer *t, double seconds, size_t windows,
     int64_t begin_ns = stk_clock_ns();
     stk_status status = STK_OK;
     size_t count = 0;
-    while (status == STK_OK && count < STK_STEP_MOST_WINDOWS &&
+    while (status == STK_OK && count < STK_STEP_MOST_WINDOWS && !is_halted(t) &&
            (count < windows || stk_clock_since_s(begin_ns) < seconds)) {
         status = run_window(t, steps, &t->times_s[count], err);
         count++;
     }
-    if (status != STK_OK) {
-        return status;
+    if (status != STK_OK || count == 0) {
+        return status != STK_OK ? status : stopped(err);
     }
     qsort(t->times_s, count, sizeof *t->times_s, by_time);
     double median = count % 2 == 1 ? t->times_s[count / 2]
@@ -137,7 +145,8 @@ stk_status stk_step_time(const stk_step_ask *ask, stk_step_times *times, stk_err
                             .device = ask->device,
                             .graph = ask->graph,
                             .batch = ask->how.batch,
-                            .update = ask->update};
+                            .update = ask->update,
+                            .halt = ask->halt};
     stk_status status = ask->backend->compile(&timer.exec, ask->state, &ask->how, err);
     if (status == STK_OK) {
         status = stk_step_timer_open(&timer, err);

@@ -9,6 +9,7 @@
 #define STK_PROBE_STEP_TIMER_H
 
 #include "engine/backend.h"
+#include "loader/loader.h"
 
 /* Steps are timed one by one until two in a row are about as fast as each other. */
 #define STK_STEP_MOST_WARM 6
@@ -22,6 +23,7 @@ typedef struct stk_step_timer {
     stk_exec *exec;
     size_t batch;
     const stk_update *update; /* of every step; NULL: inferences are timed */
+    stk_halt halt;            /* asked before every window, and before every step of warming up */
     /* The timer's own: */
     uint8_t *images; /* (batch, size, size, 3), of the device's host memory */
     int *labels;     /* (batch) */
@@ -47,10 +49,11 @@ STK_CHECKED stk_status stk_step_timer_open(stk_step_timer *timer, stk_error *err
 /* Before the device is; the executable may be gone. */
 void stk_step_timer_close(stk_step_timer *timer);
 
-/* Until a step is about as fast as the one before. */
+/* Until a step is about as fast as the one before; STK_ERR_STOPPED where it is halted. */
 STK_CHECKED stk_status stk_step_timer_warm_up(stk_step_timer *timer, stk_error *err);
 
-/* After warming up: for so long at least, and so many windows. */
+/* After warming up: for so long at least, and so many windows. Halted it makes do with those that
+ * there are; without any it is STK_ERR_STOPPED. */
 STK_CHECKED stk_status stk_step_timer_run(stk_step_timer *timer, double seconds, size_t windows,
                                           stk_step_times *times, stk_error *err);
 
@@ -64,6 +67,7 @@ typedef struct stk_step_ask {
     const stk_update *update;
     double seconds; /* as for stk_step_timer_run, and the windows */
     size_t windows;
+    stk_halt halt; /* as of the timer: not asked before it is compiled */
 } stk_step_ask;
 
 /* Compiles, warms up, measures and gives everything back. */

@@ -5,12 +5,14 @@
  */
 #include "report/compare.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "report/attempt_text.h"
 #include "report/axis.h"
 #include "report/chart.h"
 #include "report/jsonl.h"
@@ -72,14 +74,20 @@ static void put_text(stk_str *out, const char *text) {
     stk_report_append_line(out, text != NULL ? text : "");
 }
 
-static const char *const run_heads[] = {"run",    "state",   "best acc", "metric",
-                                        "epochs", "img/s",   "wait",     "time",
-                                        "batch",  "workers", "device",   "verdict"};
+static const char *const run_heads[] = {"run",    "state",   "best acc", "metric", "epochs",
+                                        "img/s",  "wait",    "time",     "batch",  "workers",
+                                        "device", "verdict", "attempts", "command"};
 
 #define RUN_COLUMNS (sizeof run_heads / sizeof *run_heads)
 
 static void fill_run(const table *t, size_t row, const stk_run_read *run) {
     stk_summary s = stk_record_summary(&run->record);
+    const stk_event_attempt *best = stk_attempt_best(s.attempts, s.attempt_count);
+    if (best != NULL) { /* what a supervised command was best with */
+        s.images_per_second = best->images_per_second;
+        s.batch = best->batch <= INT_MAX ? (int)best->batch : -1;
+        s.workers = best->workers;
+    }
     const char *verdict = run->record.judged ? run->record.verdict.name : s.verdict;
     size_t c = 0;
     put_text(cell(t, row, c++), run->name);
@@ -105,6 +113,10 @@ static void fill_run(const table *t, size_t row, const stk_run_read *run) {
         put_text(cell(t, row, c), s.precision);
     }
     put_text(cell(t, row, c + 1), verdict);
+    if (s.command != NULL) {
+        put_count(cell(t, row, c + 2), s.attempt_count);
+        put_text(cell(t, row, c + 3), s.command);
+    }
 }
 
 static stk_status make_runs(table *t, const stk_run_read *runs, size_t count, stk_error *err) {
@@ -358,18 +370,30 @@ typedef struct measure {
     bool by_time;  /* over the seconds of training instead of epochs */
     bool percent;
     bool from_zero;
+    bool sampled;    /* of a supervised command, which has no epochs: over its time */
+    stk_gauge gauge; /* what is drawn then ... */
+    double unit;     /* ... by this */
 } measure;
 
 #define AT(field) offsetof(stk_event_epoch, field)
+#define TRAINED(id, caption, field, by_time, percent, from_zero) \
+    { id, caption, AT(field), by_time, percent, from_zero, false, STK_GAUGE_COUNT, NAN }
+#define SAMPLED(id, caption, gauge, unit, percent) \
+    { id, caption, 0, true, percent, true, true, STK_GAUGE_##gauge, unit }
 
 static const measure measures[] = {
-    {"plot-accuracy", "Validation accuracy, %", AT(val_acc1), false, true, false},
-    {"plot-accuracy-time", "Validation accuracy, %, over time", AT(val_acc1), true, true, false},
-    {"plot-loss", "Validation loss", AT(val_loss), false, false, false},
-    {"plot-train-loss", "Training loss", AT(train_loss), false, false, false},
-    {"plot-lr", "Learning rate", AT(lr), false, false, true},
-    {"plot-speed", "Images per second", AT(images_per_second), false, false, true},
-    {"plot-waiting", "Waiting for data, 0 to 1", AT(wait_fraction), false, false, true},
+    TRAINED("plot-accuracy", "Validation accuracy, %", val_acc1, false, true, false),
+    TRAINED("plot-accuracy-time", "Validation accuracy, %, over time", val_acc1, true, true, false),
+    TRAINED("plot-loss", "Validation loss", val_loss, false, false, false),
+    TRAINED("plot-train-loss", "Training loss", train_loss, false, false, false),
+    TRAINED("plot-lr", "Learning rate", lr, false, false, true),
+    TRAINED("plot-speed", "Images per second", images_per_second, false, false, true),
+    TRAINED("plot-waiting", "Waiting for data, 0 to 1", wait_fraction, false, false, true),
+    SAMPLED("plot-said-rate", "Images per second, as the commands say", STEP_RATE, 1, false),
+    SAMPLED("plot-said-loss", "Loss, as the commands say", LOSS, 1, false),
+    SAMPLED("plot-gpu", "GPU, %", GPU_UTIL, 1, true),
+    SAMPLED("plot-gpu-memory", "GPU memory in use, GB", GPU_MEMORY_USED, 1e9, false),
+    SAMPLED("plot-cpu", "CPU of the run, % of all cores", CPU_OWN, 1, true),
 };
 
 /* Room for the lines and points of one plot. */
@@ -401,11 +425,28 @@ static void add_lines(overlay *o, const stk_run_read *run, size_t number, const 
     }
 }
 
+static void add_moments(overlay *o, const stk_run_read *run, size_t number, const measure *m) {
+    const stk_record *record = &run->record;
+    stk_chart_line *line = &o->lines[o->line_count];
+    if (stk_record_command(record) == NULL) {
+        return;
+    }
+    *line = (stk_chart_line){.label = run->name,
+                             .color = stk_axis_color(number),
+                             .points = o->points + o->point_count,
+                             .count = record->moment_count};
+    for (size_t i = 0; i < record->moment_count; i++) {
+        const stk_moment *moment = &record->moments[i];
+        o->points[o->point_count++] = (stk_point){moment->at_s, moment->values[m->gauge] / m->unit};
+    }
+    o->line_count++;
+}
+
 static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *out,
                                stk_error *err) {
     size_t rows = 1;
     for (size_t i = 0; i < count; i++) {
-        rows += runs[i].record.row_count;
+        rows += runs[i].record.row_count + 1 + runs[i].record.moment_count;
     }
     overlay o = {.lines = stk_mem_new(rows, sizeof *o.lines),
                  .points = stk_mem_new(rows, sizeof *o.points)};
@@ -415,11 +456,13 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
         const measure *m = &measures[i];
         o.line_count = o.point_count = 0;
         for (size_t r = 0; r < count; r++) {
-            add_lines(&o, &runs[r], r, m);
+            (m->sampled ? add_moments : add_lines)(&o, &runs[r], r, m);
         }
         stk_chart chart = {.id = m->id,
                            .caption = m->caption,
-                           .x_label = m->by_time ? "time of training" : "epoch",
+                           .x_label = m->sampled   ? "time since the start"
+                                      : m->by_time ? "time of training"
+                                                   : "epoch",
                            .x_is_time = m->by_time,
                            .percent = m->percent,
                            .from_zero = m->from_zero,
@@ -431,6 +474,20 @@ static stk_status put_overlays(const stk_run_read *runs, size_t count, stk_str *
     }
     stk_mem_free(o.lines);
     stk_mem_free(o.points);
+    return status;
+}
+
+/* Curves of epochs and of time; no section where nothing is to be drawn. */
+static stk_status put_curves(const stk_run_read *runs, size_t count, stk_str *out, stk_error *err) {
+    stk_str plots = {0};
+    stk_status status = put_overlays(runs, count, &plots, err);
+    if (status == STK_OK && plots.length > 0) {
+        stk_page_open_section(out, "curves", "Curves");
+        stk_str_appendf(out, "<div class=\"grid\">\n%s</div>\n", plots.text);
+        stk_page_close_section(out);
+    }
+    out->failed = out->failed || !stk_str_ok(&plots);
+    stk_str_free(&plots);
     return status;
 }
 
@@ -446,11 +503,7 @@ stk_status stk_compare_page(const stk_run_read *runs, size_t count, stk_str *out
         snprintf(title, sizeof title, "%zu runs compared", count);
         stk_page_begin(out, title);
         put_table(&results, "runs", "Runs", out);
-        stk_page_open_section(out, "curves", "Curves");
-        stk_str_append(out, "<div class=\"grid\">\n");
-        status = put_overlays(runs, count, out, err);
-        stk_str_append(out, "</div>\n");
-        stk_page_close_section(out);
+        status = put_curves(runs, count, out, err);
         put_table(&options, "options", "Options that differ", out);
         stk_page_end(out);
     }

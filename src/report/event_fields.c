@@ -95,6 +95,7 @@ static const stk_field sample_rows[] = {
     FIELD(stk_event_sample, NUMBER, sm_activity),
     FIELD(stk_event_sample, NUMBER, gpu_memory_used),
     FIELD(stk_event_sample, NUMBER, gpu_memory_total),
+    FIELD(stk_event_sample, NUMBER, gpu_memory_own),
     FIELD(stk_event_sample, NUMBER, gpu_power_w),
     FIELD(stk_event_sample, NUMBER, gpu_temperature_c),
     FIELD(stk_event_sample, NUMBER, gpu_clock_mhz),
@@ -137,6 +138,26 @@ static const stk_field remedy_rows[] = {
     FIELD(stk_remedy, TEXT, text),
     FIELD(stk_remedy, TEXT, flags),
     FIELD(stk_remedy, NUMBER, gain),
+};
+
+/* A summary has those behind the first. */
+static const stk_field attempt_rows[] = {
+    FIELD(stk_event_attempt, TRUTH, ended),
+    FIELD(stk_event_attempt, COUNT, number),
+    FIELD(stk_event_attempt, TEXT, part),
+    FIELD(stk_event_attempt, TEXT, command),
+    FIELD(stk_event_attempt, COUNT64, batch),
+    FIELD(stk_event_attempt, COUNT, workers),
+    FIELD(stk_event_attempt, NUMBER, images_per_second),
+    FIELD(stk_event_attempt, SECONDS, seconds),
+    FIELD(stk_event_attempt, NUMBER, gpu_util),
+    FIELD(stk_event_attempt, NUMBER, gpu_memory_used),
+    FIELD(stk_event_attempt, NUMBER, gpu_memory_total),
+    FIELD(stk_event_attempt, TEXT, verdict),
+    FIELD(stk_event_attempt, TEXT, stop_reason),
+    FIELD(stk_event_attempt, COUNT, exit_code),
+    FIELD(stk_event_attempt, COUNT, signal),
+    FIELD(stk_event_attempt, TRUTH, kept),
 };
 
 static const stk_field checkpoint_rows[] = {
@@ -182,6 +203,13 @@ static const stk_field summary_rows[] = {
     FIELD(stk_summary, TEXT, submission),
 };
 
+/* The attempts stand behind them. */
+static const stk_field summary_command_rows[] = {
+    FIELD(stk_summary, TEXT, command),
+    FIELD(stk_summary, TEXT, estimate),
+    FIELD(stk_summary, COUNT, exit_code),
+};
+
 #define FIELDS(event, rows) \
     { event, rows, sizeof(rows) / sizeof *(rows) }
 
@@ -194,7 +222,11 @@ const stk_fields stk_times_fields = FIELDS(NULL, times_rows);
 const stk_fields stk_sample_fields = FIELDS("sample", sample_rows);
 const stk_fields stk_verdict_fields = FIELDS("verdict", verdict_rows);
 const stk_fields stk_remedy_fields = FIELDS(NULL, remedy_rows);
+const stk_fields stk_attempt_fields = FIELDS("attempt", attempt_rows);
+const stk_fields stk_attempt_done_fields = {NULL, attempt_rows + 1,
+                                            sizeof attempt_rows / sizeof *attempt_rows - 1};
 const stk_fields stk_checkpoint_fields = FIELDS("checkpoint", checkpoint_rows);
 const stk_fields stk_bad_image_fields = FIELDS("bad_image", bad_image_rows);
 const stk_fields stk_submission_fields = FIELDS("submission", submission_rows);
 const stk_fields stk_summary_fields = FIELDS("stop", summary_rows);
+const stk_fields stk_summary_command_fields = FIELDS(NULL, summary_command_rows);

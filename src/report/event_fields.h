@@ -38,9 +38,12 @@ extern const stk_fields stk_times_fields;
 extern const stk_fields stk_sample_fields;  /* without its cores */
 extern const stk_fields stk_verdict_fields; /* without its remedies */
 extern const stk_fields stk_remedy_fields;
+extern const stk_fields stk_attempt_fields;
+extern const stk_fields stk_attempt_done_fields; /* of one that has ended, within a summary */
 extern const stk_fields stk_checkpoint_fields;
 extern const stk_fields stk_bad_image_fields;
 extern const stk_fields stk_submission_fields;
-extern const stk_fields stk_summary_fields; /* and summary.json */
+extern const stk_fields stk_summary_fields;         /* and summary.json */
+extern const stk_fields stk_summary_command_fields; /* further ones of a supervised command */
 
 #endif

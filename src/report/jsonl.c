@@ -198,6 +198,10 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     end_line(user, &writer);
 }
 
+static void on_attempt(void *user, const stk_event_attempt *event) {
+    put_event(user, &stk_attempt_fields, event);
+}
+
 static void on_warning(void *user, const char *text) {
     stk_json_writer writer = begin_line(user, "warning");
     stk_json_key(&writer, "text");
@@ -238,6 +242,7 @@ stk_status stk_jsonl_new(stk_jsonl **out, const stk_jsonl_config *config, stk_er
         .stop = on_stop,
         .sample = on_sample,
         .verdict = on_verdict,
+        .attempt = on_attempt,
     };
     *out = jsonl;
     return STK_OK;
@@ -264,4 +269,16 @@ stk_status stk_jsonl_error(const stk_jsonl *jsonl, stk_error *err) {
 
 void stk_jsonl_put_summary(stk_json_writer *writer, const stk_summary *summary) {
     put_fields(writer, &stk_summary_fields, summary);
+    if (summary->command == NULL) {
+        return;
+    }
+    put_fields(writer, &stk_summary_command_fields, summary);
+    stk_json_key(writer, "attempts");
+    stk_json_begin_array(writer);
+    for (int i = 0; i < summary->attempt_count; i++) {
+        stk_json_begin_object(writer);
+        put_fields(writer, &stk_attempt_done_fields, &summary->attempts[i]);
+        stk_json_end_object(writer);
+    }
+    stk_json_end_array(writer);
 }

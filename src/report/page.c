@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "report/attempt_text.h"
 #include "report/page_parts.h"
 #include "report/text.h"
 
@@ -45,7 +46,8 @@ static const char style[] =
     "svg.plot{display:block;width:100%;height:auto;max-width:720px}\n"
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem}\n"
     "th,td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);"
-    "vertical-align:top;overflow-wrap:anywhere}th,td.n,#runs td{white-space:nowrap}\n"
+    "vertical-align:top;overflow-wrap:anywhere}th,td.n,#runs td,#attempts td{white-space:nowrap}\n"
+    "#attempts td:last-child{white-space:normal;min-width:18rem}\n"
     "td.n,th.n{text-align:right}\n"
     "code{font-size:.88em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--mark)}\n"
     "ul,ol{margin:.3rem 0;padding-left:1.3rem}li{margin:.2rem 0;overflow-wrap:anywhere}\n"
@@ -214,7 +216,7 @@ static void put_state(stk_str *out, const stk_record *record, const stk_summary 
         put(out, stk_report_words(summary->status));
         if (summary->stop_reason != NULL) {
             stk_str_append(out, ": ");
-            put(out, stk_report_words(summary->stop_reason));
+            put(out, stk_report_stop_words(summary));
         }
     } else {
         stk_str_append(out, "no end was written: it goes on, or was killed");
@@ -286,6 +288,20 @@ static void put_setting(stk_str *out, const stk_record *record, const stk_summar
     }
 }
 
+/* What was supervised, and how long it would have taken. */
+static void put_command(stk_str *out, const stk_summary *summary) {
+    if (summary->command != NULL) {
+        stk_str_append(out, "<p class=\"soft\">Command: <code>");
+        put(out, summary->command);
+        stk_str_append(out, "</code></p>\n");
+        if (summary->estimate != NULL) {
+            stk_str_append(out, "<p>By its own words: ");
+            put(out, summary->estimate);
+            stk_str_append(out, "</p>\n");
+        }
+    }
+}
+
 static void put_figures(stk_str *out, const stk_record *record, const stk_summary *summary) {
     stk_page_open_section(out, "summary", "Summary");
     stk_str_append(out, "<dl class=\"figures\">\n");
@@ -295,7 +311,11 @@ static void put_figures(stk_str *out, const stk_record *record, const stk_summar
     put_setting(out, record, summary);
     put_count(out, "Bad images", summary->bad_images);
     put_figure(out, "Predictions", summary->submission);
+    if (summary->command != NULL) {
+        put_count(out, "Exit code", summary->exit_code);
+    }
     stk_str_append(out, "</dl>\n");
+    put_command(out, summary);
     if (record->start.data != NULL) {
         stk_str_append(out, "<p class=\"soft\">Data: <code>");
         put(out, record->start.data);
@@ -355,6 +375,53 @@ static void put_told(stk_str *out, const stk_record *record) {
 }
 
 /* ---- tables ---- */
+
+static void put_count_cell(stk_str *out, int64_t value) {
+    stk_page_put_number_cell(out, 0, value >= 0 ? (double)value : NAN);
+}
+
+static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
+    stk_str name = {0};
+    stk_str memory = {0};
+    stk_str end = {0};
+    stk_attempt_put_name(&name, attempt);
+    stk_attempt_put_memory(&memory, attempt);
+    stk_attempt_put_end(&end, attempt);
+    stk_str_append(out, "<tr>");
+    stk_page_put_cell(out, stk_str_text(&name));
+    put_count_cell(out, attempt->batch);
+    put_count_cell(out, attempt->workers);
+    stk_page_put_number_cell(out, 1, attempt->images_per_second);
+    stk_page_put_number_cell(out, 0, attempt->gpu_util);
+    stk_page_put_cell(out, memory.length > 0 ? stk_str_text(&memory) : NULL);
+    stk_page_put_number_cell(out, 1, attempt->seconds);
+    stk_page_put_cell(out, attempt->verdict);
+    stk_page_put_cell(out, stk_str_text(&end));
+    stk_page_put_cell(out, attempt->kept ? "yes" : "");
+    stk_str_append(out, "<td><code>");
+    put(out, attempt->command);
+    stk_str_append(out, "</code></td></tr>\n");
+    out->failed = out->failed || !stk_str_ok(&name) || !stk_str_ok(&memory) || !stk_str_ok(&end);
+    stk_str_free(&name);
+    stk_str_free(&memory);
+    stk_str_free(&end);
+}
+
+static void put_attempts(stk_str *out, const stk_summary *summary) {
+    if (summary->attempt_count == 0) {
+        return;
+    }
+    stk_page_open_section(out, "attempts", "Attempts");
+    stk_str_append(out, "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"n\">batch</th>"
+                        "<th class=\"n\">workers</th><th class=\"n\">images/s</th>"
+                        "<th class=\"n\">GPU, %</th><th>GPU memory</th><th class=\"n\">seconds</th>"
+                        "<th>verdict</th><th>end</th><th>kept</th><th>command</th></tr>\n");
+    for (int i = 0; i < summary->attempt_count; i++) {
+        put_attempt_row(out, &summary->attempts[i]);
+    }
+    stk_str_append(out, "</table></div>\n");
+    stk_page_close_section(out);
+}
 
 static void put_epoch_row(stk_str *out, const stk_event_epoch *row) {
     stk_str_appendf(out, "<tr><td class=\"n\">%d</td><td class=\"n\">%d%s</td>", row->fold + 1,
@@ -435,7 +502,8 @@ static void put_options(stk_str *out, const stk_page *page) {
         return;
     }
     stk_page_open_section(out, "options", "Configuration");
-    if (page->record->start.chosen != NULL) {
+    /* A supervised command has nothing else to say here, and stands above. */
+    if (page->record->start.chosen != NULL && stk_record_command(page->record) == NULL) {
         stk_str_append(out, "<p>Chosen: ");
         put(out, page->record->start.chosen);
         stk_str_append(out, "</p>\n");
@@ -465,8 +533,9 @@ static void put_options(stk_str *out, const stk_page *page) {
 static void put_title(const stk_page *page, stk_str *title) {
     const stk_event_start *start = &page->record->start;
     stk_str_append(title, page->name != NULL ? page->name : "A training run");
-    if (start->model != NULL) {
-        stk_str_appendf(title, ": %s", start->model);
+    const char *what = start->model != NULL ? start->model : stk_record_command(page->record);
+    if (what != NULL) {
+        stk_str_appendf(title, ": %s", what);
     }
 }
 
@@ -480,6 +549,7 @@ stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
     stk_str_free(&title);
     put_verdict(out, record);
     put_figures(out, record, &summary);
+    put_attempts(out, &summary);
     stk_status status = stk_page_put_curves(record, out, err);
     if (status == STK_OK) {
         status = stk_page_put_times(&times, out, err);

@@ -338,6 +338,18 @@ static const timeline speed_timelines[] = {
       {"workers", STK_GAUGE_WORKERS, 0xe07b39, 1, 2, false}}},
 };
 
+/* Of a supervised command, by its own words. */
+static const timeline said_timelines[] = {
+    {"plot-throughput",
+     "Images per second, as the command says",
+     false,
+     {{"images/s", STK_GAUGE_STEP_RATE, 0x3f9d6c, 1, 0, false}}},
+    {"plot-loss",
+     "Loss, as the command says",
+     false,
+     {{"loss", STK_GAUGE_LOSS, 0x3b6fb6, 1, 0, false}}},
+};
+
 static const timeline gpu_timelines[] = {
     {"plot-gpu",
      "GPU, %",
@@ -348,6 +360,7 @@ static const timeline gpu_timelines[] = {
      "GPU memory, GB",
      false,
      {{"used", STK_GAUGE_GPU_MEMORY_USED, 0x8268ad, GIGA, 0, false},
+      {"by this run", STK_GAUGE_GPU_MEMORY_OWN, 0x3b6fb6, GIGA, 0, false},
       {"in all", STK_GAUGE_GPU_MEMORY_TOTAL, 0x6f7680, GIGA, 4, false}}},
     {"plot-gpu-power",
      "GPU power and clock",
@@ -488,8 +501,12 @@ stk_status stk_page_put_timelines(const stk_record *record, stk_str *out, stk_er
     if (record->moment_count == 0) {
         return STK_OK;
     }
-    stk_status status = put_timeline_section(record, "throughput", "Throughput and waiting",
-                                             speed_timelines, COUNT(speed_timelines), out, err);
+    stk_status status =
+        stk_record_command(record) != NULL
+            ? put_timeline_section(record, "throughput", "Progress", said_timelines,
+                                   COUNT(said_timelines), out, err)
+            : put_timeline_section(record, "throughput", "Throughput and waiting", speed_timelines,
+                                   COUNT(speed_timelines), out, err);
     if (status == STK_OK) {
         put_throttling(record, out);
         status = put_timeline_section(record, "gpu", "GPU", gpu_timelines, COUNT(gpu_timelines),

@@ -1,6 +1,7 @@
 /* record.c - events to what a report shows. */
 #include "report/record.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,6 +60,11 @@ static void add_note(stk_record *record, stk_note_kind kind, const char *what, c
     notes->count += note->what != NULL;
 }
 
+static void forget_attempts(stk_record *record) {
+    record->attempt_count = 0;
+    clear_pool(&record->attempt_texts);
+}
+
 /* ---- callbacks ---- */
 
 static void on_start(void *user, const stk_event_start *event) {
@@ -75,6 +81,11 @@ static void on_start(void *user, const stk_event_start *event) {
     record->start.device_name = keep(record, pool, event->device_name);
     record->started = true;
     record->stopped = false; /* the run was resumed */
+    forget_attempts(record);
+}
+
+static bool is_same(const char *a, const char *b) {
+    return a != NULL && b != NULL ? strcmp(a, b) == 0 : a == b;
 }
 
 static void on_plan(void *user, const stk_event_plan *event) {
@@ -144,6 +155,37 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     add_note(record, STK_NOTE_VERDICT, event->text != NULL ? event->text : event->name, NULL);
 }
 
+/* Takes an attempt; its end takes the place of its start. */
+static void take_attempt(stk_record *record, const stk_event_attempt *event) {
+    int at = 0;
+    while (at < record->attempt_count && !(record->attempts[at].number == event->number &&
+                                           is_same(record->attempts[at].part, event->part))) {
+        at++;
+    }
+    if (record->attempts == NULL) {
+        record->attempts = stk_mem_new(STK_RECORD_ATTEMPTS, sizeof *record->attempts);
+    }
+    bool news = at == record->attempt_count || (event->ended && !record->attempts[at].ended);
+    if (record->attempts == NULL || at == STK_RECORD_ATTEMPTS || !news) {
+        record->failed = record->failed || record->attempts == NULL;
+        return;
+    }
+    stk_text_pool *pool = &record->attempt_texts;
+    stk_event_attempt *to = &record->attempts[at];
+    *to = *event;
+    to->part = keep(record, pool, event->part);
+    to->command = keep(record, pool, event->command);
+    to->verdict = keep(record, pool, event->verdict);
+    to->stop_reason = keep(record, pool, event->stop_reason);
+    record->attempt_count += at == record->attempt_count;
+}
+
+static void on_attempt(void *user, const stk_event_attempt *event) {
+    stk_record *record = user;
+    take_attempt(record, event);
+    record->stepped = false; /* what the one before said of itself is over */
+}
+
 static void on_stop(void *user, const stk_summary *summary) {
     stk_record *record = user;
     stk_text_pool *pool = &record->summary_texts;
@@ -156,6 +198,14 @@ static void on_stop(void *user, const stk_summary *summary) {
     record->summary.precision = keep(record, pool, summary->precision);
     record->summary.verdict = keep(record, pool, summary->verdict);
     record->summary.submission = keep(record, pool, summary->submission);
+    record->summary.command = keep(record, pool, summary->command);
+    record->summary.estimate = keep(record, pool, summary->estimate);
+    if (summary->attempt_count > 0) { /* it knows all of them, however much the events lack */
+        forget_attempts(record);
+    }
+    for (int i = 0; i < summary->attempt_count; i++) {
+        take_attempt(record, &summary->attempts[i]);
+    }
     record->stopped = true;
 }
 
@@ -166,6 +216,7 @@ static const size_t gauge_offsets[] = {
     [STK_GAUGE_SM_ACTIVITY] = offsetof(stk_event_sample, sm_activity),
     [STK_GAUGE_GPU_MEMORY_USED] = offsetof(stk_event_sample, gpu_memory_used),
     [STK_GAUGE_GPU_MEMORY_TOTAL] = offsetof(stk_event_sample, gpu_memory_total),
+    [STK_GAUGE_GPU_MEMORY_OWN] = offsetof(stk_event_sample, gpu_memory_own),
     [STK_GAUGE_GPU_POWER] = offsetof(stk_event_sample, gpu_power_w),
     [STK_GAUGE_GPU_TEMPERATURE] = offsetof(stk_event_sample, gpu_temperature_c),
     [STK_GAUGE_GPU_CLOCK] = offsetof(stk_event_sample, gpu_clock_mhz),
@@ -186,10 +237,15 @@ static const size_t gauge_offsets[] = {
 
 #define OFFSETS (sizeof gauge_offsets / sizeof *gauge_offsets)
 
-static double gauge_of(const stk_event_sample *event, size_t gauge) {
+static double gauge_of(const stk_record *record, const stk_event_sample *event, size_t gauge) {
     double value = NAN;
     if (gauge < OFFSETS) {
         memcpy(&value, (const char *)event + gauge_offsets[gauge], sizeof value);
+    } else if (gauge == STK_GAUGE_LOSS || gauge == STK_GAUGE_STEP_RATE) {
+        const stk_event_step *step = &record->step;
+        value = !record->stepped          ? NAN
+                : gauge == STK_GAUGE_LOSS ? step->loss
+                                          : step->images_per_second;
     } else {
         int count = gauge == STK_GAUGE_BATCHES_READY ? event->batches_ready
                     : gauge == STK_GAUGE_SLOTS       ? event->slots
@@ -261,7 +317,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
     record->pending.at_s += at;
     record->pending_count++;
     for (size_t g = 0; g < STK_GAUGE_COUNT; g++) {
-        double value = gauge_of(event, g);
+        double value = gauge_of(record, event, g);
         if (isfinite(value)) {
             record->pending.values[g] += value;
             record->known[g]++;
@@ -294,6 +350,7 @@ void stk_record_open(stk_record *record) {
         .stop = on_stop,
         .sample = on_sample,
         .verdict = on_verdict,
+        .attempt = on_attempt,
     };
 }
 
@@ -304,9 +361,11 @@ void stk_record_close(stk_record *record) {
     free_pool(&record->start_texts);
     free_pool(&record->verdict_texts);
     free_pool(&record->summary_texts);
+    free_pool(&record->attempt_texts);
     free_pool(&record->note_texts);
     free_pool(&record->throttle_texts);
     stk_mem_free(record->rows);
+    stk_mem_free(record->attempts);
     stk_mem_free(record->moments);
     *record = (stk_record){0};
 }
@@ -407,9 +466,35 @@ static void add_speed(const stk_record *record, stk_summary *summary) {
     summary->wait_fraction = seconds > 0 ? waited / seconds : NAN;
 }
 
+const char *stk_record_command(const stk_record *record) {
+    const char *first = record->attempt_count > 0 ? record->attempts[0].command : NULL;
+    return record->stopped && record->summary.command != NULL ? record->summary.command : first;
+}
+
+/* What only a supervised command has; of epochs it has those before the one that it said last. */
+static void add_command(const stk_record *record, stk_summary *summary) {
+    summary->command = stk_record_command(record);
+    summary->attempts = record->attempts;
+    summary->attempt_count = record->attempt_count;
+    if (summary->command == NULL || record->stopped) {
+        return;
+    }
+    const stk_event_attempt *last = &record->attempts[record->attempt_count - 1];
+    summary->exit_code = -1;
+    summary->bad_images = -1;
+    summary->epochs_done = record->step.epoch > 0 ? record->step.epoch - 1 : -1;
+    summary->images_per_second = last->ended       ? last->images_per_second
+                                 : record->stepped ? record->step.images_per_second
+                                                   : NAN;
+    summary->batch = last->batch >= 0 && last->batch <= INT_MAX ? (int)last->batch : -1;
+    summary->workers = last->workers;
+}
+
 stk_summary stk_record_summary(const stk_record *record) {
     if (record->stopped) {
-        return record->summary;
+        stk_summary ended = record->summary;
+        add_command(record, &ended);
+        return ended;
     }
     const stk_event_start *start = &record->start;
     const stk_event_epoch *best = stk_record_best(record);
@@ -434,5 +519,6 @@ stk_summary stk_record_summary(const stk_record *record) {
         .verdict = record->verdict.name,
     };
     add_speed(record, &summary);
+    add_command(record, &summary);
     return summary;
 }

@@ -17,6 +17,7 @@
 #define STK_RECORD_MOMENTS 360
 #define STK_RECORD_NOTES 100
 #define STK_RECORD_CORES 256
+#define STK_RECORD_ATTEMPTS 128
 
 /* What is kept of a sample; units are those of stk_event_sample. */
 typedef enum stk_gauge {
@@ -24,6 +25,7 @@ typedef enum stk_gauge {
     STK_GAUGE_SM_ACTIVITY,
     STK_GAUGE_GPU_MEMORY_USED,
     STK_GAUGE_GPU_MEMORY_TOTAL,
+    STK_GAUGE_GPU_MEMORY_OWN,
     STK_GAUGE_GPU_POWER,
     STK_GAUGE_GPU_TEMPERATURE,
     STK_GAUGE_GPU_CLOCK,
@@ -43,6 +45,8 @@ typedef enum stk_gauge {
     STK_GAUGE_BATCHES_READY,
     STK_GAUGE_SLOTS,
     STK_GAUGE_WORKERS,
+    STK_GAUGE_LOSS,      /* of the last step before the sample, as the next one */
+    STK_GAUGE_STEP_RATE, /* images per second */
     STK_GAUGE_COUNT
 } stk_gauge;
 
@@ -91,6 +95,8 @@ typedef struct stk_record {
     stk_event_epoch *rows; /* owned: one per epoch, in the order of training */
     size_t row_count;
     size_t row_capacity;
+    stk_event_attempt *attempts; /* owned; of a supervised command. Their texts are kept */
+    int attempt_count;           /* STK_RECORD_ATTEMPTS at most; those behind are passed over */
     bool judged;
     stk_event_verdict verdict; /* the last one; its texts are kept */
     double verdict_s;          /* when that was */
@@ -112,6 +118,7 @@ typedef struct stk_record {
     stk_text_pool start_texts;
     stk_text_pool verdict_texts;
     stk_text_pool summary_texts;
+    stk_text_pool attempt_texts;
     stk_text_pool note_texts;
     stk_text_pool throttle_texts;
     bool failed; /* something could not be kept for want of memory */
@@ -138,6 +145,9 @@ stk_times stk_record_times(const stk_record *record);
  * Its texts are the record's.
  */
 stk_summary stk_record_summary(const stk_record *record);
+
+/* The command that was supervised, as one would type it; NULL: a run of our own. */
+const char *stk_record_command(const stk_record *record);
 
 /* 1 + the highest fold of the rows; 1 without any. */
 int stk_record_folds(const stk_record *record);

@@ -109,14 +109,35 @@ static void tell_warning(stk_replay *replay, const stk_json *line) {
     }
 }
 
+stk_event_attempt stk_replay_read_attempt(const stk_json *event) {
+    stk_event_attempt attempt = {0};
+    read_fields(event, &stk_attempt_fields, &attempt);
+    return attempt;
+}
+
+static void tell_attempt(stk_replay *replay, const stk_json *line) {
+    stk_event_attempt event = stk_replay_read_attempt(line);
+    TELL(replay->observer, attempt, &event);
+}
+
 stk_summary stk_replay_read_summary(const stk_json *summary) {
     stk_summary told = {0};
     read_fields(summary, &stk_summary_fields, &told);
+    read_fields(summary, &stk_summary_command_fields, &told);
     return told;
 }
 
 void stk_replay_summary(const stk_observer *observer, const stk_json *summary) {
+    stk_event_attempt attempts[STK_REPLAY_MOST_ATTEMPTS];
     stk_summary told = stk_replay_read_summary(summary);
+    const stk_json *list = stk_json_get(summary, "attempts");
+    told.attempts = attempts;
+    for (const stk_json *attempt = stk_json_at(list, 0);
+         attempt != NULL && told.attempt_count < STK_REPLAY_MOST_ATTEMPTS;
+         attempt = stk_json_next(list, attempt)) {
+        attempts[told.attempt_count] = stk_replay_read_attempt(attempt);
+        attempts[told.attempt_count++].ended = true;
+    }
     TELL(observer, stop, &told);
 }
 
@@ -134,6 +155,7 @@ static const struct {
     {"decision", tell_decision},     {"warning", tell_warning},
     {"bad_image", tell_bad_image},   {"checkpoint", tell_checkpoint},
     {"submission", tell_submission}, {"stop", tell_stop},
+    {"attempt", tell_attempt},
 };
 
 bool stk_replay_line(stk_replay *replay, const char *line, size_t length) {

@@ -16,6 +16,7 @@
 #include "base/json.h"
 
 #define STK_REPLAY_MOST_CORES 1024
+#define STK_REPLAY_MOST_ATTEMPTS 128 /* of a summary; later ones are passed over */
 
 /* Who is told. */
 typedef struct stk_replay {
@@ -30,7 +31,10 @@ typedef struct stk_replay {
 /* One line, without its line break; false when it is no event that the observer could be told. */
 bool stk_replay_line(stk_replay *replay, const char *line, size_t length);
 
-/* What summary.json or a stop event says; texts are those of the JSON. */
+/* One attempt of a supervised command, from its event; texts are those of the JSON. */
+stk_event_attempt stk_replay_read_attempt(const stk_json *event);
+
+/* What summary.json or a stop event says, but for the attempts; texts are those of the JSON. */
 stk_summary stk_replay_read_summary(const stk_json *summary);
 
 /* Tells what summary.json says as a stop event. */

@@ -27,11 +27,17 @@
 #define MOST_TABLE_BYTES ((size_t)1 << 24)
 
 static const char *const kind_names[STK_TOLD_KINDS] = {
-    [STK_TOLD_PLAN] = "plan",       [STK_TOLD_DECISION] = "decision",
-    [STK_TOLD_WARNING] = "warning", [STK_TOLD_STEP] = "step",
-    [STK_TOLD_SAMPLE] = "sample",   [STK_TOLD_VERDICT] = "verdict",
-    [STK_TOLD_STOP] = "stop",       [STK_TOLD_START] = "start",
-    [STK_TOLD_EPOCH] = "epoch",     [STK_TOLD_SUBMISSION] = "submission",
+    [STK_TOLD_PLAN] = "plan",
+    [STK_TOLD_DECISION] = "decision",
+    [STK_TOLD_WARNING] = "warning",
+    [STK_TOLD_STEP] = "step",
+    [STK_TOLD_SAMPLE] = "sample",
+    [STK_TOLD_VERDICT] = "verdict",
+    [STK_TOLD_ATTEMPT] = "attempt",
+    [STK_TOLD_STOP] = "stop",
+    [STK_TOLD_START] = "start",
+    [STK_TOLD_EPOCH] = "epoch",
+    [STK_TOLD_SUBMISSION] = "submission",
 };
 
 void stk_curve_add(stk_curve *curve, double value) {
@@ -92,6 +98,61 @@ static bool is_best(const stk_json *event) {
     return stk_json_bool(stk_json_get(event, "best"), false);
 }
 
+static bool has_ended(const stk_json *attempt) {
+    return stk_json_bool(stk_json_get(attempt, "ended"), false);
+}
+
+static void forget_attempts(stk_run_status *status) {
+    for (int i = 0; i < status->attempt_count; i++) {
+        stk_json_free(status->attempt_events[i]);
+    }
+    status->attempt_count = 0;
+}
+
+/* Puts the end of an attempt behind the others; takes the event, which may be NULL. */
+static void add_attempt(stk_run_status *status, stk_json *event) {
+    if (event == NULL || status->attempt_count == STK_STATUS_ATTEMPTS) {
+        stk_json_free(event);
+        return;
+    }
+    status->attempts[status->attempt_count] = stk_replay_read_attempt(event);
+    status->attempt_events[status->attempt_count++] = event;
+}
+
+static void drop_oldest_attempt(stk_run_status *status) {
+    stk_json_free(status->attempt_events[0]);
+    status->attempt_count--;
+    memmove(status->attempts, status->attempts + 1,
+            (size_t)status->attempt_count * sizeof *status->attempts);
+    memmove(status->attempt_events, status->attempt_events + 1,
+            (size_t)status->attempt_count * sizeof *status->attempt_events);
+}
+
+/* They were met from the last to the first. */
+static void turn_attempts(stk_run_status *status) {
+    for (int a = 0, b = status->attempt_count - 1; a < b; a++, b--) {
+        stk_event_attempt attempt = status->attempts[a];
+        stk_json *event = status->attempt_events[a];
+        status->attempts[a] = status->attempts[b];
+        status->attempt_events[a] = status->attempt_events[b];
+        status->attempts[b] = attempt;
+        status->attempt_events[b] = event;
+    }
+}
+
+/* An attempt has begun, or has ended. */
+static void take_attempt(stk_run_status *status, const stk_json *event, const char *line,
+                         size_t length) {
+    if (!has_ended(event)) {
+        forget(status, STK_TOLD_STEP); /* it is the one before's */
+        return;
+    }
+    if (status->attempt_count == STK_STATUS_ATTEMPTS) {
+        drop_oldest_attempt(status);
+    }
+    add_attempt(status, parse(line, length));
+}
+
 void stk_run_status_take(stk_run_status *status, const char *line, size_t length) {
     stk_told kind = kind_of(line, length);
     stk_json *event = kind < STK_TOLD_KINDS ? parse(line, length) : NULL;
@@ -102,6 +163,10 @@ void stk_run_status_take(stk_run_status *status, const char *line, size_t length
         for (stk_told k = 0; k <= STK_TOLD_STOP; k++) {
             forget(status, k);
         }
+        forget_attempts(status);
+    }
+    if (kind == STK_TOLD_ATTEMPT) {
+        take_attempt(status, event, line, length);
     }
     if (kind == STK_TOLD_EPOCH && is_best(event)) {
         forget(status, STK_TOLD_BEST);
@@ -121,15 +186,24 @@ void stk_run_status_take(stk_run_status *status, const char *line, size_t length
 typedef struct back_walk {
     bool started;  /* the start of the last process: what is before it is an earlier one's */
     bool any;      /* some event */
+    bool launched; /* the start of the last attempt: steps before it are an earlier one's */
     bool complete; /* there is nothing left to look for */
 } back_walk;
+
+/* Whether a line that stands before all that were taken says something new. */
+static bool is_wanted(const stk_run_status *status, const back_walk *walk, stk_told kind) {
+    if (kind == STK_TOLD_KINDS || (walk->started && kind <= STK_TOLD_START)) {
+        return false;
+    }
+    return kind == STK_TOLD_ATTEMPT ||
+           (status->told[kind] == NULL && !(kind == STK_TOLD_STEP && walk->launched)) ||
+           (kind == STK_TOLD_EPOCH && status->told[STK_TOLD_BEST] == NULL);
+}
 
 /* Takes a line that stands before all that were taken. */
 static void take_earlier(stk_run_status *status, back_walk *walk, const char *line, size_t length) {
     stk_told kind = kind_of(line, length);
-    if (kind == STK_TOLD_KINDS || (walk->started && kind <= STK_TOLD_START) ||
-        (status->told[kind] != NULL &&
-         !(kind == STK_TOLD_EPOCH && status->told[STK_TOLD_BEST] == NULL))) {
+    if (!is_wanted(status, walk, kind)) {
         return;
     }
     stk_json *event = parse(line, length);
@@ -143,6 +217,11 @@ static void take_earlier(stk_run_status *status, back_walk *walk, const char *li
     walk->started = walk->started || kind == STK_TOLD_START;
     if (kind == STK_TOLD_EPOCH && status->told[STK_TOLD_BEST] == NULL && is_best(event)) {
         status->told[STK_TOLD_BEST] = parse(line, length);
+    }
+    if (kind == STK_TOLD_ATTEMPT && has_ended(event)) {
+        add_attempt(status, parse(line, length));
+    } else if (kind == STK_TOLD_ATTEMPT) {
+        walk->launched = true;
     }
     if (status->told[kind] == NULL) {
         status->told[kind] = event;
@@ -200,6 +279,7 @@ static void forget_all(stk_run_status *status) {
     for (stk_told kind = 0; kind < STK_TOLD_KINDS; kind++) {
         forget(status, kind);
     }
+    forget_attempts(status);
     status->losses = (stk_curve){0};
     status->last_t = NAN;
     status->at = 0;
@@ -228,6 +308,7 @@ static stk_status read_end(stk_run_status *status, const char *path, uint64_t si
             break;
         }
     }
+    turn_attempts(status);
     if (result == STK_OK && status->told[STK_TOLD_START] == NULL) {
         result = stk_file_read_part(path, 0, HEAD_PIECE, &bytes, err);
         if (result == STK_OK) {
@@ -437,11 +518,39 @@ static int64_t fold_now(const stk_run_status *status) {
     return fold >= 0 ? fold : stk_told_count(status, STK_TOLD_EPOCH, "fold");
 }
 
+const char *stk_run_status_command(const stk_run_status *status) {
+    const char *told = text_of(ended(status), "command");
+    const char *first = status->attempt_count > 0
+                            ? status->attempts[0].command
+                            : stk_told_text(status, STK_TOLD_ATTEMPT, "command");
+    return told != NULL ? told : first;
+}
+
+/* What a supervised command has beside or instead of what a run of our own has. */
+static void add_command(const stk_run_status *status, stk_summary *summary) {
+    const stk_json *attempt = status->told[STK_TOLD_ATTEMPT];
+    summary->command = stk_run_status_command(status);
+    if (summary->command == NULL) {
+        return;
+    }
+    summary->attempts = status->attempts;
+    summary->attempt_count = status->attempt_count;
+    if (ended(status) == NULL) {
+        int64_t epoch = stk_told_count(status, STK_TOLD_STEP, "epoch");
+        summary->exit_code = -1;
+        summary->epochs_done = epoch > 0 ? (int)epoch - 1 : -1;
+        summary->folds_done = -1;
+        summary->batch = int_of(attempt, "batch");
+        summary->workers = int_of(attempt, "workers");
+    }
+}
+
 void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) {
     const stk_json *end = ended(status);
     const stk_json *start = status->told[STK_TOLD_START];
     if (end != NULL) {
         *summary = stk_replay_read_summary(end);
+        add_command(status, summary);
         return;
     }
     double best = stk_told_number(status, STK_TOLD_BEST, "val_acc1");
@@ -470,6 +579,7 @@ void stk_run_status_summary(const stk_run_status *status, stk_summary *summary) 
         .verdict = stk_told_text(status, STK_TOLD_VERDICT, "name"),
         .submission = has_file(status, "submission.csv") ? "submission.csv" : NULL,
     };
+    add_command(status, summary);
 }
 
 const char *stk_run_status_verdict(const stk_run_status *status) {

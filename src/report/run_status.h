@@ -26,6 +26,7 @@ typedef enum stk_told {
     STK_TOLD_STEP,
     STK_TOLD_SAMPLE,
     STK_TOLD_VERDICT,
+    STK_TOLD_ATTEMPT,
     STK_TOLD_STOP,
     STK_TOLD_START,
     STK_TOLD_EPOCH,
@@ -44,6 +45,9 @@ typedef struct stk_curve {
     int summed; /* how many they are */
 } stk_curve;
 
+/* Attempts of a supervised command that are kept, the last ones. */
+#define STK_STATUS_ATTEMPTS 64
+
 void stk_curve_add(stk_curve *curve, double value);
 
 typedef struct stk_run_status {
@@ -54,15 +58,18 @@ typedef struct stk_run_status {
     int64_t since_ns; /* wall clock; -1: not known */
     char host[65];    /* of the process where it is not of this machine; "": it is */
     /* What was read: */
-    stk_json *told[STK_TOLD_KINDS]; /* owned; NULL: none of this kind was told */
-    stk_json *summary;              /* owned; summary.json, or NULL */
-    char *metric;                   /* owned; of args.json, or NULL */
-    int64_t epochs_done;            /* rows of results.csv; -1: not known */
-    int64_t bad_images;             /* rows of bad_images.csv; -1: not known */
-    double last_t;                  /* of the last event: seconds of the run; NaN: none */
-    double silent_s;                /* since something was written last; NaN: not known */
-    bool resumable;                 /* there is a state to go on from */
-    stk_curve losses;               /* empty unless it was asked for */
+    stk_json *told[STK_TOLD_KINDS];                  /* owned; NULL: none of this kind was told */
+    stk_event_attempt attempts[STK_STATUS_ATTEMPTS]; /* that have ended, in order */
+    stk_json *attempt_events[STK_STATUS_ATTEMPTS];   /* owned; what has their texts */
+    int attempt_count;
+    stk_json *summary;   /* owned; summary.json, or NULL */
+    char *metric;        /* owned; of args.json, or NULL */
+    int64_t epochs_done; /* rows of results.csv; -1: not known */
+    int64_t bad_images;  /* rows of bad_images.csv; -1: not known */
+    double last_t;       /* of the last event: seconds of the run; NaN: none */
+    double silent_s;     /* since something was written last; NaN: not known */
+    bool resumable;      /* there is a state to go on from */
+    stk_curve losses;    /* empty unless it was asked for */
     bool with_curve;
     uint64_t inode; /* of events.jsonl: another one is read anew */
     uint64_t at;    /* bytes of it that were read; they end with a line */
@@ -89,6 +96,9 @@ const char *stk_run_status_state(const stk_run_status *status);
 double stk_told_number(const stk_run_status *status, stk_told kind, const char *key);
 int64_t stk_told_count(const stk_run_status *status, stk_told kind, const char *key);
 const char *stk_told_text(const stk_run_status *status, stk_told kind, const char *key);
+
+/* The command that is supervised; NULL: a run of our own. */
+const char *stk_run_status_command(const stk_run_status *status);
 
 /* Seconds that the run has taken until now; NaN: not known. */
 double stk_run_status_used_s(const stk_run_status *status);

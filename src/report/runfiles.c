@@ -63,6 +63,7 @@ struct stk_runfiles {
     bool plotted;       /* there was one */
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* there is time for a page with the summary */
+    bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
 };
@@ -154,7 +155,7 @@ static bool is_old(const stk_runfiles *files, int64_t drawn_ns) {
 }
 
 /* The page alone, within an epoch that may take hours. */
-static void show_verdict(stk_runfiles *files) {
+static void draw_page(stk_runfiles *files) {
     int64_t start = stk_clock_ns();
     write_page(files);
     files->plot_s = fmax(files->plot_s, stk_clock_since_s(start));
@@ -257,7 +258,15 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     PASS_ON(files, verdict, event);
     /* Behind an epoch a deadline may be near, and there is a page already. */
     if (files->page_ns == 0 || (files->record.stepped && is_old(files, files->page_ns))) {
-        show_verdict(files);
+        draw_page(files);
+    }
+}
+
+static void on_attempt(void *user, const stk_event_attempt *event) {
+    stk_runfiles *files = user;
+    PASS_ON(files, attempt, event);
+    if (event->ended && (files->page_ns == 0 || is_old(files, files->page_ns))) {
+        draw_page(files);
     }
 }
 
@@ -276,8 +285,8 @@ static void on_stop(void *user, const stk_summary *summary) {
 
 /* ---- the header's functions ---- */
 
-/* Makes the files that exist from the start, so that a folder that cannot be written shows now. */
-static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
+/* The tables of epochs and of bad images. */
+static stk_status open_tables(stk_runfiles *files, bool again, stk_error *err) {
     stk_status status = write_results(files, err);
     if (status == STK_OK && !(again && stk_path_is_file(files->bad_path))) {
         status =
@@ -288,6 +297,14 @@ static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
     }
     if (status == STK_OK) {
         files->bad_lines = (stk_lines){.fd = files->bad_fd, .name = files->bad_path};
+    }
+    return status;
+}
+
+/* Makes the files that exist from the start, so that a folder that cannot be written shows now. */
+static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
+    stk_status status = files->supervised ? STK_OK : open_tables(files, again, err);
+    if (status == STK_OK) {
         status = stk_lines_open(files->events_path, &files->events_fd, err);
     }
     if (status == STK_OK) {
@@ -322,6 +339,7 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
         .batch = on_batch,
         .sample = on_sample,
         .verdict = on_verdict,
+        .attempt = on_attempt,
     };
     files->run_dir = stk_mem_strdup(run_dir);
     files->results_path = stk_path_join(run_dir, "results.csv");
@@ -340,10 +358,12 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
     return STK_OK;
 }
 
-stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *err) {
+static stk_status begin_files(stk_runfiles **out, const char *run_dir, bool supervised,
+                              stk_error *err) {
     stk_runfiles *files = NULL;
     stk_status status = make_files(&files, run_dir, err);
     if (status == STK_OK) {
+        files->supervised = supervised;
         status = open_files(files, false, err);
     }
     if (status != STK_OK) {
@@ -352,6 +372,14 @@ stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *
     }
     *out = files;
     return STK_OK;
+}
+
+stk_status stk_runfiles_new(stk_runfiles **out, const char *run_dir, stk_error *err) {
+    return begin_files(out, run_dir, false, err);
+}
+
+stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, stk_error *err) {
+    return begin_files(out, run_dir, true, err);
 }
 
 /* What earlier processes told belongs to the page as well; the epochs are those of results.csv. */
@@ -454,10 +482,10 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
 }
 
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) {
-    if (files->error.status != STK_OK) {
+    if (files->error.status != STK_OK && !files->supervised) {
         note(write_results(files, &files->error)); /* a disk that was full may have room again */
     }
-    files->page_at_stop = spare_s >= 0;
+    files->page_at_stop = !(spare_s < 0);
     if (files->page_at_stop && files->record.row_count > 0) {
         draw_plot(files);
     }

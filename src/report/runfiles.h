@@ -21,6 +21,13 @@ typedef struct stk_runfiles stk_runfiles;
 /* The folder must exist. results.csv and bad_images.csv start anew; events.jsonl is continued. */
 STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_dir, stk_error *err);
 
+/*
+ * The same for a command that is supervised: it tells of no epochs and no pictures, and has neither
+ * of these two tables.
+ */
+STK_CHECKED stk_status stk_runfiles_new_supervised(stk_runfiles **files, const char *run_dir,
+                                                   stk_error *err);
+
 /* Up to where the files of an earlier process count. */
 typedef struct stk_runfiles_point {
     int fold;
@@ -53,8 +60,8 @@ const stk_observer *stk_runfiles_observer(stk_runfiles *files);
  * The plot and what the page shows as they are to stay, before the summary that says how long all
  * took and with which the page is written once more; and the table of epochs, once more, where
  * something could not be written. `spare_s` is the time that there is beyond stk_runfiles_plot_s
- * (INFINITY: enough); below 0 plot and page stay as they were. Thumbnails of the page are read from
- * `store`; NULL: it has none.
+ * (INFINITY or NaN: enough); below 0 plot and page stay as they were. Thumbnails of the page are
+ * read from `store`; NULL: it has none.
  */
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/attempt_text.h"
 #include "report/text.h"
 
 #define REDRAW_GAP_NS INT64_C(100000000)  /* ten drawings a second */
@@ -24,6 +25,7 @@
 #define NAMED_BAD_IMAGES 3                /* the others are in bad_images.csv */
 #define GIGABYTE 1073741824.0             /* as in the lines on resources */
 #define ERASE_TO_END "\x1b[K"
+#define OUR_NAME "stoker: " /* beside another program */
 
 struct stk_screen {
     stk_screen_config config;
@@ -42,6 +44,7 @@ struct stk_screen {
     stk_event_plan plan; /* the last one shown; plan.fold is -1 before the first */
     int64_t bad_images;  /* seen */
     char *verdict;       /* owned; the last one's sentence */
+    bool supervised;     /* the run is a command's */
 };
 
 /* ---- lines ---- */
@@ -61,8 +64,11 @@ static const char *clean_line(stk_screen *screen) {
 /* Shows the line for good, in place of a redrawn one. */
 static void end_line(stk_screen *screen) {
     const char *text = clean_line(screen);
+    /* Another program's redrawn line comes again by itself. */
+    bool over = screen->live || (screen->config.beside && screen->config.terminal);
     if (text != NULL) {
-        fprintf(screen->config.out, "%s%s\n", screen->live ? "\r" ERASE_TO_END : "", text);
+        fprintf(screen->config.out, "%s%s%s\n", over ? "\r" ERASE_TO_END : "",
+                screen->config.beside ? OUR_NAME : "", text);
         fflush(screen->config.out);
         screen->live = false;
     }
@@ -232,7 +238,7 @@ static void on_start(void *user, const stk_event_start *event) {
     if (screen->config.quiet) {
         return;
     }
-    if (event->chosen != NULL) {
+    if (event->chosen != NULL && !screen->config.beside) { /* there the attempt says it */
         begin_line(screen);
         stk_str_append(&screen->line, event->chosen);
         end_line(screen);
@@ -242,8 +248,10 @@ static void on_start(void *user, const stk_event_start *event) {
         stk_str_appendf(&screen->line, "run folder: %s", event->run_dir);
         end_line(screen);
     }
-    show_data(screen, event);
-    show_resources(screen, event);
+    if (!screen->config.beside) {
+        show_data(screen, event);
+        show_resources(screen, event);
+    }
 }
 
 /* A plan is worth a line when it differs in what will be done or is the first one measured. */
@@ -341,7 +349,7 @@ static void on_step(void *user, const stk_event_step *event) {
     stk_str *line = &screen->line;
     bool new_epoch = screen->step.epoch != event->epoch || screen->step.fold != event->fold;
     screen->step = *event;
-    if (screen->config.quiet || !is_due(screen, new_epoch)) {
+    if (screen->config.quiet || screen->config.beside || !is_due(screen, new_epoch)) {
         return;
     }
     begin_line(screen);
@@ -426,9 +434,12 @@ static void on_submission(void *user, const stk_event_submission *event) {
     begin_line(screen);
     stk_str_appendf(line, "submission: %s (", event->path);
     if (event->rows >= 0) {
-        stk_str_appendf(line, "%lld row%s, ", (long long)event->rows, plural(event->rows));
+        stk_str_appendf(line, "%lld row%s%s", (long long)event->rows, plural(event->rows),
+                        screen->supervised ? "" : ", ");
     }
-    if (event->models > 0 && event->models < event->models_wanted) {
+    if (screen->supervised) { /* how it was made is the command's affair */
+        stk_str_append(line, event->rows >= 0 ? ")" : "rows were not counted)");
+    } else if (event->models > 0 && event->models < event->models_wanted) {
         stk_str_appendf(line, "from %d of %d models)", event->models, event->models_wanted);
     } else if (event->models > 0) {
         stk_str_appendf(line, "from %d model%s)", event->models, plural(event->models));
@@ -469,11 +480,28 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     if (screen->config.quiet || event->text == NULL) {
         return;
     }
-    if (event->first) {
+    if (event->first && !screen->config.beside) {
         show_use(screen, event);
     }
     begin_line(screen);
     stk_str_append(&screen->line, event->text);
+    end_line(screen);
+}
+
+static void on_attempt(void *user, const stk_event_attempt *event) {
+    stk_screen *screen = user;
+    screen->supervised = true;
+    if (screen->config.quiet) {
+        return;
+    }
+    begin_line(screen);
+    if (event->ended) {
+        stk_attempt_put_line(&screen->line, event);
+    } else {
+        stk_attempt_put_name(&screen->line, event);
+        stk_attempt_put_setting(&screen->line, ", ", event);
+        stk_str_appendf(&screen->line, ": %s", event->command != NULL ? event->command : "");
+    }
     end_line(screen);
 }
 
@@ -498,7 +526,8 @@ static void on_progress(void *user, const stk_event_progress *event) {
     stk_screen *screen = user;
     stk_str *line = &screen->line;
     screen->step = (stk_event_step){.step = event->done, .steps = event->total};
-    if (screen->config.quiet || event->what == NULL || !is_due(screen, false)) {
+    if (screen->config.quiet || screen->config.beside || event->what == NULL ||
+        !is_due(screen, false)) {
         return;
     }
     begin_line(screen);
@@ -552,7 +581,7 @@ static void show_result(stk_screen *screen, const stk_summary *summary) {
     }
     if (summary->stop_reason != NULL) {
         stk_str_appendf(line, "%s%s", between[0] == ':' ? between : "; ",
-                        stk_report_words(summary->stop_reason));
+                        stk_report_stop_words(summary));
     }
     end_line(screen);
 }
@@ -579,6 +608,17 @@ static void show_time(stk_screen *screen, const stk_summary *summary) {
     }
 }
 
+/* The first one's row has the name, as in a table. */
+static void show_attempts(stk_screen *screen, const stk_summary *summary) {
+    show_row(screen, "estimate", summary->estimate);
+    for (int i = 0; i < summary->attempt_count; i++) {
+        begin_line(screen);
+        stk_str_appendf(&screen->line, "  %-11s ", i == 0 ? "attempts" : "");
+        stk_attempt_put_line(&screen->line, &summary->attempts[i]);
+        end_line(screen);
+    }
+}
+
 /* A path of the summary stands relative to the run folder; an absolute one stays. */
 static void show_inside(stk_screen *screen, const char *name, const char *path, bool must_exist) {
     char *full = stk_path_join(screen->run_dir != NULL ? screen->run_dir : "", path);
@@ -601,9 +641,12 @@ static void on_stop(void *user, const stk_summary *summary) {
         }
         return;
     }
-    begin_line(screen);
-    end_line(screen);
+    if (!screen->config.beside) {
+        begin_line(screen);
+        end_line(screen);
+    }
     show_result(screen, summary);
+    show_attempts(screen, summary);
     show_time(screen, summary);
     if (bad > 0) {
         begin_line(screen);
@@ -621,6 +664,8 @@ static void on_stop(void *user, const stk_summary *summary) {
     }
     if (screen->submission != NULL) {
         show_row(screen, "submission", screen->submission);
+    } else if (summary->submission != NULL && summary->command != NULL) {
+        show_row(screen, "submission", summary->submission);
     } else if (summary->submission != NULL) {
         show_inside(screen, "submission", summary->submission, false);
     }
@@ -656,6 +701,7 @@ stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk
         .stop = on_stop,
         .progress = on_progress,
         .verdict = on_verdict,
+        .attempt = on_attempt,
     };
     *out = screen;
     return STK_OK;

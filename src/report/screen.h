@@ -4,7 +4,11 @@
  * On a terminal one line per epoch is redrawn in place, ten times a second at most; elsewhere plain
  * lines come, one per epoch and one every ten seconds within long epochs. What is not known is left
  * out of a line. The closing block names files of the run folder only when they exist: add the
- * screen behind the observer that writes them. Threads: that of the events.
+ * screen behind the observer that writes them.
+ *
+ * Beside another program that writes to the same terminal (a command that is supervised), every
+ * line begins with "stoker: ", nothing is redrawn and progress is left to that program. Threads:
+ * that of the events.
  */
 #ifndef STK_REPORT_SCREEN_H
 #define STK_REPORT_SCREEN_H
@@ -22,6 +26,7 @@ typedef struct stk_screen_config {
     bool terminal;           /* redraw a line */
     int columns;             /* of the terminal; 0: ask it before each drawing */
     bool quiet;              /* only warnings */
+    bool beside;             /* another program writes to the same terminal */
     int64_t (*now_ns)(void); /* NULL: stk_clock_ns; tests bring their own */
 } stk_screen_config;
 

@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "report/attempt_text.h"
 #include "report/jsonl.h"
+#include "report/replay.h"
 #include "report/run_status.h"
 #include "report/text.h"
 
@@ -40,6 +42,7 @@ static const shown as_told[] = {
     {"sm_activity", STK_TOLD_SAMPLE},
     {"gpu_memory_used", STK_TOLD_SAMPLE},
     {"gpu_memory_total", STK_TOLD_SAMPLE},
+    {"gpu_memory_own", STK_TOLD_SAMPLE},
     {"cpu", STK_TOLD_SAMPLE},
     {"cpu_own", STK_TOLD_SAMPLE},
     {"resident", STK_TOLD_SAMPLE},
@@ -82,6 +85,10 @@ void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
     put_name(writer, "verdict_text", stk_run_status_verdict(status));
     put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
     put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));
+    if (summary.command != NULL) {
+        put_name(writer, "part", stk_told_text(status, STK_TOLD_ATTEMPT, "part"));
+        put_whole(writer, "attempt", stk_told_count(status, STK_TOLD_ATTEMPT, "number"));
+    }
 }
 
 /* ---- for people ---- */
@@ -116,7 +123,10 @@ void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
     } else if (summary.status != NULL) {
         stk_str_append(out, ": ended, ");
         stk_report_append_line(out, summary.status);
-        put_bracketed(out, summary.stop_reason);
+        put_bracketed(out, summary.command != NULL ? stk_report_stop_words(&summary)
+                                                   : summary.stop_reason);
+    } else if (summary.command != NULL) {
+        stk_str_append(out, ": was killed; begin a new run");
     } else if (status->resumable) {
         stk_str_append(out, ": was killed; can be resumed with: stoker train --resume ");
         stk_report_append_line(out, status->folder);
@@ -129,6 +139,40 @@ void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
 
 static void begin_row(stk_str *out, const char *name) {
     stk_str_appendf(out, "  %-11s ", name);
+}
+
+/* A line of words that may be foreign. */
+static void put_words(stk_str *out, const char *name, stk_str *words) {
+    begin_row(out, name);
+    stk_report_append_line(out, stk_str_text(words));
+    stk_str_append(out, "\n");
+    out->failed = out->failed || !stk_str_ok(words);
+    stk_str_free(words);
+}
+
+/* The command, its attempts that have ended, and the one that runs. */
+static void put_command(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
+    const stk_json *last = status->told[STK_TOLD_ATTEMPT];
+    stk_str words = {0};
+    if (summary->command == NULL) {
+        return;
+    }
+    stk_str_append(&words, summary->command);
+    put_words(out, "command", &words);
+    for (int i = 0; i < summary->attempt_count; i++) {
+        stk_attempt_put_line(&words, &summary->attempts[i]);
+        put_words(out, i == 0 ? "attempts" : "", &words);
+    }
+    stk_event_attempt now = stk_replay_read_attempt(last);
+    if (last != NULL && !now.ended) {
+        stk_attempt_put_name(&words, &now);
+        stk_attempt_put_setting(&words, ", ", &now);
+        put_words(out, status->running ? "now" : "at the end", &words);
+    }
+    if (summary->epochs_done >= 0) {
+        begin_row(out, "epochs");
+        stk_str_appendf(out, "%d done\n", summary->epochs_done);
+    }
 }
 
 static void put_training(const stk_run_status *status, stk_str *out) {
@@ -150,9 +194,14 @@ static void put_training(const stk_run_status *status, stk_str *out) {
     if (epochs >= epoch) {
         stk_str_appendf(out, "/%lld", (long long)epochs);
     }
-    stk_str_appendf(out, ", step %lld/%lld",
-                    (long long)stk_told_count(status, STK_TOLD_STEP, "step"),
-                    (long long)stk_told_count(status, STK_TOLD_STEP, "steps"));
+    int64_t step = stk_told_count(status, STK_TOLD_STEP, "step");
+    int64_t steps = stk_told_count(status, STK_TOLD_STEP, "steps");
+    if (step >= 0) {
+        stk_str_appendf(out, ", step %lld", (long long)step);
+        if (steps >= 0) {
+            stk_str_appendf(out, "/%lld", (long long)steps);
+        }
+    }
     if (isfinite(loss)) {
         stk_str_appendf(out, ", loss %.4g", loss);
     }
@@ -246,9 +295,13 @@ static void put_machine(const stk_run_status *status, stk_str *out) {
 static void put_submission(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
     const char *made = stk_told_text(status, STK_TOLD_SUBMISSION, "status");
     int64_t wanted = stk_told_count(status, STK_TOLD_START, "test_images");
+    if (summary->command != NULL && summary->submission == NULL) {
+        return; /* nobody knows whether there is to be one */
+    }
     begin_row(out, "submission");
     if (summary->submission != NULL) {
-        if (summary->submission[0] != '/') {
+        /* A command's file lies by where it was started, not by the folder. */
+        if (summary->submission[0] != '/' && summary->command == NULL) {
             stk_report_append_line(out, status->folder);
             stk_str_append(out, "/");
         }
@@ -264,6 +317,7 @@ void stk_run_status_lines(const stk_run_status *status, stk_str *out) {
     stk_summary summary;
     stk_run_status_summary(status, &summary);
     stk_run_status_headline(status, out);
+    put_command(status, &summary, out);
     put_training(status, out);
     put_best(&summary, out);
     put_speed(&summary, out);

@@ -57,6 +57,16 @@ void stk_report_append_markup(stk_str *out, const char *text) {
     stk_str_free(&clean);
 }
 
+/* The second of the pair whose first is the word; the word itself where there is none. */
+static const char *find_words(const char *const pairs[][2], size_t count, const char *word) {
+    for (size_t i = 0; i < count && word != NULL; i++) {
+        if (stk_str_equal(word, pairs[i][0])) {
+            return pairs[i][1];
+        }
+    }
+    return word;
+}
+
 const char *stk_report_words(const char *word) {
     static const char *const words[][2] = {
         {"complete", "done"},
@@ -68,12 +78,19 @@ const char *stk_report_words(const char *word) {
         {"signal", "it was asked to stop"},
         {"error", "an error ended it"},
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words && word != NULL; i++) {
-        if (stk_str_equal(word, words[i][0])) {
-            return words[i][1];
-        }
-    }
-    return word;
+    return find_words(words, sizeof words / sizeof *words, word);
+}
+
+const char *stk_report_stop_words(const stk_summary *summary) {
+    static const char *const words[][2] = {
+        {"epochs", "the command ended by itself"},
+        {"budget", "the command was stopped when its time was up"},
+        {"error", "the command failed"},
+    };
+    const char *word = summary->stop_reason;
+    const char *other =
+        summary->command != NULL ? find_words(words, sizeof words / sizeof *words, word) : word;
+    return other != word ? other : stk_report_words(word);
 }
 
 void stk_report_append_json(stk_str *out, const stk_json *value) {

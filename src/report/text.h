@@ -7,6 +7,8 @@
 #ifndef STK_REPORT_TEXT_H
 #define STK_REPORT_TEXT_H
 
+#include <stoker/events.h>
+
 #include "base/json.h"
 #include "base/str.h"
 
@@ -22,6 +24,10 @@ void stk_report_append_markup(stk_str *out, const char *text);
 
 /* The sentence behind a word of summary.json; the word itself when it is new or NULL. */
 const char *stk_report_words(const char *word);
+
+/* The sentence behind the stop reason of a summary, which is another one for a supervised command.
+ * NULL where there is none. */
+const char *stk_report_stop_words(const stk_summary *summary);
 
 /* An option's value of args.json as people are shown it; nothing for one that is not set. */
 void stk_report_append_json(stk_str *out, const stk_json *value);

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/attempt_text.h"
+#include "report/replay.h"
 #include "report/text.h"
 
 #define LEAST_COLUMNS 20
@@ -239,6 +241,33 @@ static void draw_model(frame *f) {
     end_line(f);
 }
 
+/* What is supervised, and which attempt at it runs. */
+static void draw_command(frame *f) {
+    const stk_run_status *s = f->status;
+    const stk_json *last = s->told[STK_TOLD_ATTEMPT];
+    stk_event_attempt attempt = stk_replay_read_attempt(last);
+    stk_str words = {0};
+    if (stk_run_status_command(s) == NULL || !has_room(f)) {
+        return;
+    }
+    bool now = last != NULL && !attempt.ended && attempt.command != NULL;
+    put_foreign(f, now ? attempt.command : stk_run_status_command(s));
+    end_line(f);
+    if (last == NULL || !has_room(f)) {
+        return;
+    }
+    if (attempt.ended) {
+        stk_attempt_put_line(&words, &attempt);
+    } else {
+        stk_attempt_put_name(&words, &attempt);
+        stk_attempt_put_setting(&words, ", ", &attempt);
+    }
+    put_foreign(f, stk_str_text(&words));
+    end_line(f);
+    f->out->failed = f->out->failed || !stk_str_ok(&words);
+    stk_str_free(&words);
+}
+
 /* The bar is of the epoch that is trained. */
 static void draw_epoch(frame *f) {
     const stk_run_status *s = f->status;
@@ -249,22 +278,26 @@ static void draw_epoch(frame *f) {
     double left = stk_told_number(s, STK_TOLD_STEP, "left_s");
     int64_t folds = stk_told_count(s, STK_TOLD_START, "folds");
     char value[32];
-    char note[128];
+    char note[128] = "";
     char duration[32];
+    int length = 0;
     if (epoch < 0) {
         return;
     }
     snprintf(value, sizeof value, epochs >= epoch ? "%lld/%lld" : "%lld", (long long)epoch,
              (long long)epochs);
-    int length = snprintf(note, sizeof note, "step %.0f/%.0f", step, steps);
+    if (isfinite(step)) {
+        length =
+            snprintf(note, sizeof note, steps > 0 ? "step %.0f/%.0f" : "step %.0f", step, steps);
+    }
     if (folds > 1) {
         length +=
             snprintf(note + length, sizeof note - (size_t)length, ", fold %lld/%lld",
                      (long long)stk_told_count(s, STK_TOLD_STEP, "fold") + 1, (long long)folds);
     }
     if (s->running && isfinite(left)) {
-        snprintf(note + length, sizeof note - (size_t)length, ", about %s left",
-                 stk_format_duration(duration, sizeof duration, left));
+        snprintf(note + length, sizeof note - (size_t)length, "%sabout %s left",
+                 length > 0 ? ", " : "", stk_format_duration(duration, sizeof duration, left));
     }
     draw_bar(f, "epoch", value, steps > 0 ? step / steps : 0, CYAN, note);
 }
@@ -391,14 +424,17 @@ static void draw_numbers(frame *f) {
     double loss = stk_told_number(s, STK_TOLD_STEP, "loss");
     double acc1 = stk_told_number(s, STK_TOLD_STEP, "acc1");
     double val = stk_told_number(s, STK_TOLD_EPOCH, "val_acc1");
+    /* A run of our own has it beside the waiting. */
+    double rate = summary.command != NULL ? summary.images_per_second : NAN;
     const struct {
         const char *format;
         double value;
-    } numbers[] = {{"loss %.4g  ", loss},
+    } numbers[] = {{"%.1f images/s  ", rate},
+                   {"loss %.4g  ", loss},
                    {"accuracy %.1f%%  ", acc1},
                    {"validation %.1f%%  ", val},
                    {"best %.1f%%", summary.best_acc1}};
-    if (!has_room(f) || (!isfinite(loss) && !isfinite(val))) {
+    if (!has_room(f) || (!isfinite(loss) && !isfinite(val) && !isfinite(rate))) {
         return;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -586,6 +622,7 @@ void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_st
                                                     : look->columns;
     draw_title(&f);
     draw_model(&f);
+    draw_command(&f);
     draw_epoch(&f);
     draw_budget(&f);
     draw_gpu(&f);

@@ -27,14 +27,21 @@ void stk_command_free(stk_command *command);
 /* Sets or replaces NAME=value among the surroundings; `only_missing` leaves one that is there. */
 STK_CHECKED stk_status stk_command_set_env(stk_command *command, const char *name,
                                            const char *value, bool only_missing, stk_error *err);
+void stk_command_unset_env(stk_command *command, const char *name);
 const char *stk_command_env(const stk_command *command, const char *name); /* or NULL */
 
 /*
  * Replaces the value of an argument, given as "--name value" or "--name=value" (the last one
- * counts, as in most programs); adds it at the end where there is none.
+ * counts, as in most programs); adds it at the end where there is none. STK_ERR_USAGE where it is
+ * not clear where it belongs: in a line that a shell runs, or behind a lone "--".
  */
 STK_CHECKED stk_status stk_command_set_arg(stk_command *command, const char *name,
                                            const char *value, stk_error *err);
+
+/* Whether that can be done: known before anything runs. */
+STK_CHECKED stk_status stk_command_check_arg(const stk_command *command, const char *name,
+                                             stk_error *err);
+void stk_command_unset_arg(stk_command *command, const char *name);        /* the last one */
 const char *stk_command_arg(const stk_command *command, const char *name); /* or NULL */
 
 /* As one would type it, with quotes where they are needed. */

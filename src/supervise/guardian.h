@@ -21,7 +21,7 @@
 
 typedef struct stk_guardian stk_guardian;
 
-/* Borrowed for the call; what commands have as standard input, output and error. */
+/* Borrowed for the call; what commands have as standard input, output and error. -1: /dev/null. */
 typedef struct stk_guardian_config {
     int in;
     int out;
@@ -44,6 +44,7 @@ int stk_guardian_fd(const stk_guardian *guardian);
  * Starts a command, found as a shell finds it (by the PATH of `envp`), in a session and process
  * group of its own and with signals as for a new program. *code is 127 where there is no such
  * program and 126 where it cannot be executed, as shells say it, with STK_ERR_USAGE and a sentence.
+ * STK_ERR_DEVICE: the guardian is lost.
  */
 STK_CHECKED stk_status stk_guardian_launch(stk_guardian *guardian, char *const *argv,
                                            char *const *envp, pid_t *pid, int *code,
@@ -65,18 +66,19 @@ typedef enum stk_guardian_news {
 stk_guardian_news stk_guardian_look(stk_guardian *guardian, stk_ended *ended);
 
 /*
- * Sends a signal to every process of the tree but the guardian. A process is known by more than its
- * number: one that has ended meanwhile and whose number another got is not meant.
+ * Sends a signal to the command's first process, or to every one of the tree but the guardian. A
+ * process is known by more than its number: one that has ended meanwhile and whose number another
+ * got is not meant. Each gets it once; who is forked at that moment may get none.
  */
-void stk_guardian_signal(stk_guardian *guardian, int number);
+void stk_guardian_signal(stk_guardian *guardian, int number, bool all);
 
 /* Processes of the tree that live, the guardian not counted. */
 size_t stk_guardian_alive(stk_guardian *guardian);
 
 /*
- * Ends whatever lives in the tree with SIGKILL, also what is forked meanwhile (control groups where
- * they may be used, otherwise stopping all first), and waits within_s at most. Returns how many are
- * left: those that the kernel does not let go of, or that are another user's.
+ * Ends whatever lives in the tree with SIGKILL, also what is forked meanwhile (all are stopped
+ * first), and waits within_s at most. Returns how many are left: those that the kernel does not let
+ * go of, or that are another user's.
  */
 size_t stk_guardian_kill(stk_guardian *guardian, double within_s);
 

@@ -2,9 +2,14 @@
  * hang.h - whether a command hangs. Pure.
  *
  * It hangs when for so long neither its output nor its progress went on while the GPU either idles
- * or spins (busy all the time at a power and memory that do not change, as in a collective whose
- * other side is gone), or, without a GPU, while its processes used no CPU or did nothing but spin.
- * Output that brings no progress counts as silence once progress was heard before.
+ * or spins (busy all the time at a power and memory that do not change and without input, as in a
+ * collective whose other side is gone), or, without a GPU, while its processes used no CPU or did
+ * nothing but spin. Output that brings no progress counts as silence once progress was heard
+ * before.
+ *
+ * What works in silence must not be taken for it: where only the CPU is busy (data are prepared, an
+ * epoch without a word), and where something spins, the silence must also be three times as long as
+ * any between two steps of progress before, and a CPU that works before there was any is no hang.
  */
 #ifndef STK_SUPERVISE_HANG_H
 #define STK_SUPERVISE_HANG_H
@@ -16,14 +21,19 @@
 
 /* What is seen of the command since something last went on. Starts with stk_hang_begin. */
 typedef struct stk_hang {
-    double limit_s; /* INFINITY: never */
-    double quiet_s; /* since when nothing went on; time of the run */
-    double bytes;   /* of output when it did */
-    double progress_s;
-    int samples;
+    double limit_s;    /* INFINITY: never */
+    double began_s;    /* when the command did; time of the run */
+    double quiet_s;    /* since when nothing went on; the same */
+    double bytes;      /* of output when it did */
+    double said;       /* of output at the last sample; NaN: there was none */
+    double progress_s; /* when progress was last heard; NaN: never */
+    double gap_s;      /* the longest time between two steps of it, or before the first */
+    int samples;       /* since it is quiet; what follows is of them, NaN: not known */
+    int cores;         /* 0: not known */
     double util_least, util_most;     /* percent */
     double memory_least, memory_most; /* bytes */
     double power_least, power_most;   /* watts */
+    double input_most;                /* bytes per second to the GPU */
     double cpu_least, cpu_most;       /* percent of the cores, by the command */
 } stk_hang;
 

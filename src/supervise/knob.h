@@ -34,6 +34,8 @@ typedef struct stk_knob_config {
 typedef struct stk_knob {
     stk_knob_config config;
     stk_knob_kind kind;
+    bool told;      /* it was set: `before` holds */
+    char *before;   /* owned: what the variable or argument was before; NULL: it was not there */
     char *original; /* owned: where the file as it was is kept; NULL: it was not changed */
     char *changed;  /* owned: a copy of what we last wrote; NULL the same */
 } stk_knob;
@@ -45,9 +47,17 @@ STK_CHECKED stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *conf
 /* What the command has now; -1: it does not say. */
 int64_t stk_knob_value(const stk_knob *knob, const stk_command *command);
 
+/* Whether the command can be told so; STK_ERR_USAGE says why not. */
+STK_CHECKED stk_status stk_knob_check(const stk_knob *knob, const stk_command *command,
+                                      stk_error *err);
+
 /* Tells the command (or its file) another value; the first time the file is kept in run_dir. */
 STK_CHECKED stk_status stk_knob_set(stk_knob *knob, stk_command *command, int64_t value,
                                     const char *run_dir, stk_error *err);
+
+/* The command has again what it had before the first set; a file is what stk_knob_restore is for.
+ */
+STK_CHECKED stk_status stk_knob_unset(stk_knob *knob, stk_command *command, stk_error *err);
 
 /* Puts the file back where it is still as we wrote it. *mine is false where somebody has changed
  * it. */

@@ -10,7 +10,9 @@
  * The log has one line for each line: seconds since the start, o or e (standard output or error)
  * and how it ended: a blank (with a newline), r (with a carriage return only, as progress bars do)
  * or + (not yet: the rest follows). Taking the first STK_OUTPUT_STAMP bytes off and putting these
- * ends back gives the very bytes.
+ * ends back gives the very bytes. A text without an end becomes a record of its own after a second,
+ * after 64 KiB, and when a command is done. Where a disk was full a line with ! instead of o or e
+ * says how many bytes are missing.
  *
  *      12.345 o  epoch 1/30
  *
@@ -36,15 +38,17 @@ typedef struct stk_output stk_output;
 typedef struct stk_output_config {
     int out;              /* where standard output is passed on to; -1: nowhere. Borrowed */
     int err;              /* the same for standard error */
-    const char *log_path; /* made anew; for the call only */
+    const char *log_path; /* made anew; for the call only. NULL: no log, and nothing is heard */
     int64_t start_ns;     /* what times count from */
-    /* Called with every line, without its end; also with the text that stands unended when a
-     * command is done, or for a second. It must be quick and call nothing of the output. */
+    /* Called with every line, without its end; also with the line so far that stands unended when a
+     * command is done, or for a second, and then again only when something was added to it. It must
+     * be quick and call nothing of the output. NULL: nobody listens. */
     void (*hear)(void *user, const char *line, size_t length, double at_s);
     void *user;
 } stk_output_config;
 
-/* *out_end and *err_end are what commands write to: the caller hands them on and closes them. */
+/* *out_end and *err_end are what commands write to: the caller hands them on and closes them. They
+ * are closed on exec, and -1 after an error. */
 STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_config *config,
                                        int *out_end, int *err_end, stk_error *err);
 
@@ -55,7 +59,8 @@ STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_con
  */
 bool stk_output_settle(stk_output *output, double within_s);
 
-/* Settles for within_s at most, ends the threads, closes the log. NULL is fine. */
+/* Settles for within_s at most, ends the threads (which takes no longer than 0.2 s more), closes
+ * the log. Nothing is heard afterwards. NULL is fine. */
 void stk_output_close(stk_output *output, double within_s);
 
 /* Bytes of both so far, and the clock's reading when the last ones came; 0: none. */

@@ -46,7 +46,8 @@ typedef struct stk_symptoms_seen {
     double cpu_own;      /* percent of the cores, by the command's tree */
     double cpu;          /* by anybody */
     double iowait;
-    double feeders_busy; /* percent of a core, the mean of the processes that feed the first one */
+    double feeders_busy; /* percent of the time, the mean of the processes that feed the first one:
+                            on a core, or waiting for one */
     int feeders;
     double driver_busy; /* percent of a core, of the first process */
     double blocked;     /* share of the looks at which a process of the tree waited for a disk */

@@ -42,9 +42,17 @@ typedef enum stk_trial_act {
     STK_TRIAL_TAKE_BACK /* the same with what was best before; nothing more is tried */
 } stk_trial_act;
 
+/* What an attempt is started for. */
+typedef enum stk_trial_of {
+    STK_TRIAL_OF_NOTHING,
+    STK_TRIAL_OF_BATCH,
+    STK_TRIAL_OF_WORKERS
+} stk_trial_of;
+
 typedef struct stk_trial_advice {
     stk_trial_act act;
-    int64_t batch; /* to start with; -1: as the command has it */
+    stk_trial_of of; /* what is to become another one */
+    int64_t batch;   /* to start with; -1: as the command has it */
     int workers;
     bool kept;      /* what the last attempt tried was better, and stays */
     bool tried;     /* the last attempt was a trial */
@@ -55,7 +63,11 @@ typedef struct stk_trial_advice {
 typedef struct stk_trials {
     stk_trial_facts seen[STK_TRIALS_MOST];
     int count;
-    int best;        /* of them; -1: none could be looked at */
+    int best;            /* of them; -1: none could be looked at */
+    stk_trial_of trying; /* what was changed for the attempt that runs */
+    int64_t value;       /* that it was given for this */
+    bool batch_told;     /* the batch was changed once: from then on advice names it */
+    bool workers_told;
     bool batch_done; /* no larger one is to be tried */
     bool workers_done;
 } stk_trials;

@@ -344,28 +344,34 @@ static void write_header(stk_str *out, const stk_tensor *tensors, size_t count,
     }
 }
 
-stk_status stk_tensors_create(stk_file_writer **out, const char *path, const stk_tensor *tensors,
-                              size_t count, const stk_tensor_note *notes, size_t note_count,
-                              stk_error *err) {
+stk_status stk_tensors_begin(stk_file_writer *writer, const stk_tensor *tensors, size_t count,
+                             const stk_tensor_note *notes, size_t note_count, stk_error *err) {
     stk_str header = {0};
     write_header(&header, tensors, count, notes, note_count);
     if (!stk_str_ok(&header)) {
         stk_str_free(&header);
-        return STK_FAIL_MEMORY(err, path);
+        return STK_FAIL_MEMORY(err, "the header of a file of tensors");
     }
     uint8_t length[LENGTH_BYTES];
     for (int i = 0; i < LENGTH_BYTES; i++) {
         length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
     }
-    stk_file_writer *writer = NULL;
-    stk_status status = stk_file_create(&writer, path, err);
-    if (status == STK_OK) {
-        status = stk_file_append(writer, length, sizeof length, err);
-    }
+    stk_status status = stk_file_append(writer, length, sizeof length, err);
     if (status == STK_OK) {
         status = stk_file_append(writer, header.text, header.length, err);
     }
     stk_str_free(&header);
+    return status;
+}
+
+stk_status stk_tensors_create(stk_file_writer **out, const char *path, const stk_tensor *tensors,
+                              size_t count, const stk_tensor_note *notes, size_t note_count,
+                              stk_error *err) {
+    stk_file_writer *writer = NULL;
+    stk_status status = stk_file_create(&writer, path, err);
+    if (status == STK_OK) {
+        status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
+    }
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;

@@ -70,6 +70,11 @@ STK_CHECKED stk_status stk_tensors_read_floats(const stk_tensor_file *file,
                                                const stk_tensor *tensor, float *values,
                                                stk_error *err);
 
+/* Writes the header: the numbers of each tensor in the order given are to follow. */
+STK_CHECKED stk_status stk_tensors_begin(stk_file_writer *writer, const stk_tensor *tensors,
+                                         size_t count, const stk_tensor_note *notes,
+                                         size_t note_count, stk_error *err);
+
 /*
  * Begins a file that is replaced in one step: the header is written, the numbers of each tensor in
  * the order given follow with stk_file_append, and stk_file_commit ends it.

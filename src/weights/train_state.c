@@ -118,32 +118,30 @@ static stk_status write_numbers(stk_file_writer *writer, const stk_backend *back
     return status;
 }
 
-stk_status stk_train_state_save(const char *path, const stk_backend *backend, stk_state *state,
-                                const stk_graph *graph, bool gradients,
+stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *backend,
+                                stk_state *state, const stk_graph *graph, bool gradients,
                                 const stk_tensor_note *notes, size_t note_count, stk_error *err) {
     stk_tensor *tensors = NULL;
     size_t count = 0;
-    stk_file_writer *writer = NULL;
     stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
     if (status == STK_OK) {
         status = add_extras(backend, tensors, &count, err);
     }
     if (status == STK_OK) {
-        status = stk_tensors_create(&writer, path, tensors, count, notes, note_count, err);
+        status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
     }
     if (status == STK_OK) {
         status = write_numbers(writer, backend, state, graph, gradients, err);
-        if (status == STK_OK) {
-            status = write_extras(writer, backend, state, err);
-        }
-        if (status == STK_OK) {
-            status = stk_file_commit(writer, err);
-        } else {
-            stk_file_discard(writer);
-        }
+    }
+    if (status == STK_OK) {
+        status = write_extras(writer, backend, state, err);
     }
     free_tensors(tensors, count);
-    return status;
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    return stk_file_commit(writer, err);
 }
 
 static bool same_tensor(const stk_tensor *a, const stk_tensor *b) {

@@ -13,8 +13,11 @@
 #include "engine/backend.h"
 #include "weights/safetensors.h"
 
-/* Replaces the file in one step. Tensor by tensor: memory for the largest one is all it takes. */
-STK_CHECKED stk_status stk_train_state_save(const char *path, const stk_backend *backend,
+/*
+ * Takes the writer: the file is committed or, after an error, discarded. Tensor by tensor: memory
+ * for the largest one is all it takes besides what the writer gathers.
+ */
+STK_CHECKED stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *backend,
                                             stk_state *state, const stk_graph *graph,
                                             bool gradients, const stk_tensor_note *notes,
                                             size_t note_count, stk_error *err);

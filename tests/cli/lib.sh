@@ -35,6 +35,9 @@ export HOME=$LIB_FOLDER/home XDG_CACHE_HOME=$LIB_FOLDER/cache AWS_EC2_METADATA_D
 for variable in $(compgen -e AWS_ | grep -v '^AWS_EC2_METADATA_DISABLED$'); do
     unset "$variable"
 done
+# A GPU of the machine would be taken where no device is given: scripts are for the CPU, or for the
+# emulated GPU, which they take themselves.
+export CUDA_VISIBLE_DEVICES=''
 mkdir "$HOME" "$WORK" && cd "$WORK" || exit 1
 : >"$OUT"
 : >"$ERR"
@@ -87,6 +90,7 @@ take_emulated_gpu() {
         skip "the emulated GPU changes stacks, which a sanitizer does not understand"
         finish
     fi
+    unset CUDA_VISIBLE_DEVICES
     export STOKER_CUDA_LIBS=$build/tests/emulated
 }
 

@@ -1,7 +1,7 @@
 # A disk that fails a run where it hurts: SIGKILL at the calls that write a checkpoint, no room for
 # one or for the submission. `make soak` tries every call.
 # Measures no time.
-# shellcheck shell=bash source=tests/cli/lib.sh
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/trials.sh
 . "$ROOT/tests/cli/trials.sh"
@@ -57,6 +57,34 @@ if can_fake bad_disk; then
         $2 == "unlink" && $3 ~ /best/ { print $1, "kill" }' calls.all)
 fi
 
+has_epoch() { grep -q "\"event\": \"epoch\", .*\"epoch\": $1," r/events.jsonl; }
+
+# held_at CALL EPOCH: the state is being written and gets no further than this call; training goes on
+# to the end of the epoch, the process dies, and the state before counts, or this one.
+held_at() {
+    rm -rf r
+    # shellcheck disable=SC2046  # words
+    LD_PRELOAD=$FAKES/bad_disk.so BAD_DISK_PATHS=$SAVED BAD_DISK_AT=$1 BAD_DISK_DOES=hold start $(tiny r)
+    wait_for 60 has_epoch "$2" || fail "call $1: training waits for the disk"
+    kill -9 "$PID"
+    ended 60
+    expect_exit 137
+    expect_sound r k/sample_submission.csv "$LABELS"
+    goes_on r
+}
+
+it "training goes on while the state is being written, and is resumed from what is on the disk"
+if can_fake bad_disk; then
+    EPOCHS=3 calls_of "$SAVED" calls.three
+    # The state of the second epoch, which replaces that of the first, and so do its best weights.
+    while read -r call; do
+        EPOCHS=3 held_at "$call" 3
+    done < <(awk '$2 == "open" && index($3, "state/.train") && ++n == 3 { from = $1 }
+        from && $1 <= from + 4 { print $1 }' calls.three)
+    expect "these best weights are kept until then" grep -q 'link .*state/.best' calls.three
+    calls_of "$SAVED" # of two epochs again
+fi
+
 # full_at PATHS CALL: no room from this call on; once there is, the run goes on.
 full_at() {
     bad_disk "$1" "$2" full r
@@ -65,9 +93,10 @@ full_at() {
     expect_delivered r k/sample_submission.csv "$LABELS"
 }
 
-# write_of FILE TIME: a call in the middle of writing the file for that time.
+# write_of FILE TIME: the call in the middle of writing the file for that time.
 write_of() {
-    awk -v file="$1" -v time="$2" '$2 == "open" && index($3, file) && ++n == time { print $1 + 5 }' calls.all
+    awk -v file="$1" -v time="$2" '$2 == "open" && index($3, file) && ++n == time { from = $1 }
+        $2 == "fsync" && from { print int((from + $1) / 2); exit }' calls.all
 }
 
 it "the disk is full at a checkpoint: a submission from what is in memory, and a resume"

@@ -19,6 +19,22 @@ expect_exit 4
 expect_err "of this machine's memory and .* not even one picture fits: .*, or more --assume-memory"
 expect_no_file small
 
+it "where the memory is short validation has fewer pictures at a time, before training has"
+run plan "${cpu[@]}" --img-size 64 --batch 8 --json
+expect_exit 0
+need=$(sed -n -E 's/.*"inference": ([0-9]+), "total": ([0-9]+), .*/\1 \2/p' "$OUT")
+# As much as all of it but half of what inference takes, and a tenth of the machine's own.
+least=$(awk -v need="$need" 'BEGIN { split(need, n, " "); printf "%.0f", (n[2] - n[1] / 2) * 1.15 }')
+run train "${cpu[@]}" --out fewer --img-size 64 --batch 8 --assume-memory "$least"
+expect_exit 0
+expect_out '^batch 8: validation has (8|16|32) at a time: there is no memory for more$'
+expect_summary fewer/summary.json status complete
+expect_summary fewer/summary.json batch 8
+run train "${cpu[@]}" --out auto --img-size 64 --assume-memory $((least * 2 / 3))
+expect_exit 0
+expect_out '^batch [248] x [248]: gradients are added up to 16 images an update; validation has [248] at a time; memory [0-9]+ %: '
+expect_summary auto/summary.json status complete
+
 it "refuses what is no policy and no size"
 run plan "${cpu[@]}" --batch-policy empty
 expect_exit 2

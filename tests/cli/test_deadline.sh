@@ -104,6 +104,8 @@ expect_out 'do not train on some class'
 trial epoch 1000 ODD_DEVICE_BACK=12 -- --data k --budget 5s --batch 8
 trial fifth 1000 ODD_DEVICE_FROM="$WORK/slower" ODD_DEVICE_TIMES=5 -- --data k --budget 9s --batch 16
 trial fifty 2000 -- --data many --budget 6s --tta 8 --epochs 1
+trial disk 500 LD_PRELOAD="$FAKES/odd_device.so:$FAKES/bad_disk.so" BAD_DISK_PATHS=/state BAD_DISK_AT=1 \
+    BAD_DISK_DOES=slow -- --data k --budget 8s --batch 16
 (wait_for 30 grep -q '^0,1,' fifth/results.csv && touch slower) &
 
 it "too short for one epoch: a part of it"
@@ -117,6 +119,11 @@ ends_well fifty 6 many.wanted "$few"
 expect_summary fifty/summary.json status partial
 expect_summary fifty/summary.json stop_reason budget
 expect_out 'there was time (for|to predict) [0-9]'
+
+it "the disk takes longer for a state than an epoch takes"
+ends_well disk 8 k/sample_submission.csv "$labels"
+expect_summary disk/summary.json status 'complete|partial'
+expect_summary disk/summary.json stop_reason budget
 
 it "throughput falls to a fifth in the middle"
 ends_well fifth 9 k/sample_submission.csv "$labels"

@@ -17,7 +17,7 @@ before=$(find . | sort)
 run plan k "${SMALL[@]}" --epochs 3
 expect_exit 0
 expect_empty "$ERR"
-for part in weights gradients optimiser activations workspace inference batches reads set-up epoch \
+for part in weights gradients optimiser activations workspace inference batches reads saving set-up epoch \
     validation prediction 'in all'; do
     expect_out "^  $part +[0-9.e+-]+"
 done
@@ -36,8 +36,10 @@ for key in weights gradients optimiser average activations workspace inference; 
 done
 expect "all bytes are in a part" [ "$parts" = "$(number total)" ]
 expect "AdamW keeps two numbers a weight" [ "$(number optimiser)" = $((2 * $(number gradients))) ]
+expect "a copy of the state has all but the gradients" \
+    [ "$(number saving)" = $(($(number weights) + $(number optimiser) + $(number average))) ]
 expect "an average is as large as the weights" [ "$(number average)" = "$(number weights)" ]
-expect_out '"folds_wanted": 3, "epochs_wanted": 3, "folds": 3, "epochs": 3, "cut": false'
+expect_out '"folds_wanted": 3, "epochs_wanted": 3, "epochs_weighed": 3, "folds": 3, "epochs": 3, "cut": false'
 expect_out '"budget_s": null, "reserve_s": null'
 expect "an epoch is its steps and a validation" awk -v n="$(number steps_per_epoch)" \
     -v s="$(number step_s)" -v v="$(number val_s)" -v e="$(number epoch_s)" \
@@ -54,6 +56,14 @@ expect_out '^the budget cuts it to 1 fold of [0-9]+ epochs$'
 run plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1s --json
 expect_exit 0
 expect_out '"budget_s": 1, .*"folds": 1, .*"cut": true'
+
+it "weighs folds with as many epochs as a training does where nobody said how many"
+run plan k "${SMALL[@]}" --folds 20 --budget 1s --json
+expect_exit 0
+expect_out '"folds_wanted": 20, "epochs_wanted": null, "epochs_weighed": 10, .*"cut": true'
+expect "these are what all of it takes" awk -v u="$(number setup_s)" -v e="$(number epoch_s)" \
+    -v p="$(number predict_s)" -v t="$(number total_s)" \
+    'BEGIN { d = (u + 20 * (10 * e + p)) / t; exit !(d > 0.999 && d < 1.001) }'
 
 it "says that it fits, and takes a deadline"
 run plan k "${SMALL[@]}" --epochs 2 --budget 1h --quiet

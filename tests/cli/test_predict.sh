@@ -100,6 +100,11 @@ expect_exit 0
 expect_out 'r/submission.csv \(6 rows, from 3 models\)'
 expect_same r-folds/submission.csv first-folds
 cp first r/submission.csv
+run predict --run r --run ./r/ --out once.csv
+expect_exit 0
+expect_out 'warning: ./r/ is the same run as r: its models count once'
+expect_out 'once.csv \(6 rows, from 1 model\)'
+expect_same once.csv first
 printf 'run: [r, r-folds, r-other]\nout: listed.csv\n' >runs.yaml
 run predict --config runs.yaml
 if grep -q 'no YAML' "$ERR"; then
@@ -211,10 +216,10 @@ it "refuses runs that know other classes, naming both"
 "$STOKER" train --data k4 --out r4 --img-size 16 --epochs 1 --quiet || exit 1
 run predict --run r --run r4 --out never.csv
 expect_exit 3
-expect_err '^.*r and r4 do not know the same classes \(3 and 4\)'
+expect_err '^.*r and r4 do not know the same classes \(3 and 4; only r4 has '
 run predict --run r4 --run r --out never.csv
 expect_exit 3
-expect_err 'r4 and r do not know the same classes \(4 and 3; only the first has'
+expect_err 'r4 and r do not know the same classes \(4 and 3; only r4 has '
 expect_no_file never.csv
 
 it "needs a run folder"
@@ -300,6 +305,37 @@ run predict --run r --out missing.csv
 expect_exit 0
 expect_submission missing.csv k/sample_submission.csv
 cp whole.jpg "k/test/$id.jpg"
+
+it "says that no test picture can be read, and that all rows are class priors"
+cp -r k blind
+for file in blind/test/*.jpg; do
+    echo "no picture" >"$file"
+done
+run predict --run r --data blind --out blind.csv --json
+expect_exit 0
+expect_out '"warning", "text": "none of the 6 test images could be read: class priors are written"'
+expect_out '"status": "prior", "rows": 6, "models": 0'
+expect_submission blind.csv k/sample_submission.csv
+expect "all rows are the same" [ "$(tail -n +2 blind.csv | cut -d , -f 2- | sort -u | wc -l)" = 1 ]
+run predict --run r --run r-other --data blind --out blind.csv --budget 1m
+expect_exit 0
+expect_out 'none of the 6 test images could be read'
+expect_out 'blind.csv \(6 rows, class priors\)'
+run train --data blind --out r-blind --folds 2 --img-size 16 --epochs 1
+expect_exit 0
+expect "it is told once" [ "$(grep -c 'warning: none of the 6 test images could be read: the submission has the class priors' "$OUT")" = 1 ]
+expect_summary r-blind/summary.json status prior
+expect_summary r-blind/summary.json stop_reason epochs
+expect_summary r-blind/summary.json folds_done 2
+expect_submission r-blind/submission.csv k/sample_submission.csv
+run train --resume r-blind
+expect_exit 0
+expect_out 'none of the 6 test images could be read'
+expect_summary r-blind/summary.json status prior
+cp k/test/*.jpg blind/test
+run predict --run r-blind --json
+expect_exit 0
+expect_out '"status": "complete", "rows": 6, "models": 2'
 
 mkdir many && cp -r k/train many/0
 double many 11 # some 49000 pictures, which take a while

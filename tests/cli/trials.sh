@@ -110,8 +110,9 @@ landed() {
 # What there is to save is little, and all that a training can have: the best weights, the last ones,
 # the state after each epoch and, with $EVERY seconds between, within them.
 EVERY=${EVERY:-300}
+EPOCHS=${EPOCHS:-2}
 SAVED=/state:/weights:/validation.csv
-tiny() { echo "train --data k --device cpu --img-size 16 --epochs 2 --save-every $EVERY --quiet --out $1"; }
+tiny() { echo "train --data k --device cpu --img-size 16 --epochs $EPOCHS --save-every $EVERY --quiet --out $1"; }
 
 # bad_disk PATHS CALL WHAT RUN: a small training on a disk that is bad from this call on; bad_disk.c
 # tells what these mean.

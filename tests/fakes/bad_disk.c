@@ -5,7 +5,9 @@
  *     BAD_DISK_PATHS  which paths it is about: parts of their names, divided by colons
  *     BAD_DISK_AT     the first call that meets it, counted from 1 over all calls with such paths
  *     BAD_DISK_DOES   kill: SIGKILL instead of the call; tear: after half of a write, otherwise as
- *                     kill; full: this call and all later ones that need room fail with ENOSPC
+ *                     kill; full: this call and all later ones that need room fail with ENOSPC;
+ *                     hold: its thread waits there for good, and others go on;
+ *                     slow: from there on whoever syncs waits a second more
  *     BAD_DISK_LOG    a file that gets a line per call: its number, its name, the path
  *
  * A file is known by the path that its descriptor has in /proc. What the C library calls inside
@@ -60,11 +62,15 @@ static void note(long number, const char *call, const char *path) {
     }
 }
 
-static void die(void) {
-    kill(getpid(), SIGKILL);
+static void hold(void) {
     for (;;) {
         pause();
     }
+}
+
+static void die(void) {
+    kill(getpid(), SIGKILL);
+    hold();
 }
 
 /*
@@ -85,6 +91,16 @@ static bool may_go_on(const char *call, const char *path, bool needs_room, bool 
     if (strcmp(does, "full") == 0) {
         errno = ENOSPC;
         return !needs_room;
+    }
+    if (strcmp(does, "hold") == 0) {
+        if (number == at) {
+            hold();
+        }
+        return true;
+    }
+    if (strcmp(does, "slow") == 0) {
+        sleep(strcmp(call, "fsync") == 0 ? 1 : 0);
+        return true;
     }
     if (strcmp(does, "tear") == 0 && half != NULL) {
         *half = true;

@@ -14,13 +14,20 @@
  *     pcie_in 2000         kB per second, by NVML; pcie_out likewise
  *     sm 63.5              percent; without this line there is no GPM
  *     gpm_pcie_in 5        MiB per second, by GPM; gpm_pcie_out likewise
+ *     uuid GPU-8932f937    name NVIDIA H200: the rest of the line
+ *     process 4711 2000    number and bytes (-1: not told) of a process that computes on it; any
+ *                          number of such lines
+ *     processes            the list of processes is told, though it may be empty
+ *     device               what follows is of one more GPU, up to eight
  *     fail 999             every call fails with this result
  *     wait PATH            the utilisation is not told until there is such a file; PATH.waits is
  *                          made when somebody waits
  *
- * What has no line is not supported. Without FAKE_NVML it is a GPU at 0000:19:00.0, where the
- * emulated one is, that offers everything. FAKE_NVML_OLD leaves out what older drivers lack.
+ * What has no line is not supported; fail and wait are for all GPUs. Without FAKE_NVML it is a GPU
+ * at 0000:19:00.0, where the emulated one is, that offers everything. FAKE_NVML_OLD leaves out what
+ * older drivers lack.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,64 +43,99 @@ static const char usual[] = "bus 0000:19:00.0\nutil 87\nmemory_used 18000000000\
                             "memory_total 24000000000\nmemory_reserved 500000000\npower 312500\n"
                             "temperature 61\nclock 1400\nclock_most 1980\nreasons 0\n"
                             "pcie_in 2000000\npcie_out 100000\nsm 63.5\ngpm_pcie_in 2000\n"
-                            "gpm_pcie_out 100\n";
+                            "gpm_pcie_out 100\nuuid GPU-5e0fa7e0-0000-4000-8000-000000000000\n"
+                            "name Emulated GPU\n";
 
-static char device_of_all;
+#define DEVICES 8
+#define SCRIPT_BYTES 16384
+#define TEXT_BYTES 512
 
-/* A line's text behind its name; NULL: there is no such line. */
-static const char *find(const char *name, char text[512]) {
-    char script[4096];
+static char devices[DEVICES]; /* whose addresses tell them apart */
+
+static void read_script(char script[SCRIPT_BYTES]) {
     const char *path = getenv("FAKE_NVML");
     FILE *file = path != NULL ? fopen(path, "re") : NULL;
-    size_t length = file != NULL ? fread(script, 1, sizeof script - 1, file) : 0;
+    size_t length = file != NULL ? fread(script, 1, SCRIPT_BYTES - 1, file) : 0;
     script[length] = '\0';
     if (file != NULL) {
         fclose(file);
     }
     if (path == NULL) {
-        snprintf(script, sizeof script, "%s", usual);
+        snprintf(script, SCRIPT_BYTES, "%s", usual);
     }
+}
+
+/* The text behind the name of a device's line, the `nth` of that name; NULL: there is none. A
+ * device of -1 is any of them. */
+static const char *find_nth(int device, const char *name, int nth, char text[TEXT_BYTES]) {
+    char script[SCRIPT_BYTES];
     size_t size = strlen(name);
     char *rest = NULL;
+    int of = 0;
+    read_script(script);
     for (char *line = strtok_r(script, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-        if (strncmp(line, name, size) == 0 && line[size] == ' ') {
-            snprintf(text, 512, "%s", line + size + 1);
+        if (strcmp(line, "device") == 0) {
+            of++;
+        } else if ((device == -1 || of == device) && strncmp(line, name, size) == 0 &&
+                   (line[size] == ' ' || line[size] == '\0') && nth-- == 0) {
+            snprintf(text, TEXT_BYTES, "%s", line + size + (line[size] == ' ' ? 1 : 0));
             return text;
         }
     }
     return NULL;
 }
 
-static int number_of(const char *name, double *number) {
-    char text[512];
-    if (find("fail", text) != NULL) {
+static const char *find(int device, const char *name, char text[TEXT_BYTES]) {
+    return find_nth(device, name, 0, text);
+}
+
+/* Which of them a handle means; -1: none. */
+static int index_of(nvml_device device) {
+    for (int i = 0; i < DEVICES; i++) {
+        if ((void *)device == &devices[i]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int text_of(nvml_device device, const char *name, char text[TEXT_BYTES]) {
+    if (find(-1, "fail", text) != NULL) {
         return atoi(text);
     }
-    if (find(name, text) == NULL) {
-        return NVML_NOT_SUPPORTED;
+    int index = index_of(device);
+    return index < 0                         ? NVML_INVALID
+           : find(index, name, text) != NULL ? NVML_GOOD
+                                             : NVML_NOT_SUPPORTED;
+}
+
+static int number_of(nvml_device device, const char *name, double *number) {
+    char text[TEXT_BYTES];
+    int result = text_of(device, name, text);
+    if (result == NVML_GOOD) {
+        *number = strtod(text, NULL);
     }
-    *number = strtod(text, NULL);
-    return NVML_GOOD;
+    return result;
 }
 
 static int unsigned_of(nvml_device device, const char *name, unsigned *number) {
     double found = 0;
-    int result = (void *)device == &device_of_all ? number_of(name, &found) : NVML_INVALID;
+    int result = number_of(device, name, &found);
     if (result == NVML_GOOD) {
         *number = (unsigned)found;
     }
     return result;
 }
 
-static unsigned long long bytes_of(const char *name) {
+static unsigned long long bytes_of(nvml_device device, const char *name) {
     double found = 0;
-    return number_of(name, &found) == NVML_GOOD ? (unsigned long long)found : 0;
+    return number_of(device, name, &found) == NVML_GOOD ? (unsigned long long)found : 0;
 }
 
 int nvmlInit_v2(void) {
-    char text[512];
-    return find("fail", text) != NULL ? atoi(text) : NVML_GOOD;
+    char text[TEXT_BYTES];
+    return find(-1, "fail", text) != NULL ? atoi(text) : NVML_GOOD;
 }
 
 int nvmlShutdown(void) {
@@ -104,13 +146,98 @@ const char *nvmlErrorString(int result) {
     return result == NVML_NOT_FOUND ? "Not Found" : "Unknown Error";
 }
 
-int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvml_device *device) {
-    char text[512];
-    if (find("bus", text) == NULL || strcasecmp(text, bus_id) != 0) {
-        return NVML_NOT_FOUND;
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device) {
+    char text[TEXT_BYTES];
+    if (index >= DEVICES || find((int)index, "bus", text) == NULL) {
+        return NVML_INVALID;
     }
-    *device = (nvml_device)(void *)&device_of_all;
+    *device = (nvml_device)(void *)&devices[index];
     return NVML_GOOD;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count) {
+    nvml_device unused;
+    char text[TEXT_BYTES];
+    if (find(-1, "fail", text) != NULL) {
+        return atoi(text);
+    }
+    for (*count = 0; nvmlDeviceGetHandleByIndex_v2(*count, &unused) == NVML_GOOD;) {
+        ++*count;
+    }
+    return NVML_GOOD;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvml_device *device) {
+    for (unsigned i = 0; nvmlDeviceGetHandleByIndex_v2(i, device) == NVML_GOOD; i++) {
+        char text[TEXT_BYTES];
+        if (find((int)i, "bus", text) != NULL && strcasecmp(text, bus_id) == 0) {
+            return NVML_GOOD;
+        }
+    }
+    return NVML_NOT_FOUND;
+}
+
+int nvmlDeviceGetPciInfo_v3(nvml_device device, nvml_pci *pci) {
+    char text[TEXT_BYTES];
+    int result = text_of(device, "bus", text);
+    if (result == NVML_GOOD) {
+        *pci = (nvml_pci){0};
+        char *at = text;
+        pci->domain = (unsigned)strtoul(at, &at, 16);
+        pci->bus = (unsigned)strtoul(at + 1, &at, 16);
+        pci->device = (unsigned)strtoul(at + 1, &at, 16);
+        snprintf(pci->id, sizeof pci->id, "%08X:%02X:%02X.0", pci->domain, pci->bus, pci->device);
+    }
+    return result;
+}
+
+int nvmlDeviceGetUUID(nvml_device device, char *text, unsigned room) {
+    char found[TEXT_BYTES] = "";
+    int result = text_of(device, "uuid", found);
+    snprintf(text, room, "%s", found);
+    return result;
+}
+
+int nvmlDeviceGetName(nvml_device device, char *text, unsigned room) {
+    char found[TEXT_BYTES] = "";
+    int result = text_of(device, "name", found);
+    snprintf(text, room, "%s", found);
+    return result;
+}
+
+/* The nth process of a device; false: there is none. */
+static bool process_of(nvml_device device, int nth, unsigned *pid, unsigned long long *bytes) {
+    char text[TEXT_BYTES];
+    if (find_nth(index_of(device), "process", nth, text) == NULL) {
+        return false;
+    }
+    char *rest = text;
+    *pid = (unsigned)strtoul(rest, &rest, 10);
+    *bytes = (unsigned long long)strtoll(rest, NULL, 10);
+    return true;
+}
+
+/* Writes processes that lie `size` bytes apart; number and bytes are at the same places in all. */
+static int list_processes(nvml_device device, unsigned *count, void *list, size_t size) {
+    char text[TEXT_BYTES];
+    int result = text_of(device, "process", text);
+    if (result != NVML_GOOD && text_of(device, "processes", text) != NVML_GOOD) {
+        return result;
+    }
+    unsigned room = *count;
+    nvml_process_1 p;
+    for (*count = 0; process_of(device, (int)*count, &p.pid, &p.bytes); ++*count) {
+        if (*count == room) {
+            return NVML_TOO_SMALL;
+        }
+        memcpy((char *)list + *count * size, &p, sizeof p);
+    }
+    return NVML_GOOD;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(nvml_device device, unsigned *count,
+                                         nvml_process_1 *list) {
+    return list_processes(device, count, list, sizeof *list);
 }
 
 static void wait_for_file(const char *path) {
@@ -126,8 +253,8 @@ static void wait_for_file(const char *path) {
 }
 
 int nvmlDeviceGetUtilizationRates(nvml_device device, nvml_utilisation *percent) {
-    char text[512];
-    if (find("wait", text) != NULL) {
+    char text[TEXT_BYTES];
+    if (find(-1, "wait", text) != NULL) {
         wait_for_file(text);
     }
     percent->memory = 0;
@@ -136,10 +263,10 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, nvml_utilisation *percent)
 
 int nvmlDeviceGetMemoryInfo(nvml_device device, nvml_memory *bytes) {
     double used = 0;
-    int result = (void *)device == &device_of_all ? number_of("memory_used", &used) : NVML_INVALID;
+    int result = number_of(device, "memory_used", &used);
     if (result == NVML_GOOD) {
-        bytes->total = bytes_of("memory_total");
-        bytes->used = (unsigned long long)used + bytes_of("memory_reserved");
+        bytes->total = bytes_of(device, "memory_total");
+        bytes->used = (unsigned long long)used + bytes_of(device, "memory_reserved");
         bytes->free = bytes->total - bytes->used;
     }
     return result;
@@ -177,6 +304,7 @@ static int samples; /* that were read, which tells them apart */
 
 struct nvmlGpmSample_st {
     int number; /* 0: nothing was read */
+    nvml_device device;
 };
 
 int nvmlDeviceGetMemoryInfo_v2(nvml_device device, nvml_memory_2 *bytes) {
@@ -185,11 +313,16 @@ int nvmlDeviceGetMemoryInfo_v2(nvml_device device, nvml_memory_2 *bytes) {
                                                          : NVML_INVALID;
     if (result == NVML_GOOD) {
         bytes->total = all.total;
-        bytes->reserved = bytes_of("memory_reserved");
+        bytes->reserved = bytes_of(device, "memory_reserved");
         bytes->used = all.used - bytes->reserved;
         bytes->free = all.free;
     }
     return result;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count,
+                                            nvml_process *list) {
+    return list_processes(device, count, list, sizeof *list);
 }
 
 int nvmlDeviceGetCurrentClocksEventReasons(nvml_device device, unsigned long long *bits) {
@@ -220,18 +353,21 @@ int nvmlGpmSampleGet(nvml_device device, nvml_gpm_sample sample) {
     unsigned unused;
     int result = unsigned_of(device, "sm", &unused);
     sample->number = result == NVML_GOOD ? ++samples : sample->number;
+    sample->device = device;
     return result;
 }
 
 /* The second sample must be the later one. */
 int nvmlGpmMetricsGet(nvml_gpm_metrics *metrics) {
     if (metrics->version != NVML_GPM_VERSION || metrics->first->number == 0 ||
+        metrics->first->device != metrics->second->device ||
         metrics->first->number >= metrics->second->number) {
         return NVML_INVALID;
     }
     for (unsigned i = 0; i < metrics->count; i++) {
         nvml_gpm_metric *m = &metrics->metrics[i];
-        m->result = number_of(m->id == NVML_GPM_SM_BUSY   ? "sm"
+        m->result = number_of(metrics->first->device,
+                              m->id == NVML_GPM_SM_BUSY   ? "sm"
                               : m->id == NVML_GPM_PCIE_IN ? "gpm_pcie_in"
                                                           : "gpm_pcie_out",
                               &m->value);

@@ -21,6 +21,14 @@ static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"t\": 5, \"event\": \"stop\", \"status\": \"complete\", \"used_s\": 61, "
               "\"budget_s\": 60, \"best_acc1\": 12.5}\n{\"event\": \"warning\", \"text\": "
               "\"<script>\"}\n{\"event\": \"bad_image\", \"path\": \"\xff\"}\n"),
+    FUZZ_SEED(
+        "{\"t\": 1, \"event\": \"attempt\", \"number\": 1, \"part\": \"train\", \"command\": "
+        "\"<script>\", \"batch\": 9e18, \"gpu_memory_used\": 1e300, \"gpu_memory_total\": 1}\n"
+        "{\"event\": \"attempt\", \"ended\": true, \"number\": 1, \"part\": \"train\", "
+        "\"stop_reason\": \"<script>\", \"seconds\": -1, \"exit_code\": 7}\n"),
+    FUZZ_SEED("{\"event\": \"stop\", \"command\": \"<script>\", \"estimate\": \"<script>\", "
+              "\"exit_code\": 1, \"attempts\": [{\"number\": 2, \"part\": \"predict\", "
+              "\"signal\": 9, \"kept\": true}, 7, {}]}\n"),
 };
 FUZZ_PLAN(seeds)
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "supervise/estimate.h"
+#include "supervise/forecast.h"
 #include "supervise/words.h"
 
 static const fuzz_seed seeds[] = {
@@ -32,12 +32,12 @@ static void check(const stk_words *words, double at_s) {
     FUZZ_REQUIRE(!words->out_of_memory || words->trouble[0] != '\0');
     double rate = stk_words_rate(words, 0, 0, at_s);
     FUZZ_REQUIRE(isnan(rate) || rate > 0);
-    stk_estimate estimate;
+    stk_forecast estimate;
     char text[200];
-    if (stk_estimate_make(words, at_s, at_s + 5, &estimate)) {
+    if (stk_forecast_make(words, at_s, at_s + 5, &estimate)) {
         FUZZ_REQUIRE(!(estimate.left_s < 0) && !(estimate.epoch_s < 0));
         FUZZ_REQUIRE(estimate.fitting >= -1 && estimate.fitting <= estimate.epochs);
-        stk_estimate_say(&estimate, 10, text, sizeof text);
+        stk_forecast_say(&estimate, 10, text, sizeof text);
         FUZZ_REQUIRE(text[0] != '\0');
     }
 }

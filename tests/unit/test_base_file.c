@@ -8,49 +8,11 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-#define SIZE_LIMIT 65536
-
-/* A path in the test's folder; each of a few calls has its own buffer. */
-static const char *in(const char *folder, const char *name) {
-    static char paths[8][512];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static bool holds(const char *path, const char *text) {
-    char *data = NULL;
-    size_t size = 0;
-    bool same = stk_file_read(path, 0, &data, &size, NULL) == STK_OK && size == strlen(text) &&
-                strcmp(data, text) == 0;
-    if (!same) {
-        printf("  %s holds \"%.100s\"\n", path, data != NULL ? data : "(nothing)");
-    }
-    stk_mem_free(data);
-    return same;
-}
-
-/* Entries of a folder, hidden ones too. */
-static int entries(const char *folder) {
-    char command[600];
-    int count = -1;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-    FILE *pipe = popen(command, "r");
-    if (pipe != NULL) {
-        if (fscanf(pipe, "%d", &count) != 1) {
-            count = -1;
-        }
-        pclose(pipe);
-    }
-    return count;
-}
+#include "folder_looks.h"
 
 static void gives_a_file_a_second_name(void) {
     const char *folder = check_folder();
@@ -195,22 +157,7 @@ static int write_over_limit(const char *path) {
 }
 
 static void a_failed_write_keeps_the_old_file(void) {
-    const char *folder = check_folder();
-    const char *path = in(folder, "kept");
-    stk_error err = {0};
-    REQUIRE_OK(stk_file_write(path, "good", 4, &err), &err);
-    fflush(stdout);
-    pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        _exit(write_over_limit(path));
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status));
-    CHECK_INT(WEXITSTATUS(status), 0);
-    CHECK(holds(path, "good"));
-    CHECK_INT(entries(folder), 1);
+    check_old_file_stays(write_over_limit);
 }
 
 static void writing_where_nothing_can_be_written(void) {
@@ -417,10 +364,36 @@ static void what_is_no_file_is_not_opened(void) {
     CHECK(reader == NULL);
 }
 
+static void a_file_of_somebody_else_is_rewritten(void) {
+    const char *folder = check_folder();
+    stk_error err = {0};
+    struct stat info;
+    char path[512];
+    char link_path[512];
+    snprintf(path, sizeof path, "%s", in(folder, "real"));
+    snprintf(link_path, sizeof link_path, "%s", in(folder, "link"));
+    REQUIRE_OK(stk_file_write(path, "old", 3, &err), &err);
+    CHECK_INT(chmod(path, 0600), 0);
+    CHECK_INT(symlink("real", link_path), 0);
+    REQUIRE_OK(stk_file_rewrite(link_path, "newer", 5, &err), &err);
+    CHECK(holds(path, "newer"));
+    CHECK(lstat(link_path, &info) == 0 && S_ISLNK(info.st_mode));
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 07777) == 0600);
+    CHECK_INT(chmod(path, 04755), 0);
+    REQUIRE_OK(stk_file_rewrite(path, "", 0, &err), &err);
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 07777) == 04755);
+    CHECK_INT(unlink(path), 0); /* one that is gone is not made again, nor behind a link */
+    CHECK_INT(stk_file_rewrite(path, "x", 1, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "real");
+    CHECK_INT(stk_file_rewrite(link_path, "x", 1, NULL), STK_ERR_STORAGE);
+    CHECK_INT(entries(folder), 1);
+}
+
 static const check_test tests[] = {
     TEST(pieces_are_read_anywhere),
     TEST(what_is_no_file_is_not_opened),
     TEST(writes_and_reads),
+    TEST(a_file_of_somebody_else_is_rewritten),
     TEST(gives_a_file_a_second_name),
     TEST(what_is_shown_can_be_read_by_all),
     TEST(reading_has_limits),

@@ -34,6 +34,8 @@ static const ending endings[] = {
     {"no time for all rows", STK_OK, 1, 1, true, true, 1, "epochs", false, "partial", "budget"},
     {"no time for all views", STK_OK, 1, 1, true, true, 1, "patience", false, "partial", "budget"},
     {"no time for any row", STK_OK, 1, 1, true, true, 0, "budget", false, "prior", "budget"},
+    {"no test image could be read", STK_OK, 1, 1, true, false, 0, "epochs", false, "prior",
+     "epochs"},
     {"nothing was trained", STK_OK, 1, 0, true, false, 0, NULL, false, "prior", "budget"},
     {"nothing was trained, a signal", STK_OK, 1, 0, true, false, 0, "signal", true, "prior",
      "signal"},
@@ -105,9 +107,30 @@ static void times_of_a_resumed_run(void) {
     stk_options_free(options);
 }
 
+/* The submission of earlier processes has the votes of their folds, unless nothing can be read. */
+static void votes_of_a_resumed_run(void) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    stk_job job = {.options = options, .folds = 2, .folds_done = 2, .cut = true, .submitted = true};
+    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = NAN};
+    job.ballot.rows = 10;
+    job.resume.state.folds_done = 1;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.summary.status, "partial");
+    job.unread = true;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.summary.status, "prior");
+    job.models = 1;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.summary.status, "partial");
+    stk_options_free(options);
+}
+
 static const check_test tests[] = {
     TEST(every_ending_is_told_truthfully),
     TEST(times_of_a_resumed_run),
+    TEST(votes_of_a_resumed_run),
 };
 
 CHECK_MAIN(tests)

@@ -47,9 +47,9 @@ static stk_host_eye *open_eye(void) {
 static stk_event_sample look_twice(stk_host_eye *eye, double seconds, void (*change)(void)) {
     stk_event_sample sample;
     memset(&sample, 0xff, sizeof sample);
-    stk_host_eye_look(eye, 1000, &sample);
+    stk_host_eye_look(eye, 1000, NULL, &sample);
     change();
-    stk_host_eye_look(eye, 1000 + (int64_t)(seconds * 1e9), &sample);
+    stk_host_eye_look(eye, 1000 + (int64_t)(seconds * 1e9), NULL, &sample);
     return sample;
 }
 
@@ -109,7 +109,7 @@ static void the_first_look_knows_no_rates(void) {
     stk_host_eye *eye = open_eye();
     stk_event_sample sample;
     memset(&sample, 0, sizeof sample);
-    stk_host_eye_look(eye, 1000, &sample);
+    stk_host_eye_look(eye, 1000, NULL, &sample);
     CHECK(isnan(sample.cpu) && isnan(sample.cpu_own) && isnan(sample.iowait));
     CHECK(isnan(sample.disk_read) && isnan(sample.net_out));
     CHECK_INT(sample.core_count, 0);
@@ -138,8 +138,43 @@ static void own_time_is_told_whatever_the_name_is(void) {
     sample = look_twice(eye, 1e-3, change_own);
     CHECK_NEAR(sample.cpu_own, 0, 0);
     put(proc, "self/stat", "7 (x) S 1 1 1 0 -1 0 0 0 0 0 40 50 90000 140 20 0\n");
-    stk_host_eye_look(eye, (int64_t)3e9, &sample);
+    stk_host_eye_look(eye, (int64_t)3e9, NULL, &sample);
     CHECK_NEAR(sample.cpu_own, 100, 0);
+    stk_host_eye_close(eye);
+}
+
+/* The tree's CPU seconds at a moment; of two cores. */
+static double own_after(stk_host_eye *eye, stk_proc_tree *tree, double at_s, double cpu_s,
+                        double ended_s) {
+    stk_event_sample sample;
+    tree->items[1].cpu_s = cpu_s;
+    tree->items[0].ended_s = ended_s;
+    stk_host_eye_look(eye, (int64_t)(at_s * 1e9), tree, &sample);
+    return sample.cpu_own;
+}
+
+/* One that ends and is waited for is its parent's from then on, be it a look later. */
+static void a_tree_of_processes_is_told(void) {
+    begin();
+    put(proc, "self/stat", "7 (x) S 1 1 1 0 -1 0 0 0 0 0 10 20 30 40 20 0\n");
+    stk_host_eye *eye = open_eye();
+    stk_event_sample sample;
+    stk_proc procs[] = {{.pid = 8, .cpu_s = 5, .resident = 1000}, {.pid = 9, .resident = 234}};
+    stk_proc_tree tree = {.items = procs, .count = 2, .capacity = 2};
+    CHECK(isnan(own_after(eye, &tree, 1, 100, 10)));
+    CHECK_NEAR(own_after(eye, &tree, 2, 101, 10), 50, 1e-9);
+    CHECK_NEAR(own_after(eye, &tree, 4, 102, 11), 50, 1e-9);
+    CHECK_NEAR(own_after(eye, &tree, 5, 0, 11), 0, 0);        /* read when it had just ended */
+    CHECK_NEAR(own_after(eye, &tree, 6, 0, 113.5), 25, 1e-9); /* half a second was used since */
+    CHECK_NEAR(own_after(eye, &tree, 7, 0, 114.5), 50, 1e-9);
+    CHECK_NEAR(own_after(eye, &tree, 8, 0, 50), 0, 0);
+    CHECK_NEAR(own_after(eye, &tree, 9, 0, 51), 0, 0); /* it could be the same again */
+    CHECK_NEAR(own_after(eye, &tree, 10, 0, 52), 50, 1e-9);
+    stk_host_eye_look(eye, (int64_t)11e9, &tree, &sample);
+    CHECK_NEAR(sample.resident, 1234, 0);
+    tree.count = 0;
+    stk_host_eye_look(eye, (int64_t)12e9, &tree, &sample);
+    CHECK(isnan(sample.cpu_own) && isnan(sample.resident));
     stk_host_eye_close(eye);
 }
 
@@ -178,7 +213,7 @@ static void whole_disks_count_once(void) {
     CHECK_NEAR(sample.disk_written, (1000 + 40 + 8) * 512 / 0.5, 1e-6);
     /* A disk that was taken away: less was read than before. */
     put(proc, "diskstats", "   8       0 sda 0 0 7 0 0 0 8 0 0 0 0\n");
-    stk_host_eye_look(eye, (int64_t)2e9, &sample);
+    stk_host_eye_look(eye, (int64_t)2e9, NULL, &sample);
     CHECK(isnan(sample.disk_read) && isnan(sample.disk_written));
     stk_host_eye_close(eye);
 }
@@ -374,9 +409,9 @@ static void this_machine_makes_sense(void) {
     stk_event_sample sample;
     REQUIRE_OK(stk_host_eye_open(&eye, &config, &err), &err);
     CHECK(stk_host_eye_cores(eye) >= 1);
-    stk_host_eye_look(eye, 0, &sample);
+    stk_host_eye_look(eye, 0, NULL, &sample);
     usleep(50000);
-    stk_host_eye_look(eye, 50000000, &sample);
+    stk_host_eye_look(eye, 50000000, NULL, &sample);
     const double shares[] = {sample.cpu, sample.cpu_own, sample.iowait};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         CHECK(isnan(shares[i]) || (shares[i] >= 0 && shares[i] <= 100));
@@ -390,6 +425,7 @@ static const check_test tests[] = {
     TEST(cores_that_may_be_used_count),
     TEST(the_first_look_knows_no_rates),
     TEST(own_time_is_told_whatever_the_name_is),
+    TEST(a_tree_of_processes_is_told),
     TEST(whole_disks_count_once),
     TEST(network_without_doubles),
     TEST(a_group_that_limits_is_the_machine),

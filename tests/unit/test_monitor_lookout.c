@@ -3,15 +3,16 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "monitor/lookout.h"
 #include "nvml_script.h"
 
-/* Waits until there is a sample; false: half a minute went by. */
 static const char *const gpu_place = "0000:19:00.0";
 
+/* Waits until there is a sample; false: half a minute went by. */
 static bool take(stk_lookout *lookout, stk_event_sample *sample) {
     for (int i = 0; i < 30000; i++) {
         if (stk_lookout_take(lookout, sample)) {
@@ -124,6 +125,59 @@ static void a_gpu_that_cannot_be_looked_at_is_said(void) {
     stk_lookout_stop(lookout);
 }
 
+static void several_gpus_are_looked_at(void) {
+    static const char *const places[] = {"0000:19:00.0", "0000:3b:00.0", "0000:99:00.0"};
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = places, .gpu_count = 3};
+    nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\ndevice\nbus 0000:3b:00.0\nutil 2\n");
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    CHECK_NEAR(sample.gpu_util, 22, 1e-9);
+    CHECK_CONTAINS(stk_lookout_notes(lookout),
+                   "one of the GPUs (NVML does not find it: Not Found)");
+    stk_lookout_stop(lookout);
+}
+
+/* What a child of ours does is seen below it and not below another. */
+static void a_foreign_tree_is_looked_at(void) {
+    stk_lookout *lookout = NULL;
+    stk_error err = {0};
+    stk_event_sample sample;
+    char script[300];
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        close(ends[1]);
+        (void)!read(ends[0], &byte, 1); /* until the parent closes it */
+        _exit(0);
+    }
+    close(ends[0]);
+    snprintf(script, sizeof script,
+             "bus 0000:19:00.0\nmemory_used 9000\nmemory_total 99999\nprocess %d 1000\n"
+             "process %d 7000\n",
+             (int)child, (int)getpid());
+    nvml_use("fake_nvml", script);
+    stk_lookout_config config = {
+        .every_s = 0.01, .root = child, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
+    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE(take(lookout, &sample));
+    CHECK_NEAR(sample.gpu_memory_own, 1000, 0);
+    CHECK(sample.resident > 0);
+    CHECK(sample.cpu_own >= 0 && sample.cpu_own <= 100);
+    close(ends[1]);
+    REQUIRE(waitpid(child, NULL, 0) == child);
+    bool is_gone = false; /* and then nothing is known of it */
+    for (int i = 0; i < 1000 && !is_gone && take(lookout, &sample); i++) {
+        is_gone = isnan(sample.resident) && isnan(sample.cpu_own);
+    }
+    CHECK(is_gone);
+    stk_lookout_stop(lookout);
+}
+
 /* A look that does not end while the lookout is stopped: the driver hangs. The thread ends by
  * itself when it is through, and takes what it needs with it. */
 static void a_driver_that_hangs_is_left(void) {
@@ -204,6 +258,7 @@ static const check_test tests[] = {
     TEST(stopping_waits_for_no_look),  TEST(what_is_missing_is_said),
     TEST(a_gpu_is_looked_at),          TEST(a_gpu_that_cannot_be_looked_at_is_said),
     TEST(a_driver_that_hangs_is_left), TEST(signals_are_for_others),
+    TEST(several_gpus_are_looked_at),  TEST(a_foreign_tree_is_looked_at),
     TEST(lack_of_memory_is_an_error),
 };
 

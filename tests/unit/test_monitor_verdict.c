@@ -733,6 +733,45 @@ static void shares_are_those_of_training(void) {
     CHECK_NEAR(stk_shares_of(&t).wait, 0, 1e-9);
 }
 
+/* A command that is supervised: seen from outside, it is told none of Stoker's flags. */
+static void foreign_commands_get_remedies_of_their_own(void) {
+    stk_evidence e = far_evidence();
+    REQUIRE(judge(e) == STK_VERDICT_STORAGE && judged.event.remedy_count > 0);
+    e.is_foreign = true;
+    CHECK_INT(judge(e), STK_VERDICT_STORAGE);
+    CHECK_INT(judged.event.remedy_count, 0);
+    CHECK_CONTAINS(judged.text, "Faster storage would help.");
+    e = starved_evidence();
+    e.rates.workers = 4;
+    e.rates.decode = 2900 / 4.0;
+    e.is_foreign = true;
+    CHECK_INT(judge(e), STK_VERDICT_DECODE);
+    REQUIRE(judged.event.remedy_count == 1);
+    CHECK_STR(judged.event.remedies[0].text, "16 loader workers (num_workers)");
+    CHECK_STR(judged.event.remedies[0].flags, "");
+}
+
+/* Its quick look comes when preparations are over; and it may say nothing of its steps. */
+static void foreign_commands_are_judged_from_outside(void) {
+    stk_evidence e = gpu_evidence();
+    e.times = minute_of(0, 0, 0, 0, 30);
+    e.gpu_util = 50;
+    stk_verdict_judge(&e, true, &judged);
+    CHECK_INT(judged.kind, STK_VERDICT_FINE); /* of our own: the first steps prepare much */
+    e.is_foreign = true;
+    stk_verdict_judge(&e, true, &judged);
+    CHECK_INT(judged.kind, STK_VERDICT_LAUNCH);
+    e.steps = -1;
+    stk_verdict_judge(&e, true, &judged);
+    CHECK_INT(judged.kind, STK_VERDICT_LAUNCH);
+    CHECK(strstr(judged.text, "nan") == NULL && strstr(judged.evidence, "nan") == NULL);
+    e.seconds = 2.9;
+    CHECK_INT(judge(e), STK_VERDICT_UNKNOWN);
+    e.seconds = 60;
+    e.is_foreign = false;
+    CHECK_INT(judge(e), STK_VERDICT_UNKNOWN);
+}
+
 static const check_test tests[] = {
     TEST(too_little_says_nothing),
     TEST(a_fed_gpu_is_fine),
@@ -760,6 +799,8 @@ static const check_test tests[] = {
     TEST(every_verdict_has_a_name_of_its_own),
     TEST(every_verdict_is_in_the_documentation),
     TEST(shares_are_those_of_training),
+    TEST(foreign_commands_get_remedies_of_their_own),
+    TEST(foreign_commands_are_judged_from_outside),
 };
 
 CHECK_MAIN(tests)

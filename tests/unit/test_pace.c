@@ -33,6 +33,8 @@ typedef struct simulation {
     double schedule;     /* of the last fold, in the end */
     int64_t steps;       /* of it */
     int epochs;          /* of it: whole ones */
+    double stop_at_s;    /* when an end is asked for */
+    stk_stop stop;
 } simulation;
 
 static void hear(void *user, const stk_event_decision *event) {
@@ -57,6 +59,8 @@ static void open_simulation(simulation *s, double budget_s, int epochs, int fold
     s->now = 2;
     s->step_s = 0.1;
     s->changes_at_s = INFINITY;
+    s->stop_at_s = INFINITY;
+    s->job.clock.stop = &s->stop;
     s->job.view_options = &s->view_options;
     s->job.clock.budget_s = budget_s;
     s->job.choice.epochs_wanted = epochs;
@@ -87,6 +91,9 @@ static double infer_s(const simulation *s, size_t images) {
 
 static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_progress *p) {
     set_clock(s);
+    if (s->now >= s->stop_at_s) {
+        stk_stop_request(&s->stop, STK_STOP_SOON, 0);
+    }
     return stk_job_pace(pace, p);
 }
 
@@ -379,13 +386,37 @@ static void an_end_before_the_first_step_tells_no_times_of_steps(void) {
 
 static void a_request_to_stop_ends_it(void) {
     static simulation s;
-    stk_stop stop = {0};
     open_simulation(&s, 100, 20, 1, 500);
-    s.job.clock.stop = &stop;
-    stk_stop_request(&stop, STK_STOP_SOON, 0);
+    s.stop_at_s = 0;
     simulate_fold(&s);
     CHECK_INT(s.steps, 0);
     CHECK_CONTAINS(s.told, "stopping: ");
+}
+
+static void behind_a_request_to_stop_nothing_is_planned(void) {
+    static const stk_train_progress slow = {.epoch = 2,
+                                            .steps_per_epoch = STEPS,
+                                            .steps_done = STEPS,
+                                            .steps_timed = STEPS,
+                                            .step_s = 1,
+                                            .val_s = 4};
+    for (int stop = 0; stop < 2; stop++) {
+        static simulation s;
+        stk_fold_pace pace;
+        open_simulation(&s, 300, 10, 5, 500);
+        s.stop_at_s = stop ? 0 : INFINITY;
+        set_clock(&s);
+        stk_job_pace_open(&pace, &s.job);
+        stk_train_pace go = ask(&s, &pace, &slow);
+        CHECK(go.stop == (stop == 1));
+        CHECK_INT(s.decisions > 1, !stop);
+        CHECK_INT(times_told(&s, "stopping: "), stop);
+        s.told[0] = '\0';
+        s.job.folds_now = 5;
+        s.job.epoch_s = 54;
+        stk_job_plan_folds(&s.job, -1);
+        CHECK_INT(times_told(&s, " of 5 folds: "), !stop);
+    }
 }
 
 static const check_test tests[] = {
@@ -405,6 +436,7 @@ static const check_test tests[] = {
     TEST(a_fold_without_a_step_keeps_time_for_prediction),
     TEST(an_end_before_the_first_step_tells_no_times_of_steps),
     TEST(a_request_to_stop_ends_it),
+    TEST(behind_a_request_to_stop_nothing_is_planned),
 };
 
 CHECK_MAIN(tests)

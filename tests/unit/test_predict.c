@@ -51,7 +51,11 @@ static void ballot_priors(void) {
     ballot.priors[0] = 0.5;
     ballot.priors[1] = 0.3;
     ballot.priors[2] = 0.2;
+    stk_ballot_add(&ballot, said, (const bool[]){false, false, false}, 1);
+    CHECK_INT(ballot.models, 0); /* it has said nothing */
+    CHECK_NEAR(stk_ballot_count(&ballot)[0], 0.5, 0);
     stk_ballot_add(&ballot, said, have, 1);
+    CHECK_INT(ballot.models, 1);
     const double *probs = stk_ballot_count(&ballot);
     CHECK_NEAR(probs[1], 0.3, 0);
     CHECK_NEAR(probs[3], 1, 0);

@@ -1,5 +1,6 @@
 /* Run folders read back, and runs compared. */
 #include "check.h"
+#include "folder_texts.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -20,17 +21,6 @@ static void put_file(const char *folder, const char *name, const char *text) {
         CHECK_FAIL("%s", err.message);
     }
     stk_mem_free(path);
-}
-
-static char *get_file(const char *folder, const char *name) {
-    char *path = stk_path_join(folder, name);
-    char *text = NULL;
-    size_t size = 0;
-    if (path != NULL && stk_file_read(path, 0, &text, &size, NULL) != STK_OK) {
-        text = NULL;
-    }
-    stk_mem_free(path);
-    return text;
 }
 
 /* A run of some epochs, written by who writes runs. */

@@ -22,10 +22,18 @@ typedef struct keeper {
     char decision[256];
 } keeper;
 
+static stk_file_writer *file_at(const char *path) {
+    stk_error err = {0};
+    stk_file_writer *writer = NULL;
+    must(stk_file_create(&writer, path, &err), &err);
+    return writer;
+}
+
 static void save_to(const keeper *k, const char *path, const stk_train_position *position) {
     stk_error err = {0};
     stk_run_state run = {.position = *position};
-    must(stk_run_state_write(path, &run, k->f.backend, k->f.state, k->f.graph, &err), &err);
+    must(stk_run_state_write(file_at(path), &run, k->f.backend, k->f.state, k->f.graph, &err),
+         &err);
 }
 
 static void load_from(const keeper *k, const char *path, stk_train_position *position) {
@@ -382,7 +390,7 @@ static void state_files_are_exact(void) {
                                       .has_best = true,
                                       .best = {.epoch = 6, .val_loss = 1e-300},
                                       .watch = {.lowest = INFINITY}}};
-    must(stk_run_state_write(path, &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
     stk_run_state back;
     must(stk_run_state_read(path, &back, &err), &err);
     CHECK_INT(back.fold, 3);
@@ -409,7 +417,7 @@ static void state_files_are_exact(void) {
 
     run.position.step = 6; /* more than an epoch has */
     err = (stk_error){0};
-    must(stk_run_state_write(path, &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
     CHECK_INT(stk_run_state_read(path, &back, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "contradict");
     stk_run_state_free(&run);
@@ -449,7 +457,8 @@ static void what_a_backend_remembers_is_kept(void) {
     for (int i = 0; i < STK_STATE_EXTRAS; i++) {
         remembered[i] = (float)(i + 1);
     }
-    must(stk_train_state_save(path, &backend, k.f.state, k.f.graph, false, NULL, 0, &err), &err);
+    must(stk_train_state_save(file_at(path), &backend, k.f.state, k.f.graph, false, NULL, 0, &err),
+         &err);
     stk_tensor_file file;
     must(stk_tensors_open(&file, path, &err), &err);
     stk_tensor *last = &file.tensors[file.count - 1];

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "backend/cpu/cpu_device.h"
 #include "base/file.h"
@@ -107,6 +108,9 @@ static void set_up(void) {
     write_file("broken", "args.json", "{\"folds\": 2}");
     write_file("broken", "weights/fold0/best.safetensors", "no weights");
     write_file("broken", "weights/fold1/best.safetensors", "");
+    char link_path[300];
+    snprintf(link_path, sizeof link_path, "%s/link", folder);
+    CHECK_INT(symlink("one", link_path), 0);
     write_file("odd", "args.json", "{\"folds\": 99999999999}");
 }
 
@@ -140,7 +144,10 @@ static void whatever_there_is_votes(void) {
     } cases[] = {
         {"one", 1, 1, 0, ""},
         {"one turned", 2, 2, 0, ""},
-        {"one one", 2, 2, 0, ""},
+        {"one one", 1, 1, 1, "one is the same run as "},
+        {"one turned ./one/ turned", 2, 2, 2, "turned is the same run as "},
+        {"one link", 1, 1, 1, "link is the same run as "},
+        {"empty empty one", 1, 4, 2, "empty has no model that can vote"},
         {"folds", 2, 5, 1, "has the models of 2 of 5 folds"},
         {"one folds", 3, 6, 1, "2 of 5 folds"},
         {"empty", 0, 3, 0, ""},
@@ -176,9 +183,9 @@ static void what_cannot_vote_is_refused(void) {
         {"one nowhere", STK_ERR_USAGE, "nowhere", "no such folder"},
         {"one one/weights", STK_ERR_USAGE, "one/weights", "is not a run folder"},
         {"broken", STK_ERR_DATA, "fold0/best.safetensors", ""},
-        {"one others", STK_ERR_DATA, "others do not know the same classes", "has 'cat'"},
-        {"one more", STK_ERR_DATA, "one and ", "(3 and 4)"},
-        {"more one", STK_ERR_DATA, "more and ", "(4 and 3; only the first has 'cow')"},
+        {"one others", STK_ERR_DATA, "others do not know the same classes", "/one has 'cat'"},
+        {"one more", STK_ERR_DATA, "(3 and 4; only ", "/more has 'cow')"},
+        {"more one", STK_ERR_DATA, "(4 and 3; only ", "/more has 'cow')"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_error err = {0};

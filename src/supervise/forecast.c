@@ -1,5 +1,5 @@
-/* estimate.c - how long a training will take by its own words, and what fits. */
-#include "supervise/estimate.h"
+/* forecast.c - how long a training will take by its own words, and what fits. */
+#include "supervise/forecast.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static double part_done(const stk_words *words, double now_s, double epoch_s) {
 }
 
 /* Steps that count through all epochs: what is left follows from them alone. */
-static bool make_whole(const stk_words *words, double now_s, stk_estimate *estimate) {
+static bool make_whole(const stk_words *words, double now_s, stk_forecast *estimate) {
     double rate = step_rate(words, now_s);
     if (isnan(rate)) {
         return false;
@@ -55,13 +55,13 @@ static bool make_whole(const stk_words *words, double now_s, stk_estimate *estim
 }
 
 /* Whole epochs that will be done after time_s, all of them left out. */
-static int count_fitting(const stk_estimate *estimate, double epochs_done, double time_s) {
+static int count_fitting(const stk_forecast *estimate, double epochs_done, double time_s) {
     double done = epochs_done + fmax(time_s, 0) / estimate->epoch_s;
     return (int)fmin(floor(done + 1e-9), estimate->epochs - 1);
 }
 
-bool stk_estimate_make(const stk_words *words, double now_s, double end_s, stk_estimate *estimate) {
-    *estimate = (stk_estimate){
+bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_forecast *estimate) {
+    *estimate = (stk_forecast){
         .epoch_s = NAN, .total_s = NAN, .left_s = NAN, .epochs = words->epochs, .fitting = -1};
     bool whole = words->whole || words->epoch < 0;
     double epochs_done = 0;
@@ -95,7 +95,7 @@ static stk_span span(double seconds) {
     return text;
 }
 
-void stk_estimate_say(const stk_estimate *estimate, double budget_s, char *text, size_t room) {
+void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text, size_t room) {
     if (isnan(estimate->total_s)) {
         snprintf(text, room, "an epoch takes about %s", span(estimate->epoch_s).text);
         return;

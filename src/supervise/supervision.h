@@ -1,0 +1,149 @@
+/* supervision.h - inside the room: all that one supervised run has at hand. */
+#ifndef STK_SUPERVISE_SUPERVISION_H
+#define STK_SUPERVISE_SUPERVISION_H
+
+#include <pthread.h>
+
+#include <stoker/supervise.h>
+
+#include "events/events.h"
+#include "job/clockwork.h"
+#include "job/run_folder.h"
+#include "monitor/gpu_list.h"
+#include "monitor/lookout.h"
+#include "report/jsonl.h"
+#include "report/runfiles.h"
+#include "supervise/expect.h"
+#include "supervise/guardian.h"
+#include "supervise/hang.h"
+#include "supervise/knob.h"
+#include "supervise/output.h"
+#include "supervise/supervise_options.h"
+#include "supervise/symptoms.h"
+#include "supervise/timetable.h"
+#include "supervise/trials.h"
+
+/* Trials and starts after a hang, and the prediction. */
+#define STK_ATTEMPTS_MOST (STK_TRIALS_MOST + 24)
+
+/* Why a command is no longer watched. */
+typedef enum stk_end {
+    STK_END_ITSELF, /* it has ended */
+    STK_END_BUDGET, /* from here on: it is to be ended */
+    STK_END_SIGNAL,
+    STK_END_HANG,
+    STK_END_BATCH,   /* to be started again with another one */
+    STK_END_WORKERS, /* the same */
+    STK_END_LOST     /* the guardian was killed */
+} stk_end;
+
+/* One start of a command; the texts that the event points to are here or static. */
+typedef struct stk_attempt {
+    stk_event_attempt event;
+    char *command; /* owned */
+    pid_t pid;
+    bool is_training;
+    double began_s;
+    double stop_s;  /* asked to stop then, and ... */
+    double kill_s;  /* ... killed */
+    double since_s; /* what the check looks at begins here; NaN: not known yet */
+    bool checked;
+    bool is_trial; /* with another batch or other workers than the command itself has */
+    bool blind;    /* it was said that no GPU is used */
+    bool estimated;
+    double judged_s;       /* when it was last judged */
+    double stepped_s;      /* when its progress was last told */
+    double progress_s;     /* of what was told */
+    stk_verdict_kind told; /* the last verdict */
+    stk_ended ended;
+    stk_trial_advice advice; /* of the check, or of its end */
+} stk_attempt;
+
+typedef struct stk_supervision {
+    stk_options *options;
+    const stk_supervise_options *o;
+    stk_clockwork clock;
+    stk_timetable table;
+    stk_events events;
+    stk_run_folder folder;
+    stk_runfiles *files;
+    stk_jsonl *jsonl; /* for --json-fd, or NULL */
+    stk_output *json_relay;
+    int json_end; /* of it; -1: none */
+    stk_passing passing;
+    stk_output *output;
+    stk_guardian *guardian;
+    stk_lookout *lookout;
+    stk_symptoms *symptoms;
+    stk_proc_tree tree;
+    stk_gpu_place gpus[STK_GPU_MOST];
+    size_t gpu_count;
+    double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
+    stk_event_sample last; /* sample; its texts are not to be used */
+    bool looked;           /* there was one */
+    pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
+    stk_words heard;
+    stk_words words; /* a copy of it as of the last look */
+    stk_command command;
+    stk_knob batch;
+    stk_knob workers;
+    int64_t batch_told; /* by its knob, to the command that runs; -1: not known */
+    int workers_told;
+    stk_trials trials;
+    stk_expect expect;
+    stk_hang hang;
+    stk_verdict verdict;
+    char estimate[240]; /* "": none was made */
+    double fill;        /* NaN: by the rule */
+    int stop_signal;
+    int hangs;       /* starts that followed one */
+    bool hurried;    /* the timetable knows that an end was asked for */
+    int launched;    /* starts of the training command */
+    int epochs_done; /* of the last training */
+    int exit_code;   /* of the whole */
+    char status[16];
+    stk_attempt attempts[STK_ATTEMPTS_MOST];
+    int attempt_count;
+} stk_supervision;
+
+/* Seconds since the start of the run. */
+double stk_supervision_now(const stk_supervision *s);
+
+/* As many as are wanted, or what may be spent of the budget's rest on things that may be in vain.
+ */
+double stk_supervision_spare(const stk_supervision *s, double wanted_s);
+
+/* ---- attend.c: one command, from its start until nothing of it is left ---- */
+
+/* Starts it, and tells it. */
+STK_CHECKED stk_status stk_attend_start(stk_supervision *s, const stk_command *command,
+                                        bool is_training, stk_attempt **attempt, stk_error *err);
+
+/* Watches it until it has ended or is to be ended. */
+stk_end stk_attend(stk_supervision *s, stk_attempt *attempt);
+
+/* Ends whatever of it is left, passes its last words on, and tells how it ended. */
+void stk_attend_finish(stk_supervision *s, stk_attempt *attempt, stk_end why);
+
+/* Waits until the GPUs hold no more than before, for some seconds at most. */
+void stk_attend_free_gpus(stk_supervision *s);
+
+/* ---- check.c: what is seen of it, and what follows ---- */
+
+/* All that is new: samples, words, progress, the estimate. */
+void stk_check_see(stk_supervision *s, stk_attempt *attempt);
+
+/* Judges where it is time to; true where the command is to be started anew: *why says for what. */
+bool stk_check_due(stk_supervision *s, stk_attempt *attempt, stk_end *why);
+
+/* The advice after a training command that has ended before it was checked. */
+void stk_check_ended(stk_supervision *s, stk_attempt *attempt);
+
+/* True where it hangs and something is to be done about it; where it is, is recorded. */
+bool stk_check_hang(stk_supervision *s);
+
+/* The batch and workers that the command has, by its knobs or its words; -1: not known. */
+int64_t stk_check_batch(const stk_supervision *s);
+int stk_check_workers(const stk_supervision *s);
+
+#endif

@@ -1,0 +1,627 @@
+/*
+ * supervisor.c - the whole: start a command, look at it, start it again better, stop it in time,
+ * let the prediction run, and tell how it was.
+ */
+#include <stoker/supervise.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/locale.h"
+#include "base/machine.h"
+#include "base/mem.h"
+#include "budget/budget.h"
+#include "monitor/gpu_sample.h"
+#include "report/jsonl.h"
+#include "supervise/relay.h"
+#include "supervise/supervision.h"
+
+#define LOG_NAME "output.log"
+#define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
+#define CLOSE_S 0.5      /* for the last words */
+
+/* ---- before the first command ---- */
+
+typedef struct signal_name {
+    const char *name;
+    int number;
+} signal_name;
+
+static stk_status read_signal(const char *text, int *number, stk_error *err) {
+    static const signal_name names[] = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
+                                        {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+    int64_t given = 0;
+    const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (stk_str_equal_nocase(bare, names[i].name) ||
+            (stk_parse_int(text, &given) && given == names[i].number)) {
+            *number = names[i].number;
+            return STK_OK;
+        }
+    }
+    return STK_FAIL(err, STK_ERR_USAGE,
+                    "--stop-signal %s is none of TERM, INT, HUP, QUIT, USR1, USR2", text);
+}
+
+static stk_status read_fill(const char *text, double *fill, stk_error *err) {
+    stk_slice slice;
+    stk_status status = stk_slice_read(&slice, "fill", text, err);
+    *fill = slice.given ? slice.value : NAN;
+    if (status == STK_OK && slice.given &&
+        (!slice.is_share || slice.value < 0.1 || slice.value > 0.95)) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "--fill %s: give a share from 10%% to 95%%", text);
+    }
+    return status;
+}
+
+static stk_status open_knobs(stk_supervision *s, stk_error *err) {
+    const stk_supervise_options *o = s->o;
+    stk_knob_config batch = {.what = "batch",
+                             .env = o->batch_env,
+                             .arg = o->batch_arg,
+                             .key = o->batch_key,
+                             .file = o->batch_key != NULL ? o->config_file : NULL};
+    stk_knob_config workers = {.what = "workers",
+                               .env = o->workers_env,
+                               .arg = o->workers_arg,
+                               .key = o->workers_key,
+                               .file = o->workers_key != NULL ? o->config_file : NULL};
+    if (o->config_file != NULL && o->batch_key == NULL && o->workers_key == NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--config-file %s needs --batch-key or --workers-key: which of its numbers "
+                        "is meant?",
+                        o->config_file);
+    }
+    stk_status status = stk_knob_open(&s->batch, &batch, err);
+    if (status == STK_OK) {
+        status = stk_knob_open(&s->workers, &workers, err);
+    }
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->batch, &s->command, err);
+    }
+    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
+}
+
+static stk_status make_timetable(stk_supervision *s, stk_error *err) {
+    stk_timetable_facts facts = {.budget_s = s->clock.budget_s,
+                                 .grace_s = s->o->stop_grace_s,
+                                 .predicts = s->o->predict != NULL};
+    stk_status status = stk_slice_read(&facts.reserve, "reserve", s->o->reserve, err);
+    if (status == STK_OK) {
+        status = stk_slice_read(&facts.stop_at, "stop-at", s->o->stop_at, err);
+    }
+    if (status == STK_OK && facts.reserve.given && facts.stop_at.given) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "--reserve and --stop-at say the same; give one");
+    }
+    return status == STK_OK ? stk_timetable_make(&s->table, &facts, err) : status;
+}
+
+/* What the command may want to know, and what makes Python speak at once and of its stack. */
+static stk_status surround(const stk_supervision *s, stk_command *command, stk_error *err) {
+    char path[PATH_MAX];
+    char number[32];
+    const char *dir = realpath(s->folder.path, path) != NULL ? path : s->folder.path;
+    stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
+    if (status == STK_OK) {
+        status = stk_command_set_env(command, "PYTHONFAULTHANDLER", "1", true, err);
+    }
+    if (status == STK_OK) {
+        status = stk_command_set_env(command, "STOKER_RUN_DIR", dir, false, err);
+    }
+    if (status == STK_OK && !isinf(s->table.stop_s)) {
+        double now = (double)stk_clock_wall_ns() * 1e-9 - stk_supervision_now(s);
+        snprintf(number, sizeof number, "%.0f", now + s->table.stop_s);
+        status = stk_command_set_env(command, "STOKER_STOP_AT", number, false, err);
+    }
+    return status;
+}
+
+/* Bytes that others hold on the GPUs; NaN: not known. */
+static double gpu_level(const char *const *bus_ids, size_t count) {
+    char why[160];
+    stk_event_sample sample = {.gpu_memory_used = NAN};
+    stk_gpu_eye *eye = stk_gpu_eye_open(bus_ids, count, why, sizeof why);
+    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_eye_close(eye);
+    return sample.gpu_memory_used;
+}
+
+static stk_status open_eyes(stk_supervision *s, stk_error *err) {
+    char why[160] = "";
+    const char *ids[STK_GPU_MOST];
+    s->gpu_count = stk_gpu_list(stk_command_env(&s->command, "CUDA_VISIBLE_DEVICES"), s->gpus, why,
+                                sizeof why);
+    for (size_t i = 0; i < s->gpu_count; i++) {
+        ids[i] = s->gpus[i].bus_id;
+    }
+    s->gpu_level = gpu_level(ids, s->gpu_count);
+    if (s->gpu_count == 0) {
+        stk_events_decision(&s->events, "only the host is watched", why);
+    }
+    stk_lookout_config config = {.gpu_bus_ids = ids,
+                                 .gpu_count = s->gpu_count,
+                                 .root = stk_guardian_pid(s->guardian),
+                                 .start_ns = s->clock.start_ns};
+    stk_status status = stk_lookout_start(&s->lookout, &config, err);
+    return status == STK_OK ? stk_symptoms_new(&s->symptoms, err) : status;
+}
+
+static void hear(void *user, const char *line, size_t length, double at_s) {
+    stk_supervision *s = user;
+    pthread_mutex_lock(&s->lock);
+    stk_words_hear(&s->heard, line, length, at_s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The pipes that commands write to, and the guardian that holds their ends. */
+static stk_status open_guardian(stk_supervision *s, stk_error *err) {
+    char *log = stk_run_folder_file(&s->folder, LOG_NAME);
+    int out = -1;
+    int error = -1;
+    if (log == NULL) {
+        return STK_FAIL_MEMORY(err, "a path");
+    }
+    stk_output_config config = {.out = s->passing.out,
+                                .err = s->passing.err,
+                                .log_path = log,
+                                .start_ns = s->clock.start_ns,
+                                .hear = hear,
+                                .user = s};
+    stk_status status = stk_output_open(&s->output, &config, &out, &error, err);
+    stk_mem_free(log);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_guardian_config guarded = {.in = STDIN_FILENO, .out = out, .err = error};
+    status = stk_guardian_start(&s->guardian, &guarded, err);
+    close(out);
+    close(error);
+    return status;
+}
+
+static stk_status write_args(const stk_supervision *s, stk_error *err) {
+    stk_str yaml = {0};
+    stk_str json = {0};
+    stk_options_yaml(s->options, &yaml);
+    stk_options_json(s->options, &json);
+    stk_status status = stk_run_folder_write(&s->folder, "args.yaml", &yaml, err);
+    if (status == STK_OK) {
+        status = stk_run_folder_write(&s->folder, "args.json", &json, err);
+    }
+    stk_str_free(&json);
+    return status;
+}
+
+static void tell_start(const stk_supervision *s) {
+    stk_str command = {0};
+    stk_command_show(&s->command, &command);
+    stk_event_start event = {.chosen = stk_str_text(&command),
+                             .run_dir = s->folder.path,
+                             .start_ns = s->clock.start_ns,
+                             .img_size = -1,
+                             .batch = (int)stk_check_batch(s),
+                             .workers = stk_check_workers(s),
+                             .prefetch = -1,
+                             .classes = -1,
+                             .folds = -1,
+                             .cores = stk_machine_cores(),
+                             .memory_bytes = (int64_t)stk_machine_memory(),
+                             .device_bytes = -1,
+                             .train_images = -1,
+                             .val_images = -1,
+                             .test_images = -1,
+                             .budget_s = s->clock.budget_s};
+    stk_events_start(&s->events, &event);
+    stk_str_free(&command);
+    if (s->folder.moved != NULL) {
+        stk_events_decision(&s->events, "earlier run kept", s->folder.moved);
+    }
+}
+
+static void tell_timetable(const stk_supervision *s) {
+    char what[64];
+    char why[200];
+    if (isinf(s->table.stop_s)) {
+        return;
+    }
+    snprintf(what, sizeof what, "training stops after %s", stk_format_span(s->table.stop_s).text);
+    snprintf(why, sizeof why, "budget %s, %s of grace, %s for %s",
+             stk_format_span(s->table.budget_s).text, stk_format_span(s->table.grace_s).text,
+             stk_format_span(s->table.reserve_s).text,
+             s->o->predict != NULL ? "the prediction" : "the last files");
+    stk_events_decision(&s->events, what, why);
+}
+
+/* Events for a program that drives us, where it asked for them. */
+static stk_status open_json(stk_supervision *s, stk_error *err) {
+    if (stk_is_auto_int(s->o->json_fd)) {
+        return STK_OK;
+    }
+    int fd = (int)s->o->json_fd;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "--json-fd %d is not open for writing; in a shell: --json-fd 3 3>events.jsonl", fd);
+    }
+    stk_status status = stk_relay_open(&s->json_relay, fd, &s->json_end, err);
+    stk_jsonl_config config = {.fd = s->json_end, .name = "--json-fd"};
+    if (status == STK_OK) {
+        status = stk_jsonl_new(&s->jsonl, &config, err);
+    }
+    if (status == STK_OK) {
+        stk_events_add(&s->events, stk_jsonl_observer(s->jsonl));
+    }
+    return status;
+}
+
+/* All that is needed, in the order in which it fails cheapest. */
+static stk_status begin(stk_supervision *s, const char *const *words, size_t count,
+                        stk_error *err) {
+    stk_status status = stk_command_make(&s->command, words, count, NULL, err);
+    if (status == STK_OK) {
+        status = read_signal(s->o->stop_signal, &s->stop_signal, err);
+    }
+    if (status == STK_OK) {
+        status = read_fill(s->o->fill, &s->fill, err);
+    }
+    if (status == STK_OK) {
+        status = open_knobs(s, err);
+    }
+    if (status == STK_OK) {
+        status = make_timetable(s, err);
+    }
+    if (status == STK_OK) {
+        status = open_json(s, err);
+    }
+    if (status == STK_OK) {
+        status = stk_run_folder_open(&s->folder, s->o->out, s->o->name != NULL ? s->o->name : "run",
+                                     err);
+    }
+    if (status == STK_OK) {
+        status = surround(s, &s->command, err);
+    }
+    if (status == STK_OK) {
+        status = open_guardian(s, err);
+    }
+    if (status == STK_OK) {
+        status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
+    }
+    if (status == STK_OK) {
+        status = write_args(s, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_events all = {0};
+    stk_events_add(&all, stk_runfiles_observer(s->files)); /* others may look at the files */
+    for (int i = 0; i < s->events.count; i++) {
+        stk_events_add(&all, s->events.observers[i]);
+    }
+    s->events = all;
+    stk_expect_begin(&s->expect, s->o->expect);
+    stk_trials_begin(&s->trials);
+    stk_words_begin(&s->heard, 0);
+    s->words = s->heard;
+    tell_start(s);
+    tell_timetable(s);
+    return open_eyes(s, err);
+}
+
+/* ---- training ---- */
+
+/* Tells the command what the advice says; the guardian puts a file back should we be killed. */
+static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, stk_error *err) {
+    if (value < 0) {
+        return stk_knob_unset(knob, &s->command, err);
+    }
+    if (knob->kind == STK_KNOB_NONE || value == stk_knob_value(knob, &s->command)) {
+        return STK_OK;
+    }
+    stk_status status = stk_knob_set(knob, &s->command, value, s->folder.path, err);
+    if (status == STK_OK && knob->original != NULL) {
+        status = stk_guardian_on_orphaned(s->guardian, knob->config.file, knob->changed,
+                                          knob->original, err);
+    }
+    return status;
+}
+
+static stk_status turn_knobs(stk_supervision *s, const stk_trial_advice *advice, stk_error *err) {
+    stk_status status = turn_knob(s, &s->batch, advice->batch, err);
+    return status == STK_OK ? turn_knob(s, &s->workers, advice->workers, err) : status;
+}
+
+/* Whether the command is to be started once more after an attempt. */
+static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why) {
+    bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_clockwork_stopping(&s->clock);
+    switch (why) {
+    case STK_END_HANG:
+        return room && s->o->on_hang == STK_HANG_RESTART && s->hangs <= s->o->retries;
+    case STK_END_BATCH:
+    case STK_END_WORKERS:
+        return room;
+    case STK_END_ITSELF:
+        return room && a->ended.code != 0 && a->advice.act != STK_TRIAL_STAY;
+    default:
+        return false;
+    }
+}
+
+/* From the first start of the training command to the end of the last; *last is that one's end. */
+static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
+    for (;;) {
+        stk_attempt *a = NULL;
+        stk_status status = stk_attend_start(s, &s->command, true, &a, err);
+        if (status != STK_OK) {
+            return status;
+        }
+        *last = stk_attend(s, a);
+        stk_attend_finish(s, a, *last);
+        if (*last == STK_END_LOST) {
+            return STK_FAIL(err, STK_ERR_STOPPED,
+                            "the guardian process was killed by somebody: the command has been "
+                            "ended");
+        }
+        if (!goes_on(s, a, *last)) {
+            return STK_OK;
+        }
+        if (*last != STK_END_HANG) {
+            status = turn_knobs(s, &a->advice, err);
+        }
+        if (status != STK_OK) {
+            return status;
+        }
+        stk_attend_free_gpus(s);
+    }
+}
+
+/* ---- prediction ---- */
+
+static int code_of(const stk_ended *ended) {
+    return ended->signal != 0 ? SIGNAL_CODES + ended->signal : ended->code;
+}
+
+static stk_status predict(stk_supervision *s, stk_error *err) {
+    stk_command command = {0};
+    stk_attempt *a = NULL;
+    stk_status status = stk_command_make(&command, NULL, 0, s->o->predict, err);
+    if (status == STK_OK) {
+        status = surround(s, &command, err);
+    }
+    if (status == STK_OK) {
+        status = stk_attend_start(s, &command, false, &a, err);
+    }
+    if (status == STK_OK) {
+        stk_end why = stk_attend(s, a);
+        stk_attend_finish(s, a, why);
+        s->exit_code = code_of(&a->ended);
+    }
+    stk_command_free(&command);
+    return status;
+}
+
+/* ---- after the last command ---- */
+
+static const stk_attempt *last_training(const stk_supervision *s) {
+    const stk_attempt *found = NULL;
+    for (int i = 0; i < s->attempt_count; i++) {
+        found = s->attempts[i].is_training ? &s->attempts[i] : found;
+    }
+    return found;
+}
+
+/* Exit code of a training without a prediction behind it. */
+static int training_code(const stk_supervision *s, stk_end why) {
+    const stk_attempt *a = last_training(s);
+    switch (why) {
+    case STK_END_ITSELF:
+        return code_of(&a->ended);
+    case STK_END_BUDGET:
+        return 0;
+    case STK_END_SIGNAL:
+        return s->o->expect != NULL ? 0 : stk_status_exit_code(STK_ERR_STOPPED);
+    default:
+        return code_of(&a->ended) != 0 ? code_of(&a->ended) : 1;
+    }
+}
+
+/* What was asked for has to be there, whatever the commands say. */
+static void check_expected(stk_supervision *s) {
+    stk_error why = {0};
+    int64_t rows = -1;
+    if (s->expect.path == NULL) {
+        return;
+    }
+    if (stk_expect_check(&s->expect, &rows, &why) != STK_OK) {
+        stk_events_warning(&s->events, "--expect: %s", why.message);
+        s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(STK_ERR_DATA);
+        return;
+    }
+    stk_event_submission event = {
+        .path = s->expect.path, .status = "complete", .rows = rows, .models = -1};
+    stk_events_submission(&s->events, &event);
+}
+
+static void restore(stk_supervision *s, stk_knob *knob) {
+    stk_error why = {0};
+    bool mine = true;
+    if (knob->original == NULL) {
+        return;
+    }
+    if (stk_knob_restore(knob, &mine, &why) != STK_OK) {
+        stk_events_warning(&s->events, "%s", why.message);
+    } else if (!mine) {
+        stk_events_warning(
+            &s->events,
+            "%s was changed by somebody else meanwhile and stays as it is; as it was "
+            "before it is in %s",
+            knob->config.file, knob->original);
+    } else if (s->guardian != NULL &&
+               stk_guardian_on_orphaned(s->guardian, NULL, NULL, NULL, &why) != STK_OK) {
+        stk_events_warning(&s->events, "%s", why.message);
+    }
+}
+
+static const char *stop_reason(stk_end why, stk_status status, const stk_attempt *a) {
+    return status != STK_OK || a == NULL                 ? "error"
+           : why == STK_END_BUDGET                       ? "budget"
+           : why == STK_END_SIGNAL                       ? "signal"
+           : why == STK_END_ITSELF && a->ended.code == 0 ? "epochs"
+                                                         : "error";
+}
+
+static void finish(stk_supervision *s, stk_end why, stk_status status) {
+    stk_event_attempt told[STK_ATTEMPTS_MOST];
+    const stk_attempt *a = last_training(s);
+    stk_str command = {0};
+    for (int i = 0; i < s->attempt_count; i++) {
+        told[i] = s->attempts[i].event;
+    }
+    stk_command_show(&s->command, &command);
+    const char *reason = stop_reason(why, status, a);
+    bool good = status == STK_OK && s->exit_code == 0;
+    char place[PATH_MAX];
+    const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;
+    stk_summary summary = {.status = !good                           ? "failed"
+                                     : strcmp(reason, "epochs") == 0 ? "complete"
+                                                                     : "partial",
+                           .stop_reason = reason,
+                           .best_acc1 = NAN,
+                           .best_metric = NAN,
+                           .epochs_done = s->epochs_done,
+                           .folds_done = -1,
+                           .folds_planned = -1,
+                           .oof_acc1 = NAN,
+                           .oof_metric = NAN,
+                           .images_per_second = a != NULL ? a->event.images_per_second : NAN,
+                           .wait_fraction = NAN,
+                           .budget_s = s->clock.budget_s,
+                           .used_s = stk_supervision_now(s),
+                           .reserve_s = s->table.reserve_s,
+                           .batch = a != NULL ? (int)a->event.batch : -1,
+                           .workers = a != NULL ? a->event.workers : -1,
+                           .prefetch = -1,
+                           .device = s->gpu_count > 0 ? "cuda" : "cpu",
+                           .bad_images = -1,
+                           .verdict = a != NULL ? a->event.verdict : NULL,
+                           .submission = expected,
+                           .command = stk_str_text(&command),
+                           .attempts = told,
+                           .attempt_count = s->attempt_count,
+                           .estimate = s->estimate[0] != '\0' ? s->estimate : NULL,
+                           .exit_code = s->exit_code};
+    stk_runfiles_finish(s->files, s->clock.budget_s - stk_supervision_now(s), NULL);
+    summary.used_s = stk_supervision_now(s);
+    stk_events_stop(&s->events, &summary);
+    snprintf(s->status, sizeof s->status, "%s", summary.status);
+    stk_str_free(&command);
+}
+
+static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
+    snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
+             s->folder.path != NULL ? s->folder.path : "");
+    snprintf(outcome->status, sizeof outcome->status, "%s",
+             s->status[0] != '\0' ? s->status : "failed");
+    outcome->attempts = s->launched;
+    outcome->exit_code = s->exit_code;
+}
+
+static void close_all(stk_supervision *s) {
+    stk_guardian_stop(s->guardian);
+    stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
+    stk_lookout_stop(s->lookout);
+    stk_symptoms_free(s->symptoms);
+    stk_proc_tree_free(&s->tree);
+    for (int i = 0; i < s->attempt_count; i++) {
+        stk_mem_free(s->attempts[i].command);
+    }
+    stk_knob_close(&s->batch);
+    stk_knob_close(&s->workers);
+    stk_command_free(&s->command);
+    stk_runfiles_free(s->files);
+    stk_jsonl_free(s->jsonl);
+    stk_relay_close(s->json_relay, s->json_end, stk_supervision_spare(s, CLOSE_S));
+    stk_run_folder_close(&s->folder);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* The training, and whatever became of it the prediction. */
+static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err) {
+    stk_status status = train(s, why, err);
+    bool may_predict =
+        status == STK_OK && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
+    if (status == STK_OK) {
+        s->exit_code = training_code(s, *why);
+    }
+    if (may_predict && s->o->predict != NULL) {
+        status = predict(s, err);
+    }
+    if (status == STK_OK) {
+        check_expected(s);
+    }
+    return status;
+}
+
+static stk_status run(stk_supervision *s, const char *const *words, size_t count, stk_error *err) {
+    stk_end why = STK_END_ITSELF;
+    stk_status status = begin(s, words, count, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    status = run_commands(s, &why, err);
+    restore(s, &s->batch);
+    restore(s, &s->workers);
+    finish(s, why, status);
+    return status == STK_OK ? stk_runfiles_error(s->files, err) : status;
+}
+
+stk_status stk_supervise(stk_options *options, const char *const *words, size_t count,
+                         const stk_run *run_with, const stk_passing *passing,
+                         stk_supervised *outcome, stk_error *err) {
+    stk_error own = {0};
+    err = err != NULL ? err : &own;
+    memset(outcome, 0, sizeof *outcome);
+    outcome->exit_code = stk_status_exit_code(STK_ERR_USAGE);
+    if (count == 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "no command was given; write it behind two dashes: stoker run --budget 30m "
+                        "-- python -u train.py");
+    }
+    stk_supervision *s = stk_mem_new(1, sizeof *s);
+    if (s == NULL) {
+        return STK_FAIL_MEMORY(err, "the supervision");
+    }
+    const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
+    stk_locale locale = stk_locale_enter();
+    s->options = options;
+    s->o = stk_options_values(options, &stk_supervise_option_table);
+    s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
+    s->folder.lock_fd = -1;
+    s->json_end = -1;
+    s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
+    pthread_mutex_init(&s->lock, NULL);
+    if (run_with != NULL) {
+        s->clock.stop = run_with->stop;
+        s->clock.start_ns = run_with->start_ns != 0 ? run_with->start_ns : s->clock.start_ns;
+        stk_events_add(&s->events, run_with->observer);
+    }
+    stk_status status = stk_clockwork_take_deadline(&s->clock, budget->deadline, &s->events, err);
+    if (status == STK_OK) {
+        status = run(s, words, count, err);
+    }
+    fill_outcome(s, outcome);
+    close_all(s);
+    stk_mem_free(s);
+    stk_locale_leave(locale);
+    return status;
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# `stoker run`: scripted trainings that misbehave, each ended in time with nothing left behind.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+TRAIN="$ROOT/tests/children/train.py"
+if ! command -v python3 >/dev/null; then
+    it "runs a training written in Python"
+    skip "there is no python3"
+    finish
+fi
+export PYTHONDONTWRITEBYTECODE=1
+
+# summary KEY: the value of a key of the last run's summary.json, texts without their quotes.
+summary() {
+    python3 -c 'import json, sys; print(json.load(open("run/summary.json"))[sys.argv[1]])' "$1"
+}
+
+# attempts FORMAT: one line for each attempt of the summary.
+attempts() {
+    python3 -c 'import json, sys
+for a in json.load(open("run/summary.json"))["attempts"]: print(sys.argv[1].format(**a))' "$1"
+}
+
+# rebuilt STREAM: what output.log has of a stream (o or e), without stamps.
+rebuilt() {
+    python3 -c 'import sys
+ends = {32: b"\n", 114: b"\r", 43: b""}
+for line in open("run/output.log", "rb").read().split(b"\n")[:-1]:
+    if line[11:12] == sys.argv[1].encode(): sys.stdout.buffer.write(line[14:] + ends[line[12]])' "$1"
+}
+
+# supervise OPTIONS... -- COMMAND...: a run whose folder is run/, with an earlier one gone.
+supervise() {
+    rm -rf run
+    run run --out run "$@"
+    expect_json run/summary.json
+    expect_jsonl run/events.jsonl
+}
+
+# expect_gone PID...: none of these processes lives any more.
+expect_gone() {
+    local pid
+    for pid in "$@"; do
+        ! kill -0 "$pid" 2>/dev/null || fail "process $pid lives on"
+    done
+}
+
+it "passes output on unchanged, keeps it with times, and ends as the command does"
+cat >say.sh <<'END'
+printf 'one\ntwo\r\nthree\rfour'
+printf 'wrong\n' >&2
+exit 7
+END
+supervise -- sh say.sh
+expect_exit 7
+printf 'one\ntwo\r\nthree\rfour' >wanted
+expect_same "$OUT" wanted
+expect_err '^wrong$'
+rebuilt o >kept
+expect_same kept wanted
+expect "the log has the wrong line" grep -q '^ *[0-9.]* e  wrong$' run/output.log
+expect "the summary says failed" test "$(summary status)" = failed
+expect "the code is in the summary" test "$(summary exit_code)" = 7
+expect "why it ended is in the summary" test "$(attempts '{part} {stop_reason} {exit_code}')" = 'train crash 7'
+expect_file run/report.html 'say.sh'
+expect_file run/args.yaml
+
+it "says what a wrong call lacks"
+run run --budget 30s
+expect_exit 2
+expect_err 'no command was given; write it behind two dashes'
+run run python3 train.py
+expect_exit 2
+expect_err "'python3' is no option; the command stands behind two dashes"
+run run --out run -- no-such-program-of-this-name
+expect_exit 127
+expect_err 'no-such-program-of-this-name'
+run run --budget 10s --reserve 99% -- true
+expect_exit 2
+run run --stop-signal NOISE -- true
+expect_exit 2
+expect_err 'none of TERM, INT'
+run run --json-fd 77 -- true
+expect_exit 2
+expect_err 'json-fd 77 is not open'
+
+it "stops training in time and predicts, with what training wrote when it was asked to stop"
+supervise --budget 5s --reserve 30% --predict 'cat model; printf "id,label\n1,a\n" >submission.csv' \
+    --expect submission.csv -- python3 -u "$TRAIN" --model model
+expect_exit 0
+expect_out '^batch 32$'
+expect_out '^stopping as I was asked to$'
+expect "it is partial" test "$(summary status) $(summary stop_reason)" = 'partial budget'
+expect "two attempts are told" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train budget,predict done,'
+expect "the budget was kept" python3 -c "import sys; sys.exit(not $(summary used_s) < 5)"
+expect_err 'estimate: 1000 epochs need .*consider --epochs'
+
+it "ends commands that ignore signals, hide, and fork away, and no others"
+sleep 300 &
+other=$!
+supervise --budget 4s --predict 'echo predicted' -- \
+    python3 -u "$TRAIN" --ignore-term --away away --feeders 1
+expect_exit 0
+expect_out '^predicted$'
+expect "somebody hid" test -s away
+expect_gone "$(cat away)"
+expect "killed" test "$(attempts '{part} {signal}' | tr '\n' ',')" = 'train 9,predict 0,'
+expect "the neighbour lives" kill -0 "$other"
+kill "$other"
+
+it "predicts when training crashed, and its exit code counts"
+supervise --predict 'echo predicted; exit 3' -- python3 -u "$TRAIN" --crash-after 0.3
+expect_exit 3
+expect_out '^predicted$'
+expect_err 'the loss became a pumpkin'
+expect "the reasons are told" test "$(attempts '{part} {stop_reason} {exit_code}' | tr '\n' ',')" = 'train crash 1,predict crash 3,'
+
+it "runs a prediction that is written while training runs"
+supervise --predict 'sh predict.sh' -- sh -c 'sleep 0.2; echo "echo late" >predict.sh'
+expect_exit 0
+expect_out '^late$'
+expect "it is complete" test "$(summary status)" = complete
+
+it "stops a prediction at the deadline"
+supervise --budget 4s --predict 'sleep 100' -- true
+expect_exit 143
+expect "the budget was kept" python3 -c "import sys; sys.exit(not $(summary used_s) < 4)"
+expect "it failed" test "$(summary status)" = failed
+
+it "misses a file that was expected, an old one and an empty one"
+supervise --expect lacking.csv -- true
+expect_exit 3
+expect_err 'lacking.csv'
+printf 'id,label\n1,a\n' >old.csv
+supervise --expect old.csv -- true
+expect_exit 3
+supervise --expect empty.csv -- sh -c 'printf "id,label\n" >empty.csv'
+expect_exit 3
+
+it "loses nothing of a hundred megabytes"
+supervise -- python3 -c 'import sys
+line = b"0123456789" * 7 + b"\n"
+sys.stdout.buffer.write(line * (100 * 1000 * 1000 // len(line)))'
+expect_exit 0
+expect "all of it was passed on" test "$(wc -c <"$OUT")" = 99999950
+expect "all of it was kept" test "$(wc -l <run/output.log)" = $((99999950 / 71))
+
+it "keeps a line that never ends"
+supervise --budget 3s -- python3 -uc 'import sys, time
+while True: sys.stdout.write("x"); sys.stdout.flush(); time.sleep(0.01)'
+expect_exit 0
+rebuilt o >kept
+expect_same kept "$OUT"
+
+it "starts a command that hangs again, with a record of where it was"
+supervise --hang 2s --retries 1 --predict 'echo predicted' -- \
+    python3 -u "$TRAIN" --hang-after 0.5 --say nothing
+expect_exit 0
+expect_err 'hangs: '
+expect_file run/hang-1.txt 'train.py'
+expect_file run/hang-2.txt
+expect "it was started twice" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train hang,train hang,predict done,'
+expect_err 'Fatal Python error: Aborted'
+
+it "takes printing without progress for a hang"
+supervise --hang 2s --on-hang stop -- python3 -u "$TRAIN" --hang-after 1 --hang-printing
+expect "it is told as a hang" test "$(attempts '{stop_reason}')" = hang
+expect_not "it did not succeed" test "$CODE" = 0
+
+it "leaves nobody behind when it is killed itself"
+rm -rf run
+"$STOKER" run --out run -- python3 -u "$TRAIN" --away away2 --ignore-term >/dev/null 2>&1 &
+stoker=$!
+for _ in $(seq 100); do
+    [ ! -s away2 ] || break
+    sleep 0.1
+done
+{
+    kill -9 "$stoker"
+    wait "$stoker"
+} 2>/dev/null
+for _ in $(seq 100); do
+    kill -0 "$(cat away2)" 2>/dev/null || break
+    sleep 0.1
+done
+expect_gone "$(cat away2)"
+expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
+
+it "ends in ten seconds after SIGTERM, with a prediction"
+rm -rf run
+"$STOKER" run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term >"$OUT" 2>"$ERR" &
+stoker=$!
+for _ in $(seq 100); do
+    ! grep -q Epoch "$ERR" || break
+    sleep 0.1
+done
+kill "$stoker"
+wait "$stoker"
+CODE=$?
+expect_exit 0
+expect_out '^predicted$'
+expect "the summary says signal" test "$(summary stop_reason)" = signal
+
+it "tells programs what happens on a descriptor of their own"
+rm -rf run
+run_any sh -c "'$STOKER' run --out run --json-fd 3 -- echo hello 3>events"
+expect_exit 0
+expect_jsonl events
+expect_file events '"event": ?"attempt"'
+expect_out '^hello$'
+rm -rf run
+run run --out run --json -- echo hello
+expect_jsonl "$OUT"
+expect_err '^hello$'
+
+it "says nothing of its own with --quiet"
+supervise --quiet -- sh -c 'echo out; echo err >&2'
+expect_exit 0
+expect "one line" test "$(cat "$OUT" "$ERR")" = "$(printf 'out\nerr')"
+
+finish

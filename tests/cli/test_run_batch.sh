@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# `stoker run` and the batch size: a GPU that a scripted training draws, and what is made of it.
+# Measures no time.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+TRAIN="$ROOT/tests/children/train.py"
+FAKES=$(dirname "$STOKER")/tests/emulated
+it "sees a GPU that is a script"
+if ! command -v python3 >/dev/null; then
+    skip "there is no python3"
+    finish
+elif [ ! -e "$FAKES/libnvidia-ml.so.1" ]; then
+    skip "the stand-in for NVML was not built"
+    finish
+fi
+export PYTHONDONTWRITEBYTECODE=1 STOKER_CUDA_LIBS=$FAKES FAKE_NVML=$WORK/gpu
+unset CUDA_VISIBLE_DEVICES
+
+# A GPU that nobody uses.
+idle_gpu() {
+    printf 'bus 0000:19:00.0\nutil 0\nmemory_used 1000000000\nmemory_total 24000000000\n' >gpu
+}
+
+summary() {
+    python3 -c 'import json, sys; print(json.load(open("run/summary.json"))[sys.argv[1]])' "$1"
+}
+
+attempts() {
+    python3 -c 'import json, sys
+for a in json.load(open("run/summary.json"))["attempts"]: print(sys.argv[1].format(**a))' "$1"
+}
+
+supervise() {
+    rm -rf run
+    idle_gpu
+    run run --out run --check-after 2s --grace 30s "$@"
+    expect_json run/summary.json
+}
+
+# Steps take 20 ms and 0.2 ms an image: 64 images are 1.6 times as fast as 32. A batch of 256 is too much.
+SLOW='--step-s 0.02 --image-s 0.0002 --memory-per-image 1e8'
+
+it "doubles the batch while that makes it faster, by a variable"
+# shellcheck disable=SC2086  # several words
+BATCH_SIZE=32 supervise --budget 60s --reserve 5% --batch-env BATCH_SIZE --predict 'echo predicted' -- \
+    python3 -u "$TRAIN" $SLOW --exit-after 7
+expect_exit 0
+expect_out '^predicted$'
+expect "32, 64, 128 were tried" test "$(attempts '{part} {batch}' | grep train | tr '\n' ',')" = 'train 32,train 64,train 128,'
+expect "the last one is told" test "$(summary batch)" = 128
+expect_err 'GPU memory 13 %'
+
+it "takes a batch back that there is no memory for"
+supervise --budget 60s --batch-arg --batch-size -- \
+    python3 -u "$TRAIN" --step-s 0.03 --oom-above 64 --util 20 --exit-after 7 --batch-size 64
+expect_exit 0
+expect "64, 128 and 64 again" test "$(attempts '{batch}' | tr '\n' ',')" = '64,128,64,'
+expect "why is told" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,memory,done,'
+
+it "takes a batch back that is not faster, and puts the configuration back"
+printf 'model: net\nbatch_size: 32  # as in the paper\nepochs: 3\n' >c.yaml
+cp c.yaml before.yaml
+supervise --budget 60s --batch-key batch_size --config-file c.yaml -- \
+    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.001 --memory-per-image 1e7 --util 30 --exit-after 7
+expect_exit 0
+expect "32, 64 and 32 again" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,64 False,32 False,'
+expect_same c.yaml before.yaml
+
+it "halves a first batch that there is no memory for"
+supervise --batch-arg --batch-size -- python3 -u "$TRAIN" --util 90 --batch-size 300 --exit-after 1
+expect_exit 0
+expect "300 and 150" test "$(attempts '{batch}' | tr '\n' ',')" = '300,150,'
+
+it "raises the workers and never the batch when the input limits"
+supervise --budget 60s --batch-env BATCH_SIZE --workers-env NUM_WORKERS -- \
+    python3 -u "$TRAIN" --feeders 2 --util 20 --exit-after 7
+expect_exit 0
+expect "the batch is the same" test "$(attempts '{batch}' | sort -u)" = 32
+expect "the workers are more" test "$(attempts '{workers}' | sort -nu | tail -1)" -gt 0
+
+it "only says what it would do with --dry-run"
+supervise --dry-run --batch-env BATCH_SIZE -- python3 -u "$TRAIN" --util 10 --exit-after 5.5
+expect_exit 0
+expect_err 'would start again: batch 64'
+expect "one attempt" test "$(attempts '{batch}' | tr '\n' ',')" = '32,'
+
+it "leaves a GPU alone that is busy"
+supervise --batch-env BATCH_SIZE -- python3 -u "$TRAIN" --util 85 --exit-after 5.5
+expect "one attempt" test "$(attempts '{batch}' | tr '\n' ',')" = '32,'
+
+it "says plainly that the GPU is not used"
+supervise --grace 1s --check-after 2s -- env -u FAKE_NVML python3 -u "$TRAIN" --exit-after 5.5
+expect_exit 0
+expect_err 'the GPU is not used'
+
+finish

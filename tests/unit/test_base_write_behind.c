@@ -1,0 +1,258 @@
+/* test_base_write_behind.c - files that are put to the disk behind the caller. */
+#include "check.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/write_behind.h"
+#include "folder_looks.h"
+
+#define LARGE ((size_t)4 << 20)
+
+/* Sends a text on its way, in two pieces. */
+static void send_text(stk_write_behind *behind, const char *path, const char *text, bool gather) {
+    stk_error err = {0};
+    stk_file_writer *writer = NULL;
+    size_t half = strlen(text) / 2;
+    REQUIRE_OK(stk_write_behind_begin(behind, &writer, path, gather, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, text, half, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, text + half, strlen(text) - half, &err), &err);
+    REQUIRE_OK(stk_file_commit(writer, &err), &err);
+    stk_write_behind_go(behind, NULL, NULL);
+}
+
+static void files_arrive_one_after_the_other(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    const uint8_t *kept = NULL;
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err); /* there is nothing yet */
+    for (int i = 0; i < 3; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "number %d", i);
+        send_text(&behind, path, text, true);
+        CHECK(stk_write_behind_is_pending(&behind));
+        CHECK(stk_write_behind_age(&behind) >= 0);
+        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+        CHECK(!stk_write_behind_is_pending(&behind) && !stk_write_behind_is_done(&behind));
+        CHECK(holds(path, text));
+        CHECK(stk_write_behind_seconds(&behind) > 0);
+        CHECK(i == 0 || behind.block.data == kept); /* its memory is used again */
+        kept = behind.block.data;
+        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    }
+    CHECK_INT(entries(folder), 1);
+    stk_write_behind_free(&behind);
+    stk_write_behind_free(&behind);
+}
+
+static void it_can_be_seen_when_one_is_done(void) {
+    const char *path = in(check_folder(), "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    CHECK(!stk_write_behind_is_done(&behind));
+    send_text(&behind, path, "text", true);
+    for (int i = 0; i < 10000 && !stk_write_behind_is_done(&behind); i++) {
+        usleep(1000);
+    }
+    CHECK(stk_write_behind_is_done(&behind) && stk_write_behind_is_pending(&behind));
+    CHECK(holds(path, "text"));
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    stk_write_behind_free(&behind);
+}
+
+static void the_end_waits_for_what_is_pending(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    char *large = stk_mem_new(LARGE + 1, 1);
+    REQUIRE(large != NULL);
+    memset(large, 'x', LARGE);
+    stk_write_behind behind = {0};
+    send_text(&behind, path, large, true);
+    stk_write_behind_free(&behind);
+    CHECK(holds(path, large));
+    CHECK_INT(entries(folder), 1);
+    CHECK(behind.block.data == NULL && !stk_write_behind_is_pending(&behind));
+    send_text(&behind, path, "again", true);
+    stk_write_behind_free(&behind);
+    CHECK(holds(path, "again"));
+    stk_mem_free(large);
+}
+
+static void what_may_not_be_gathered_is_written_at_once(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    send_text(&behind, path, "text", false);
+    CHECK(holds(path, "text"));
+    CHECK(stk_write_behind_is_pending(&behind) && stk_write_behind_is_done(&behind));
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    CHECK(stk_write_behind_seconds(&behind) > 0 && behind.block.data == NULL);
+    send_text(&behind, path, "", true); /* nothing to gather */
+    CHECK(stk_write_behind_is_done(&behind) && holds(path, ""));
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    CHECK_INT(entries(folder), 1);
+    stk_write_behind_free(&behind);
+}
+
+/* What was to be done when a file is in place: it must be there by then. */
+typedef struct deed {
+    const char *path;
+    bool was_there;
+    int times;
+} deed;
+
+static void look(void *user) {
+    deed *d = user;
+    d->was_there = stk_path_is_file(d->path);
+    d->times++;
+}
+
+static void something_is_done_when_it_is_in_place(void) {
+    const char *folder = check_folder();
+    for (int way = 0; way < 3; way++) { /* at once, behind, in vain */
+        deed d = {.path = in(folder, way == 0 ? "at once" : way == 1 ? "behind" : "no/such")};
+        stk_write_behind behind = {0};
+        stk_file_writer *writer = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, d.path, way > 0, &err), &err);
+        REQUIRE_OK(stk_file_append(writer, "x", 1, &err), &err);
+        REQUIRE_OK(stk_file_commit(writer, &err), &err);
+        stk_write_behind_go(&behind, look, &d);
+        CHECK_INT(stk_write_behind_settle(&behind, &err), way < 2 ? STK_OK : STK_ERR_STORAGE);
+        CHECK_INT(d.times, way < 2 ? 1 : 0);
+        CHECK(d.was_there == (way < 2));
+        stk_write_behind_free(&behind);
+    }
+}
+
+static void an_error_is_told_once(void) {
+    const char *folder = check_folder();
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    send_text(&behind, in(folder, "no/such"), "text", true);
+    CHECK_INT(stk_write_behind_settle(&behind, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "cannot write");
+    CHECK_CONTAINS(err.message, "no/such: No such file");
+    err = (stk_error){0};
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    send_text(&behind, in(folder, "a"), "good", true); /* the next one is none the worse */
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    CHECK(holds(in(folder, "a"), "good"));
+    stk_write_behind_free(&behind);
+}
+
+static void what_is_discarded_leaves_nothing(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    send_text(&behind, path, "kept", true);
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    for (int gather = 0; gather < 2; gather++) {
+        stk_file_writer *writer = NULL;
+        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, gather != 0, &err), &err);
+        REQUIRE_OK(stk_file_append(writer, "lost", 4, &err), &err);
+        stk_file_discard(writer);
+        CHECK(!stk_write_behind_is_pending(&behind));
+        CHECK(holds(path, "kept"));
+        CHECK_INT(entries(folder), 1);
+    }
+    stk_write_behind_free(&behind);
+}
+
+/* Without memory for the second piece what was gathered goes to the disk, and the rest with it. */
+static void without_memory_it_is_written_at_once(void) {
+    const char *folder = check_folder();
+    const char *path = in(folder, "a");
+    stk_write_behind behind = {0};
+    stk_file_writer *writer = NULL;
+    stk_error err = {0};
+    char text[101];
+    memset(text, 'x', sizeof text);
+    text[100] = '\0';
+    for (int pieces = 0; pieces < 2; pieces++) { /* that there is memory for */
+        size_t first = pieces > 0 ? 10 : 0;
+        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
+        REQUIRE_OK(stk_file_append(writer, text, first, &err), &err);
+        stk_mem_fail_after(0);
+        stk_status status = stk_file_append(writer, text + first, 50, &err);
+        stk_mem_fail_after(-1);
+        REQUIRE_OK(status, &err);
+        REQUIRE_OK(stk_file_append(writer, text + first + 50, 50 - first, &err), &err);
+        REQUIRE_OK(stk_file_commit(writer, &err), &err);
+        stk_write_behind_go(&behind, NULL, NULL);
+        CHECK(stk_write_behind_is_done(&behind) && holds(path, text));
+        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+        CHECK_INT(entries(folder), 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        stk_mem_fail_after(i);
+        stk_status status = stk_write_behind_begin(&behind, &writer, path, true, NULL);
+        stk_mem_fail_after(-1);
+        CHECK_INT(status, STK_ERR_MEMORY);
+        CHECK(!stk_write_behind_is_pending(&behind));
+    }
+    CHECK(holds(path, text));
+    CHECK_INT(entries(folder), 1);
+    stk_write_behind_free(&behind);
+}
+
+static void what_is_spilt_may_not_find_room(void) {
+    stk_write_behind behind = {0};
+    stk_file_writer *writer = NULL;
+    stk_error err = {0};
+    const char *path = in(check_folder(), "no/such");
+    REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, "x", 1, &err), &err);
+    stk_mem_fail_after(0);
+    stk_status status = stk_file_append(writer, (char[100]){0}, 100, &err);
+    stk_mem_fail_after(-1);
+    CHECK_INT(status, STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "no/such");
+    stk_file_discard(writer);
+    REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
+    err = (stk_error){0};
+    CHECK_INT(stk_file_commit(writer, &err), STK_ERR_STORAGE); /* an empty file has no place */
+    stk_write_behind_free(&behind);
+}
+
+/* In a child, since a limit on file sizes concerns the whole process. */
+static int send_over_limit(const char *path) {
+    struct rlimit limit = {SIZE_LIMIT, SIZE_LIMIT};
+    stk_write_behind behind = {0};
+    stk_file_writer *writer = NULL;
+    stk_error err = {0};
+    signal(SIGXFSZ, SIG_IGN);
+    char *big = stk_mem_new(2 * SIZE_LIMIT, 1);
+    if (big == NULL || setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+        stk_write_behind_begin(&behind, &writer, path, true, NULL) != STK_OK ||
+        stk_file_append(writer, big, 2 * SIZE_LIMIT, NULL) != STK_OK ||
+        stk_file_commit(writer, NULL) != STK_OK) {
+        return 2;
+    }
+    stk_write_behind_go(&behind, NULL, NULL);
+    stk_status status = stk_write_behind_settle(&behind, &err);
+    bool told = strstr(err.message, path) != NULL && strstr(err.message, "too large") != NULL;
+    stk_mem_free(big);
+    stk_write_behind_free(&behind);
+    return status == STK_ERR_STORAGE && told ? 0 : 1;
+}
+
+static void a_full_disk_keeps_the_old_file(void) {
+    check_old_file_stays(send_over_limit);
+}
+
+static const check_test tests[] = {
+    TEST(files_arrive_one_after_the_other),      TEST(it_can_be_seen_when_one_is_done),
+    TEST(the_end_waits_for_what_is_pending),     TEST(what_may_not_be_gathered_is_written_at_once),
+    TEST(something_is_done_when_it_is_in_place), TEST(an_error_is_told_once),
+    TEST(what_is_discarded_leaves_nothing),      TEST(without_memory_it_is_written_at_once),
+    TEST(what_is_spilt_may_not_find_room),       TEST(a_full_disk_keeps_the_old_file),
+};
+
+CHECK_MAIN(tests)
