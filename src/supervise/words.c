@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "supervise/words_rules.h"
+#include "supervise/words_text.h"
 
 /* Between two moments that are kept: then the ring covers a minute. */
 #define MOMENT_S 0.5
@@ -148,17 +149,19 @@ static void hear_epoch(stk_words *words, const stk_line *line, double at_s) {
 }
 
 /*
- * Whether a bar that says nothing of what it is about is another one than training's, such as the
- * validation's behind it: it has fewer steps. One that is gone through again, with none of ours
- * between, is training's after all.
+ * Whether a bar is another one than training's: it tells no epoch and has fewer steps than one that
+ * was heard before, such as the validation's behind it, or one that counts epochs around it. But
+ * with none of ours between, one that is gone through again is training's after all; so is one that
+ * calls itself so and goes on.
  */
 static bool is_other_bar(stk_words *words, const stk_line *line, int64_t step, int64_t steps) {
-    bool named = !line->bar || line->train || stk_line_says(line, STK_SAID_EPOCH);
+    bool named = !line->bar || stk_line_says(line, STK_SAID_EPOCH);
     if (named || words->steps < 0 || steps < 0 || steps >= words->steps) {
         words->other_steps = -1;
         return false;
     }
-    if (steps == words->other_steps && step < words->other_step) {
+    bool ours = line->train ? step > words->other_step : step < words->other_step;
+    if (steps == words->other_steps && ours) {
         return false;
     }
     words->other_steps = steps;
@@ -301,7 +304,7 @@ static void hear_loss(stk_words *words, const stk_line *line, double at_s) {
 
 static void hear_trouble(stk_words *words, const stk_line *line, const char *text, size_t length) {
     if (line->out_of_memory || (line->trouble && !words->out_of_memory)) {
-        stk_line_plain(text, length, words->trouble, sizeof words->trouble);
+        stk_text_plain(text, length, words->trouble, sizeof words->trouble);
     }
     words->out_of_memory = words->out_of_memory || line->out_of_memory;
 }

@@ -9,13 +9,9 @@
  */
 #include "supervise/words_rules.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/str.h"
-
-/* Longer numbers are none: nothing that is counted here has them. */
-#define NUMBER_MOST 40
+#include "supervise/words_text.h"
 
 /* What '*' passes over at most: a progress bar as wide as a screen. */
 #define SKIP_MOST 1000
@@ -60,6 +56,7 @@ typedef struct rule {
  * ones come first.
  */
 static const rule rules[] = {
+    {"aborted", LONE_TROUBLE},
     {"at", OTHER},
     {"avoid", OTHER},
     {"batch_size per device=%b", SAYS},
@@ -106,6 +103,7 @@ static const rule rules[] = {
     {"extracting", ASIDE},
     {"every", OTHER},
     {"fetching", ASIDE},
+    {"floating point exception", TROUBLE},
     {"folds", ASIDE},
     {"from", OTHER},
     {"global_step=%g/%S", SAYS},
@@ -126,6 +124,7 @@ static const rule rules[] = {
     {"imgs/s=%i", SAYS},
     {"img/sec=%i", SAYS},
     {"img/s=%i", SAYS},
+    {"illegal instruction", TROUBLE},
     {"is killed by signal", TROUBLE},
     {"iteration=[%s/%S", SAYS},
     {"iteration=%s/%S", SAYS},
@@ -155,6 +154,7 @@ static const rule rules[] = {
     {"memory=%u", SAYS},
     {"mem_used=%m", SAYS},
     {"mem=%m/%M", SAYS},
+    {"mem=%u", SAYS},
     {"map", ASIDE},
     {"min", OTHER},
     {"mps", DEVICE},
@@ -191,6 +191,7 @@ static const rule rules[] = {
     {"start", OTHER},
     {"suggested", OTHER},
     {"system", OTHER},
+    {"terminate called", TROUBLE},
     {"time=%_s, %i/s", SAYS},
     {"traceback (most", TROUBLE},
     {"train epoch=%e [%n/%N (", SAYS},
@@ -228,6 +229,7 @@ static const rule rules[] = {
     {"%s/%S iterations", SAYS},
     {"[%e/%E][%s/%S", SAYS},
     {"[%p/%P", SAYS},
+    {"|%p/%P|", SAYS},
 };
 
 #define RULE_COUNT (sizeof rules / sizeof *rules)
@@ -260,17 +262,10 @@ static const char letters[] = "eEdsSgnNpPlrimMubkw";
      BIT(STK_SAID_MAYBE_STEP) | BIT(STK_SAID_MAYBE_STEPS) | BIT(STK_SAID_LOSS) | \
      BIT(STK_SAID_STEP_RATE) | BIT(STK_SAID_IMAGE_RATE) | BIT(STK_SAID_MAYBE_BATCH))
 
-typedef struct figure {
-    double value;
-    double unit; /* bytes; 0: none was given */
-    bool point;  /* it has a decimal point or an exponent */
-    const char *end;
-} figure;
-
 /* One number of a pattern that fits. */
 typedef struct hit {
     stk_said what;
-    figure number;
+    stk_figure number;
 } hit;
 
 typedef struct reader {
@@ -285,171 +280,13 @@ typedef struct reader {
     stk_line *line;
 } reader;
 
-static bool is_letter(char c) {
-    return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-static const char *skip_blanks(const char *at) {
-    while (*at == ' ') {
-        at++;
-    }
-    return at;
-}
-
-/* What a letter is in a clean line. */
-static char clean_letter(unsigned char c) {
-    if (c >= 'A' && c <= 'Z') {
-        return (char)(c - 'A' + 'a');
-    }
-    return c >= 0x80 ? '~' : c < ' ' || c == 0x7F ? ' ' : (char)c;
-}
-
-/* The length of a terminal's escape sequence, which begins at text. */
-static size_t escape_length(const char *text, size_t left) {
-    size_t i = 2;
-    if (left > 1 && text[1] == '[') {
-        while (i < left && (text[i] < 0x40 || text[i] > 0x7E)) {
-            i++;
-        }
-        i++;
-    } else if (left > 1 && text[1] == ']') { /* a title: it ends with a bell, or ESC \ */
-        while (i < left && text[i] != 0x07 && text[i] != 0x1B) {
-            i++;
-        }
-        i += i < left && text[i] == 0x1B ? 2 : 1;
-    } else if (left > 1 && (text[1] == '(' || text[1] == ')')) { /* which set of characters */
-        i = 3;
-    }
-    return i < left ? i : left;
-}
-
-static void clean(const char *text, size_t length, char *out) {
-    size_t made = 0;
-    for (size_t i = 0; i < length;) {
-        if (text[i] == 0x1B) {
-            i += escape_length(text + i, length - i);
-        } else {
-            out[made++] = clean_letter((unsigned char)text[i++]);
-        }
-    }
-    while (made > 0 && out[made - 1] == ' ') {
-        made--;
-    }
-    out[made] = '\0';
-}
-
-/* Digits with commas between the thousands; returns the end, or `at` where there are none. */
-static const char *read_digits(const char *at, double *value) {
-    const char *from = at;
-    const char *most = at + NUMBER_MOST;
-    bool grouped = false;
-    for (; at < most; at++) {
-        if (is_digit(*at)) {
-            *value = *value * 10 + (*at - '0');
-            continue;
-        }
-        bool group = *at == ',' && (grouped ? at[-4] == ',' : at > from && at - from <= 3) &&
-                     is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) && !is_digit(at[4]);
-        if (!group) {
-            break;
-        }
-        grouped = true;
-    }
-    return at;
-}
-
-/* The exponent behind a number, and its end; `at` where there is none. */
-static const char *read_exponent(const char *at, int *exponent) {
-    const char *p = at;
-    if (*p != 'e') {
-        return at;
-    }
-    p++;
-    int sign = *p == '-' ? -1 : 1;
-    p += *p == '-' || *p == '+' ? 1 : 0;
-    if (!is_digit(*p)) {
-        return at;
-    }
-    int value = 0;
-    for (int i = 0; i < 4 && is_digit(*p); i++, p++) {
-        value = value * 10 + (*p - '0');
-    }
-    *exponent += sign * value;
-    return p;
-}
-
-/* value x 10^exponent, quickly where the exponent is a usual one. */
-static double scaled(double value, int exponent) {
-    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
-    int size = exponent < 0 ? -exponent : exponent;
-    double power = size < (int)(sizeof powers / sizeof *powers) ? powers[size] : pow(10, size);
-    return exponent < 0 ? value / power : value * power;
-}
-
-/* False where there is no number. Point and comma are those of the C locale, whatever ours is. */
-static bool read_number(const char *at, figure *number) {
-    *number = (figure){0};
-    double sign = *at == '-' ? -1 : 1;
-    at += *at == '-' || *at == '+' ? 1 : 0;
-    if (strncmp(at, "nan", 3) == 0 || strncmp(at, "inf", 3) == 0) {
-        number->value = *at == 'n' ? NAN : sign * INFINITY;
-        number->point = true;
-        number->end = at + (strncmp(at, "infinity", 8) == 0 ? 8 : 3);
-        return !is_letter(*number->end);
-    }
-    double value = 0;
-    const char *end = read_digits(at, &value);
-    bool digits = end > at;
-    int exponent = 0;
-    if (*end == '.' && is_digit(end[1])) {
-        const char *point = end + 1;
-        for (end = point; end < point + NUMBER_MOST && is_digit(*end); end++) {
-            value = value * 10 + (*end - '0');
-        }
-        exponent = (int)(point - end);
-        number->point = digits = true;
-    }
-    if (!digits || is_digit(*end)) {
-        return false;
-    }
-    const char *power = read_exponent(end, &exponent);
-    number->point = number->point || power > end;
-    number->end = power;
-    number->value = sign * scaled(value, exponent);
-    return true;
-}
-
-/* Reads a unit of memory behind a number: "GB", "GiB", "g", with or without a blank. */
-static void read_unit(figure *number) {
-    static const char prefixes[] = "kmgt";
-    const char *at = skip_blanks(number->end);
-    const char *prefix = *at != '\0' ? strchr(prefixes, *at) : NULL;
-    double unit = 1;
-    if (prefix != NULL) {
-        unit = ldexp(1, 10 * (int)(prefix - prefixes + 1));
-        at++;
-        at += at[0] == 'i' && at[1] == 'b' ? 1 : 0;
-    } else if (*at != 'b') {
-        return;
-    }
-    at += *at == 'b' ? 1 : 0;
-    if (!is_letter(*at)) {
-        number->unit = unit;
-        number->end = at;
-    }
-}
-
 static bool is_memory(stk_said what) {
     return what == STK_SAID_MEMORY || what == STK_SAID_MEMORY_TOTAL ||
            what == STK_SAID_MAYBE_MEMORY;
 }
 
 /* Whether a number can be what it is taken for. */
-static bool is_sound(stk_said what, const figure *number) {
+static bool is_sound(stk_said what, const stk_figure *number) {
     double value = number->value;
     switch (what) {
     case STK_SAID_LOSS:
@@ -477,8 +314,8 @@ static bool is_sound(stk_said what, const figure *number) {
 /* Reads what `letter` names; returns the end, or NULL. `what` is STK_SAID_COUNT for one that is
  * passed over. */
 static const char *read_field(char letter, const char *at, hit *found) {
-    at = skip_blanks(at);
-    if (!read_number(at, &found->number)) {
+    at = stk_skip_blanks(at);
+    if (!stk_figure_read(at, &found->number)) {
         return NULL;
     }
     found->what = STK_SAID_COUNT;
@@ -488,7 +325,7 @@ static const char *read_field(char letter, const char *at, hit *found) {
     const char *named = strchr(letters, letter == 'G' ? 'm' : letter);
     found->what = (stk_said)(named - letters);
     if (is_memory(found->what)) {
-        read_unit(&found->number);
+        stk_figure_read_unit(&found->number);
         if (letter == 'G' && found->number.unit == 0) {
             return NULL;
         }
@@ -499,10 +336,10 @@ static const char *read_field(char letter, const char *at, hit *found) {
 /* Passes over what one sign of a pattern, other than a number, stands for; NULL: it is not there.
  */
 static const char *match_sign(const reader *r, const char *sign, const char *at) {
-    const char *most = at + SKIP_MOST;
+    const char *from = at;
     switch (*sign) {
     case ' ':
-        return skip_blanks(at);
+        return stk_skip_blanks(at);
     case '_':
         return *at == ' ' || *at == '_' || *at == '-' || *at == '.' ? at + 1 : at;
     case '=':
@@ -519,7 +356,7 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
         }
         return at;
     case '*':
-        while (*at != '\0' && *at != sign[1] && at < most) {
+        while (*at != '\0' && *at != sign[1] && at - from < SKIP_MOST) {
             at++;
         }
         return at;
@@ -531,7 +368,7 @@ static const char *match_sign(const reader *r, const char *sign, const char *at)
     case ')':
     case '/':
     case '|':
-        at = skip_blanks(at);
+        at = stk_skip_blanks(at);
         break;
     default:
         break;
@@ -559,9 +396,10 @@ static const char *match(const reader *r, const char *pattern, const char *at, h
     if (at == NULL) {
         return NULL;
     }
-    bool word_last = is_letter(p[-1]) && !number_last;
+    bool word_last = stk_is_letter(p[-1]) && !number_last;
     bool whole = number_last && !hits[*count - 1].number.point;
-    return (word_last && is_letter(*at)) || (whole && (is_letter(*at) || *at == '%')) ? NULL : at;
+    return (word_last && stk_is_letter(*at)) || (whole && (stk_is_letter(*at) || *at == '%')) ? NULL
+                                                                                              : at;
 }
 
 static void say(stk_line *line, stk_said what, double value) {
@@ -573,8 +411,8 @@ static void say(stk_line *line, stk_said what, double value) {
 
 /* Bytes of memory: without a unit the size of the larger number tells which one is meant. */
 static double memory_bytes(const hit *hits, size_t count, size_t which) {
-    const figure *number = &hits[which].number;
-    const figure *pair = &hits[count - 1].number;
+    const stk_figure *number = &hits[which].number;
+    const stk_figure *pair = &hits[count - 1].number;
     double unit = number->unit;
     if (unit == 0 && is_memory(hits[count - 1].what)) {
         bool is_pair = hits[count - 1].what == STK_SAID_MEMORY_TOTAL && count > 1;
@@ -632,7 +470,9 @@ static void act(reader *r, const rule *row, rule_kind before, const char *at, co
         take(r, row, before, hits, count);
         break;
     case OUT_OF_MEMORY:
-        r->line->out_of_memory = r->line->out_of_memory || before != OTHER;
+        if (before != OTHER && *end != '_' && *end != '=') { /* those make it a name */
+            r->line->out_of_memory = true;
+        }
         break;
     case MAYBE_OUT:
         r->maybe_out = true;
@@ -654,11 +494,19 @@ static void act(reader *r, const rule *row, rule_kind before, const char *at, co
     }
 }
 
+/* A quick look: most rows do not fit. */
+static bool may_fit(const char *pattern, const char *at) {
+    if (stk_is_letter(*at)) {
+        return !stk_is_letter(pattern[1]) || pattern[1] == at[1];
+    }
+    return stk_is_digit(*at) ? *pattern == '%' || *pattern == '^' : *pattern == *at;
+}
+
 /* Tries the rules of a letter; returns the end of the first that fits, or NULL. */
 static const char *try_rules(reader *r, size_t letter, rule_kind before, const char *at) {
     for (size_t i = r->first[letter]; i < r->first[letter + 1]; i++) {
         const char *pattern = rules[i].pattern;
-        if (is_letter(*at) && is_letter(pattern[1]) && pattern[1] != at[1]) { /* quickly: most */
+        if (!may_fit(pattern, at)) {
             continue;
         }
         hit hits[FIELDS_MOST];
@@ -685,9 +533,9 @@ static bool is_error(const reader *r, const char *word, const char *end) {
     if (*end == '\0') {
         return word == r->start && end - word > 5;
     }
-    const char *next = skip_blanks(end + 1);
-    figure number;
-    return (*end == ':' && !read_number(next, &number)) ||
+    const char *next = stk_skip_blanks(end + 1);
+    stk_figure number;
+    return (*end == ':' && !stk_figure_read(next, &number)) ||
            (*end == ']' && word > r->text && word[-1] == '[');
 }
 
@@ -705,11 +553,12 @@ static const char *read_word(reader *r, const char *at) {
     if (end != NULL) {
         return end;
     }
-    for (end = at; is_letter(*end);) {
+    for (end = at; stk_is_letter(*end);) {
         end++;
     }
     r->line->trouble = r->line->trouble || is_error(r, at, end);
-    while (is_letter(*end) || is_digit(*end)) { /* a number that is part of a name is none */
+    while (stk_is_letter(*end) ||
+           stk_is_digit(*end)) { /* a number that is part of a name is none */
         end++;
     }
     return end;
@@ -742,14 +591,14 @@ static double seconds_of(const char *word, const char *end) {
 }
 
 static const char *word_end(const char *at) {
-    for (int i = 0; i < 11 && is_letter(*at); i++) {
+    for (int i = 0; i < 11 && stk_is_letter(*at); i++) {
         at++;
     }
     return at;
 }
 
 /* A rate such as "10.0it/s", "832 imgs/sec", "1.25s/it" or "9 images per second". */
-static void read_rate(reader *r, const figure *number) {
+static void read_rate(reader *r, const stk_figure *number) {
     const char *over = number->end + (*number->end == ' ' ? 1 : 0);
     const char *over_end = word_end(over);
     if (over_end == over) {
@@ -777,14 +626,14 @@ static void read_rate(reader *r, const figure *number) {
 }
 
 static const char *read_digit(reader *r, const char *at) {
-    figure number;
-    if (!read_number(at, &number)) {
-        while (is_digit(*at)) {
+    stk_figure number;
+    if (!stk_figure_read(at, &number)) {
+        while (stk_is_digit(*at)) {
             at++;
         }
         return at;
     }
-    const char *next = skip_blanks(number.end);
+    const char *next = stk_skip_blanks(number.end);
     if (*next == '%' || *next == '/' || *next == 'i') {
         const char *end = try_rules(r, STK_RULE_LETTERS - 1, NOTHING, at);
         if (end != NULL) {
@@ -811,48 +660,20 @@ void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], co
                    size_t length) {
     char room[STK_LINE_MOST + 1];
     *line = (stk_line){0};
-    clean(text, length < STK_LINE_MOST ? length : STK_LINE_MOST, room);
-    reader r = {.text = room, .start = skip_blanks(room), .first = first, .line = line};
+    stk_text_clean(text, length < STK_LINE_MOST ? length : STK_LINE_MOST, room);
+    reader r = {.text = room, .start = stk_skip_blanks(room), .first = first, .line = line};
     const char *at = r.start;
     while (*at != '\0') {
         const char *end = NULL;
-        if (is_letter(*at)) {
+        if (stk_is_letter(*at)) {
             end = read_word(&r, at);
-        } else if (is_digit(*at)) {
+        } else if (stk_is_digit(*at)) {
             end = read_digit(&r, at);
-        } else if (*at == '[' || (*at == '~' && (at == room || at[-1] != '~'))) {
+        } else if (*at == '[' || *at == '|' || (*at == '~' && (at == room || at[-1] != '~'))) {
             end = try_rules(&r, STK_RULE_LETTERS - 1, NOTHING, at);
         }
         at = end != NULL && end > at ? end : at + 1;
     }
     line->out_of_memory = line->out_of_memory || (r.maybe_out && r.device);
     line->trouble = line->trouble || line->out_of_memory;
-}
-
-void stk_line_plain(const char *text, size_t length, char *plain, size_t room) {
-    size_t made = 0;
-    for (size_t i = 0; i < length;) {
-        if (text[i] == 0x1B) {
-            i += escape_length(text + i, length - i);
-            continue;
-        }
-        size_t bytes = stk_utf8_length(text + i, length - i);
-        unsigned char c = bytes == 0 ? '?' : (unsigned char)text[i];
-        bool blank = c <= ' ' || c == 0x7F;
-        bytes = bytes == 0 ? 1 : bytes;
-        if (made + bytes >= room) {
-            break;
-        }
-        if (bytes > 1) {
-            memcpy(plain + made, text + i, bytes);
-            made += bytes;
-        } else if (!blank || made > 0) {
-            plain[made++] = (char)(blank ? ' ' : c);
-        }
-        i += bytes;
-    }
-    while (made > 0 && plain[made - 1] == ' ') {
-        made--;
-    }
-    plain[made] = '\0';
 }

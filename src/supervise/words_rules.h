@@ -62,7 +62,4 @@ void stk_line_index(uint8_t first[STK_RULE_LETTERS + 1]);
 void stk_line_read(stk_line *line, const uint8_t first[STK_RULE_LETTERS + 1], const char *text,
                    size_t length);
 
-/* The line as people read it, without colours and control characters, cut to the room. */
-void stk_line_plain(const char *text, size_t length, char *plain, size_t room);
-
 #endif
