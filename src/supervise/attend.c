@@ -58,7 +58,10 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
                        .stop_s = is_training ? s->table.stop_s : s->table.predict_stop_s,
                        .kill_s = is_training ? s->table.kill_s : s->table.predict_kill_s,
                        .since_s = NAN,
-                       .progress_s = NAN};
+                       .progress_s = NAN,
+                       .first_progress_s = NAN,
+                       .estimated_s = -INFINITY,
+                       .estimate_s = NAN};
     if (a->command == NULL) {
         return STK_FAIL_MEMORY(err, "a command line");
     }

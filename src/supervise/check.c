@@ -9,8 +9,17 @@
 #include "supervise/stacks.h"
 #include "supervise/supervision.h"
 
-#define STEP_GAP_S 0.5   /* between two tellings of its progress */
-#define RATE_S 15.0      /* that a speed which is shown is about */
+#define STEP_GAP_S 0.5 /* between two tellings of its progress */
+#define RATE_S 15.0    /* that a speed which is shown is about */
+/*
+ * The first steps are slow: an estimate waits some seconds, or such a part of the training's time,
+ * from the first that was heard. It is told again where it has changed by so much.
+ */
+#define ESTIMATE_AFTER_S 10.0
+#define ESTIMATE_SHARE 0.05
+#define ESTIMATE_GAP_S 20.0
+#define ESTIMATE_CHANGE 0.25
+
 #define JUDGE_GAP_S 60.0 /* between two verdicts after the check */
 #define JUDGE_S 60.0     /* that they are about */
 
@@ -45,6 +54,9 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
     const stk_words *w = &s->words;
     stk_forecast forecast;
     bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
+    if (news && isnan(a->first_progress_s)) {
+        a->first_progress_s = now_s;
+    }
     if (!news || now_s - a->stepped_s < STEP_GAP_S) {
         return;
     }
@@ -72,10 +84,18 @@ static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
 
 static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
     stk_forecast forecast;
-    if (a->estimated || !stk_forecast_make(&s->words, now_s, a->stop_s, &forecast)) {
+    double heard_s = now_s - a->first_progress_s;
+    double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
+    if (!(heard_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
+        !stk_forecast_make(&s->words, now_s, a->stop_s, &forecast)) {
         return;
     }
-    a->estimated = true;
+    double total_s = isnan(forecast.total_s) ? forecast.epoch_s : forecast.total_s;
+    if (fabs(total_s - a->estimate_s) < ESTIMATE_CHANGE * a->estimate_s) {
+        return; /* it was told */
+    }
+    a->estimated_s = now_s;
+    a->estimate_s = total_s;
     stk_forecast_say(&forecast, s->clock.budget_s, s->estimate, sizeof s->estimate);
     stk_events_decision(&s->events, "estimate", s->estimate);
 }

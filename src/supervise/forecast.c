@@ -10,8 +10,8 @@
 #define STEPS_LEAST 20
 #define PART_LEAST 0.02
 
-/* What the speed is taken over. */
-#define WINDOW_S 60
+/* What the speed is taken over: the first, slow steps of a training leave it soon. */
+#define WINDOW_S 20
 
 /* Steps per second, NaN while too few were heard of. */
 static double step_rate(const stk_words *words, double now_s) {

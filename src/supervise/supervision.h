@@ -48,13 +48,15 @@ typedef struct stk_attempt {
     double kill_s;  /* ... killed */
     double since_s; /* what the check looks at begins here; NaN: not known yet */
     bool checked;
-    bool is_trial; /* with another batch or other workers than the command itself has */
-    bool blind;    /* it was said that no GPU is used */
-    bool estimated;
-    double judged_s;       /* when it was last judged */
-    double stepped_s;      /* when its progress was last told */
-    double progress_s;     /* of what was told */
-    stk_verdict_kind told; /* the last verdict */
+    bool is_trial;           /* with another batch or other workers than the command itself has */
+    bool blind;              /* it was said that no GPU is used */
+    double first_progress_s; /* when it was first heard of; NaN: not yet */
+    double estimated_s;      /* when its time was last told, and ... */
+    double estimate_s;       /* ... what it was; NaN: it was not */
+    double judged_s;         /* when it was last judged */
+    double stepped_s;        /* when its progress was last told */
+    double progress_s;       /* of what was told */
+    stk_verdict_kind told;   /* the last verdict */
     stk_ended ended;
     stk_trial_advice advice; /* of the check, or of its end */
 } stk_attempt;

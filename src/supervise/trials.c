@@ -30,6 +30,9 @@
 /* What is kept must be faster by this; less is within what two looks differ by. */
 #define FASTER 1.03
 
+/* A batch that brought so much is followed by a larger one, however busy the GPU has become. */
+#define GROWS 1.10
+
 /* A trial may cost this part of what is left at most: throwing away, starting, and taking back. */
 #define COST_OF_LEFT 4.0
 
@@ -241,7 +244,7 @@ static bool try_workers(stk_trials *trials, const stk_trial_facts *facts,
 
 /* The batch to try next by memory and activity; 0: none, and why is said where it is of interest.
  */
-static int64_t larger_batch(const stk_trial_facts *facts, stk_trial_advice *advice) {
+static int64_t larger_batch(const stk_trial_facts *facts, bool grows, stk_trial_advice *advice) {
     double share = facts->memory_share;
     bool by_fill = !isnan(facts->fill);
     double target = by_fill ? fmin(facts->fill, MEMORY_FULL) : MEMORY_FULL;
@@ -250,7 +253,7 @@ static int64_t larger_batch(const stk_trial_facts *facts, stk_trial_advice *advi
         return 0;
     }
     if (by_fill ? share >= FILL_REACHED * target
-                : share >= MEMORY_LOW || facts->activity >= ACTIVITY_LOW) {
+                : share >= MEMORY_LOW || (facts->activity >= ACTIVITY_LOW && !grows)) {
         return 0;
     }
     int64_t batch = facts->batch > 0 ? facts->batch : 0;
@@ -265,12 +268,13 @@ static int64_t larger_batch(const stk_trial_facts *facts, stk_trial_advice *advi
     return batch > 0 ? larger : -1;
 }
 
-static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
+static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, bool grows,
+                      stk_trial_advice *advice) {
     if (!facts->gpu_used) {
         SAY(advice->why, "%sno GPU is used", advice->why[0] != '\0' ? "; " : "");
         return false;
     }
-    int64_t larger = trials->batch_done ? 0 : larger_batch(facts, advice);
+    int64_t larger = trials->batch_done ? 0 : larger_batch(facts, grows, advice);
     if (larger == 0) {
         return false;
     }
@@ -294,7 +298,10 @@ static bool try_batch(stk_trials *trials, const stk_trial_facts *facts, stk_tria
 /* An attempt that ran long enough to be looked at. */
 static void after_look(stk_trials *trials, const stk_trial_facts *facts, int index,
                        stk_trial_advice *advice) {
+    bool grows = false;
     if (trials->trying != STK_TRIAL_OF_NOTHING) {
+        double before = trials->best >= 0 ? trials->seen[trials->best].images_per_second : NAN;
+        grows = trials->trying == STK_TRIAL_OF_BATCH && facts->images_per_second >= GROWS * before;
         advice->kept = judge(trials, facts, advice);
         if (!advice->kept) {
             take_back(trials, advice);
@@ -306,8 +313,8 @@ static void after_look(stk_trials *trials, const stk_trial_facts *facts, int ind
     trials->best = advice->kept || trials->best < 0 ? index : trials->best;
     trials->trying = STK_TRIAL_OF_NOTHING;
     say_numbers(advice, facts);
-    bool more =
-        facts->input_bound ? try_workers(trials, facts, advice) : try_batch(trials, facts, advice);
+    bool more = facts->input_bound ? try_workers(trials, facts, advice)
+                                   : try_batch(trials, facts, grows, advice);
     if (!more) {
         stay(trials, advice);
     }

@@ -2,7 +2,8 @@
  * trials.h - whether a command is to be started again with a larger batch or more workers, and
  * whether what was tried stays. Pure: facts go in, one piece of advice comes out.
  *
- * A GPU that is neither full nor busy, and does not wait for its input, gets twice the batch; where
+ * A GPU that is neither full nor busy, and does not wait for its input, gets twice the batch, and
+ * again while that brings a tenth or more and it is not half full; where
  * it waits for its input the workers become more, never the batch. What did not raise the images
  * per second by 3 %, or ran out of memory, is taken back. No trial is begun that there is no time
  * for.

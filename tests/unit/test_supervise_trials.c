@@ -308,8 +308,10 @@ static void simulated_gpus(void) {
         int64_t end_batch;
         int end_workers, starts;
     } cases[] = {
-        /* A small batch grows until the GPU is busy. */
-        {{4000, 64, 1e9, 0.01, 1e-4, 1e6, 8, NAN, 1e9}, 4, 8, 128, 8, 5},
+        /* A small batch grows, also of a busy GPU, until that brings less than a tenth. */
+        {{4000, 64, 1e9, 0.01, 1e-4, 1e6, 8, NAN, 1e9}, 4, 8, 1024, 8, 8},
+        /* One that keeps the GPU busy from the beginning is left alone. */
+        {{4000, 64, 1e9, 0.01, 1e-4, 1e6, 8, NAN, 1e9}, 128, 8, 128, 8, 0},
         /* A launch-bound one grows until half of the memory is used. */
         {{4000, 4096, 1e9, 0.02, 2e-3, 1e6, 8, NAN, 1e9}, 32, 8, 256, 8, 3},
         /* Behind 64 it becomes slower: 128 is tried and taken back. */
