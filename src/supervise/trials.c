@@ -14,6 +14,8 @@
 
 #include <stoker/status.h>
 
+#include "monitor/rates.h"
+
 /* The rule without --fill: under both of them a GPU has room for twice the batch. */
 #define MEMORY_LOW 0.50
 #define ACTIVITY_LOW 60.0
@@ -67,7 +69,7 @@ static void say_numbers(stk_trial_advice *advice, const stk_trial_facts *facts) 
         comma = ", ";
     }
     if (isfinite(facts->images_per_second)) {
-        SAY(advice->why, "%s%.4g img/s", comma, facts->images_per_second);
+        SAY(advice->why, "%s%s img/s", comma, stk_rates_text(facts->images_per_second).text);
     }
 }
 
@@ -186,9 +188,9 @@ static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
         SAY(advice->why, "it cannot be told whether it is faster: no it/s or img/s was heard");
         return false;
     }
-    SAY(advice->why, "%s %lld: %.4g img/s instead of %.4g",
-        trials->trying == STK_TRIAL_OF_BATCH ? "batch" : "workers", (long long)trials->value, now,
-        before);
+    SAY(advice->why, "%s %lld: %s img/s instead of %s",
+        trials->trying == STK_TRIAL_OF_BATCH ? "batch" : "workers", (long long)trials->value,
+        stk_rates_text(now).text, stk_rates_text(before).text);
     return now >= FASTER * before;
 }
 
