@@ -191,10 +191,14 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
     return again && !s->o->dry_run;
 }
 
-/* Where the check's clock starts: with the GPU's work, or when the grace time is over. */
+/*
+ * Where the check's clock starts: with the GPU's work, or where there is none with the first
+ * progress, or when the grace time is over.
+ */
 static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
     if (isnan(a->since_s)) {
-        a->since_s = stk_symptoms_working_since(s->symptoms);
+        a->since_s =
+            s->gpu_count > 0 ? stk_symptoms_working_since(s->symptoms) : a->first_progress_s;
     }
     if (isnan(a->since_s) && now_s - a->began_s >= s->o->grace_s) {
         a->since_s = a->began_s + s->o->grace_s;
