@@ -25,11 +25,12 @@
 #define FIXED_LARGE 0.30       /* of a step: what does not grow with the batch */
 #define SM_LOW 40.0            /* percent */
 #define UTIL_WARN 70.0         /* percent */
-#define ASIDE_SHARE 0.20   /* of all time; a sampled mean of more than training is not its own */
-#define ASIDE_MOST 0.50    /* of all time: then a faster training makes the run little faster */
-#define BATCHES_WARN 100.0 /* a minute */
-#define CPU_BUSY 85.0      /* percent */
-#define OTHERS_NOISY 25.0  /* percentage points of the cores that others use */
+#define ASIDE_SHARE 0.20      /* of all time; a sampled mean of more than training is not its own */
+#define ASIDE_MOST 0.50       /* of all time: then a faster training makes the run little faster */
+#define BATCHES_WARN 100.0    /* a minute */
+#define CPU_BUSY 85.0         /* percent */
+#define FOREIGN_COMPUTES 0.25 /* share of a core from which on a command needs it */
+#define OTHERS_NOISY 25.0     /* percentage points of the cores that others use */
 
 /* The evidence, and what follows from it at once. */
 typedef struct view {
@@ -145,9 +146,11 @@ static bool is_neighbour_of_decoding(const view *v) {
     return waits(v) && !v->is_read && has_noisy_others(v);
 }
 
-/* ... and by a step that is computed on them. */
+/* ... and by a step that is computed on them; a command of somebody else's may do something else.
+ */
 static bool is_neighbour_of_step(const view *v) {
-    return !v->e->is_gpu && has_noisy_others(v);
+    bool computes = !v->e->is_foreign || v->shares.compute > FOREIGN_COMPUTES;
+    return !v->e->is_gpu && computes && has_noisy_others(v);
 }
 
 static bool is_copy(const view *v) {

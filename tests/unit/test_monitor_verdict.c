@@ -752,6 +752,22 @@ static void foreign_commands_get_remedies_of_their_own(void) {
 }
 
 /* Its quick look comes when preparations are over; and it may say nothing of its steps. */
+/* A command that sleeps misses no cores, whoever has them. */
+static void foreign_commands_have_neighbours_when_they_compute(void) {
+    stk_evidence e = cpu_evidence();
+    e.is_foreign = true;
+    e.rates.step = NAN; /* so that its steps are not called small */
+    e.cpu = 98;
+    e.cpu_own = 50;
+    CHECK_INT(judge(e), STK_VERDICT_NEIGHBOUR);
+    e.times = minute_of(0, 0, 0, 0, 44); /* 16 of 60 s */
+    CHECK_INT(judge(e), STK_VERDICT_NEIGHBOUR);
+    e.times = minute_of(0, 0, 0, 0, 46); /* 14 of 60 s */
+    CHECK(judge(e) != STK_VERDICT_NEIGHBOUR);
+    e.is_foreign = false;
+    CHECK_INT(judge(e), STK_VERDICT_NEIGHBOUR);
+}
+
 static void foreign_commands_are_judged_from_outside(void) {
     stk_evidence e = gpu_evidence();
     e.times = minute_of(0, 0, 0, 0, 30);
@@ -800,6 +816,7 @@ static const check_test tests[] = {
     TEST(every_verdict_is_in_the_documentation),
     TEST(shares_are_those_of_training),
     TEST(foreign_commands_get_remedies_of_their_own),
+    TEST(foreign_commands_have_neighbours_when_they_compute),
     TEST(foreign_commands_are_judged_from_outside),
 };
 
