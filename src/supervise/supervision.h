@@ -99,9 +99,12 @@ typedef struct stk_supervision {
     double fill;        /* NaN: by the rule */
     int stop_signal;
     int hangs;       /* starts that followed one */
+    bool not_passed; /* it was told that output was lost, and the same of the log */
+    bool not_logged;
     bool hurried;    /* the timetable knows that an end was asked for */
+    bool rushed;     /* and by when */
     int launched;    /* starts of the training command */
-    int epochs_done; /* of the last training */
+    int epochs_done; /* of the last training; -1: not known */
     int exit_code;   /* of the whole */
     char status[16];
     stk_attempt attempts[STK_ATTEMPTS_MOST];
