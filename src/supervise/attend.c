@@ -68,7 +68,7 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     begin_hearing(s, a->began_s);
     s->batch_told = stk_knob_value(&s->batch, command);
     s->workers_told = (int)stk_knob_value(&s->workers, command);
-    stk_symptoms_begin(s->symptoms, s->looked ? &s->last : NULL, a->began_s);
+    stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);

@@ -81,7 +81,7 @@ typedef struct stk_supervision {
     stk_gpu_place gpus[STK_GPU_MOST];
     size_t gpu_count;
     double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
-    stk_event_sample last; /* sample; its texts are not to be used */
+    stk_event_sample last; /* sample, before the first one only the level; no texts of it */
     bool looked;           /* there was one */
     pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
     stk_words heard;

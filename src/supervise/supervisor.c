@@ -66,6 +66,10 @@ static stk_status read_fill(const char *text, double *fill, stk_error *err) {
     return status;
 }
 
+static bool said_twice(const char *batch, const char *workers) {
+    return batch != NULL && workers != NULL && strcmp(batch, workers) == 0;
+}
+
 static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     const stk_supervise_options *o = s->o;
     stk_knob_config batch = {.what = "batch",
@@ -84,6 +88,14 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
+    const char *both = said_twice(o->batch_env, o->workers_env)   ? o->batch_env
+                       : said_twice(o->batch_arg, o->workers_arg) ? o->batch_arg
+                       : said_twice(o->batch_key, o->workers_key) ? o->batch_key
+                                                                  : NULL;
+    if (both != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s cannot be the batch size and the number of workers at once", both);
+    }
     stk_status status = stk_knob_open(&s->batch, &batch, err);
     if (status == STK_OK) {
         status = stk_knob_open(&s->workers, &workers, err);
@@ -91,7 +103,12 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     if (status == STK_OK) {
         status = stk_knob_check(&s->batch, &s->command, err);
     }
-    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->workers, &s->command, err);
+    }
+    s->batch_told = stk_knob_value(&s->batch, &s->command);
+    s->workers_told = (int)stk_knob_value(&s->workers, &s->command);
+    return status;
 }
 
 static stk_status make_timetable(stk_supervision *s, stk_error *err) {
@@ -147,6 +164,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         ids[i] = s->gpus[i].bus_id;
     }
     s->gpu_level = gpu_level(ids, s->gpu_count);
+    s->last.gpu_memory_used = s->gpu_level; /* what the first command holds is more than that */
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
