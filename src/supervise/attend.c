@@ -257,6 +257,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
     settle(s);
+    a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */
     stk_check_see(s, a);
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;

@@ -89,6 +89,12 @@ for name in '' term SIGTERM sigterm 15; do
     expect_exit 0
 done
 
+it "tells the last that a command said of its progress, however soon it ended"
+rm -rf run
+# shellcheck disable=SC2016  # the shell that is run expands it
+run run --out run --quiet -- sh -c 'for i in 1 2 3; do echo "epoch $i/3 loss 0.$i"; sleep 0.1; done'
+expect_file run/events.jsonl '"event": "step".*"loss": 0.3'
+
 it "does not know how many epochs a command made that was never started"
 rm -rf run
 run run --out run -- ./nowhere
