@@ -268,7 +268,9 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
         s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
         a->event.batch = stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
-        a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
+        double rate = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
+        a->event.images_per_second =
+            isnan(rate) ? stk_words_rate(&s->words, a->event.batch, a->began_s, to_s) : rate;
         a->event.gpu_util = seen.activity;
         a->event.gpu_memory_used = seen.memory_used;
         a->event.gpu_memory_total = seen.memory_total;
