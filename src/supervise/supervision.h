@@ -99,6 +99,7 @@ typedef struct stk_supervision {
     double fill;        /* NaN: by the rule */
     int stop_signal;
     int hangs;       /* starts that followed one */
+    bool no_trials;  /* --dry-run, or the command could not be told what was to be tried */
     bool not_passed; /* it was told that output was lost, and the same of the log */
     bool not_logged;
     bool hurried;    /* the timetable knows that an end was asked for */

@@ -331,6 +331,7 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
     s->events = all;
     stk_expect_begin(&s->expect, s->o->expect);
     stk_trials_begin(&s->trials);
+    s->no_trials = s->o->dry_run;
     stk_words_begin(&s->heard, 0);
     s->words = s->heard;
     tell_start(s);
@@ -377,14 +378,24 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why)
     }
 }
 
-/* Readies the command for its next start. */
-static stk_status prepare_again(stk_supervision *s, const stk_attempt *a, stk_end why,
+/*
+ * Readies the command for its next start. One that was stopped in the midst of its work, and cannot
+ * be told what was to be tried, goes on with what it finds.
+ */
+static stk_status prepare_again(stk_supervision *s, const stk_attempt *a, stk_end end,
                                 stk_error *err) {
-    stk_status status = why != STK_END_HANG ? turn_knobs(s, &a->advice, err) : STK_OK;
-    if (status == STK_OK) {
-        stk_attend_free_gpus(s);
+    stk_error why = {0};
+    stk_status status = end != STK_END_HANG ? turn_knobs(s, &a->advice, &why) : STK_OK;
+    if (status != STK_OK && end == STK_END_ITSELF) {
+        *err = why;
+        return status;
     }
-    return status;
+    if (status != STK_OK) {
+        s->no_trials = true;
+        stk_events_warning(&s->events, "%s; nothing else is tried", why.message);
+    }
+    stk_attend_free_gpus(s);
+    return STK_OK;
 }
 
 /*

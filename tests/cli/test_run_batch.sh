@@ -107,6 +107,16 @@ BATCH_SIZE=32 supervise --budget 60s --batch-env BATCH_SIZE -- sh -c \
 expect_exit 0
 expect "the second failed, without a speed" test "$(attempts '{stop_reason} {images_per_second}' | sed -n 2p)" = 'crash None'
 
+it "goes on with a command that cannot be told what was to be tried"
+echo 'batch_size: 32' >gone.yaml
+# shellcheck disable=SC2016  # the shell that is run expands it
+supervise --budget 60s --batch-key batch_size --config-file gone.yaml --predict 'echo predicted' -- \
+    sh -c 'rm -f gone.yaml; exec python3 -u "$TRAIN" --util 20 --exit-after 4.1'
+expect_exit 0
+expect_out '^predicted$'
+expect_err 'warning: .*gone.yaml.*; nothing else is tried'
+expect "stopped once, and then done" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train batch,train done,predict done,'
+
 it "refuses one name for batch and workers"
 run run --out run --batch-env SIZE --workers-env SIZE -- true
 expect_exit 2
