@@ -68,7 +68,7 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     begin_hearing(s, a->began_s);
     s->batch_told = stk_knob_value(&s->batch, command);
     s->workers_told = (int)stk_knob_value(&s->workers, command);
-    stk_symptoms_begin(s->symptoms, s->looked ? &s->last : NULL, a->began_s);
+    stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);
@@ -94,14 +94,19 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     return STK_OK;
 }
 
-/* An end was asked for: all that is still to come is moved forward, once. */
+/*
+ * An end was asked for: all that is still to come is moved forward, once, and once more where a
+ * request with a deadline follows one without.
+ */
 static void hurry(stk_supervision *s, stk_attempt *a) {
-    if (s->hurried || !stk_clockwork_stopping(&s->clock)) {
+    double left_s = stk_stop_left_s(s->clock.stop);
+    bool known = s->hurried && (s->rushed || isinf(left_s));
+    if (known || !stk_clockwork_stopping(&s->clock)) {
         return;
     }
     s->hurried = true;
-    stk_timetable_hurry(&s->table, stk_supervision_now(s), stk_stop_left_s(s->clock.stop),
-                        s->o->predict != NULL);
+    s->rushed = !isinf(left_s);
+    stk_timetable_hurry(&s->table, stk_supervision_now(s), left_s, s->o->predict != NULL);
     if (a->is_training) {
         a->stop_s = s->table.stop_s;
         a->kill_s = s->table.kill_s;
@@ -161,9 +166,6 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, int number, double un
             all = true;
         }
         stk_check_see(s, a);
-        if (s->hurried == stk_clockwork_stopping(&s->clock)) {
-            continue;
-        }
         hurry(s, a);
         until_s = fmin(until_s, a->kill_s);
     }
@@ -233,13 +235,29 @@ static int epochs_done(const stk_words *words, bool all) {
     return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
 }
 
+/* Waits for its last words, and says once where some were lost. */
+static void settle(stk_supervision *s) {
+    stk_error why = {0};
+    bool whole = stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
+    if (!whole && !s->not_passed) {
+        s->not_passed = true;
+        stk_events_warning(&s->events, "the command's output could not be passed on whole: nobody "
+                                       "reads it, or there is no room where it goes");
+    }
+    if (stk_output_error(s->output, &why) != STK_OK && !s->not_logged) {
+        s->not_logged = true;
+        stk_events_warning(&s->events, "the log of the command's output has gaps: %s", why.message);
+    }
+}
+
 void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_seen seen;
     double to_s = stk_supervision_now(s);
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
-    (void)stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
+    settle(s);
+    a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */
     stk_check_see(s, a);
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
@@ -250,7 +268,9 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
         s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
         a->event.batch = stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
-        a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
+        double rate = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
+        a->event.images_per_second =
+            isnan(rate) ? stk_words_rate(&s->words, a->event.batch, a->began_s, to_s) : rate;
         a->event.gpu_util = seen.activity;
         a->event.gpu_memory_used = seen.memory_used;
         a->event.gpu_memory_total = seen.memory_total;

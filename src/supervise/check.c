@@ -183,12 +183,12 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
     bool again = a->advice.act != STK_TRIAL_STAY;
     if (a->advice.what[0] != '\0') {
         char what[160];
-        snprintf(what, sizeof what, "%s%s", again && s->o->dry_run ? "would start again: " : "",
+        snprintf(what, sizeof what, "%s%s", again && s->no_trials ? "would start again: " : "",
                  a->advice.what);
         stk_events_decision(&s->events, what, a->advice.why);
     }
     *why = a->advice.of == STK_TRIAL_OF_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
-    return again && !s->o->dry_run;
+    return again && !s->no_trials;
 }
 
 /*
@@ -234,7 +234,7 @@ void stk_check_ended(stk_supervision *s, stk_attempt *a) {
     facts.out_of_memory = s->words.out_of_memory;
     facts.crashed = !facts.out_of_memory;
     a->advice = stk_trials_after(&s->trials, &facts);
-    if (s->o->dry_run) {
+    if (s->no_trials) {
         a->advice.act = STK_TRIAL_STAY;
     }
     if (a->advice.act != STK_TRIAL_STAY) { /* otherwise how it ended says it all */

@@ -81,7 +81,7 @@ typedef struct stk_supervision {
     stk_gpu_place gpus[STK_GPU_MOST];
     size_t gpu_count;
     double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
-    stk_event_sample last; /* sample; its texts are not to be used */
+    stk_event_sample last; /* sample, before the first one only the level; no texts of it */
     bool looked;           /* there was one */
     pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
     stk_words heard;
@@ -99,9 +99,13 @@ typedef struct stk_supervision {
     double fill;        /* NaN: by the rule */
     int stop_signal;
     int hangs;       /* starts that followed one */
+    bool no_trials;  /* --dry-run, or the command could not be told what was to be tried */
+    bool not_passed; /* it was told that output was lost, and the same of the log */
+    bool not_logged;
     bool hurried;    /* the timetable knows that an end was asked for */
+    bool rushed;     /* and by when */
     int launched;    /* starts of the training command */
-    int epochs_done; /* of the last training */
+    int epochs_done; /* of the last training; -1: not known */
     int exit_code;   /* of the whole */
     char status[16];
     stk_attempt attempts[STK_ATTEMPTS_MOST];

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -41,7 +42,8 @@ static stk_status read_signal(const char *text, int *number, stk_error *err) {
     static const signal_name names[] = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
                                         {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
     int64_t given = 0;
-    const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    text = text != NULL ? text : names[0].name; /* an empty one is none */
+    const char *bare = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (stk_str_equal_nocase(bare, names[i].name) ||
             (stk_parse_int(text, &given) && given == names[i].number)) {
@@ -64,6 +66,10 @@ static stk_status read_fill(const char *text, double *fill, stk_error *err) {
     return status;
 }
 
+static bool said_twice(const char *batch, const char *workers) {
+    return batch != NULL && workers != NULL && strcmp(batch, workers) == 0;
+}
+
 static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     const stk_supervise_options *o = s->o;
     stk_knob_config batch = {.what = "batch",
@@ -82,6 +88,14 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
+    const char *both = said_twice(o->batch_env, o->workers_env)   ? o->batch_env
+                       : said_twice(o->batch_arg, o->workers_arg) ? o->batch_arg
+                       : said_twice(o->batch_key, o->workers_key) ? o->batch_key
+                                                                  : NULL;
+    if (both != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s cannot be the batch size and the number of workers at once", both);
+    }
     stk_status status = stk_knob_open(&s->batch, &batch, err);
     if (status == STK_OK) {
         status = stk_knob_open(&s->workers, &workers, err);
@@ -89,7 +103,12 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     if (status == STK_OK) {
         status = stk_knob_check(&s->batch, &s->command, err);
     }
-    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->workers, &s->command, err);
+    }
+    s->batch_told = stk_knob_value(&s->batch, &s->command);
+    s->workers_told = (int)stk_knob_value(&s->workers, &s->command);
+    return status;
 }
 
 static stk_status make_timetable(stk_supervision *s, stk_error *err) {
@@ -145,6 +164,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         ids[i] = s->gpus[i].bus_id;
     }
     s->gpu_level = gpu_level(ids, s->gpu_count);
+    s->last.gpu_memory_used = s->gpu_level; /* what the first command holds is more than that */
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
@@ -289,6 +309,9 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
                                      err);
     }
     if (status == STK_OK) {
+        status = write_args(s, err); /* by these a folder is known as a run's, whatever follows */
+    }
+    if (status == STK_OK) {
         status = surround(s, &s->command, err);
     }
     if (status == STK_OK) {
@@ -296,9 +319,6 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
     }
     if (status == STK_OK) {
         status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
-    }
-    if (status == STK_OK) {
-        status = write_args(s, err);
     }
     if (status != STK_OK) {
         return status;
@@ -311,6 +331,7 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
     s->events = all;
     stk_expect_begin(&s->expect, s->o->expect);
     stk_trials_begin(&s->trials);
+    s->no_trials = s->o->dry_run;
     stk_words_begin(&s->heard, 0);
     s->words = s->heard;
     tell_start(s);
@@ -357,31 +378,57 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why)
     }
 }
 
-/* From the first start of the training command to the end of the last; *last is that one's end. */
+/*
+ * Readies the command for its next start. One that was stopped in the midst of its work, and cannot
+ * be told what was to be tried, goes on with what it finds.
+ */
+static stk_status prepare_again(stk_supervision *s, const stk_attempt *a, stk_end end,
+                                stk_error *err) {
+    stk_error why = {0};
+    stk_status status = end != STK_END_HANG ? turn_knobs(s, &a->advice, &why) : STK_OK;
+    if (status != STK_OK && end == STK_END_ITSELF) {
+        *err = why;
+        return status;
+    }
+    if (status != STK_OK) {
+        s->no_trials = true;
+        stk_events_warning(&s->events, "%s; nothing else is tried", why.message);
+    }
+    stk_attend_free_gpus(s);
+    return STK_OK;
+}
+
+/*
+ * From the first start of the training command to the end of the last; *last is that one's end.
+ * A command that was trained already and cannot be started again is no failure of the whole: what
+ * it has left is still to be predicted from.
+ */
 static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
     for (;;) {
         stk_attempt *a = NULL;
-        stk_status status = stk_attend_start(s, &s->command, true, &a, err);
-        if (status != STK_OK) {
+        stk_error why = {0};
+        stk_status status = stk_attend_start(s, &s->command, true, &a, &why);
+        if (status != STK_OK && s->launched == 0) {
+            *err = why;
             return status;
         }
-        *last = stk_attend(s, a);
-        stk_attend_finish(s, a, *last);
-        if (*last == STK_END_LOST) {
-            return STK_FAIL(err, STK_ERR_STOPPED,
-                            "the guardian process was killed by somebody: the command has been "
-                            "ended");
+        if (status == STK_OK) {
+            *last = stk_attend(s, a);
+            stk_attend_finish(s, a, *last);
+            if (*last == STK_END_LOST) {
+                return STK_FAIL(err, STK_ERR_STOPPED,
+                                "the guardian process was killed by somebody: the command has been "
+                                "ended");
+            }
+            if (!goes_on(s, a, *last)) {
+                return STK_OK;
+            }
+            status = prepare_again(s, a, *last, &why);
         }
-        if (!goes_on(s, a, *last)) {
+        if (status != STK_OK) {
+            stk_events_warning(&s->events, "the command is not started again: %s", why.message);
             return STK_OK;
         }
-        if (*last != STK_END_HANG) {
-            status = turn_knobs(s, &a->advice, err);
-        }
-        if (status != STK_OK) {
-            return status;
-        }
-        stk_attend_free_gpus(s);
     }
 }
 
@@ -435,8 +482,9 @@ static int training_code(const stk_supervision *s, stk_end why) {
     }
 }
 
-/* What was asked for has to be there, whatever the commands say. */
-static void check_expected(stk_supervision *s) {
+/* What was asked for has to be there, whatever the commands say. `missing` is the exit code of a
+ * run in which all went well otherwise. */
+static void check_expected(stk_supervision *s, stk_status missing) {
     stk_error why = {0};
     int64_t rows = -1;
     if (s->expect.path == NULL) {
@@ -444,7 +492,7 @@ static void check_expected(stk_supervision *s) {
     }
     if (stk_expect_check(&s->expect, &rows, &why) != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
-        s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(STK_ERR_DATA);
+        s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(missing);
         return;
     }
     stk_event_submission event = {
@@ -563,11 +611,13 @@ static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err)
     if (status == STK_OK) {
         s->exit_code = training_code(s, *why);
     }
-    if (may_predict && s->o->predict != NULL) {
+    bool predicts = may_predict && s->o->predict != NULL;
+    if (predicts) {
         status = predict(s, err);
     }
     if (status == STK_OK) {
-        check_expected(s);
+        bool interrupted = *why == STK_END_SIGNAL && !predicts;
+        check_expected(s, interrupted ? STK_ERR_STOPPED : STK_ERR_DATA);
     }
     return status;
 }
@@ -608,6 +658,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
     s->folder.lock_fd = -1;
     s->json_end = -1;
+    s->epochs_done = -1;
     s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     pthread_mutex_init(&s->lock, NULL);
     if (run_with != NULL) {

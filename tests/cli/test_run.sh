@@ -189,6 +189,7 @@ expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
 
 it "ends in ten seconds after SIGTERM, with a prediction"
 rm -rf run
+: >"$ERR" # so that nothing of the case before is taken for its words
 "$STOKER" run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term >"$OUT" 2>"$ERR" &
 stoker=$!
 for _ in $(seq 100); do
