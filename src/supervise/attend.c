@@ -20,18 +20,23 @@
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
 #define ALL_SHARE 0.25
 
-#define KILL_S 5.0      /* that the kernel may take to let go of killed processes */
-#define SETTLE_S 2.0    /* that its last words may take to be passed on */
-#define GPU_FREE_S 15.0 /* that a driver may take to free a dead process's memory */
-#define GPU_SLACK 128e6 /* bytes: other programs' needs vary too */
+#define KILL_S 5.0       /* that the kernel may take to let go of killed processes: ... */
+#define KILL_SHARE 0.5   /* ... no more than this part of the time that is left, ... */
+#define KILL_LEAST_S 0.2 /* ... and so much in any case */
+#define SETTLE_S 2.0     /* that its last words may take to be passed on */
+#define GPU_FREE_S 15.0  /* that a driver may take to free a dead process's memory */
+#define GPU_SLACK 128e6  /* bytes: other programs' needs vary too */
 
 double stk_supervision_now(const stk_supervision *s) {
     return stk_clockwork_elapsed(&s->clock);
 }
 
 double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
-    double left_s = s->table.budget_s - stk_supervision_now(s);
-    return isnan(left_s) ? wanted_s : fmax(fmin(wanted_s, SPARE_SHARE * left_s), 0);
+    return fmax(fmin(wanted_s, SPARE_SHARE * stk_clockwork_left(&s->clock)), 0);
+}
+
+double stk_supervision_kill_s(const stk_supervision *s) {
+    return fmax(fmin(KILL_S, KILL_SHARE * stk_clockwork_left(&s->clock)), KILL_LEAST_S);
 }
 
 /* Waits a moment, or until the guardian has news. */
@@ -67,8 +72,11 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     }
     begin_hearing(s, a->began_s);
     s->batch_told = stk_knob_value(&s->batch, command);
-    s->workers_told = (int)stk_knob_value(&s->workers, command);
-    stk_symptoms_begin(s->symptoms, s->looked ? &s->last : NULL, a->began_s);
+    s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+    /* Before the first sample comes a quick command may have taken memory already. */
+    const stk_event_sample level = {.gpu_memory_used =
+                                        s->looked ? s->last.gpu_memory_used : s->gpu_level};
+    stk_symptoms_begin(s->symptoms, &level, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);
@@ -94,14 +102,20 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     return STK_OK;
 }
 
-/* An end was asked for: all that is still to come is moved forward, once. */
+/*
+ * An end was asked for: all that is still to come is moved forward. Once more where a second
+ * request (SIGTERM after Ctrl-C) leaves less time than the first.
+ */
 static void hurry(stk_supervision *s, stk_attempt *a) {
-    if (s->hurried || !stk_clockwork_stopping(&s->clock)) {
+    double now_s = stk_supervision_now(s);
+    double left_s = stk_stop_left_s(s->clock.stop);
+    bool tighter = isfinite(left_s) && !isfinite(s->hurry_s);
+    if (!stk_clockwork_stopping(&s->clock) || (s->hurried && !tighter)) {
         return;
     }
     s->hurried = true;
-    stk_timetable_hurry(&s->table, stk_supervision_now(s), stk_stop_left_s(s->clock.stop),
-                        s->o->predict != NULL);
+    s->hurry_s = now_s + left_s;
+    stk_timetable_hurry(&s->table, now_s, left_s, s->o->predict != NULL);
     if (a->is_training) {
         a->stop_s = s->table.stop_s;
         a->kill_s = s->table.kill_s;
@@ -161,9 +175,6 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, int number, double un
             all = true;
         }
         stk_check_see(s, a);
-        if (s->hurried == stk_clockwork_stopping(&s->clock)) {
-            continue;
-        }
         hurry(s, a);
         until_s = fmin(until_s, a->kill_s);
     }
@@ -194,7 +205,7 @@ static const char *reason_of(const stk_attempt *a, stk_end why, const stk_words 
 
 static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     if (why == STK_END_LOST) {
-        stk_guardian_stop(s->guardian);
+        stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
         s->guardian = NULL;
         a->ended = (stk_ended){.code = -1, .signal = SIGKILL};
         return;
@@ -210,8 +221,7 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
                            "ending them",
                            left, left == 1 ? "" : "es");
     }
-    double within_s = fmax(fmin(KILL_S, a->kill_s + KILL_S - stk_supervision_now(s)), 0.5);
-    size_t stuck = left > 0 ? stk_guardian_kill(s->guardian, within_s) : 0;
+    size_t stuck = left > 0 ? stk_guardian_kill(s->guardian, stk_supervision_kill_s(s)) : 0;
     stk_ended ended;
     if (stk_guardian_look(s->guardian, &ended) == STK_GUARDIAN_ENDED) {
         a->ended = ended;
@@ -233,6 +243,15 @@ static int epochs_done(const stk_words *words, bool all) {
     return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
 }
 
+/* Once: a disk may be full for hours. */
+static void tell_log(stk_supervision *s) {
+    stk_error why = {0};
+    if (!s->log_lacks && stk_output_error(s->output, &why) != STK_OK) {
+        s->log_lacks = true;
+        stk_events_warning(&s->events, "some of the command's output is not kept: %s", why.message);
+    }
+}
+
 void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_seen seen;
     double to_s = stk_supervision_now(s);
@@ -240,7 +259,10 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
     (void)stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
+    tell_log(s);
     stk_check_see(s, a);
+    a->looked = seen.samples > 0;
+    a->on_gpu = seen.gpu_used;
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
     a->event.exit_code = a->ended.code;
@@ -254,32 +276,39 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
         a->event.gpu_util = seen.activity;
         a->event.gpu_memory_used = seen.memory_used;
         a->event.gpu_memory_total = seen.memory_total;
-        if (why == STK_END_ITSELF) {
-            stk_check_ended(s, a);
+        if (why == STK_END_ITSELF || why == STK_END_HANG) {
+            stk_check_ended(s, a, why == STK_END_HANG);
         }
         a->event.kept = a->advice.kept;
     }
     stk_events_attempt(&s->events, &a->event);
 }
 
+/* By the list of its processes, or by what all hold; where neither is known nobody waits for it. */
+static bool has_free_gpus(const stk_supervision *s) {
+    double used = s->last.gpu_memory_used;
+    return s->last.gpu_memory_own == 0 || !(used > s->gpu_level + GPU_SLACK);
+}
+
 void stk_attend_free_gpus(stk_supervision *s) {
     double until_s = fmin(stk_supervision_now(s) + GPU_FREE_S, s->table.stop_s);
-    bool known = s->gpu_count > 0 && !isnan(s->gpu_level);
     double from_s = stk_supervision_now(s);
-    while (known && stk_supervision_now(s) < until_s && !stk_clockwork_stopping(&s->clock)) {
+    bool fresh = false;
+    while (s->gpu_count > 0 && stk_supervision_now(s) < until_s &&
+           !stk_clockwork_stopping(&s->clock)) {
         stk_event_sample sample;
         while (stk_lookout_take(s->lookout, &sample)) {
             s->last = sample;
             s->looked = true;
             stk_events_sample(&s->events, &sample);
         }
-        bool fresh = s->looked && s->last.at_s > from_s;
-        if (fresh && s->last.gpu_memory_used <= s->gpu_level + GPU_SLACK) {
+        fresh = s->looked && s->last.at_s > from_s;
+        if (fresh && has_free_gpus(s)) {
             return;
         }
         wait_a_tick(s);
     }
-    if (known && !stk_clockwork_stopping(&s->clock)) {
+    if (fresh && !stk_clockwork_stopping(&s->clock)) {
         stk_events_warning(&s->events,
                            "%.1f GB more than at the start are in use on the GPU although nothing "
                            "of the command is left; starting it all the same",

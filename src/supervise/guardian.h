@@ -31,8 +31,10 @@ typedef struct stk_guardian_config {
 STK_CHECKED stk_status stk_guardian_start(stk_guardian **guardian,
                                           const stk_guardian_config *config, stk_error *err);
 
-/* Ends all that is below the guardian, at once, and the guardian. NULL is fine. */
-void stk_guardian_stop(stk_guardian *guardian);
+/* Ends all that is below the guardian, at once, and the guardian. What the kernel does not let go
+ * of is waited for within_s at most, and as long again; a guardian that hangs a second. NULL is
+ * fine. */
+void stk_guardian_stop(stk_guardian *guardian, double within_s);
 
 /* The root of the tree that all commands and what they start are in: see base/proc_tree.h. */
 pid_t stk_guardian_pid(const stk_guardian *guardian);

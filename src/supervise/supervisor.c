@@ -209,7 +209,7 @@ static void tell_start(const stk_supervision *s) {
                              .run_dir = s->folder.path,
                              .start_ns = s->clock.start_ns,
                              .img_size = -1,
-                             .batch = (int)stk_check_batch(s),
+                             .batch = stk_int_or_none(stk_check_batch(s)),
                              .workers = stk_check_workers(s),
                              .prefetch = -1,
                              .classes = -1,
@@ -341,12 +341,24 @@ static stk_status turn_knobs(stk_supervision *s, const stk_trial_advice *advice,
     return status == STK_OK ? turn_knob(s, &s->workers, advice->workers, err) : status;
 }
 
+/* A command that cannot be told what would be better runs as it can. */
+static void follow(stk_supervision *s, const stk_trial_advice *advice) {
+    stk_error why = {0};
+    if (turn_knobs(s, advice, &why) != STK_OK) {
+        stk_trials_cancel(&s->trials);
+        stk_events_warning(&s->events, "%s cannot be told to the command: %s", advice->what,
+                           why.message);
+    }
+}
+
 /* Whether the command is to be started once more after an attempt. */
 static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why) {
     bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_clockwork_stopping(&s->clock);
     switch (why) {
-    case STK_END_HANG:
-        return room && s->o->on_hang == STK_HANG_RESTART && s->hangs <= s->o->retries;
+    case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
+        return room &&
+               (a->advice.act == STK_TRIAL_TAKE_BACK ||
+                (s->o->on_hang == STK_HANG_RESTART && s->hangs - s->trial_hangs <= s->o->retries));
     case STK_END_BATCH:
     case STK_END_WORKERS:
         return room;
@@ -372,14 +384,12 @@ static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
                             "the guardian process was killed by somebody: the command has been "
                             "ended");
         }
+        s->trial_hangs += *last == STK_END_HANG && a->advice.act != STK_TRIAL_STAY;
         if (!goes_on(s, a, *last)) {
             return STK_OK;
         }
-        if (*last != STK_END_HANG) {
-            status = turn_knobs(s, &a->advice, err);
-        }
-        if (status != STK_OK) {
-            return status;
+        if (a->advice.act != STK_TRIAL_STAY) {
+            follow(s, &a->advice);
         }
         stk_attend_free_gpus(s);
     }
@@ -480,6 +490,14 @@ static const char *stop_reason(stk_end why, stk_status status, const stk_attempt
                                                          : "error";
 }
 
+/* What a training computed on; NULL: it was too short to tell. */
+static const char *device_of(const stk_supervision *s, const stk_attempt *a) {
+    if (s->gpu_count == 0) {
+        return "cpu";
+    }
+    return a == NULL || !a->looked ? NULL : a->on_gpu ? "cuda" : "cpu";
+}
+
 static void finish(stk_supervision *s, stk_end why, stk_status status) {
     stk_event_attempt told[STK_ATTEMPTS_MOST];
     const stk_attempt *a = last_training(s);
@@ -508,10 +526,10 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .budget_s = s->clock.budget_s,
                            .used_s = stk_supervision_now(s),
                            .reserve_s = s->table.reserve_s,
-                           .batch = a != NULL ? (int)a->event.batch : -1,
+                           .batch = a != NULL ? stk_int_or_none(a->event.batch) : -1,
                            .workers = a != NULL ? a->event.workers : -1,
                            .prefetch = -1,
-                           .device = s->gpu_count > 0 ? "cuda" : "cpu",
+                           .device = device_of(s, a),
                            .bad_images = -1,
                            .verdict = a != NULL ? a->event.verdict : NULL,
                            .submission = expected,
@@ -537,7 +555,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 }
 
 static void close_all(stk_supervision *s) {
-    stk_guardian_stop(s->guardian);
+    stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
     stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_lookout_stop(s->lookout);
     stk_symptoms_free(s->symptoms);
@@ -559,12 +577,14 @@ static void close_all(stk_supervision *s) {
 static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err) {
     stk_status status = train(s, why, err);
     bool may_predict =
-        status == STK_OK && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
+        s->launched > 0 && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
     if (status == STK_OK) {
         s->exit_code = training_code(s, *why);
     }
     if (may_predict && s->o->predict != NULL) {
-        status = predict(s, err);
+        /* The first error is the one that is told. */
+        stk_status predicted = predict(s, status == STK_OK ? err : NULL);
+        status = status == STK_OK ? predicted : status;
     }
     if (status == STK_OK) {
         check_expected(s);
@@ -581,6 +601,9 @@ static stk_status run(stk_supervision *s, const char *const *words, size_t count
     status = run_commands(s, &why, err);
     restore(s, &s->batch);
     restore(s, &s->workers);
+    if (status != STK_OK && s->exit_code == 0) {
+        s->exit_code = stk_status_exit_code(status);
+    }
     finish(s, why, status);
     return status == STK_OK ? stk_runfiles_error(s->files, err) : status;
 }

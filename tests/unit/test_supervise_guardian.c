@@ -158,7 +158,7 @@ static const char *output(fixture *f) {
 }
 
 static void end(fixture *f) {
-    stk_guardian_stop(f->guardian);
+    stk_guardian_stop(f->guardian, 3);
     close(f->out);
 }
 
@@ -575,7 +575,7 @@ static void stopping_ends_all(void) {
     CHECK(all_gone(&tree));
     CHECK_INT(waitpid(tree.items[0].pid, NULL, WNOHANG), -1); /* it was waited for */
     stk_proc_tree_free(&tree);
-    stk_guardian_stop(NULL);
+    stk_guardian_stop(NULL, 3);
 }
 
 /* A maker in a process of its own, whose number and guardian are told. */
