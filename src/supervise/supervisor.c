@@ -29,6 +29,7 @@
 #define LOG_NAME "output.log"
 #define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
 #define CLOSE_S 0.5      /* for the last words */
+#define LATE_S 2.0       /* behind the budget: what runs then is ended without us */
 
 /* ---- before the first command ---- */
 
@@ -182,7 +183,12 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    stk_guardian_config guarded = {.in = STDIN_FILENO, .out = out, .err = error};
+    double until_s = s->clock.budget_s + LATE_S;
+    stk_guardian_config guarded = {
+        .in = STDIN_FILENO,
+        .out = out,
+        .err = error,
+        .until_ns = isnan(until_s) ? 0 : s->clock.start_ns + (int64_t)(until_s * 1e9)};
     status = stk_guardian_start(&s->guardian, &guarded, err);
     close(out);
     close(error);
@@ -369,6 +375,16 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why)
     }
 }
 
+static stk_status fail_lost(const stk_supervision *s, stk_error *err) {
+    return stk_supervision_now(s) > s->clock.budget_s
+               ? STK_FAIL(err, STK_ERR_STOPPED,
+                          "this process was stopped, or waited for a disk, until its budget was "
+                          "over: its guardian has ended the command")
+               : STK_FAIL(err, STK_ERR_STOPPED,
+                          "the guardian process was killed by somebody: the command has been "
+                          "ended");
+}
+
 /* From the first start of the training command to the end of the last; *last is that one's end. */
 static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
     for (;;) {
@@ -380,9 +396,7 @@ static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
         *last = stk_attend(s, a);
         stk_attend_finish(s, a, *last);
         if (*last == STK_END_LOST) {
-            return STK_FAIL(err, STK_ERR_STOPPED,
-                            "the guardian process was killed by somebody: the command has been "
-                            "ended");
+            return fail_lost(s, err);
         }
         s->trial_hangs += *last == STK_END_HANG && a->advice.act != STK_TRIAL_STAY;
         if (!goes_on(s, a, *last)) {

@@ -200,6 +200,21 @@ done
 expect_gone "$(cat away2)"
 expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
 
+it "ends the command after its budget also when it is stopped itself"
+rm -rf run
+"$STOKER" run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300' >"$OUT" 2>"$ERR" &
+supervisor=$!
+expect "the command runs" wait_for 20 test -s command
+kill -STOP "$supervisor"
+gone() { ! kill -0 "$(cat command)" 2>/dev/null; }
+expect "the command ends" wait_for 30 gone
+kill -CONT "$supervisor"
+CODE=0
+wait "$supervisor" || CODE=$?
+expect_exit 130
+expect_err 'its guardian has ended the command'
+expect "the summary says so" test "$(summary status) $(summary exit_code)" = 'failed 130'
+
 it "ends in ten seconds after SIGTERM, with a prediction"
 rm -rf run
 "$STOKER" run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term >"$OUT" 2>"$ERR" &
