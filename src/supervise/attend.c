@@ -270,7 +270,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
         s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
-        a->event.batch = stk_check_batch(s);
+        a->event.batch = a->advice.ignored ? a->advice.batch : stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         a->event.images_per_second = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
         a->event.gpu_util = seen.activity;

@@ -208,7 +208,8 @@ static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
             "does it take it from there?",
             (long long)trials->value, (long long)facts->epoch_steps);
     }
-    return says || counts;
+    advice->ignored = says || counts;
+    return advice->ignored;
 }
 
 /* Says how a trial went; true: it is kept. */

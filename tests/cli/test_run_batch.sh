@@ -94,7 +94,7 @@ expect "one attempt" test "$(attempts '{batch} {stop_reason}' | tr '\n' ',')" = 
 it "sees that a batch was told and not taken"
 supervise --budget 60s --check-after 1s --batch-env NOT_ITS_BATCH -- python3 -u "$TRAIN" --util 10 --exit-after 5
 expect_exit 0
-expect "64 is tried once, and taken back" test "$(attempts '{kept}' | tr '\n' ',')" = 'False,False,False,'
+expect "64 is tried once, and taken back" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,32 False,32 False,'
 expect_err 'told batch 64 and still says 32'
 
 it "takes a batch back with which the command hangs, whatever is done about others that do"

@@ -230,9 +230,11 @@ static void a_batch_that_is_not_taken_is_no_gain(void) {
     stk_trial_advice advice = second(&before, &after);
     CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
     CHECK_INT(advice.batch, 32);
+    CHECK(advice.ignored);
     CHECK_CONTAINS(advice.why, "told batch 64 and still says 32");
     after.said_batch = 64;
     CHECK(second(&before, &after).kept);
+    CHECK(!second(&before, &after).ignored);
     before.said_batch = after.said_batch = 8; /* of each of eight GPUs, or of something else */
     after.said_batch = 16;
     CHECK(second(&before, &after).kept);
