@@ -496,8 +496,21 @@ static void restore(stk_supervision *s, stk_knob *knob) {
     }
 }
 
-static const char *stop_reason(stk_end why, stk_status status, const stk_attempt *a) {
+/* Of one that failed; NULL: none did. */
+static const char *prediction_reason(const stk_supervision *s) {
+    const stk_attempt *last = s->attempt_count > 0 ? &s->attempts[s->attempt_count - 1] : NULL;
+    if (last == NULL || last->is_training || code_of(&last->ended) == 0) {
+        return NULL;
+    }
+    const char *reason = last->event.stop_reason;
+    return strcmp(reason, "budget") == 0 || strcmp(reason, "signal") == 0 ? reason : "error";
+}
+
+static const char *stop_reason(const stk_supervision *s, stk_end why, stk_status status,
+                               const stk_attempt *a) {
+    const char *prediction = prediction_reason(s);
     return status != STK_OK || a == NULL                 ? "error"
+           : prediction != NULL                          ? prediction
            : why == STK_END_BUDGET                       ? "budget"
            : why == STK_END_SIGNAL                       ? "signal"
            : why == STK_END_ITSELF && a->ended.code == 0 ? "epochs"
@@ -520,7 +533,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
         told[i] = s->attempts[i].event;
     }
     stk_command_show(&s->command, &command);
-    const char *reason = stop_reason(why, status, a);
+    const char *reason = stop_reason(s, why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
     char place[PATH_MAX];
     const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;

@@ -116,6 +116,7 @@ expect_exit 3
 expect_out '^predicted$'
 expect_err 'the loss became a pumpkin'
 expect "the reasons are told" test "$(attempts '{part} {stop_reason} {exit_code}' | tr '\n' ',')" = 'train crash 1,predict crash 3,'
+expect "the prediction's is that of the whole" test "$(summary stop_reason)" = error
 
 it "runs a prediction that is written while training runs"
 supervise --predict 'sh predict.sh' -- sh -c 'sleep 0.2; echo "echo late" >predict.sh'
@@ -127,7 +128,7 @@ it "stops a prediction at the deadline"
 supervise --budget 4s --predict 'sleep 100' -- true
 expect_exit 143
 expect "the budget was kept" python3 -c "import sys; sys.exit(not $(summary used_s) < 4)"
-expect "it failed" test "$(summary status)" = failed
+expect "it failed" test "$(summary status) $(summary stop_reason)" = 'failed budget'
 
 it "misses a file that was expected, an old one and an empty one"
 supervise --expect lacking.csv -- true
