@@ -207,6 +207,7 @@ rm -rf run
 supervisor=$!
 expect "the command runs" wait_for 20 test -s command
 kill -STOP "$supervisor"
+# shellcheck disable=SC2317  # for wait_for
 gone() { ! kill -0 "$(cat command)" 2>/dev/null; }
 expect "the command ends" wait_for 30 gone
 kill -CONT "$supervisor"

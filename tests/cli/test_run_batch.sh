@@ -106,6 +106,7 @@ expect_err 'batch 64: it hung'
 
 it "goes on as it can where the command cannot be told, and predicts"
 echo 'batch_size: 32' >c.yaml
+# shellcheck disable=SC2016  # for the shell that is started
 supervise --budget 60s --check-after 1s --batch-key batch_size --config-file c.yaml --predict 'echo predicted' -- \
     sh -c 'echo "epochs: 3" >c.yaml; exec python3 -u "$0" --util 10 --exit-after 5' "$TRAIN"
 expect_exit 0
@@ -115,6 +116,7 @@ expect "32 twice" test "$(attempts '{part} {batch}' | tr '\n' ',')" = 'train 32,
 expect "the file is as somebody else left it" grep -q epochs c.yaml
 
 it "looks again when the GPU begins to work after the grace time"
+# shellcheck disable=SC2016  # for the shell that is started
 supervise --budget 60s --grace 1s --check-after 1s --batch-env BATCH_SIZE -- \
     sh -c 'sleep 4; exec python3 -u "$0" --util 10 --oom-above 64 --exit-after 5' "$TRAIN"
 expect_exit 0
