@@ -18,6 +18,9 @@
 /* A handler can reach nothing else; the library itself has no such state. */
 static stk_stop stop_request;
 
+/* The verb stands over another program, which it ends, and says how that was, also at once. */
+static volatile sig_atomic_t stands_over;
+
 /* SIGKILL follows SIGTERM after ten seconds as a rule; by then the process must be gone. */
 #define TERM_DEADLINE_S 9
 
@@ -25,22 +28,34 @@ static stk_stop stop_request;
 #define RELAY_S 0.1
 
 static void on_signal(int number) {
-    bool again = stk_stop_asked(&stop_request) != STK_STOP_NONE;
-    if (number == SIGINT && again) {
+    stk_stop_level asked = stk_stop_asked(&stop_request);
+    if (number == SIGINT && asked == STK_STOP_SOON && stands_over) {
+        stk_stop_request(&stop_request, STK_STOP_NOW, 0);
+        return;
+    }
+    if (number == SIGINT && asked != STK_STOP_NONE) {
         static const char words[] = "\nstoker: stopped at once\n";
         ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
         (void)written;
         _exit(stk_status_exit_code(STK_ERR_STOPPED));
     }
-    stk_stop_request(&stop_request, STK_STOP_SOON, number == SIGTERM ? TERM_DEADLINE_S : 0);
+    stk_stop_request(&stop_request, STK_STOP_SOON, number != SIGINT ? TERM_DEADLINE_S : 0);
 }
 
-/* From here on SIGINT and SIGTERM ask for an end; a second SIGINT ends at once. */
-static void catch_signals(void) {
+/*
+ * From here on SIGINT and SIGTERM ask for an end; a second SIGINT ends at once. A terminal that is
+ * closed must not cost a training its prediction, unless nohup lets it go on.
+ */
+static void catch_signals(bool over_another) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction hangup;
+    stands_over = over_another;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (over_another && sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+        sigaction(SIGHUP, &action, NULL);
+    }
     /* A pipe that closes or a file limit that is hit becomes an error of the write. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -143,7 +158,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         *exit_code = cli_close(session, status, &err);
         return false;
     }
-    catch_signals();
+    catch_signals(verb->beside);
     return true;
 }
 

@@ -73,9 +73,10 @@ typedef struct gpu {
     double clock_most_mhz;
     /* Counters of the last look and of this one; NULL: there is no GPM. */
     nvml_gpm_sample gpm[2];
-    bool gpm_read;  /* the first of them holds something */
-    int direction;  /* of PCIe, that is asked for next */
-    double pcie[2]; /* bytes per second, as they were told last; by direction */
+    bool gpm_read;         /* the first of them holds something */
+    int direction;         /* of PCIe, that is asked for next */
+    double pcie[2];        /* bytes per second, as they were told last; by direction */
+    stk_event_sample seen; /* at the last look: the figures, no texts */
 } gpu;
 
 struct stk_gpu_eye {
@@ -350,16 +351,33 @@ static double merged(merging how, double all, double one, int told) {
     return how == MOST ? fmax(all, one) : how == SUM ? all + one : all + (one - all) / (told + 1);
 }
 
+/*
+ * Looks at each; whether only those count that the processes have memory on. A training that uses
+ * one GPU of eight is not idle because the others are.
+ */
+static bool look_at_each(stk_gpu_eye *eye, const stk_proc_tree *own) {
+    bool narrow = false;
+    for (size_t i = 0; i < eye->count; i++) {
+        gpu *g = &eye->gpus[i];
+        set_unknown(&g->seen);
+        look_at_gpu(eye, g, own, &g->seen);
+        narrow = narrow || (own != NULL && g->seen.gpu_memory_own > 0);
+    }
+    return narrow;
+}
+
 void stk_gpu_eye_look(stk_gpu_eye *eye, const stk_proc_tree *own, stk_event_sample *sample) {
     int told[FIGURES] = {0};
     int all_reasons = -1;
     set_unknown(sample);
+    bool narrow = eye != NULL && look_at_each(eye, own);
     for (size_t i = 0; eye != NULL && i < eye->count; i++) {
-        stk_event_sample one;
-        set_unknown(&one);
-        look_at_gpu(eye, &eye->gpus[i], own, &one);
+        const stk_event_sample *one = &eye->gpus[i].seen;
+        if (narrow && !(one->gpu_memory_own > 0)) {
+            continue;
+        }
         for (int f = 0; f < FIGURES; f++) {
-            double value = figure_of(&one, f);
+            double value = figure_of(one, f);
             if (!isnan(value)) {
                 double all = figure_of(sample, f);
                 set_figure(sample, f, merged(figures[f].how, all, value, told[f]++));

@@ -30,7 +30,8 @@ void stk_gpu_eye_close(stk_gpu_eye *eye); /* NULL is fine */
  * has the mean of shares and clocks, the sum of bytes and watts, the highest temperature and all
  * reasons of throttling; one that does not tell a figure is left out of it. The SM activity is of
  * the time since the last look, and not known after the first. `own` are the processes whose memory
- * is the run's own; NULL: this one. sample->gpu_throttled lives as the eye does; NULL: not known.
+ * is the run's own; NULL: this one. Where such processes have memory on some of the GPUs, the
+ * sample is of these alone. sample->gpu_throttled lives as the eye does; NULL: not known.
  */
 void stk_gpu_eye_look(stk_gpu_eye *eye, const stk_proc_tree *own, stk_event_sample *sample);
 

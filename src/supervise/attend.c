@@ -73,10 +73,7 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     begin_hearing(s, a->began_s);
     s->batch_told = stk_knob_value(&s->batch, command);
     s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
-    /* Before the first sample comes a quick command may have taken memory already. */
-    const stk_event_sample level = {.gpu_memory_used =
-                                        s->looked ? s->last.gpu_memory_used : s->gpu_level};
-    stk_symptoms_begin(s->symptoms, &level, a->began_s);
+    stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
         stk_guardian_launch(s->guardian, command->argv, command->envp, &a->pid, &s->exit_code, err);
@@ -103,19 +100,18 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
 }
 
 /*
- * An end was asked for: all that is still to come is moved forward. Once more where a second
- * request (SIGTERM after Ctrl-C) leaves less time than the first.
+ * An end was asked for: all that is still to come is moved forward, once, and once more where a
+ * request with a deadline follows one without.
  */
 static void hurry(stk_supervision *s, stk_attempt *a) {
-    double now_s = stk_supervision_now(s);
     double left_s = stk_stop_left_s(s->clock.stop);
-    bool tighter = isfinite(left_s) && !isfinite(s->hurry_s);
-    if (!stk_clockwork_stopping(&s->clock) || (s->hurried && !tighter)) {
+    bool known = s->hurried && (s->rushed || isinf(left_s));
+    if (known || !stk_clockwork_stopping(&s->clock)) {
         return;
     }
     s->hurried = true;
-    s->hurry_s = now_s + left_s;
-    stk_timetable_hurry(&s->table, now_s, left_s, s->o->predict != NULL);
+    s->rushed = !isinf(left_s);
+    stk_timetable_hurry(&s->table, stk_supervision_now(s), left_s, s->o->predict != NULL);
     if (a->is_training) {
         a->stop_s = s->table.stop_s;
         a->kill_s = s->table.kill_s;
@@ -243,12 +239,18 @@ static int epochs_done(const stk_words *words, bool all) {
     return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
 }
 
-/* Once: a disk may be full for hours. */
-static void tell_log(stk_supervision *s) {
+/* Waits for its last words, and says once where some were lost. */
+static void settle(stk_supervision *s) {
     stk_error why = {0};
-    if (!s->log_lacks && stk_output_error(s->output, &why) != STK_OK) {
-        s->log_lacks = true;
-        stk_events_warning(&s->events, "some of the command's output is not kept: %s", why.message);
+    bool whole = stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
+    if (!whole && !s->not_passed) {
+        s->not_passed = true;
+        stk_events_warning(&s->events, "the command's output could not be passed on whole: nobody "
+                                       "reads it, or there is no room where it goes");
+    }
+    if (stk_output_error(s->output, &why) != STK_OK && !s->not_logged) {
+        s->not_logged = true;
+        stk_events_warning(&s->events, "the log of the command's output has gaps: %s", why.message);
     }
 }
 
@@ -258,8 +260,8 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     double from_s = isnan(a->since_s) ? a->began_s : a->since_s;
     stk_symptoms_since(s->symptoms, from_s, &seen);
     end_all(s, a, why);
-    (void)stk_output_settle(s->output, stk_supervision_spare(s, SETTLE_S));
-    tell_log(s);
+    settle(s);
+    a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */
     stk_check_see(s, a);
     a->looked = seen.samples > 0;
     a->on_gpu = seen.gpu_used;

@@ -61,8 +61,12 @@ static int count_fitting(const stk_forecast *estimate, double epochs_done, doubl
 }
 
 bool stk_forecast_make(const stk_words *words, double now_s, double end_s, stk_forecast *estimate) {
-    *estimate = (stk_forecast){
-        .epoch_s = NAN, .total_s = NAN, .left_s = NAN, .epochs = words->epochs, .fitting = -1};
+    *estimate = (stk_forecast){.epoch_s = NAN,
+                               .total_s = NAN,
+                               .left_s = NAN,
+                               .epochs = words->epochs,
+                               .fitting = -1,
+                               .time_s = end_s - words->began_s};
     bool whole = words->whole || words->epoch < 0;
     double epochs_done = 0;
     if (whole) {
@@ -107,8 +111,13 @@ void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text,
         snprintf(needs, sizeof needs, "%d %s", estimate->epochs,
                  estimate->epochs == 1 ? "epoch needs" : "epochs need");
     }
-    char limit[60] = "";
-    if (!isnan(budget_s)) {
+    char limit[80] = "";
+    bool late = estimate->time_s > 0 && estimate->total_s > estimate->time_s;
+    if (late && estimate->total_s <= budget_s) { /* the reserve is what it does not fit in with */
+        snprintf(limit, sizeof limit, ", %s %s of %s",
+                 estimate->epochs > 0 ? "training has" : "it has", span(estimate->time_s).text,
+                 budget.text);
+    } else if (!isnan(budget_s)) {
         snprintf(limit, sizeof limit, ", budget %s", budget.text);
     }
     if (estimate->fitting > 0) {
@@ -119,7 +128,7 @@ void stk_forecast_say(const stk_forecast *estimate, double budget_s, char *text,
                  limit);
     } else if (isnan(budget_s)) {
         snprintf(text, room, "%s about %s", needs, total.text);
-    } else if (estimate->total_s > budget_s) {
+    } else if (late || estimate->total_s > budget_s) {
         snprintf(text, room, "%s %s%s: stopping before its end", needs, total.text, limit);
     } else {
         snprintf(text, room, "%s %s of %s", needs, total.text, budget.text);

@@ -13,6 +13,7 @@ typedef struct stk_forecast {
     double left_s;  /* from now on, of the same */
     int epochs;     /* wanted; -1: not known */
     int fitting;    /* whole epochs that end in time; -1: all, or no limit */
+    double time_s;  /* from the command's start until it is stopped; 0: not known */
 } stk_forecast;
 
 /* False: too little was said yet. end_s is when training will be stopped; INFINITY: never. */

@@ -60,6 +60,7 @@ typedef struct stream {
     size_t length;     /* of the text */
     size_t line_length;
     size_t line_heard; /* bytes of the line that were heard already */
+    bool cut;          /* what stood before it was another command's, and was heard */
     size_t records_length;
     char stamp[STK_OUTPUT_STAMP + 1];
     char line[STK_OUTPUT_LINE];  /* the beginning of the unended line, for hearing */
@@ -177,7 +178,10 @@ static void end_line(stream *s, const char *bytes, size_t size, char mark) {
     }
     if (s->line_length == 0 && size <= TEXT_BYTES) {
         put_record(s, bytes, size, mark);
-        hear(s, bytes, smaller(said, STK_OUTPUT_LINE));
+        if (said > 0 || !s->cut) {
+            hear(s, bytes, smaller(said, STK_OUTPUT_LINE));
+        }
+        s->cut = false;
         return;
     }
     gather_line(s, bytes, said);
@@ -186,6 +190,7 @@ static void end_line(stream *s, const char *bytes, size_t size, char mark) {
     hear_line(s);
     s->line_length = 0;
     s->line_heard = 0;
+    s->cut = false;
 }
 
 static void keep_unended(stream *s, const char *bytes, size_t size) {
@@ -332,6 +337,8 @@ static bool settle_stream(stream *s) {
         return false;
     }
     tell_unended(s);
+    s->cut = s->cut || s->line_length > 0;
+    s->line_length = s->line_heard = 0; /* the next command's words do not go on with it */
     pthread_mutex_lock(&o->lock);
     s->settled = wanted;
     pthread_cond_broadcast(&o->changed);

@@ -54,8 +54,8 @@ STK_CHECKED stk_status stk_output_open(stk_output **output, const stk_output_con
 
 /*
  * When nobody writes any more: waits until all that is in the pipes has been logged and passed on,
- * within_s at most; what then cannot be passed on is in the log alone. False: something was not
- * passed on.
+ * within_s at most; what then cannot be passed on is in the log alone. A line that stands unended
+ * is heard, and what comes later is heard as another. False: something was not passed on.
  */
 bool stk_output_settle(stk_output *output, double within_s);
 

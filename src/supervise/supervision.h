@@ -84,7 +84,7 @@ typedef struct stk_supervision {
     stk_gpu_place gpus[STK_GPU_MOST];
     size_t gpu_count;
     double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
-    stk_event_sample last; /* sample; its texts are not to be used */
+    stk_event_sample last; /* sample, before the first one only the level; no texts of it */
     bool looked;           /* there was one */
     pthread_mutex_t lock;  /* of the next one, which the readers of the output write */
     stk_words heard;
@@ -103,11 +103,12 @@ typedef struct stk_supervision {
     int stop_signal;
     int hangs;       /* so far, and ... */
     int trial_hangs; /* ... those of them that a trial is to blame for */
-    bool hurried;    /* the timetable knows that an end was asked for, ... */
-    double hurry_s;  /* ... within so long: a moment; INFINITY: whenever */
-    bool log_lacks;  /* it was said that the log could not be written */
+    bool not_passed; /* it was told that output was lost, and the same of the log */
+    bool not_logged;
+    bool hurried;    /* the timetable knows that an end was asked for */
+    bool rushed;     /* and by when */
     int launched;    /* starts of the training command */
-    int epochs_done; /* of the last training */
+    int epochs_done; /* of the last training; -1: not known */
     int exit_code;   /* of the whole */
     char status[16];
     stk_attempt attempts[STK_ATTEMPTS_MOST];

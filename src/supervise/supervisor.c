@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -42,7 +43,8 @@ static stk_status read_signal(const char *text, int *number, stk_error *err) {
     static const signal_name names[] = {{"TERM", SIGTERM}, {"INT", SIGINT},   {"HUP", SIGHUP},
                                         {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
     int64_t given = 0;
-    const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    text = text != NULL ? text : names[0].name; /* an empty one is none */
+    const char *bare = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (stk_str_equal_nocase(bare, names[i].name) ||
             (stk_parse_int(text, &given) && given == names[i].number)) {
@@ -65,6 +67,10 @@ static stk_status read_fill(const char *text, double *fill, stk_error *err) {
     return status;
 }
 
+static bool said_twice(const char *batch, const char *workers) {
+    return batch != NULL && workers != NULL && strcmp(batch, workers) == 0;
+}
+
 static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     const stk_supervise_options *o = s->o;
     stk_knob_config batch = {.what = "batch",
@@ -83,6 +89,14 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
                         "is meant?",
                         o->config_file);
     }
+    const char *both = said_twice(o->batch_env, o->workers_env)   ? o->batch_env
+                       : said_twice(o->batch_arg, o->workers_arg) ? o->batch_arg
+                       : said_twice(o->batch_key, o->workers_key) ? o->batch_key
+                                                                  : NULL;
+    if (both != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s cannot be the batch size and the number of workers at once", both);
+    }
     stk_status status = stk_knob_open(&s->batch, &batch, err);
     if (status == STK_OK) {
         status = stk_knob_open(&s->workers, &workers, err);
@@ -90,7 +104,12 @@ static stk_status open_knobs(stk_supervision *s, stk_error *err) {
     if (status == STK_OK) {
         status = stk_knob_check(&s->batch, &s->command, err);
     }
-    return status == STK_OK ? stk_knob_check(&s->workers, &s->command, err) : status;
+    if (status == STK_OK) {
+        status = stk_knob_check(&s->workers, &s->command, err);
+    }
+    s->batch_told = stk_knob_value(&s->batch, &s->command);
+    s->workers_told = (int)stk_knob_value(&s->workers, &s->command);
+    return status;
 }
 
 static stk_status make_timetable(stk_supervision *s, stk_error *err) {
@@ -146,6 +165,7 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
         ids[i] = s->gpus[i].bus_id;
     }
     s->gpu_level = gpu_level(ids, s->gpu_count);
+    s->last.gpu_memory_used = s->gpu_level; /* what the first command holds is more than that */
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
@@ -295,6 +315,9 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
                                      err);
     }
     if (status == STK_OK) {
+        status = write_args(s, err); /* by these a folder is known as a run's, whatever follows */
+    }
+    if (status == STK_OK) {
         status = surround(s, &s->command, err);
     }
     if (status == STK_OK) {
@@ -302,9 +325,6 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
     }
     if (status == STK_OK) {
         status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
-    }
-    if (status == STK_OK) {
-        status = write_args(s, err);
     }
     if (status != STK_OK) {
         return status;
@@ -385,13 +405,23 @@ static stk_status fail_lost(const stk_supervision *s, stk_error *err) {
                           "ended");
 }
 
-/* From the first start of the training command to the end of the last; *last is that one's end. */
+/*
+ * From the first start of the training command to the end of the last; *last is that one's end.
+ * A command that was trained already and cannot be started again is no failure of the whole: what
+ * it has left is still to be predicted from.
+ */
 static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
     for (;;) {
         stk_attempt *a = NULL;
-        stk_status status = stk_attend_start(s, &s->command, true, &a, err);
-        if (status != STK_OK) {
+        stk_error why = {0};
+        stk_status status = stk_attend_start(s, &s->command, true, &a, &why);
+        if (status != STK_OK && s->launched == 0) {
+            *err = why;
             return status;
+        }
+        if (status != STK_OK) {
+            stk_events_warning(&s->events, "the command is not started again: %s", why.message);
+            return STK_OK;
         }
         *last = stk_attend(s, a);
         stk_attend_finish(s, a, *last);
@@ -459,8 +489,9 @@ static int training_code(const stk_supervision *s, stk_end why) {
     }
 }
 
-/* What was asked for has to be there, whatever the commands say. */
-static void check_expected(stk_supervision *s) {
+/* What was asked for has to be there, whatever the commands say. `missing` is the exit code of a
+ * run in which all went well otherwise. */
+static void check_expected(stk_supervision *s, stk_status missing) {
     stk_error why = {0};
     int64_t rows = -1;
     if (s->expect.path == NULL) {
@@ -468,7 +499,7 @@ static void check_expected(stk_supervision *s) {
     }
     if (stk_expect_check(&s->expect, &rows, &why) != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
-        s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(STK_ERR_DATA);
+        s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(missing);
         return;
     }
     stk_event_submission event = {
@@ -604,17 +635,17 @@ static void close_all(stk_supervision *s) {
 static stk_status run_commands(stk_supervision *s, stk_end *why, stk_error *err) {
     stk_status status = train(s, why, err);
     bool may_predict =
-        s->launched > 0 && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
+        status == STK_OK && s->guardian != NULL && stk_stop_asked(s->clock.stop) != STK_STOP_NOW;
     if (status == STK_OK) {
         s->exit_code = training_code(s, *why);
     }
-    if (may_predict && s->o->predict != NULL) {
-        /* The first error is the one that is told. */
-        stk_status predicted = predict(s, status == STK_OK ? err : NULL);
-        status = status == STK_OK ? predicted : status;
+    bool predicts = may_predict && s->o->predict != NULL;
+    if (predicts) {
+        status = predict(s, err);
     }
     if (status == STK_OK) {
-        check_expected(s);
+        bool interrupted = *why == STK_END_SIGNAL && !predicts;
+        check_expected(s, interrupted ? STK_ERR_STOPPED : STK_ERR_DATA);
     }
     return status;
 }
@@ -658,6 +689,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
     s->folder.lock_fd = -1;
     s->json_end = -1;
+    s->epochs_done = -1;
     s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     pthread_mutex_init(&s->lock, NULL);
     if (run_with != NULL) {

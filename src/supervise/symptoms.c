@@ -450,9 +450,12 @@ void stk_symptoms_since(const stk_symptoms *s, double from_s, stk_symptoms_seen 
         add_to(&blocked, l->blocked);
         worked = worked || is_work(l);
         seen->has_gpu = seen->has_gpu || !isnan(l->util) || !isnan(l->memory_total);
-        /* The most that it had: what a larger batch needs comes on top of it. */
+        /* The most that it had: what a larger batch needs comes on top of it. The GPUs are those
+         * that it was on then; before its first memory and after its last they are all. */
+        if (isnan(seen->memory_total) || !(l->memory < seen->memory_used)) {
+            seen->memory_total = isnan(l->memory_total) ? seen->memory_total : l->memory_total;
+        }
         seen->memory_used = fmax(seen->memory_used, l->memory);
-        seen->memory_total = isnan(l->memory_total) ? seen->memory_total : l->memory_total;
         seen->samples++;
     }
     seen->memory_share = seen->memory_used / seen->memory_total;

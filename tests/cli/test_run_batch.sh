@@ -132,4 +132,22 @@ supervise --grace 1s --check-after 2s -- env -u FAKE_NVML python3 -u "$TRAIN" --
 expect_exit 0
 expect_err 'the GPU is not used'
 
+it "takes for the command's what is held more than before where processes are not told"
+supervise --quiet -- sh -c 'sed "s/^memory_used.*/memory_used 5000000000/; s/^util.*/util 50/" gpu >new; echo processes >>new; mv new gpu; sleep 2.5'
+expect_exit 0
+expect "4 GB" test "$(attempts '{gpu_memory_used:.0f}')" = 4000000000
+
+it "does not take what one start said last for the words of the next"
+export TRAIN
+# shellcheck disable=SC2016  # the shell that is run expands it
+BATCH_SIZE=32 supervise --budget 60s --batch-env BATCH_SIZE -- sh -c \
+    '[ $BATCH_SIZE = 32 ] || { echo broken >&2; exit 9; }; exec python3 -u "$TRAIN" --util 20 --exit-after 4.1'
+expect_exit 0
+expect "the second failed, without a speed" test "$(attempts '{stop_reason} {images_per_second}' | sed -n 2p)" = 'crash None'
+
+it "refuses one name for batch and workers"
+run run --out run --batch-env SIZE --workers-env SIZE -- true
+expect_exit 2
+expect_err 'SIZE cannot be the batch size and the number of workers at once'
+
 finish

@@ -328,6 +328,31 @@ static void own_memory_of_containers_is_not_known(void) {
     CHECK_NEAR(own_of("fake_nvml", NULL, "process 1 500\n"), 0, 0); /* somebody else's */
 }
 
+static void of_several_those_count_that_are_used(void) {
+    char why[300] = "";
+    char script[1024];
+    stk_event_sample sample;
+    stk_proc procs[] = {{.pid = getpid()}};
+    stk_proc_tree tree = {.items = procs, .count = 1, .capacity = 1};
+    snprintf(script, sizeof script,
+             "bus " BUS "\nutil 0\nmemory_used 500000000\nmemory_total 9000000000\n" SECOND
+             "util 90\nmemory_used 8000000000\nmemory_total 9000000000\n%s",
+             with_own_pid("process %d 7000000000\n"));
+    nvml_use("fake_nvml", script);
+    stk_gpu_eye *eye = stk_gpu_eye_open(two_places, 2, why, sizeof why);
+    REQUIRE(eye != NULL);
+    stk_gpu_eye_look(eye, &tree, &sample);
+    CHECK_NEAR(sample.gpu_util, 90, 0);
+    CHECK_NEAR(sample.gpu_memory_own, 7e9, 0);
+    CHECK_NEAR(sample.gpu_memory_total, 9e9, 0);
+    tree.count = 0; /* nobody uses any: all of them count */
+    stk_gpu_eye_look(eye, &tree, &sample);
+    CHECK_NEAR(sample.gpu_util, 45, 0);
+    CHECK_NEAR(sample.gpu_memory_used, 8.5e9, 0);
+    CHECK_NEAR(sample.gpu_memory_total, 18e9, 0);
+    stk_gpu_eye_close(eye);
+}
+
 static void nobody_uses_an_empty_gpu(void) {
     stk_event_sample sample;
     stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\nmemory_used 2000000\nmemory_total "
@@ -365,6 +390,7 @@ static const check_test tests[] = {
     TEST(what_cannot_be_looked_at_is_said),
     TEST(what_is_no_nvml_is_said),
     TEST(several_become_one_sample),
+    TEST(of_several_those_count_that_are_used),
     TEST(one_that_does_not_tell_is_left_out),
     TEST(one_that_is_not_there_is_said),
     TEST(own_memory_is_told_by_the_list),

@@ -144,23 +144,31 @@ static void it_is_said_in_one_line(void) {
         double budget_s;
         const char *said;
     } cases[] = {
-        {{150, 4500, 4400, 30, 3},
+        {{150, 4500, 4400, 30, 3, 0},
          660,
          "30 epochs need 75 min, budget 11 min: stopping in epoch 4; consider --epochs 3"},
-        {{150, 4500, 4400, 30, 0},
+        {{150, 4500, 4400, 30, 0, 0},
          60,
          "30 epochs need 75 min, budget 60 s: stopping before the first epoch is over"},
-        {{150, 4500, 4400, 30, 3},
+        {{150, 4500, 4400, 30, 3, 0},
          NAN,
          "30 epochs need 75 min: stopping in epoch 4; consider --epochs 3"},
-        {{16, 480, 400, 30, -1}, 660, "30 epochs need 8 min of 11 min"},
-        {{150, 4500, 4400, 30, -1}, NAN, "30 epochs need about 75 min"},
-        {{150, 450, 400, 1, -1}, NAN, "1 epoch needs about 7.5 min"},
-        {{NAN, 4500, 4400, -1, -1}, NAN, "training needs about 75 min"},
-        {{NAN, 4500, 4400, -1, -1},
+        {{16, 480, 400, 30, -1, 0}, 660, "30 epochs need 8 min of 11 min"},
+        {{150, 4500, 4400, 30, -1, 0}, NAN, "30 epochs need about 75 min"},
+        {{150, 450, 400, 1, -1, 0}, NAN, "1 epoch needs about 7.5 min"},
+        {{NAN, 4500, 4400, -1, -1, 0}, NAN, "training needs about 75 min"},
+        {{NAN, 4500, 4400, -1, -1, 0},
          660,
          "training needs 75 min, budget 11 min: stopping before its end"},
-        {{150, NAN, NAN, -1, -1}, 660, "an epoch takes about 2.5 min"},
+        {{20, 600, 500, 30, 24, 500},
+         660,
+         "30 epochs need 10 min, training has 8.3 min of 11 min: stopping in epoch 25; consider "
+         "--epochs 24"},
+        {{NAN, 600, 500, -1, -1, 500},
+         660,
+         "training needs 10 min, it has 8.3 min of 11 min: stopping before its end"},
+        {{16, 480, 400, 30, -1, 500}, 660, "30 epochs need 8 min of 11 min"},
+        {{150, NAN, NAN, -1, -1, 0}, 660, "an epoch takes about 2.5 min"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[200];

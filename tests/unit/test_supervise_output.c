@@ -326,11 +326,13 @@ static void settles_again_and_after_the_end(void) {
     CHECK(stk_output_settle(p.output, PATIENCE_S));
     say(p.err_end, "second\n", 7);
     CHECK(stk_output_settle(p.output, PATIENCE_S));
+    say(p.out_end, "third\n", 6); /* another command's, which does not go on with the first */
+    CHECK(stk_output_settle(p.output, PATIENCE_S));
     close(p.out_end);
     p.out_end = -1;
     CHECK(stk_output_settle(p.output, PATIENCE_S));
-    CHECK_STR(stk_str_text(&p.heard.lines), "|first|\n|second|\n");
-    CHECK(is_logged(&p, 'o', "first", 5));
+    CHECK_STR(stk_str_text(&p.heard.lines), "|first|\n|second|\n|third|\n");
+    CHECK(is_logged(&p, 'o', "firstthird\n", 11));
     CHECK(is_logged(&p, 'e', "second\n", 7));
     finish(&p);
 }

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# `stoker run`: the ways in which people and machines end it, and starts that fail.
+# Measures no time.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# says KEY VALUE: what the summary says of a key, as text.
+says() {
+    expect_file run/summary.json "\"$1\": ?$2[,}]?"
+}
+
+# A training that saves when it is asked to, and one that does not listen; both say that they run.
+LISTENS='trap "echo saved; exit 0" TERM; echo begun; while :; do sleep 0.05; done'
+DEAF='trap "" TERM; echo begun; while :; do sleep 0.05; done'
+
+# supervised SIGNAL OPTIONS... -- COMMAND...: sends the signal to a run whose command has begun.
+supervised() {
+    local signal=$1
+    shift
+    rm -rf run
+    start run --out run "$@"
+    wait_for 30 grep -q begun "$OUT" || fail "it did not begin"
+    kill "-$signal" "$PID"
+}
+
+it "predicts when its terminal is closed"
+supervised HUP --predict 'echo predicted' -- sh -c "$LISTENS"
+ended
+expect_exit 0
+expect_out '^saved$'
+expect_out '^predicted$'
+says stop_reason '"signal"'
+
+it "ends at once at the second Ctrl-C, and says so in its files"
+supervised INT --predict 'echo predicted' -- sh -c "$DEAF"
+sleep 0.3
+kill -INT "$PID"
+ended 9
+expect_exit 130
+expect_no_out 'predicted'
+says status '"failed"'
+says stop_reason '"signal"'
+
+it "ends in ten seconds when SIGTERM follows Ctrl-C"
+supervised INT --predict 'echo predicting; sleep 100' -- sh -c "$LISTENS"
+wait_for 30 grep -q predicting "$OUT" || fail "it does not predict"
+kill -TERM "$PID"
+ended 20
+expect_exit 143
+
+it "was interrupted where what was expected is not there"
+supervised INT --expect lacking.csv -- sh -c "$LISTENS"
+ended
+expect_exit 130
+expect_err 'lacking.csv was expected and is not there'
+
+it "predicts when the command cannot be started again"
+rm -rf run
+printf '#!/bin/sh\nrm once.sh\nsleep 100\n' >once.sh
+chmod +x once.sh
+run run --out run --hang 1s --predict 'echo predicted' -- ./once.sh
+expect_exit 0
+expect_out '^predicted$'
+expect_err "not started again: cannot run './once.sh'"
+says stop_reason '"error"'
+
+it "says that output was lost, of its own log too"
+rm -rf run
+run_any sh -c "'$STOKER' run --out run -- echo hello >/dev/full"
+expect_exit 0
+expect_err "the command's output could not be passed on whole"
+expect_file run/output.log ' o  hello$'
+rm -rf run
+run_any bash -c "ulimit -f 64; '$STOKER' run --out run -- sh -c 'yes | head -c 300000' | wc -c"
+expect_out '^300000$'
+expect_err 'the log of the command.s output has gaps'
+
+it "leaves a folder that the next run can take when it cannot begin"
+rm -rf run
+run_any bash -c "ulimit -n 12; '$STOKER' run --out run -- true"
+expect_err 'Too many open files'
+run run --out run -- true
+expect_exit 0
+
+it "takes signals by any name, and none for the usual one"
+rm -rf run
+for name in '' term SIGTERM sigterm 15; do
+    run run --out run "--stop-signal=$name" -- true
+    expect_exit 0
+done
+
+it "tells the last that a command said of its progress, however soon it ended"
+rm -rf run
+# shellcheck disable=SC2016  # the shell that is run expands it
+run run --out run --quiet -- sh -c 'for i in 1 2 3; do echo "epoch $i/3 loss 0.$i"; sleep 0.1; done'
+expect_file run/events.jsonl '"event": "step".*"loss": 0.3'
+
+it "does not know how many epochs a command made that was never started"
+rm -rf run
+run run --out run -- ./nowhere
+expect_exit 127
+says epochs_done null
+expect_no_err 'epochs'
+
+finish
