@@ -20,18 +20,23 @@
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
 #define ALL_SHARE 0.25
 
-#define KILL_S 5.0      /* that the kernel may take to let go of killed processes */
-#define SETTLE_S 2.0    /* that its last words may take to be passed on */
-#define GPU_FREE_S 15.0 /* that a driver may take to free a dead process's memory */
-#define GPU_SLACK 128e6 /* bytes: other programs' needs vary too */
+#define KILL_S 5.0       /* that the kernel may take to let go of killed processes: ... */
+#define KILL_SHARE 0.5   /* ... no more than this part of the time that is left, ... */
+#define KILL_LEAST_S 0.2 /* ... and so much in any case */
+#define SETTLE_S 2.0     /* that its last words may take to be passed on */
+#define GPU_FREE_S 15.0  /* that a driver may take to free a dead process's memory */
+#define GPU_SLACK 128e6  /* bytes: other programs' needs vary too */
 
 double stk_supervision_now(const stk_supervision *s) {
     return stk_clockwork_elapsed(&s->clock);
 }
 
 double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
-    double left_s = s->table.budget_s - stk_supervision_now(s);
-    return isnan(left_s) ? wanted_s : fmax(fmin(wanted_s, SPARE_SHARE * left_s), 0);
+    return fmax(fmin(wanted_s, SPARE_SHARE * stk_clockwork_left(&s->clock)), 0);
+}
+
+double stk_supervision_kill_s(const stk_supervision *s) {
+    return fmax(fmin(KILL_S, KILL_SHARE * stk_clockwork_left(&s->clock)), KILL_LEAST_S);
 }
 
 /* Waits a moment, or until the guardian has news. */
@@ -67,7 +72,7 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     }
     begin_hearing(s, a->began_s);
     s->batch_told = stk_knob_value(&s->batch, command);
-    s->workers_told = (int)stk_knob_value(&s->workers, command);
+    s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
     stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
@@ -196,7 +201,7 @@ static const char *reason_of(const stk_attempt *a, stk_end why, const stk_words 
 
 static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     if (why == STK_END_LOST) {
-        stk_guardian_stop(s->guardian);
+        stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
         s->guardian = NULL;
         a->ended = (stk_ended){.code = -1, .signal = SIGKILL};
         return;
@@ -212,8 +217,7 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
                            "ending them",
                            left, left == 1 ? "" : "es");
     }
-    double within_s = fmax(fmin(KILL_S, a->kill_s + KILL_S - stk_supervision_now(s)), 0.5);
-    size_t stuck = left > 0 ? stk_guardian_kill(s->guardian, within_s) : 0;
+    size_t stuck = left > 0 ? stk_guardian_kill(s->guardian, stk_supervision_kill_s(s)) : 0;
     stk_ended ended;
     if (stk_guardian_look(s->guardian, &ended) == STK_GUARDIAN_ENDED) {
         a->ended = ended;
@@ -259,6 +263,8 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     settle(s);
     a->stepped_s = -INFINITY; /* how far it came is told, however soon after the step before */
     stk_check_see(s, a);
+    a->looked = seen.samples > 0;
+    a->on_gpu = seen.gpu_used;
     a->event.ended = true;
     a->event.seconds = stk_supervision_now(s) - a->began_s;
     a->event.exit_code = a->ended.code;
@@ -266,7 +272,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
         s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
-        a->event.batch = stk_check_batch(s);
+        a->event.batch = a->advice.ignored ? a->advice.batch : stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         double rate = stk_words_rate(&s->words, a->event.batch, from_s, to_s);
         a->event.images_per_second =
@@ -274,32 +280,39 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
         a->event.gpu_util = seen.activity;
         a->event.gpu_memory_used = seen.memory_used;
         a->event.gpu_memory_total = seen.memory_total;
-        if (why == STK_END_ITSELF) {
-            stk_check_ended(s, a);
+        if (why == STK_END_ITSELF || why == STK_END_HANG) {
+            stk_check_ended(s, a, why == STK_END_HANG);
         }
         a->event.kept = a->advice.kept;
     }
     stk_events_attempt(&s->events, &a->event);
 }
 
+/* By the list of its processes, or by what all hold; where neither is known nobody waits for it. */
+static bool has_free_gpus(const stk_supervision *s) {
+    double used = s->last.gpu_memory_used;
+    return s->last.gpu_memory_own == 0 || !(used > s->gpu_level + GPU_SLACK);
+}
+
 void stk_attend_free_gpus(stk_supervision *s) {
     double until_s = fmin(stk_supervision_now(s) + GPU_FREE_S, s->table.stop_s);
-    bool known = s->gpu_count > 0 && !isnan(s->gpu_level);
     double from_s = stk_supervision_now(s);
-    while (known && stk_supervision_now(s) < until_s && !stk_clockwork_stopping(&s->clock)) {
+    bool fresh = false;
+    while (s->gpu_count > 0 && stk_supervision_now(s) < until_s &&
+           !stk_clockwork_stopping(&s->clock)) {
         stk_event_sample sample;
         while (stk_lookout_take(s->lookout, &sample)) {
             s->last = sample;
             s->looked = true;
             stk_events_sample(&s->events, &sample);
         }
-        bool fresh = s->looked && s->last.at_s > from_s;
-        if (fresh && s->last.gpu_memory_used <= s->gpu_level + GPU_SLACK) {
+        fresh = s->looked && s->last.at_s > from_s;
+        if (fresh && has_free_gpus(s)) {
             return;
         }
         wait_a_tick(s);
     }
-    if (known && !stk_clockwork_stopping(&s->clock)) {
+    if (fresh && !stk_clockwork_stopping(&s->clock)) {
         stk_events_warning(&s->events,
                            "%.1f GB more than at the start are in use on the GPU although nothing "
                            "of the command is left; starting it all the same",

@@ -142,7 +142,11 @@ static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
                                 const stk_symptoms_seen *seen, double from_s, double to_s) {
     int64_t batch = stk_check_batch(s);
     double rate = stk_words_rate(&s->words, batch, from_s, to_s);
+    stk_forecast forecast = {.left_s = NAN};
+    (void)stk_forecast_make(&s->words, to_s, a->stop_s, &forecast);
     return (stk_trial_facts){.batch = batch,
+                             .said_batch = s->words.batch,
+                             .epoch_steps = s->words.in_images ? -1 : s->words.steps,
                              .workers = stk_check_workers(s),
                              .images_per_second = rate,
                              .memory_share = seen->memory_share,
@@ -153,7 +157,7 @@ static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
                              .worker_knob = s->workers.kind != STK_KNOB_NONE,
                              .cores = stk_machine_cores(),
                              .lost_s = to_s - a->began_s,
-                             .left_s = a->stop_s - to_s,
+                             .left_s = fmin(a->stop_s - to_s, forecast.left_s),
                              .fill = s->fill};
 }
 
@@ -183,22 +187,29 @@ static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why
     bool again = a->advice.act != STK_TRIAL_STAY;
     if (a->advice.what[0] != '\0') {
         char what[160];
-        snprintf(what, sizeof what, "%s%s", again && s->no_trials ? "would start again: " : "",
+        snprintf(what, sizeof what, "%s%s", again && s->o->dry_run ? "would start again: " : "",
                  a->advice.what);
         stk_events_decision(&s->events, what, a->advice.why);
     }
     *why = a->advice.of == STK_TRIAL_OF_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
-    return again && !s->no_trials;
+    if (s->o->dry_run) {
+        a->advice.act = STK_TRIAL_STAY; /* also when the command ends later */
+    }
+    return a->advice.act != STK_TRIAL_STAY;
 }
 
 /*
- * Where the check's clock starts: with the GPU's work, or where there is none with the first
- * progress, or when the grace time is over.
+ * Where the check's clock starts: with the GPU's work (without a GPU: with the first progress), or
+ * when the grace time is over. Work that begins after that (data were downloaded first) is what the
+ * check is about: it starts again.
  */
 static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
-    if (isnan(a->since_s)) {
-        a->since_s =
-            s->gpu_count > 0 ? stk_symptoms_working_since(s->symptoms) : a->first_progress_s;
+    double working_s =
+        s->gpu_count > 0 ? stk_symptoms_working_since(s->symptoms) : a->first_progress_s;
+    if (!isnan(working_s) && !a->worked) {
+        a->worked = true;
+        a->since_s = working_s;
+        a->checked = false;
     }
     if (isnan(a->since_s) && now_s - a->began_s >= s->o->grace_s) {
         a->since_s = a->began_s + s->o->grace_s;
@@ -222,19 +233,22 @@ bool stk_check_due(stk_supervision *s, stk_attempt *a, stk_end *why) {
     return false;
 }
 
-void stk_check_ended(stk_supervision *s, stk_attempt *a) {
+void stk_check_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     stk_symptoms_seen seen;
     double now_s = stk_supervision_now(s);
-    bool failed = a->ended.code != 0;
-    if (!failed || (a->checked && !s->words.out_of_memory)) {
+    bool failed = hung || a->ended.code != 0;
+    bool out_of_memory = s->words.out_of_memory && !hung;
+    if (!failed || (a->checked && !out_of_memory) ||
+        (hung && s->trials.trying == STK_TRIAL_OF_NOTHING)) {
         return; /* all was done, or it is not what was tried that ended it */
     }
     stk_symptoms_since(s->symptoms, a->began_s, &seen);
     stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
-    facts.out_of_memory = s->words.out_of_memory;
-    facts.crashed = !facts.out_of_memory;
+    facts.out_of_memory = out_of_memory;
+    facts.hung = hung;
+    facts.crashed = !hung && !out_of_memory;
     a->advice = stk_trials_after(&s->trials, &facts);
-    if (s->no_trials) {
+    if (s->o->dry_run) {
         a->advice.act = STK_TRIAL_STAY;
     }
     if (a->advice.act != STK_TRIAL_STAY) { /* otherwise how it ended says it all */

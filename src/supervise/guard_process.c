@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "supervise/tree_kill.h"
@@ -44,6 +45,7 @@ enum { POLL_ORDERS, POLL_CHILDREN, POLL_START, POLL_COUNT };
 
 typedef struct guard {
     pid_t maker;
+    int64_t until_ns;             /* 0: for ever */
     int orders;                   /* the socket */
     int children;                 /* readable when one has ended */
     int start;                    /* the command that is being started closes it; -1: none */
@@ -52,7 +54,7 @@ typedef struct guard {
     stk_bytes inbox;              /* orders that are not complete yet */
     stk_bytes orphaned;           /* three texts; empty: nothing is to be put back */
     bool quit;
-    bool alone; /* the maker has ended, or cannot be understood */
+    bool alone; /* the maker has ended, cannot be understood, or is too late */
 } guard;
 
 /* ---- Becoming a guardian ---- */
@@ -137,7 +139,7 @@ static void take_name(void) {
 }
 
 static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t maker) {
-    *g = (guard){.maker = maker, .start = -1};
+    *g = (guard){.maker = maker, .until_ns = config->until_ns, .start = -1};
     g->orders = set_aside(socket);
     g->standard[IN] = set_aside(config->in);
     g->standard[OUT] = set_aside(config->out);
@@ -385,7 +387,8 @@ _Noreturn void stk_guard_run(int socket, const stk_guardian_config *config, pid_
         started(&g);
         reap(&g);
         hear(&g);
-        g.alone = g.alone || getppid() != g.maker;
+        bool late = g.until_ns > 0 && stk_clock_ns() >= g.until_ns;
+        g.alone = g.alone || late || getppid() != g.maker;
     }
     const stk_tree_aim all = {.root = getpid()};
     (void)stk_tree_kill(&all, LAST_KILL_S);

@@ -32,8 +32,7 @@
 /* For orders that need no answer. */
 #define ORDER_S 1
 
-/* For all to end when the guardian is stopped, and then for itself. */
-#define STOP_S 3
+/* For the guardian to end when it is told to. */
 #define QUIT_S 1
 
 #define WAKE_S 0.2 /* between two looks whether somebody has stopped the guardian */
@@ -217,14 +216,15 @@ stk_status stk_guardian_start(stk_guardian **guardian, const stk_guardian_config
     return STK_OK;
 }
 
-void stk_guardian_stop(stk_guardian *g) {
+void stk_guardian_stop(stk_guardian *g, double within_s) {
     if (g == NULL) {
         return;
     }
-    (void)stk_guardian_kill(g, STOP_S);
+    size_t stuck = stk_guardian_kill(g, within_s);
     const stk_str nothing = {0};
     const stk_guard_order quit = {.kind = STK_GUARD_QUIT};
-    if (is_there(g) && tell(g, quit, &nothing, NULL) == STK_OK) {
+    /* One that has processes left would wait for them. */
+    if (stuck == 0 && is_there(g) && tell(g, quit, &nothing, NULL) == STK_OK) {
         int64_t start_ns = stk_clock_ns();
         while (is_there(g) && stk_clock_since_s(start_ns) < QUIT_S) {
             wake(g);
@@ -232,7 +232,7 @@ void stk_guardian_stop(stk_guardian *g) {
         }
     }
     end_process(g);
-    (void)stk_guardian_kill(g, STOP_S);
+    (void)stk_guardian_kill(g, within_s);
     close(g->socket);
     stk_mem_free(g);
 }

@@ -8,13 +8,15 @@
  * itself. The maker takes orphans over as well, so that a guardian that was killed leaves none
  * either.
  *
- * Make it before the process has threads. Threads: one at a time.
+ * Threads: one at a time. Others may run when it is made: the forked process uses nothing that one
+ * of them may have locked, but memory, which the C library keeps usable.
  */
 #ifndef STK_SUPERVISE_GUARDIAN_H
 #define STK_SUPERVISE_GUARDIAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <stoker/status.h>
@@ -26,13 +28,17 @@ typedef struct stk_guardian_config {
     int in;
     int out;
     int err;
+    int64_t until_ns; /* the clock's reading at which the guardian ends all and itself, should the
+                         maker be stopped or wait for a dead disk; 0: never */
 } stk_guardian_config;
 
 STK_CHECKED stk_status stk_guardian_start(stk_guardian **guardian,
                                           const stk_guardian_config *config, stk_error *err);
 
-/* Ends all that is below the guardian, at once, and the guardian. NULL is fine. */
-void stk_guardian_stop(stk_guardian *guardian);
+/* Ends all that is below the guardian, at once, and the guardian. What the kernel does not let go
+ * of is waited for within_s at most, and as long again; a guardian that hangs a second. NULL is
+ * fine. */
+void stk_guardian_stop(stk_guardian *guardian, double within_s);
 
 /* The root of the tree that all commands and what they start are in: see base/proc_tree.h. */
 pid_t stk_guardian_pid(const stk_guardian *guardian);
@@ -59,7 +65,8 @@ typedef struct stk_ended {
 typedef enum stk_guardian_news {
     STK_GUARDIAN_NOTHING,
     STK_GUARDIAN_ENDED, /* the command's first process has ended: *ended says how; told once */
-    STK_GUARDIAN_LOST   /* the guardian itself was killed: call stk_guardian_stop */
+    STK_GUARDIAN_LOST   /* the guardian itself was killed, or its time is over: call
+                           stk_guardian_stop */
 } stk_guardian_news;
 
 /* Returns at once. */

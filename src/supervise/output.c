@@ -73,7 +73,6 @@ struct stk_output {
     stk_transcript *log; /* owned */
     int64_t start_ns;
     _Atomic uint64_t bytes;
-    _Atomic int64_t last_ns;
     pthread_mutex_t hearing;                                                /* of the next two */
     void (*hear)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
     void *user;
@@ -303,7 +302,6 @@ static void pass_on(stream *s, const char *bytes, size_t size) {
 static void take(stream *s, size_t size) {
     begin_stamp(s);
     atomic_fetch_add(&s->owner->bytes, size);
-    atomic_store(&s->owner->last_ns, s->now_ns);
     if (s->owner->log != NULL) { /* otherwise nobody hears either */
         split(s, s->chunk, size);
         write_records(s);
@@ -598,10 +596,6 @@ void stk_output_close(stk_output *output, double within_s) {
 
 uint64_t stk_output_bytes(const stk_output *output) {
     return atomic_load(&output->bytes);
-}
-
-int64_t stk_output_last_ns(const stk_output *output) {
-    return atomic_load(&output->last_ns);
 }
 
 stk_status stk_output_error(const stk_output *output, stk_error *err) {

@@ -63,9 +63,8 @@ bool stk_output_settle(stk_output *output, double within_s);
  * the log. Nothing is heard afterwards. NULL is fine. */
 void stk_output_close(stk_output *output, double within_s);
 
-/* Bytes of both so far, and the clock's reading when the last ones came; 0: none. */
+/* Bytes of both so far. */
 uint64_t stk_output_bytes(const stk_output *output);
-int64_t stk_output_last_ns(const stk_output *output);
 
 /* The log's first error since the start; STK_OK when all was written. */
 STK_CHECKED stk_status stk_output_error(const stk_output *output, stk_error *err);

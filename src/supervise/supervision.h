@@ -2,6 +2,7 @@
 #ifndef STK_SUPERVISE_SUPERVISION_H
 #define STK_SUPERVISE_SUPERVISION_H
 
+#include <limits.h>
 #include <pthread.h>
 
 #include <stoker/supervise.h>
@@ -47,8 +48,10 @@ typedef struct stk_attempt {
     double stop_s;  /* asked to stop then, and ... */
     double kill_s;  /* ... killed */
     double since_s; /* what the check looks at begins here; NaN: not known yet */
+    bool worked;    /* that is when the GPU began to work */
     bool checked;
-    bool is_trial;           /* with another batch or other workers than the command itself has */
+    bool on_gpu;             /* it had memory on one, or one worked */
+    bool looked;             /* there were samples of it */
     bool blind;              /* it was said that no GPU is used */
     double first_progress_s; /* when it was first heard of; NaN: not yet */
     double estimated_s;      /* when its time was last told, and ... */
@@ -98,8 +101,8 @@ typedef struct stk_supervision {
     char estimate[240]; /* "": none was made */
     double fill;        /* NaN: by the rule */
     int stop_signal;
-    int hangs;       /* starts that followed one */
-    bool no_trials;  /* --dry-run, or the command could not be told what was to be tried */
+    int hangs;       /* so far, and ... */
+    int trial_hangs; /* ... those of them that a trial is to blame for */
     bool not_passed; /* it was told that output was lost, and the same of the log */
     bool not_logged;
     bool hurried;    /* the timetable knows that an end was asked for */
@@ -112,12 +115,20 @@ typedef struct stk_supervision {
     int attempt_count;
 } stk_supervision;
 
+/* A number that may be any; -1, which is not known, where no int can be it. */
+static inline int stk_int_or_none(int64_t number) {
+    return number >= 0 && number <= INT_MAX ? (int)number : -1;
+}
+
 /* Seconds since the start of the run. */
 double stk_supervision_now(const stk_supervision *s);
 
 /* As many as are wanted, or what may be spent of the budget's rest on things that may be in vain.
  */
 double stk_supervision_spare(const stk_supervision *s, double wanted_s);
+
+/* How long killed processes may take to be gone. */
+double stk_supervision_kill_s(const stk_supervision *s);
 
 /* ---- attend.c: one command, from its start until nothing of it is left ---- */
 
@@ -142,8 +153,8 @@ void stk_check_see(stk_supervision *s, stk_attempt *attempt);
 /* Judges where it is time to; true where the command is to be started anew: *why says for what. */
 bool stk_check_due(stk_supervision *s, stk_attempt *attempt, stk_end *why);
 
-/* The advice after a training command that has ended before it was checked. */
-void stk_check_ended(stk_supervision *s, stk_attempt *attempt);
+/* The advice after a training command that has ended, or hung, before it was checked. */
+void stk_check_ended(stk_supervision *s, stk_attempt *attempt, bool hung);
 
 /* True where it hangs and something is to be done about it; where it is, is recorded. */
 bool stk_check_hang(stk_supervision *s);

@@ -30,6 +30,7 @@
 #define LOG_NAME "output.log"
 #define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
 #define CLOSE_S 0.5      /* for the last words */
+#define LATE_S 2.0       /* behind the budget: what runs then is ended without us */
 
 /* ---- before the first command ---- */
 
@@ -202,7 +203,12 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    stk_guardian_config guarded = {.in = STDIN_FILENO, .out = out, .err = error};
+    double until_s = s->clock.budget_s + LATE_S;
+    stk_guardian_config guarded = {
+        .in = STDIN_FILENO,
+        .out = out,
+        .err = error,
+        .until_ns = isnan(until_s) ? 0 : s->clock.start_ns + (int64_t)(until_s * 1e9)};
     status = stk_guardian_start(&s->guardian, &guarded, err);
     close(out);
     close(error);
@@ -229,7 +235,7 @@ static void tell_start(const stk_supervision *s) {
                              .run_dir = s->folder.path,
                              .start_ns = s->clock.start_ns,
                              .img_size = -1,
-                             .batch = (int)stk_check_batch(s),
+                             .batch = stk_int_or_none(stk_check_batch(s)),
                              .workers = stk_check_workers(s),
                              .prefetch = -1,
                              .classes = -1,
@@ -331,7 +337,6 @@ static stk_status begin(stk_supervision *s, const char *const *words, size_t cou
     s->events = all;
     stk_expect_begin(&s->expect, s->o->expect);
     stk_trials_begin(&s->trials);
-    s->no_trials = s->o->dry_run;
     stk_words_begin(&s->heard, 0);
     s->words = s->heard;
     tell_start(s);
@@ -362,12 +367,24 @@ static stk_status turn_knobs(stk_supervision *s, const stk_trial_advice *advice,
     return status == STK_OK ? turn_knob(s, &s->workers, advice->workers, err) : status;
 }
 
+/* A command that cannot be told what would be better runs as it can. */
+static void follow(stk_supervision *s, const stk_trial_advice *advice) {
+    stk_error why = {0};
+    if (turn_knobs(s, advice, &why) != STK_OK) {
+        stk_trials_cancel(&s->trials);
+        stk_events_warning(&s->events, "%s cannot be told to the command: %s", advice->what,
+                           why.message);
+    }
+}
+
 /* Whether the command is to be started once more after an attempt. */
 static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why) {
     bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_clockwork_stopping(&s->clock);
     switch (why) {
-    case STK_END_HANG:
-        return room && s->o->on_hang == STK_HANG_RESTART && s->hangs <= s->o->retries;
+    case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
+        return room &&
+               (a->advice.act == STK_TRIAL_TAKE_BACK ||
+                (s->o->on_hang == STK_HANG_RESTART && s->hangs - s->trial_hangs <= s->o->retries));
     case STK_END_BATCH:
     case STK_END_WORKERS:
         return room;
@@ -378,24 +395,14 @@ static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why)
     }
 }
 
-/*
- * Readies the command for its next start. One that was stopped in the midst of its work, and cannot
- * be told what was to be tried, goes on with what it finds.
- */
-static stk_status prepare_again(stk_supervision *s, const stk_attempt *a, stk_end end,
-                                stk_error *err) {
-    stk_error why = {0};
-    stk_status status = end != STK_END_HANG ? turn_knobs(s, &a->advice, &why) : STK_OK;
-    if (status != STK_OK && end == STK_END_ITSELF) {
-        *err = why;
-        return status;
-    }
-    if (status != STK_OK) {
-        s->no_trials = true;
-        stk_events_warning(&s->events, "%s; nothing else is tried", why.message);
-    }
-    stk_attend_free_gpus(s);
-    return STK_OK;
+static stk_status fail_lost(const stk_supervision *s, stk_error *err) {
+    return stk_supervision_now(s) > s->clock.budget_s
+               ? STK_FAIL(err, STK_ERR_STOPPED,
+                          "this process was stopped, or waited for a disk, until its budget was "
+                          "over: its guardian has ended the command")
+               : STK_FAIL(err, STK_ERR_STOPPED,
+                          "the guardian process was killed by somebody: the command has been "
+                          "ended");
 }
 
 /*
@@ -412,23 +419,23 @@ static stk_status train(stk_supervision *s, stk_end *last, stk_error *err) {
             *err = why;
             return status;
         }
-        if (status == STK_OK) {
-            *last = stk_attend(s, a);
-            stk_attend_finish(s, a, *last);
-            if (*last == STK_END_LOST) {
-                return STK_FAIL(err, STK_ERR_STOPPED,
-                                "the guardian process was killed by somebody: the command has been "
-                                "ended");
-            }
-            if (!goes_on(s, a, *last)) {
-                return STK_OK;
-            }
-            status = prepare_again(s, a, *last, &why);
-        }
         if (status != STK_OK) {
             stk_events_warning(&s->events, "the command is not started again: %s", why.message);
             return STK_OK;
         }
+        *last = stk_attend(s, a);
+        stk_attend_finish(s, a, *last);
+        if (*last == STK_END_LOST) {
+            return fail_lost(s, err);
+        }
+        s->trial_hangs += *last == STK_END_HANG && a->advice.act != STK_TRIAL_STAY;
+        if (!goes_on(s, a, *last)) {
+            return STK_OK;
+        }
+        if (a->advice.act != STK_TRIAL_STAY) {
+            follow(s, &a->advice);
+        }
+        stk_attend_free_gpus(s);
     }
 }
 
@@ -520,12 +527,33 @@ static void restore(stk_supervision *s, stk_knob *knob) {
     }
 }
 
-static const char *stop_reason(stk_end why, stk_status status, const stk_attempt *a) {
+/* Of one that failed; NULL: none did. */
+static const char *prediction_reason(const stk_supervision *s) {
+    const stk_attempt *last = s->attempt_count > 0 ? &s->attempts[s->attempt_count - 1] : NULL;
+    if (last == NULL || last->is_training || code_of(&last->ended) == 0) {
+        return NULL;
+    }
+    const char *reason = last->event.stop_reason;
+    return strcmp(reason, "budget") == 0 || strcmp(reason, "signal") == 0 ? reason : "error";
+}
+
+static const char *stop_reason(const stk_supervision *s, stk_end why, stk_status status,
+                               const stk_attempt *a) {
+    const char *prediction = prediction_reason(s);
     return status != STK_OK || a == NULL                 ? "error"
+           : prediction != NULL                          ? prediction
            : why == STK_END_BUDGET                       ? "budget"
            : why == STK_END_SIGNAL                       ? "signal"
            : why == STK_END_ITSELF && a->ended.code == 0 ? "epochs"
                                                          : "error";
+}
+
+/* What a training computed on; NULL: it was too short to tell. */
+static const char *device_of(const stk_supervision *s, const stk_attempt *a) {
+    if (s->gpu_count == 0) {
+        return "cpu";
+    }
+    return a == NULL || !a->looked ? NULL : a->on_gpu ? "cuda" : "cpu";
 }
 
 static void finish(stk_supervision *s, stk_end why, stk_status status) {
@@ -536,7 +564,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
         told[i] = s->attempts[i].event;
     }
     stk_command_show(&s->command, &command);
-    const char *reason = stop_reason(why, status, a);
+    const char *reason = stop_reason(s, why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
     char place[PATH_MAX];
     const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;
@@ -556,10 +584,10 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
                            .budget_s = s->clock.budget_s,
                            .used_s = stk_supervision_now(s),
                            .reserve_s = s->table.reserve_s,
-                           .batch = a != NULL ? (int)a->event.batch : -1,
+                           .batch = a != NULL ? stk_int_or_none(a->event.batch) : -1,
                            .workers = a != NULL ? a->event.workers : -1,
                            .prefetch = -1,
-                           .device = s->gpu_count > 0 ? "cuda" : "cpu",
+                           .device = device_of(s, a),
                            .bad_images = -1,
                            .verdict = a != NULL ? a->event.verdict : NULL,
                            .submission = expected,
@@ -585,7 +613,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 }
 
 static void close_all(stk_supervision *s) {
-    stk_guardian_stop(s->guardian);
+    stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
     stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
     stk_lookout_stop(s->lookout);
     stk_symptoms_free(s->symptoms);
@@ -631,6 +659,9 @@ static stk_status run(stk_supervision *s, const char *const *words, size_t count
     status = run_commands(s, &why, err);
     restore(s, &s->batch);
     restore(s, &s->workers);
+    if (status != STK_OK && s->exit_code == 0) {
+        s->exit_code = stk_status_exit_code(status);
+    }
     finish(s, why, status);
     return status == STK_OK ? stk_runfiles_error(s->files, err) : status;
 }

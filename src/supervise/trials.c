@@ -38,6 +38,9 @@
 /* A trial may cost this part of what is left at most: throwing away, starting, and taking back. */
 #define COST_OF_LEFT 4.0
 
+/* Memory that changes by less than this part is the same. */
+#define SAME_MEMORY 0.01
+
 #define BATCH_MOST (INT64_C(1) << 30)
 #define WORKERS_FIRST 4
 
@@ -155,6 +158,8 @@ static void halve(stk_trials *trials, const stk_trial_facts *facts, stk_trial_ad
         SAY(advice->why, " and its batch is not known: give it one in the command");
     } else if (facts->batch == 1) {
         SAY(advice->why, ", and there is no smaller one");
+    } else if (facts->left_s < facts->lost_s) { /* what it has saved is worth more */
+        SAY(advice->why, "; less time is left than it had taken by then");
     } else if (trials->count >= SEEN_MOST) {
         SAY(advice->why, "; enough was tried");
     } else {
@@ -175,15 +180,47 @@ static void after_end(stk_trials *trials, const stk_trial_facts *facts, stk_tria
         stay(trials, advice);
     } else {
         SAY(advice->why, "%s %lld: it %s", batch ? "batch" : "workers", (long long)trials->value,
-            facts->out_of_memory ? "ran out of memory" : "ended before it could be looked at");
+            facts->out_of_memory ? "ran out of memory"
+            : facts->hung        ? "hung"
+                                 : "ended before it could be looked at");
         take_back(trials, advice);
     }
+}
+
+/*
+ * A batch that the command was told and did not take: steps times that batch would make each such
+ * trial look twice as fast as the one before it. Its own words tell, or epochs of as many steps in
+ * as much memory as before. True: it is said.
+ */
+static bool is_ignored(const stk_trials *trials, const stk_trial_facts *facts,
+                       stk_trial_advice *advice) {
+    const stk_trial_facts *before = &trials->seen[trials->best];
+    bool says = facts->said_batch > 0 && facts->said_batch == before->said_batch &&
+                facts->said_batch != trials->value;
+    bool counts =
+        facts->said_batch <= 0 && facts->epoch_steps > 1 &&
+        facts->epoch_steps == before->epoch_steps &&
+        fabs(facts->memory_share - before->memory_share) < SAME_MEMORY * before->memory_share;
+    if (says) {
+        SAY(advice->why, "it was told batch %lld and still says %lld; does it take it from there?",
+            (long long)trials->value, (long long)facts->said_batch);
+    } else if (counts) {
+        SAY(advice->why,
+            "it was told batch %lld, and its epochs still have %lld steps and take as much memory; "
+            "does it take it from there?",
+            (long long)trials->value, (long long)facts->epoch_steps);
+    }
+    advice->ignored = says || counts;
+    return advice->ignored;
 }
 
 /* Says how a trial went; true: it is kept. */
 static bool judge(stk_trials *trials, const stk_trial_facts *facts, stk_trial_advice *advice) {
     double before = trials->seen[trials->best].images_per_second;
     double now = facts->images_per_second;
+    if (trials->trying == STK_TRIAL_OF_BATCH && is_ignored(trials, facts, advice)) {
+        return false;
+    }
     if (!(now > 0) || !(before > 0)) {
         SAY(advice->why, "it cannot be told whether it is faster: no it/s or img/s was heard");
         return false;
@@ -311,8 +348,11 @@ static void after_look(stk_trials *trials, const stk_trial_facts *facts, int ind
         }
         SAY(advice->why, "; ");
     }
-    /* One that was taken back is the same again: the first look at it stays the one to beat. */
-    trials->best = advice->kept || trials->best < 0 ? index : trials->best;
+    /* One that was taken back is the same again: the first look at it that told its speed on the
+     * GPU stays the one to beat. */
+    const stk_trial_facts *best = trials->best >= 0 ? &trials->seen[trials->best] : facts;
+    bool untold = !(best->images_per_second > 0) || (!best->gpu_used && facts->gpu_used);
+    trials->best = advice->kept || trials->best < 0 || untold ? index : trials->best;
     trials->trying = STK_TRIAL_OF_NOTHING;
     say_numbers(advice, facts);
     bool more = facts->input_bound ? try_workers(trials, facts, advice)
@@ -343,10 +383,15 @@ stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *fac
     } else if (trials->trying == STK_TRIAL_OF_WORKERS) {
         seen->workers = (int)trials->value;
     }
-    if (seen->out_of_memory || seen->crashed) {
+    if (seen->out_of_memory || seen->crashed || seen->hung) {
         after_end(trials, seen, &advice);
     } else {
         after_look(trials, seen, index, &advice);
     }
     return advice;
+}
+
+void stk_trials_cancel(stk_trials *trials) {
+    finish(trials, trials->trying);
+    trials->trying = STK_TRIAL_OF_NOTHING;
 }

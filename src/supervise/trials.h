@@ -5,8 +5,8 @@
  * A GPU that is neither full nor busy, and does not wait for its input, gets twice the batch, and
  * again while that brings a tenth or more and it is not half full; where
  * it waits for its input the workers become more, never the batch. What did not raise the images
- * per second by 3 %, or ran out of memory, is taken back. No trial is begun that there is no time
- * for.
+ * per second by 3 %, ran out of memory, hung, or was not taken notice of, is taken back. No trial
+ * is begun that there is no time for.
  */
 #ifndef STK_SUPERVISE_TRIALS_H
 #define STK_SUPERVISE_TRIALS_H
@@ -19,6 +19,8 @@
 /* What one attempt has shown when it was looked at. NaN or -1: not known. */
 typedef struct stk_trial_facts {
     int64_t batch;
+    int64_t said_batch;  /* by the command itself, whatever it was told; 0 the same as -1 */
+    int64_t epoch_steps; /* of its epochs, as it says them; the same */
     int workers;
     double images_per_second; /* or steps, where no batch is known: only compared with each other */
     double memory_share;      /* of the GPUs', 0 to 1 */
@@ -27,6 +29,7 @@ typedef struct stk_trial_facts {
     bool input_bound;
     bool out_of_memory; /* the command ended so */
     bool crashed;       /* it ended otherwise before it could be looked at */
+    bool hung;          /* it did not, and was ended */
     /* What there is to work with */
     bool batch_knob; /* the batch can be told */
     bool worker_knob;
@@ -57,6 +60,7 @@ typedef struct stk_trial_advice {
     int workers;
     bool kept;      /* what the last attempt tried was better, and stays */
     bool tried;     /* the last attempt was a trial */
+    bool ignored;   /* ... of a batch that the command did not take: it had the one of here */
     char what[120]; /* "batch 64", "batch 32 stays" */
     char why[240];  /* with the numbers */
 } stk_trial_advice;
@@ -77,5 +81,8 @@ void stk_trials_begin(stk_trials *trials);
 
 /* After an attempt was looked at (or ended before that). */
 stk_trial_advice stk_trials_after(stk_trials *trials, const stk_trial_facts *facts);
+
+/* The command could not be told what the last advice said: nothing of its kind is tried again. */
+void stk_trials_cancel(stk_trials *trials);
 
 #endif

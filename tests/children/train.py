@@ -30,6 +30,7 @@ parser.add_argument("--crash-after", type=float, default=None)
 parser.add_argument("--exit-after", type=float, default=None)
 parser.add_argument("--exit-code", type=int, default=0)
 parser.add_argument("--hang-after", type=float, default=None)
+parser.add_argument("--hang-above", type=int, default=None, help="batches with which it never begins")
 parser.add_argument("--hang-printing", action="store_true")
 parser.add_argument("--ignore-term", action="store_true")
 parser.add_argument("--away", help="leave a process behind that hides; its number goes to this file")
@@ -110,6 +111,9 @@ if memory > args.memory - 1e9 or (args.oom_above and batch > args.oom_above):
     print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", file=sys.stderr,
           flush=True)
     sys.exit(1)
+if args.hang_above and batch > args.hang_above:
+    draw(memory, 0)
+    time.sleep(600)
 step_s = args.step_s + args.image_s * batch
 util = args.util if args.util is not None else min(95, 100 * args.image_s * batch / step_s)
 draw(memory, util)

@@ -115,6 +115,7 @@ expect_exit 3
 expect_out '^predicted$'
 expect_err 'the loss became a pumpkin'
 expect "the reasons are told" test "$(attempts '{part} {stop_reason} {exit_code}' | tr '\n' ',')" = 'train crash 1,predict crash 3,'
+expect "the prediction's is that of the whole" test "$(summary stop_reason)" = error
 
 it "runs a prediction that is written while training runs"
 supervise --predict 'sh predict.sh' -- sh -c 'sleep 0.2; echo "echo late" >predict.sh'
@@ -126,7 +127,7 @@ it "stops a prediction at the deadline"
 supervise --budget 4s --predict 'sleep 100' -- true
 expect_exit 143
 expect "the budget was kept" python3 -c "import sys; sys.exit(not $(summary used_s) < 4)"
-expect "it failed" test "$(summary status)" = failed
+expect "it failed" test "$(summary status) $(summary stop_reason)" = 'failed budget'
 
 it "misses a file that was expected, an old one and an empty one"
 supervise --expect lacking.csv -- true
@@ -186,6 +187,22 @@ for _ in $(seq 100); do
 done
 expect_gone "$(cat away2)"
 expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
+
+it "ends the command after its budget also when it is stopped itself"
+rm -rf run
+"$STOKER" run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300' >"$OUT" 2>"$ERR" &
+supervisor=$!
+expect "the command runs" wait_for 20 test -s command
+kill -STOP "$supervisor"
+# shellcheck disable=SC2317  # for wait_for
+gone() { ! kill -0 "$(cat command)" 2>/dev/null; }
+expect "the command ends" wait_for 30 gone
+kill -CONT "$supervisor"
+CODE=0
+wait "$supervisor" || CODE=$?
+expect_exit 130
+expect_err 'its guardian has ended the command'
+expect "the summary says so" test "$(summary status) $(summary exit_code)" = 'failed 130'
 
 it "ends in ten seconds after SIGTERM, with a prediction"
 rm -rf run

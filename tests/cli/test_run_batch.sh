@@ -85,6 +85,44 @@ expect_exit 0
 expect_err 'would start again: batch 64'
 expect "one attempt" test "$(attempts '{batch}' | tr '\n' ',')" = '32,'
 
+it "does not start again with --dry-run either when the command crashes"
+supervise --dry-run --batch-env BATCH_SIZE -- python3 -u "$TRAIN" --util 10 --crash-after 5.5
+expect_exit 1
+expect_err 'would start again: batch 64'
+expect "one attempt" test "$(attempts '{batch} {stop_reason}' | tr '\n' ',')" = '32 crash,'
+
+it "sees that a batch was told and not taken"
+supervise --budget 60s --check-after 1s --batch-env NOT_ITS_BATCH -- python3 -u "$TRAIN" --util 10 --exit-after 5
+expect_exit 0
+expect "64 is tried once, and taken back" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,32 False,32 False,'
+expect_err 'told batch 64 and still says 32'
+
+it "takes a batch back with which the command hangs, whatever is done about others that do"
+supervise --budget 60s --check-after 1s --hang 3s --on-hang stop --batch-env BATCH_SIZE -- \
+    python3 -u "$TRAIN" --util 20 --hang-above 32 --exit-after 5
+expect_exit 0
+expect "32, 64 and 32 again" test "$(attempts '{batch} {stop_reason}' | tr '\n' ',')" = '32 batch,64 hang,32 done,'
+expect_err 'batch 64: it hung'
+
+it "goes on as it can where the command cannot be told, and predicts"
+echo 'batch_size: 32' >c.yaml
+# shellcheck disable=SC2016  # for the shell that is started
+supervise --budget 60s --check-after 1s --batch-key batch_size --config-file c.yaml --predict 'echo predicted' -- \
+    sh -c 'echo "epochs: 3" >c.yaml; exec python3 -u "$0" --util 10 --exit-after 5' "$TRAIN"
+expect_exit 0
+expect_out '^predicted$'
+expect_err 'batch 64 cannot be told to the command'
+expect "32 twice" test "$(attempts '{part} {batch}' | tr '\n' ',')" = 'train 32,train 32,predict None,'
+expect "the file is as somebody else left it" grep -q epochs c.yaml
+
+it "looks again when the GPU begins to work after the grace time"
+# shellcheck disable=SC2016  # for the shell that is started
+supervise --budget 60s --grace 1s --check-after 1s --batch-env BATCH_SIZE -- \
+    sh -c 'sleep 4; exec python3 -u "$0" --util 10 --oom-above 64 --exit-after 5' "$TRAIN"
+expect_exit 0
+expect_err 'the GPU is not used'
+expect "64 is tried" test "$(attempts '{batch}' | sed -n 2p)" = 64
+
 it "leaves a GPU alone that is busy"
 supervise --batch-env BATCH_SIZE -- python3 -u "$TRAIN" --util 85 --exit-after 5.5
 expect "one attempt" test "$(attempts '{batch}' | tr '\n' ',')" = '32,'

@@ -214,6 +214,85 @@ static void the_first_batch_is_halved_until_it_fits(void) {
     CHECK_INT(stk_trials_after(&trials, &f).batch, 16);
 }
 
+/* The advice after a second look, at what the first one's advice led to. */
+static stk_trial_advice second(const stk_trial_facts *before, const stk_trial_facts *after) {
+    stk_trials trials;
+    stk_trials_begin(&trials);
+    CHECK_INT(stk_trials_after(&trials, before).act, STK_TRIAL_RELAUNCH);
+    return stk_trials_after(&trials, after);
+}
+
+static void a_batch_that_is_not_taken_is_no_gain(void) {
+    stk_trial_facts before = idle();
+    stk_trial_facts after = idle();
+    before.said_batch = after.said_batch = 32;
+    after.images_per_second = 820; /* as many steps, times a batch that it does not have */
+    stk_trial_advice advice = second(&before, &after);
+    CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
+    CHECK_INT(advice.batch, 32);
+    CHECK(advice.ignored);
+    CHECK_CONTAINS(advice.why, "told batch 64 and still says 32");
+    after.said_batch = 64;
+    CHECK(second(&before, &after).kept);
+    CHECK(!second(&before, &after).ignored);
+    before.said_batch = after.said_batch = 8; /* of each of eight GPUs, or of something else */
+    after.said_batch = 16;
+    CHECK(second(&before, &after).kept);
+    before.said_batch = after.said_batch = -1;
+    before.epoch_steps = after.epoch_steps = 500;
+    CHECK_CONTAINS(second(&before, &after).why, "still have 500 steps");
+    after.memory_share = 0.0102; /* it took more: so many steps were asked for */
+    CHECK(second(&before, &after).kept);
+    after = before, after.images_per_second = 820, after.epoch_steps = 250;
+    CHECK(second(&before, &after).kept);
+    before.epoch_steps = after.epoch_steps = -1;
+    CHECK(second(&before, &after).kept);
+}
+
+static void a_trial_that_hangs_is_taken_back(void) {
+    stk_trial_facts before = idle();
+    stk_trial_facts after = idle();
+    after.hung = true;
+    stk_trial_advice advice = second(&before, &after);
+    CHECK_INT(advice.act, STK_TRIAL_TAKE_BACK);
+    CHECK_INT(advice.batch, 32);
+    CHECK_STR(advice.why, "batch 64: it hung");
+}
+
+static void what_could_not_be_told_is_not_tried_again(void) {
+    stk_trials trials;
+    stk_trial_facts f = idle();
+    stk_trials_begin(&trials);
+    CHECK_INT(stk_trials_after(&trials, &f).batch, 64);
+    stk_trials_cancel(&trials);
+    stk_trial_advice advice = stk_trials_after(&trials, &f);
+    CHECK_INT(advice.act, STK_TRIAL_STAY);
+    CHECK(!advice.tried);
+    f.input_bound = true;
+    CHECK_INT(stk_trials_after(&trials, &f).act, STK_TRIAL_RELAUNCH);
+}
+
+static void late_memory_errors_start_nothing_anew(void) {
+    stk_trial_facts f = idle();
+    f.out_of_memory = true, f.lost_s = 100, f.left_s = 99;
+    stays(f, "less time is left");
+    f.left_s = 100;
+    CHECK_INT(first(&f).batch, 16);
+}
+
+/* Data were prepared, with a bar of its own, before the GPU had work. */
+static void a_look_at_work_counts_more_than_one_before_it(void) {
+    stk_trials trials;
+    stk_trial_facts f = idle();
+    stk_trials_begin(&trials);
+    f.gpu_used = false, f.images_per_second = 9000;
+    CHECK_INT(stk_trials_after(&trials, &f).act, STK_TRIAL_STAY);
+    f = idle();
+    CHECK_INT(stk_trials_after(&trials, &f).batch, 64);
+    f.batch = 64, f.images_per_second = 800;
+    CHECK(stk_trials_after(&trials, &f).kept);
+}
+
 static void memory_that_never_suffices(void) {
     stk_trials trials;
     stk_trial_facts f = idle();
@@ -367,6 +446,11 @@ static const check_test tests[] = {
     TEST(how_a_trial_ends),
     TEST(workers_of_which_nothing_was_known_are_left_to_the_command),
     TEST(the_first_batch_is_halved_until_it_fits),
+    TEST(a_batch_that_is_not_taken_is_no_gain),
+    TEST(a_trial_that_hangs_is_taken_back),
+    TEST(what_could_not_be_told_is_not_tried_again),
+    TEST(late_memory_errors_start_nothing_anew),
+    TEST(a_look_at_work_counts_more_than_one_before_it),
     TEST(memory_that_never_suffices),
     TEST(simulated_gpus),
     TEST(any_gpu),
