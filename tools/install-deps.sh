@@ -33,6 +33,7 @@ libexpat1-dev - expat.h expat'
 optional_test='curl - curl curl
 python3-venv - python3 Python
 chromium chromium-browser|google-chrome-stable chromium Chromium'
+optional_arm64='libclang-rt-16-dev libclang-rt-18-dev|libclang-rt-19-dev clang-16 a_fast_leak_sanitizer'
 needs_lint='clang - clang clang
 clang-format - clang-format clang-format
 clang-tidy - clang-tidy clang-tidy
@@ -49,7 +50,10 @@ build)
     optional=$optional_build
     ;;
 test) needs=$needs_build ;;
-lint) needs=$needs_build$'\n'$needs_lint ;;
+lint)
+    needs=$needs_build$'\n'$needs_lint
+    [ "$(uname -m)" != aarch64 ] || optional+=$'\n'$optional_arm64
+    ;;
 *)
     say "unknown goal '$goal'; it can be build, test or lint"
     exit 2

@@ -258,22 +258,25 @@ static bool must_change(const stk_fold_pace *pace, const stk_train_progress *pro
     return progress->step == 0 || held < epoch_rest || plan->steps_left < epoch_rest || other;
 }
 
-/* The plan stays what it is: nothing will come of another one. */
-static stk_train_pace end(stk_job *job) {
+/* The plan stays what it is: nothing will come of another one. Where there is none yet, it ends
+ * here: an epoch that an earlier process has trained may still be validated and saved. */
+static stk_train_pace end(stk_job *job, const stk_train_progress *progress) {
+    bool planned = job->planned_total >= 0;
     if (!job->told_stop) {
         job->told_stop = true;
         stk_events_decision(&job->events, "stopping",
                             "the best weights are kept and predicted with; Ctrl-C again ends at "
                             "once");
     }
-    return (stk_train_pace){
-        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = true};
+    return (stk_train_pace){.epochs = planned ? job->plan.epochs : progress->epoch,
+                            .total_steps = planned ? job->planned_total : progress->steps_done,
+                            .stop = true};
 }
 
 stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
     if (stk_clockwork_stopping(&job->clock)) {
-        return end(job);
+        return end(job, progress);
     }
     pace->val_step_s = progress->step == 0 ? progress->step_s : pace->val_step_s;
     take_views(pace, progress);

@@ -228,19 +228,32 @@ static stk_status restore_validation(stk_job *job, stk_error *err) {
                                            : stk_val_table_drop(&job->val, err);
 }
 
-/* Puts the best weights back that a state speaks of, and their table. */
+static bool is_of_epoch(const char *path, int epoch, stk_error *why) {
+    stk_checkpoint_info info;
+    if (stk_checkpoint_info_read(path, &info, why) != STK_OK) {
+        return false;
+    }
+    int found = info.epoch;
+    stk_checkpoint_info_free(&info);
+    if (found != epoch) {
+        (void)STK_FAIL(why, STK_ERR_DATA, "%s is of epoch %d", path, found);
+    }
+    return found == epoch;
+}
+
+/*
+ * Puts the best weights back that a state speaks of, and their table. Where those that it speaks of
+ * are in place the process ended between the state and taking away what was kept for the one
+ * before, which may be of another fold and yet of the same epoch.
+ */
 static stk_status restore_best(stk_job *job, const char *best_path,
                                const stk_train_position *position, stk_error *err) {
-    stk_checkpoint_info info;
+    int epoch = position->best.epoch;
     if (!stk_path_is_file(job->kept_best)) { /* a table without them was to be put back last */
         return stk_path_is_file(job->val.kept) ? restore_validation(job, err) : STK_OK;
     }
-    bool meant = false;
-    if (position->has_best && stk_checkpoint_info_read(job->kept_best, &info, NULL) == STK_OK) {
-        meant = info.epoch == position->best.epoch;
-        stk_checkpoint_info_free(&info);
-    }
-    if (!meant) { /* the process ended between the state and taking this away */
+    if (!position->has_best || is_of_epoch(best_path, epoch, NULL) ||
+        !is_of_epoch(job->kept_best, epoch, NULL)) {
         let_kept_go(job);
         return STK_OK;
     }
@@ -253,19 +266,8 @@ static stk_status restore_best(stk_job *job, const char *best_path,
  * than they were, and leave nothing to deliver.
  */
 static void forget_lost_best(stk_job *job, const char *best_path, stk_train_position *position) {
-    stk_checkpoint_info info;
     stk_error why = {0};
-    if (!position->has_best) {
-        return;
-    }
-    bool there = stk_checkpoint_info_read(best_path, &info, &why) == STK_OK;
-    if (there && info.epoch != position->best.epoch) {
-        (void)STK_FAIL(&why, STK_ERR_DATA, "%s is of epoch %d", best_path, info.epoch);
-    }
-    if (there) {
-        stk_checkpoint_info_free(&info);
-    }
-    if (why.status != STK_OK) {
+    if (position->has_best && !is_of_epoch(best_path, position->best.epoch, &why)) {
         stk_events_warning(&job->events,
                            "the best weights so far, of epoch %d, are lost, and the next epoch "
                            "counts as the best: %s",

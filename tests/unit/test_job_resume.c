@@ -194,6 +194,66 @@ static void lost_best_weights_are_made_up_for(void) {
     }
 }
 
+/* The process ended before it could take away what was kept for a fold before, of as many epochs.
+ */
+static void best_weights_of_another_fold_stay_away(void) {
+    size_t size = 0;
+    size_t other_size = 0;
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    memset(&story, 0, sizeof story);
+    train(&story, shared_data(), dir, "epochs=1 folds=2", (stk_run){0});
+    REQUIRE_OK(story.status, &story.err);
+    char *mine = slurp(dir, "weights/fold1/best.safetensors", &size);
+    char *table = slurp(dir, "validation.csv", NULL);
+    char *other = slurp(dir, "weights/fold0/best.safetensors", &other_size);
+    put("state/best.safetensors", other, other_size);
+    discard("summary.json");
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_STR(story.outcome.status, "complete");
+    CHECK(!has_file(dir, "state/best.safetensors"));
+    char *after = slurp(dir, "weights/fold1/best.safetensors", &other_size);
+    char *table_after = slurp(dir, "validation.csv", NULL);
+    REQUIRE(after != NULL && table_after != NULL);
+    CHECK(other_size == size && memcmp(mine, after, size) == 0);
+    CHECK_STR(table_after, table);
+    stk_mem_free(table_after);
+    stk_mem_free(after);
+    stk_mem_free(other);
+    stk_mem_free(table);
+    stk_mem_free(mine);
+}
+
+static stk_stop stop_at_once;
+
+static void stop_when_weights_are_in_place(void *user, const stk_event_checkpoint *event) {
+    stk_stop_request(&stop_at_once, STK_STOP_SOON, 0);
+    hear_checkpoint(user, event);
+}
+
+/* All steps of the second epoch were made, and its validation is done in the ten seconds that a
+ * request to stop leaves: what is saved then is taken up again. */
+static void stopped_before_a_plan_is_taken_up(void) {
+    begin(false);
+    set_note("step", "3");
+    set_note("steps_done", "6");
+    stk_options *options = NULL;
+    must(stk_options_for_train(&options, &story.err), &story.err);
+    must(stk_options_set(options, "resume", dir, &story.err), &story.err);
+    stk_observer observer = observer_of(&story);
+    observer.checkpoint = stop_when_weights_are_in_place;
+    stk_run run = {.observer = &observer, .stop = &stop_at_once};
+    int epochs = story.epochs;
+    story.status = stk_train(options, &run, &story.outcome, &story.err);
+    stk_options_free(options);
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_INT(story.epochs, epochs + 1);
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_STR(story.outcome.status, "complete");
+    CHECK_SUMMARY(dir, "epochs_done", "3");
+}
+
 static void impossible_numbers_are_refused(void) {
     static const char *const bad[][3] = {
         {"epoch", "2147483647", "3"},      {"steps_done", "9223372036854775807", "9"},
@@ -306,6 +366,8 @@ static const check_test tests[] = {
     TEST(setback_with_more_epochs_keeps_a_rate),
     TEST(fold_must_be_one_of_the_run),
     TEST(lost_best_weights_are_made_up_for),
+    TEST(best_weights_of_another_fold_stay_away),
+    TEST(stopped_before_a_plan_is_taken_up),
     TEST(impossible_numbers_are_refused),
     TEST(options_must_be_those_of_the_state),
     TEST(damaged_results_leave_the_summary),

@@ -419,6 +419,27 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
     }
 }
 
+/* A resumed run that is asked to stop at once judges and saves the epoch that it has found. */
+static void without_a_plan_a_request_to_stop_ends_it_where_it_stands(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    stk_train_progress found = {.epoch = 3,
+                                .step = STEPS,
+                                .steps_per_epoch = STEPS,
+                                .steps_done = 3 * STEPS,
+                                .step_s = NAN,
+                                .wait_s = NAN,
+                                .val_s = NAN};
+    open_simulation(&s, NAN, 10, 1, 500);
+    s.stop_at_s = 0;
+    set_clock(&s);
+    stk_job_pace_open(&pace, &s.job);
+    stk_train_pace go = ask(&s, &pace, &found);
+    CHECK(go.stop);
+    CHECK_INT(go.epochs, 3);
+    CHECK_INT(go.total_steps, 3 * STEPS);
+}
+
 static const check_test tests[] = {
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),
@@ -437,6 +458,7 @@ static const check_test tests[] = {
     TEST(an_end_before_the_first_step_tells_no_times_of_steps),
     TEST(a_request_to_stop_ends_it),
     TEST(behind_a_request_to_stop_nothing_is_planned),
+    TEST(without_a_plan_a_request_to_stop_ends_it_where_it_stands),
 };
 
 CHECK_MAIN(tests)
