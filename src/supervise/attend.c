@@ -142,7 +142,8 @@ stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
         if (must_stop(s, a)) {
             return s->hurried ? STK_END_SIGNAL : STK_END_BUDGET;
         }
-        if (stk_check_hang(s)) {
+        /* A prediction that has a deadline may be as silent as it likes. */
+        if ((a->is_training || isinf(a->stop_s)) && stk_check_hang(s)) {
             return STK_END_HANG;
         }
         if (a->is_training && stk_check_due(s, a, &why)) {
@@ -234,9 +235,9 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
  * Whole ones, as far as its words tell; -1: they do not. A command that does not speak of steps
  * says an epoch's number as a rule when that is done.
  */
-static int epochs_done(const stk_words *words, bool all) {
+static int epochs_done(const stk_words *words) {
     bool within = words->steps > 0 && words->step < words->steps;
-    return words->epoch > 0 && within && !all ? words->epoch - 1 : words->epoch;
+    return words->epoch > 0 && within ? words->epoch - 1 : words->epoch;
 }
 
 /* Waits for its last words, and says once where some were lost. */
@@ -271,7 +272,7 @@ void stk_attend_finish(stk_supervision *s, stk_attempt *a, stk_end why) {
     a->event.signal = a->ended.signal;
     a->event.stop_reason = reason_of(a, why, &s->words);
     if (a->is_training) {
-        s->epochs_done = epochs_done(&s->words, why == STK_END_ITSELF && a->ended.code == 0);
+        s->epochs_done = epochs_done(&s->words);
         a->event.batch = a->advice.ignored ? a->advice.batch : stk_check_batch(s);
         a->event.workers = stk_check_workers(s);
         double rate = stk_words_rate(&s->words, a->event.batch, from_s, to_s);

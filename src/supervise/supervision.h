@@ -130,6 +130,17 @@ double stk_supervision_spare(const stk_supervision *s, double wanted_s);
 /* How long killed processes may take to be gone. */
 double stk_supervision_kill_s(const stk_supervision *s);
 
+/* ---- supervise_begin.c: all before the first command ---- */
+
+/* Reads what was asked for, makes the run folder, the guardian and the eyes, and tells the start.
+ */
+STK_CHECKED stk_status stk_supervision_begin(stk_supervision *s, const char *const *words,
+                                             size_t count, stk_error *err);
+
+/* What a command may want to know, and what makes Python speak at once and of its stack. */
+STK_CHECKED stk_status stk_supervision_surround(const stk_supervision *s, stk_command *command,
+                                                stk_error *err);
+
 /* ---- attend.c: one command, from its start until nothing of it is left ---- */
 
 /* Starts it, and tells it. */
