@@ -20,15 +20,24 @@
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
 #define ALL_SHARE 0.25
 
-#define KILL_S 5.0       /* that the kernel may take to let go of killed processes: ... */
-#define KILL_SHARE 0.5   /* ... no more than this part of the time that is left, ... */
-#define KILL_LEAST_S 0.2 /* ... and so much in any case */
-#define SETTLE_S 2.0     /* that its last words may take to be passed on */
-#define GPU_FREE_S 15.0  /* that a driver may take to free a dead process's memory */
-#define GPU_SLACK 128e6  /* bytes: other programs' needs vary too */
+#define COMMAND_MOST 2000 /* bytes of a command line that are shown */
+#define KILL_S 5.0        /* that the kernel may take to let go of killed processes: ... */
+#define KILL_SHARE 0.5    /* ... no more than this part of the time that is left, ... */
+#define KILL_LEAST_S 0.2  /* ... and so much in any case */
+#define SETTLE_S 2.0      /* that its last words may take to be passed on */
+#define GPU_FREE_S 15.0   /* that a driver may take to free a dead process's memory */
+#define GPU_SLACK 128e6   /* bytes: other programs' needs vary too */
 
 double stk_supervision_now(const stk_supervision *s) {
     return stk_clockwork_elapsed(&s->clock);
+}
+
+void stk_supervision_shorten(stk_str *command) {
+    static const char more[] = " ...";
+    if (command->length > COMMAND_MOST + sizeof more) {
+        memcpy(command->text + COMMAND_MOST, more, sizeof more);
+        command->length = COMMAND_MOST + sizeof more - 1;
+    }
 }
 
 double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
@@ -57,6 +66,7 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     stk_attempt *a = &s->attempts[s->attempt_count];
     stk_str text = {0};
     stk_command_show(command, &text);
+    stk_supervision_shorten(&text);
     *a = (stk_attempt){.command = stk_str_take(&text),
                        .is_training = is_training,
                        .began_s = stk_supervision_now(s),

@@ -219,6 +219,7 @@ static stk_status write_args(const stk_supervision *s, stk_error *err) {
 static void tell_start(const stk_supervision *s) {
     stk_str command = {0};
     stk_command_show(&s->command, &command);
+    stk_supervision_shorten(&command);
     stk_event_start event = {.chosen = stk_str_text(&command),
                              .run_dir = s->folder.path,
                              .start_ns = s->clock.start_ns,

@@ -130,6 +130,9 @@ double stk_supervision_spare(const stk_supervision *s, double wanted_s);
 /* How long killed processes may take to be gone. */
 double stk_supervision_kill_s(const stk_supervision *s);
 
+/* Cuts a command line that is too long to be shown. */
+void stk_supervision_shorten(stk_str *command);
+
 /* ---- supervise_begin.c: all before the first command ---- */
 
 /* Reads what was asked for, makes the run folder, the guardian and the eyes, and tells the start.

@@ -4,25 +4,18 @@
  */
 #include <stoker/supervise.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/locale.h"
-#include "base/machine.h"
 #include "base/mem.h"
 #include "budget/budget.h"
-#include "monitor/gpu_sample.h"
 #include "report/jsonl.h"
 #include "supervise/relay.h"
 #include "supervise/supervision.h"
@@ -250,6 +243,7 @@ static void finish(stk_supervision *s, stk_end why, stk_status status) {
         told[i] = s->attempts[i].event;
     }
     stk_command_show(&s->command, &command);
+    stk_supervision_shorten(&command);
     const char *reason = stop_reason(s, why, status, a);
     bool good = status == STK_OK && s->exit_code == 0;
     char place[PATH_MAX];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -15,8 +16,17 @@
 #define NS_PER_MS 1000000
 #define STAMP_SECONDS 999999 /* the last that a stamp has room for with three digits behind it */
 
+/*
+ * What else a run writes, its summary above all, needs room too: the log leaves this much of the
+ * disk alone. It is looked at each time that so much was written.
+ */
+#define ROOM_BYTES ((uint64_t)64 << 20)
+#define LOOK_BYTES ((uint64_t)4 << 20)
+
 struct stk_transcript {
     int fd;
+    uint64_t unlooked;       /* bytes written since the disk was looked at */
+    bool full;               /* there was too little room then */
     char *path;              /* owned */
     pthread_mutex_t writing; /* of the file and the next */
     uint64_t lost;           /* bytes of the commands that are missing since the last record */
@@ -94,10 +104,24 @@ static void keep_error(stk_transcript *t, int why) {
     pthread_mutex_unlock(&t->lock);
 }
 
+/* False where the disk is nearly full; one that does not tell has room. */
+static bool has_room(stk_transcript *t, size_t size) {
+    struct statvfs disk;
+    t->unlooked += size;
+    if (t->unlooked >= LOOK_BYTES || t->full) {
+        t->unlooked = 0;
+        t->full = fstatvfs(t->fd, &disk) == 0 && disk.f_blocks > 0 &&
+                  (uint64_t)disk.f_bavail * disk.f_frsize < ROOM_BYTES;
+    }
+    return !t->full;
+}
+
 /* Returns the bytes that are in the file: all, or after an error those of whole records. */
 static size_t append(stk_transcript *t, const char *records, size_t size) {
     size_t done = 0;
-    while (done < size) {
+    bool room = has_room(t, size);
+    errno = ENOSPC;
+    while (done < size && room) {
         ssize_t put = write(t->fd, records + done, size - done);
         if (put < 0 && errno != EINTR) {
             break;

@@ -1,9 +1,9 @@
 /*
  * transcript.h - the file that what commands say is kept in, record by record.
  *
- * output.h says what a record looks like. A disk that is full costs the records that it had no room
- * for and nothing else: the file always holds whole records, every later one is tried again, and a
- * line says how many bytes are missing in its place:
+ * output.h says what a record looks like. A disk that is full, but for 64 MiB, costs the records
+ * that it had no room for and nothing else: the file always holds whole records, every later one is
+ * tried again, and a line says how many bytes are missing in its place:
  *
  *      12.345 !  4096 bytes could not be written here
  *
