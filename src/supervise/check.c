@@ -251,7 +251,8 @@ void stk_check_ended(stk_supervision *s, stk_attempt *a, bool hung) {
     if (s->o->dry_run) {
         a->advice.act = STK_TRIAL_STAY;
     }
-    if (a->advice.act != STK_TRIAL_STAY) { /* otherwise how it ended says it all */
+    /* Otherwise how it ended says it all. */
+    if (a->advice.act != STK_TRIAL_STAY || out_of_memory) {
         stk_events_decision(&s->events, a->advice.what, a->advice.why);
     }
 }
