@@ -45,7 +45,7 @@ expect "300 and 150" test "$(attempts '{batch}' | tr '\n' ',')" = '300,150,'
 
 it "raises the workers and never the batch when the input limits"
 supervise_gpu --budget 60s --batch-env BATCH_SIZE --workers-env NUM_WORKERS -- \
-    python3 -u "$TRAIN" --feeders 2 --util 20 --exit-after 5.5
+    python3 -u "$TRAIN" --feeders 1 --util 20 --exit-after 5.5
 expect_exit 0
 expect "the batch is the same" test "$(attempts '{batch}' | sort -u)" = 32
 expect "the workers are more" test "$(attempts '{workers}' | sort -nu | tail -1)" -gt 0
