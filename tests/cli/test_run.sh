@@ -2,25 +2,8 @@
 # `stoker run`: scripted trainings that misbehave, each ended in time with nothing left behind.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-
-TRAIN="$ROOT/tests/children/train.py"
-if ! command -v python3 >/dev/null; then
-    it "runs a training written in Python"
-    skip "there is no python3"
-    finish
-fi
-export PYTHONDONTWRITEBYTECODE=1
-
-# summary KEY: the value of a key of the last run's summary.json, texts without their quotes.
-summary() {
-    python3 -c 'import json, sys; print(json.load(open("run/summary.json"))[sys.argv[1]])' "$1"
-}
-
-# attempts FORMAT: one line for each attempt of the summary.
-attempts() {
-    python3 -c 'import json, sys
-for a in json.load(open("run/summary.json"))["attempts"]: print(sys.argv[1].format(**a))' "$1"
-}
+# shellcheck source=tests/cli/supervised.sh
+. "$ROOT/tests/cli/supervised.sh"
 
 # rebuilt STREAM: what output.log has of a stream (o or e), without stamps.
 rebuilt() {
@@ -28,14 +11,6 @@ rebuilt() {
 ends = {32: b"\n", 114: b"\r", 43: b""}
 for line in open("run/output.log", "rb").read().split(b"\n")[:-1]:
     if line[11:12] == sys.argv[1].encode(): sys.stdout.buffer.write(line[14:] + ends[line[12]])' "$1"
-}
-
-# supervise OPTIONS... -- COMMAND...: a run whose folder is run/, with an earlier one gone.
-supervise() {
-    rm -rf run
-    run run --out run "$@"
-    expect_json run/summary.json
-    expect_jsonl run/events.jsonl
 }
 
 # expect_gone PID...: none of these processes lives any more.
@@ -47,6 +22,7 @@ expect_gone() {
 }
 
 it "passes output on unchanged, keeps it with times, and ends as the command does"
+take_python
 cat >say.sh <<'END'
 printf 'one\ntwo\r\nthree\rfour'
 printf 'wrong\n' >&2

@@ -1,0 +1,54 @@
+# supervised.sh - for scripts about `stoker run`, after lib.sh: the training that is run, what is
+# written of it, and a GPU that is a script.
+# shellcheck shell=bash source=tests/cli/lib.sh
+
+export TRAIN="$ROOT/tests/children/train.py" PYTHONDONTWRITEBYTECODE=1
+
+# take_python: the trainings are written in it; where there is none the script ends here, the case
+# skipped.
+take_python() {
+    if ! command -v python3 >/dev/null; then
+        skip "there is no python3"
+        finish
+    fi
+}
+
+# take_scripted_gpu: the GPU of all that follows is drawn in the file gpu, by the training itself; where
+# that cannot be the script ends here, the case skipped.
+take_scripted_gpu() {
+    local fakes
+    fakes=$(dirname "$STOKER")/tests/emulated
+    take_python
+    if [ ! -e "$fakes/libnvidia-ml.so.1" ]; then
+        skip "the stand-in for NVML was not built"
+        finish
+    fi
+    export STOKER_CUDA_LIBS=$fakes FAKE_NVML=$WORK/gpu
+    unset CUDA_VISIBLE_DEVICES
+}
+
+# supervise OPTIONS... -- COMMAND...: a run whose folder is run/, with an earlier one gone.
+supervise() {
+    rm -rf run
+    run run --out run "$@"
+    expect_json run/summary.json
+    expect_jsonl run/events.jsonl
+}
+
+# supervise_gpu OPTIONS... -- COMMAND...: the same with a GPU that nobody uses yet, looked at soon. Its
+# work is known as such after three seconds, and the check follows: what is to be seen must last longer.
+supervise_gpu() {
+    printf 'bus 0000:19:00.0\nutil 0\nmemory_used 1000000000\nmemory_total 24000000000\n' >gpu
+    supervise --check-after 2s --grace 30s "$@"
+}
+
+# summary KEY: the value of a key of the last run's summary.json, texts without their quotes.
+summary() {
+    python3 -c 'import json, sys; print(json.load(open("run/summary.json"))[sys.argv[1]])' "$1"
+}
+
+# attempts FORMAT: one line for each attempt of the summary.
+attempts() {
+    python3 -c 'import json, sys
+for a in json.load(open("run/summary.json"))["attempts"]: print(sys.argv[1].format(**a))' "$1"
+}
