@@ -41,6 +41,7 @@ struct stk_guardian {
     pid_t pid;
     uint64_t born;
     int socket;
+    bool closed;           /* its end of the socket is: nothing more comes */
     bool lost;             /* it has ended and was waited for */
     pid_t command;         /* that was launched last; 0: none, or it has ended */
     bool ended;            /* it has, and that was not told yet */
@@ -99,10 +100,11 @@ static bool hear(stk_guardian *g) {
     while (g->got < sizeof g->said) {
         void *at = (char *)&g->said + g->got;
         ssize_t got = recv(g->socket, at, sizeof g->said - g->got, MSG_DONTWAIT);
-        if (got <= 0) {
+        g->closed = g->closed || got == 0;
+        if (got == 0 || (got < 0 && errno != EINTR)) {
             return false;
         }
-        g->got += (size_t)got;
+        g->got += got > 0 ? (size_t)got : 0;
     }
     g->got = 0;
     take(g);
@@ -117,7 +119,9 @@ static bool wait_for(stk_guardian *g, short events, int64_t start_ns, double wit
     int ready = poll(&waiting, 1, (int)(WAKE_S * 1000));
     wake(g);
     bool gone = (waiting.revents & (POLLHUP | POLLERR)) != 0 && (waiting.revents & POLLIN) == 0;
-    return ready > 0 ? !gone : is_there(g) && stk_clock_since_s(start_ns) < within_s;
+    /* A socket that was closed at the other end stays readable, and brings nothing. */
+    return !gone && !g->closed && stk_clock_since_s(start_ns) < within_s &&
+           (ready > 0 || is_there(g));
 }
 
 static bool send_all(stk_guardian *g, const void *data, size_t size, double within_s) {

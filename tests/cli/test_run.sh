@@ -166,16 +166,14 @@ expect_not "the training lives on" pgrep -f "$TRAIN --away away2"
 
 it "ends the command after its budget also when it is stopped itself"
 rm -rf run
-"$STOKER" run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300' >"$OUT" 2>"$ERR" &
-supervisor=$!
+start run --out run --budget 3s -- sh -c 'echo $$ >command; exec sleep 300'
 expect "the command runs" wait_for 20 test -s command
-kill -STOP "$supervisor"
+kill -STOP "$PID"
 # shellcheck disable=SC2317  # for wait_for
 gone() { ! kill -0 "$(cat command)" 2>/dev/null; }
 expect "the command ends" wait_for 30 gone
-kill -CONT "$supervisor"
-CODE=0
-wait "$supervisor" || CODE=$?
+kill -CONT "$PID"
+ended 30
 expect_exit 130
 expect_err 'its guardian has ended the command'
 expect "the summary says so" test "$(summary status) $(summary exit_code)" = 'failed 130'
@@ -183,15 +181,10 @@ expect "the summary says so" test "$(summary status) $(summary exit_code)" = 'fa
 it "ends in ten seconds after SIGTERM, with a prediction"
 rm -rf run
 : >"$ERR" # so that nothing of the case before is taken for its words
-"$STOKER" run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term >"$OUT" 2>"$ERR" &
-stoker=$!
-for _ in $(seq 100); do
-    ! grep -q Epoch "$ERR" || break
-    sleep 0.1
-done
-kill "$stoker"
-wait "$stoker"
-CODE=$?
+start run --out run --predict 'echo predicted' -- python3 -u "$TRAIN" --ignore-term
+expect "it trains" wait_for 20 grep -q Epoch "$ERR"
+kill "$PID"
+ended 30
 expect_exit 0
 expect_out '^predicted$'
 expect "the summary says signal" test "$(summary stop_reason)" = signal

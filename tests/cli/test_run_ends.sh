@@ -102,4 +102,19 @@ expect_exit 127
 says epochs_done null
 expect_no_err 'epochs'
 
+it "leaves room on a full disk for the summary"
+mkdir small
+if ! mount -t tmpfs -o size=100m stoker-test small 2>/dev/null; then
+    skip "a small disk cannot be mounted here"
+else
+    run run --out small/run -- python3 -c 'import sys
+for _ in range(100): sys.stdout.buffer.write((b"x" * 99 + b"\n") * 10000)'
+    expect_exit 0
+    expect "all of it was passed on" test "$(wc -c <"$OUT")" = 100000000
+    expect_json small/run/summary.json
+    expect_err 'has gaps'
+    expect "room was left" test "$(stat -f -c '%a * %S' small | awk '{ print ($1 * $3 > 50000000) }')" = 1
+    umount small
+fi
+
 finish
