@@ -18,7 +18,7 @@
 #define SPARE_SHARE 0.2
 
 /* Of the time that a command has for ending: from here on all of its processes are asked to. */
-#define ALL_SHARE 0.25
+#define OTHERS_SHARE 0.7
 
 #define COMMAND_MOST 2000 /* bytes of a command line that are shown */
 #define KILL_S 5.0        /* that the kernel may take to let go of killed processes: ... */
@@ -162,13 +162,18 @@ stk_end stk_attend(stk_supervision *s, stk_attempt *a) {
     }
 }
 
-/* Asks a command to end and gives it time to: its first process, and then all. */
-static void ask_to_end(stk_supervision *s, stk_attempt *a, int number, double until_s) {
+/*
+ * Asks a command to end and gives it time to. Its first process is asked once: it may be saving,
+ * and a second request, or the end of those that feed it, would break that. The others are asked
+ * when it has ended, or late. All of what hangs is asked at once.
+ */
+static void ask_to_end(stk_supervision *s, stk_attempt *a, stk_end why, int number,
+                       double until_s) {
     double asked_s = stk_supervision_now(s);
-    double all_s = asked_s + ALL_SHARE * (until_s - asked_s);
+    double others_s = asked_s + OTHERS_SHARE * (until_s - asked_s);
     bool first_ended = false;
-    bool all = false;
-    stk_guardian_signal(s->guardian, number, false);
+    bool all = why == STK_END_HANG;
+    stk_guardian_signal(s->guardian, number, all ? STK_GUARDIAN_ALL : STK_GUARDIAN_FIRST);
     while (stk_guardian_alive(s->guardian) > 0 && stk_supervision_now(s) < until_s &&
            stk_stop_asked(s->clock.stop) != STK_STOP_NOW) {
         wait_a_tick(s);
@@ -177,8 +182,8 @@ static void ask_to_end(stk_supervision *s, stk_attempt *a, int number, double un
         if (news == STK_GUARDIAN_LOST) {
             return;
         }
-        if (!all && (first_ended || stk_supervision_now(s) >= all_s)) {
-            stk_guardian_signal(s->guardian, number, true);
+        if (!all && (first_ended || stk_supervision_now(s) >= others_s)) {
+            stk_guardian_signal(s->guardian, number, STK_GUARDIAN_OTHERS);
             all = true;
         }
         stk_check_see(s, a);
@@ -219,7 +224,7 @@ static void end_all(stk_supervision *s, stk_attempt *a, stk_end why) {
     }
     if (why != STK_END_ITSELF) {
         int number = !a->is_training ? SIGTERM : why == STK_END_HANG ? SIGABRT : s->stop_signal;
-        ask_to_end(s, a, number, end_until(s, a, why));
+        ask_to_end(s, a, why, number, end_until(s, a, why));
     }
     size_t left = stk_guardian_alive(s->guardian);
     if (left > 0 && why == STK_END_ITSELF) {

@@ -331,11 +331,12 @@ stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
     return there ? STK_GUARDIAN_NOTHING : STK_GUARDIAN_LOST;
 }
 
-void stk_guardian_signal(stk_guardian *g, int number, bool all) {
+void stk_guardian_signal(stk_guardian *g, int number, stk_guardian_whom whom) {
     (void)is_there(g);
     stk_tree_aim aim = aim_of(g);
     pid_t first = g->command > 0 ? g->command : -1; /* -1: it has ended */
-    stk_tree_signal(&aim, all ? 0 : first, number);
+    stk_tree_signal(&aim, whom == STK_GUARDIAN_FIRST ? first : 0,
+                    whom == STK_GUARDIAN_OTHERS ? first : 0, number);
 }
 
 /* A process has ended a moment before the guardian can say so. */

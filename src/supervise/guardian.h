@@ -72,12 +72,19 @@ typedef enum stk_guardian_news {
 /* Returns at once. */
 stk_guardian_news stk_guardian_look(stk_guardian *guardian, stk_ended *ended);
 
+/* Of the processes of the tree, which the guardian is not counted to. */
+typedef enum stk_guardian_whom {
+    STK_GUARDIAN_FIRST,  /* the command's first process; nobody once it has ended */
+    STK_GUARDIAN_OTHERS, /* all but that one */
+    STK_GUARDIAN_ALL
+} stk_guardian_whom;
+
 /*
- * Sends a signal to the command's first process, or to every one of the tree but the guardian. A
+ * Sends a signal. A
  * process is known by more than its number: one that has ended meanwhile and whose number another
  * got is not meant. Each gets it once; who is forked at that moment may get none.
  */
-void stk_guardian_signal(stk_guardian *guardian, int number, bool all);
+void stk_guardian_signal(stk_guardian *guardian, int number, stk_guardian_whom whom);
 
 /* Processes of the tree that live, the guardian not counted. When there are none, here and after
  * stk_guardian_kill, stk_guardian_look tells the command's end at once. */

@@ -186,14 +186,14 @@ size_t stk_tree_alive(const stk_tree_aim *aim) {
     return count;
 }
 
-void stk_tree_signal(const stk_tree_aim *aim, pid_t only, int number) {
+void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int number) {
     stk_proc_tree tree = {0};
     bool read = look(aim, &tree);
-    const stk_proc *one = read ? stk_proc_tree_find(&tree, only) : NULL;
-    if (only == 0 && read) {
-        send_to_all(&tree, number);
-    } else if (one != NULL) {
-        send_signal(one, number);
+    for (size_t i = 0; read && i < tree.count; i++) {
+        pid_t pid = tree.items[i].pid;
+        if ((only == 0 || pid == only) && pid != except) {
+            send_signal(&tree.items[i], number);
+        }
     }
     stk_proc_tree_free(&tree);
 }

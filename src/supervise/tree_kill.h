@@ -35,8 +35,11 @@ typedef struct stk_tree_aim {
 /* How many live. Where it cannot be told, 1: nobody may conclude that there are none. */
 size_t stk_tree_alive(const stk_tree_aim *aim);
 
-/* Sends a signal to each, or to that one of them which has the number `only`; 0: to each. */
-void stk_tree_signal(const stk_tree_aim *aim, pid_t only, int number);
+/*
+ * Sends a signal to each, or to that one of them which has the number `only` (0: to each), and in
+ * no case to that which has the number `except` (0: none).
+ */
+void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int number);
 
 /*
  * Ends all with SIGKILL, also what is forked meanwhile: first they are stopped, until no new ones

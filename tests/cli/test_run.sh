@@ -72,6 +72,31 @@ expect "two attempts are told" test "$(attempts '{part} {stop_reason}' | tr '\n'
 expect "the budget was kept" python3 -c "import sys; sys.exit(not $(summary used_s) < 5)"
 expect_err 'estimate: 1000 epochs need .*consider --epochs'
 
+it "asks the first process once, and those that it started only when it has ended"
+cat >saves.py <<'END'
+import os, signal, subprocess, sys, time
+
+asked = 0
+
+
+def stop(*_):
+    global asked
+    asked += 1
+    if asked == 1:
+        time.sleep(0.6)
+        fed = feeder.poll() is None
+        open("saved", "w").write(f"asked {asked}, fed {fed}\n")
+        sys.exit(0)
+
+
+feeder = subprocess.Popen(["sleep", "300"])
+signal.signal(signal.SIGTERM, stop)
+time.sleep(300)
+END
+supervise --budget 12s --stop-at 2s -- python3 -u saves.py
+expect_exit 0
+expect_file saved '^asked 1, fed True$'
+
 it "ends commands that ignore signals, hide, and fork away, and no others"
 sleep 300 &
 other=$!

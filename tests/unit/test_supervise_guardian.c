@@ -316,7 +316,7 @@ static void an_earlier_end_is_not_a_later_one(void) {
     char *const second[] = {program, seconds, NULL};
     CHECK(run(&f, second));
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_NOTHING);
-    stk_guardian_signal(f.guardian, SIGINT, true);
+    stk_guardian_signal(f.guardian, SIGINT, STK_GUARDIAN_ALL);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGINT);
     end(&f);
@@ -451,7 +451,7 @@ static void a_signal_reaches_the_whole_tree(void) {
     remember(&tree, stk_guardian_pid(f.guardian));
     stk_proc_tree_free(&tree);
     pid_t outsider = start_outsider(false);
-    stk_guardian_signal(f.guardian, SIGTERM, true);
+    stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_ALL);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGTERM);
     int64_t start = stk_clock_ns();
@@ -476,21 +476,22 @@ static void a_signal_can_be_for_the_first_process_alone(void) {
     while (strcmp(output(&f), "ready\n") != 0 && stk_clock_since_s(start) < PATIENCE_S) {
         usleep(5000);
     }
-    stk_guardian_signal(f.guardian, SIGTERM, false);
+    stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_FIRST);
     start = stk_clock_ns();
     while (stk_guardian_alive(f.guardian) > 0 && stk_clock_since_s(start) < PATIENCE_S) {
     }
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.code, 9);
-    stk_guardian_signal(f.guardian, SIGTERM, false); /* there is none */
+    stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_FIRST); /* there is none */
     stk_proc_tree tree = {0};
     char crowd[] = "crowd";
     CHECK(run_self(&f, crowd));
     remember(&tree, stk_guardian_pid(f.guardian));
-    stk_guardian_signal(f.guardian, SIGTERM, false);
+    stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_FIRST);
     CHECK_INT(wait_for_news(&f, &ended), STK_GUARDIAN_ENDED);
     CHECK_INT(ended.signal, SIGTERM);
-    stk_guardian_signal(f.guardian, SIGTERM, false); /* it has ended: nobody else is meant */
+    stk_guardian_signal(f.guardian, SIGTERM,
+                        STK_GUARDIAN_FIRST); /* it has ended: nobody else is meant */
     usleep(50000);
     CHECK_INT(stk_guardian_alive(f.guardian), CROWD_COUNT - 1);
     stk_proc_tree_free(&tree);
@@ -509,7 +510,7 @@ static void who_hides_is_killed_and_nobody_else(void) {
     char stubborn[] = "stubborn";
     CHECK(run_self(&f, stubborn));
     remember(&tree, stk_guardian_pid(f.guardian));
-    stk_guardian_signal(f.guardian, SIGTERM, true);
+    stk_guardian_signal(f.guardian, SIGTERM, STK_GUARDIAN_ALL);
     CHECK_INT(stk_guardian_alive(f.guardian), CROWD_COUNT);
     CHECK_INT(stk_guardian_kill(f.guardian, PATIENCE_S), 0);
     CHECK_INT(stk_guardian_look(f.guardian, &ended), STK_GUARDIAN_ENDED);
