@@ -51,7 +51,7 @@ for round in $(seq "$rounds"); do
     expect_submission again.csv k/sample_submission.csv "$labels"
     if find r/weights -name best.safetensors 2>/dev/null | grep -q .; then
         trained=$((trained + 1))
-        expect_out 'from [12] model'
+        expect_out 'from [12] (of 2 )?model'
     else
         prior=$((prior + 1))
         expect_out 'no trained model'
