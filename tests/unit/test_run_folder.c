@@ -99,6 +99,20 @@ static void folder_with_a_lock_only(void) {
     CHECK(!stk_path_is_dir(in_base("out.1")));
 }
 
+/* Killed after its first files, before args.json. */
+static void a_run_without_options_is_one(void) {
+    enter_folder();
+    stk_error err = {0};
+    stk_run_folder folder;
+    REQUIRE_OK(stk_run_folder_open(&folder, "out", NULL, &err), &err);
+    write_text(base, "out/results.csv", "fold,epoch");
+    stk_run_folder_close(&folder);
+    REQUIRE_OK(stk_run_folder_open(&folder, "out", NULL, &err), &err);
+    CHECK_STR(folder.moved, "out.1");
+    stk_run_folder_close(&folder);
+    CHECK(is_text("out.1/results.csv", "fold,epoch"));
+}
+
 static void earlier_runs_are_kept(void) {
     enter_folder();
     leave_run("out", "first");
@@ -365,6 +379,7 @@ static const check_test tests[] = {
     TEST(new_folder),
     TEST(empty_folder),
     TEST(folder_with_a_lock_only),
+    TEST(a_run_without_options_is_one),
     TEST(earlier_runs_are_kept),
     TEST(numbers_that_are_taken),
     TEST(other_peoples_folders_are_refused),
