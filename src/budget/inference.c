@@ -8,6 +8,9 @@
 /* Where training waits for more than this part of its time, pictures set the pace, of anything. */
 #define WAITS 0.1
 
+/* Of a validation's pictures: one part of so many tells how long they take. */
+#define TELLING_PART 8
+
 static double picture_seconds(const stk_inference_facts *f) {
     if (f->val_images > 0 && !isnan(f->val_s)) {
         return fmax(f->slower, 1) * f->val_s / (double)f->val_images;
@@ -24,4 +27,15 @@ stk_inference stk_inference_estimate(const stk_inference_facts *f) {
                            .view_s = view_s,
                            .views = views,
                            .predict_s = views * view_s};
+}
+
+double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds) {
+    if (watch->first == 0) {
+        watch->first = seen;
+        watch->first_s = seconds;
+    }
+    size_t more = seen - watch->first;
+    return more > 0 && more >= watch->images / TELLING_PART
+               ? (seconds - watch->first_s) / (double)more
+               : NAN;
 }

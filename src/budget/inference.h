@@ -34,4 +34,14 @@ typedef struct stk_inference {
 
 stk_inference stk_inference_estimate(const stk_inference_facts *facts);
 
+/* What a running validation tells, which knows of now what the last one cannot. */
+typedef struct stk_inference_watch {
+    size_t images;  /* of the whole validation */
+    size_t first;   /* seen when its first batch was; 0: not yet */
+    double first_s; /* after so many seconds: beginning takes a while of its own */
+} stk_inference_watch;
+
+/* Seconds per picture once it has seen `seen` in `seconds`; NaN while they are too few. */
+double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds);
+
 #endif

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "budget/inference.h"
 #include "job/eyes.h"
 #include "job/folds.h"
 #include "job/pace.h"
@@ -22,6 +23,7 @@ typedef struct fold_run {
     bool unfit;                    /* they do not, and have gone there */
     double left_s;                 /* before writing, when the last step was planned */
     stk_fold_pace pace;            /* how far it goes */
+    stk_inference_watch watch;     /* of the running validation */
     bool resumed;                  /* an earlier process began it */
     bool begun;                    /* somebody did, and training goes on from ... */
     stk_train_position position;   /* ... this */
@@ -54,13 +56,22 @@ static double save_seconds(const stk_job *job) {
 
 /*
  * A validation ends when only the time for saving its weights and predicting with the best so far
- * is left. One view is enough for that: others are given up before what was trained is. While there
- * is nothing to predict with, an estimate of that time does not take more than a part of all.
+ * is left: by its own pace, or until that is known by what was planned. One view is enough for
+ * that: others are given up before what was trained is. While there is nothing to predict with, an
+ * estimate of that time does not take more than a part of all.
  */
-static bool validation_must_end(void *user) {
+static bool validation_must_end(void *user, size_t seen, double seconds) {
     fold_run *fold = user;
     stk_job *job = fold->job;
     double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
+    if (seen == 0) {
+        fold->watch = (stk_inference_watch){.images = fold->split.val_count};
+    }
+    double picture_s = stk_inference_look(&fold->watch, seen, seconds);
+    if (!isnan(picture_s) && job->ballot.rows > 0) {
+        double begin_s = fold->watch.first_s + stk_job_best_seconds(job); /* and read the weights */
+        view_s = begin_s + picture_s * (double)job->ballot.rows;
+    }
     if (!fold->result.has_best) {
         view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
     }
@@ -232,7 +243,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                          .pace = pace,
                                          .checkpoint = checkpoint,
                                          .compiling = compiling,
-                                         .validation_halt = {validation_must_end, fold},
+                                         .validation_must_end = validation_must_end,
                                          .save_state = save_state,
                                          .load_state = load_state,
                                          .save_every_s = job->job_options->save_every_s},

@@ -6,6 +6,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+/* A pass over few samples has so many batches, unless they become smaller than costs nothing: one
+ * that is halted has something to show, and tells its pace before. */
+#define LEAST_BATCHES 8
+#define LEAST_BATCH 16
+
 /* One evaluation while it runs: at most one batch is on its way through the device. */
 typedef struct run {
     const stk_evaluation *evaluation;
@@ -67,6 +72,12 @@ static stk_status go_on(run *r, bool *ended, stk_error *err) {
     return status == STK_OK ? infer(r, batch, err) : status;
 }
 
+static size_t batch_of(const stk_loader_config *data) {
+    size_t part = (data->count + LEAST_BATCHES - 1) / LEAST_BATCHES;
+    size_t least = part > LEAST_BATCH ? part : LEAST_BATCH;
+    return data->batch < least ? data->batch : least;
+}
+
 stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     stk_loader_config data = e->data;
     run r = {.evaluation = e};
@@ -76,6 +87,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     data.drop_last = false;
     data.replace_bad = false;
     data.epochs = 1;
+    data.batch = batch_of(&data);
     data.halt = e->halt.asked != NULL ? e->halt : data.halt;
     r.logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *r.logits);
     stk_status status = r.logits != NULL ? stk_loader_start(&r.loader, &data, err)

@@ -265,6 +265,14 @@ static bool is_enough(const stk_trainer *t) {
     return enough;
 }
 
+/* For stk_halt. */
+static bool must_end(void *user) {
+    const stk_trainer *t = user;
+    const stk_train_hooks *hooks = &t->config->hooks;
+    return hooks->validation_must_end(hooks->user, t->val.count,
+                                      stk_clock_since_s(t->val_start_ns));
+}
+
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val);
@@ -275,19 +283,20 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     if (t->infer_exec == NULL) {
         return STK_OK;
     }
-    int64_t start = stk_clock_ns();
+    t->val_start_ns = stk_clock_ns();
     t->result->validating = true;
-    stk_evaluation evaluation = {.backend = c->backend,
-                                 .exec = t->infer_exec,
-                                 .classes = c->graph->classes,
-                                 .data = c->val,
-                                 .shuffled = c->val.shuffle,
-                                 .halt = c->hooks.validation_halt,
-                                 .batch = count_validation,
-                                 .bad = tell_bad_val,
-                                 .user = t};
+    stk_evaluation evaluation = {
+        .backend = c->backend,
+        .exec = t->infer_exec,
+        .classes = c->graph->classes,
+        .data = c->val,
+        .shuffled = c->val.shuffle,
+        .halt = {c->hooks.validation_must_end != NULL ? must_end : NULL, t},
+        .batch = count_validation,
+        .bad = tell_bad_val,
+        .user = t};
     stk_status status = stk_evaluate(&evaluation, done, err);
-    double seconds = stk_clock_since_s(start);
+    double seconds = stk_clock_since_s(t->val_start_ns);
     t->account.spent.validate_s += seconds;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val.count / (double)c->val.count;

@@ -90,7 +90,9 @@ typedef struct stk_train_hooks {
     /* Before and after a network is compiled, which may take long: a device that is halted
      * meanwhile ends the training as it stands. NULL: nobody wants to know. */
     void (*compiling)(void *user, bool begins);
-    stk_halt validation_halt; /* ends a validation: what it has seen may be enough */
+    /* Whether a validation ends that has seen so many images in so many seconds: they may be
+     * enough. NULL: it never does. */
+    bool (*validation_must_end)(void *user, size_t seen, double seconds);
     /*
      * Keeps the tensors of the state and the position for later: before the first step, after every
      * epoch, when training ends between two steps, and every save_every_s. A hook that cannot is to

@@ -29,15 +29,16 @@ typedef struct stk_trainer {
     int setbacks;
     int64_t updates; /* times the weights have moved */
     stk_loss_watch watch;
-    bool torn;           /* a step was halted: running statistics are those of no step */
-    bool within_epoch;   /* the running epoch was begun before: by another process, say */
-    int64_t saved_ns;    /* when the state was last kept */
-    int64_t saved_steps; /* steps_done then; -1: never */
-    int64_t step_before; /* steps of the running epoch that it was entered with */
-    int64_t waits_timed; /* for batches, by this process */
-    int64_t micro_steps; /* batches since the weights last moved */
-    int since_best;      /* epochs */
-    stk_metrics val;     /* of the running validation */
+    bool torn;            /* a step was halted: running statistics are those of no step */
+    bool within_epoch;    /* the running epoch was begun before: by another process, say */
+    int64_t saved_ns;     /* when the state was last kept */
+    int64_t saved_steps;  /* steps_done then; -1: never */
+    int64_t step_before;  /* steps of the running epoch that it was entered with */
+    int64_t waits_timed;  /* for batches, by this process */
+    int64_t micro_steps;  /* batches since the weights last moved */
+    int since_best;       /* epochs */
+    stk_metrics val;      /* of the running validation, which began ... */
+    int64_t val_start_ns; /* ... then */
     stk_pending_step pending[STK_STEPS_AHEAD];
     int pending_count;
     const stk_batch *held; /* of the last step, which may still read it; NULL: none */

@@ -108,10 +108,32 @@ static void the_first_epoch_leaves_time_to_predict(void) {
     }
 }
 
+/* Of 80 pictures ten tell, after those of the first batch: a loader that begins is no pace. */
+static void a_running_validation_tells_the_pace_of_now(void) {
+    static const struct {
+        size_t seen;
+        double seconds, picture_s;
+    } looks[] = {{0, 0, NAN},    {0, 2, NAN},  {16, 3, NAN},   {16, 3.5, NAN},
+                 {25, 3.9, NAN}, {26, 4, 0.1}, {32, 4.6, 0.1}, {48, 9.4, 0.2}};
+    stk_inference_watch watch = {.images = 80};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        double picture_s = stk_inference_look(&watch, looks[i].seen, looks[i].seconds);
+        if (isnan(looks[i].picture_s)) {
+            CHECK(isnan(picture_s));
+        } else {
+            CHECK_NEAR(picture_s, looks[i].picture_s, 1e-9);
+        }
+    }
+    watch = (stk_inference_watch){.images = 5}; /* each of them tells */
+    CHECK(isnan(stk_inference_look(&watch, 1, 1)));
+    CHECK_NEAR(stk_inference_look(&watch, 2, 3), 2, 1e-9);
+}
+
 static const check_test tests[] = {
     TEST(cases_by_hand),
     TEST(nothing_is_known_before_two_steps),
     TEST(the_first_epoch_leaves_time_to_predict),
+    TEST(a_running_validation_tells_the_pace_of_now),
 };
 
 CHECK_MAIN(tests)

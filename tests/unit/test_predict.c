@@ -10,6 +10,8 @@
 #define SIZE 12
 #define CLASSES PICTURE_CLASSES
 #define ROWS (2 * STK_PREDICT_BATCH + 5)
+#define PASSED 17 /* at a time, of so few ... */
+#define BATCHES 8 /* ... which are so many batches */
 
 /* ---- ballot ---- */
 
@@ -303,7 +305,6 @@ static void missing_and_bad_rows_are_left_alone(void) {
     close_model(&m);
 }
 
-/* Three batches are all of them. */
 static void halt_after_batches(const stk_backend *backend, int allowed) {
     stk_error err = {0};
     static model m;
@@ -311,16 +312,16 @@ static void halt_after_batches(const stk_backend *backend, int allowed) {
     m.prediction.backend = backend;
     m.batches_allowed = allowed;
     REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
-    size_t rows = (size_t)allowed * STK_PREDICT_BATCH;
+    size_t rows = (size_t)allowed * PASSED;
     for (size_t row = 0; row < ROWS; row++) {
         CHECK_INT(is_untouched(&m, row), row >= rows);
     }
-    CHECK_INT(m.predicted.done, allowed == 3);
+    CHECK_INT(m.predicted.done, allowed == BATCHES);
     close_model(&m);
 }
 
 static void halting_leaves_rows_alone(void) {
-    for (int allowed = 0; allowed <= 3; allowed++) {
+    for (int allowed = 0; allowed <= BATCHES; allowed++) {
         halt_after_batches(&stk_cpu_backend, allowed);
     }
 }
@@ -345,7 +346,7 @@ static void halting_behind_the_last_batch(void) {
     stk_backend ahead = stk_cpu_backend;
     ahead.infer = ahead_infer;
     ahead.fetch = ahead_fetch;
-    for (int allowed = 0; allowed <= 3; allowed++) {
+    for (int allowed = 0; allowed <= BATCHES; allowed++) {
         halt_after_batches(&ahead, allowed);
     }
 }
@@ -427,7 +428,7 @@ static void halting_in_a_later_view(void) {
     for (int i = 0; i < 3; i++) {
         open_model(models[i]);
         models[i]->prediction.views = i == 0 ? 1 : 2;
-        models[i]->batches_allowed = i == 2 ? 4 : -1; /* three are a view */
+        models[i]->batches_allowed = i == 2 ? BATCHES + 1 : -1;
         REQUIRE_OK(stk_predict_samples(&models[i]->prediction, models[i]->probs, models[i]->have,
                                        &models[i]->predicted, &err),
                    &err);
@@ -435,7 +436,7 @@ static void halting_in_a_later_view(void) {
     CHECK(!m.predicted.done);
     CHECK_INT(m.predicted.views, 1);
     for (size_t i = 0; i < ROWS * CLASSES; i++) {
-        const model *same = i < STK_PREDICT_BATCH * CLASSES ? &both : &one;
+        const model *same = i < PASSED * CLASSES ? &both : &one;
         CHECK(m.have[i / CLASSES] && m.probs[i] == same->probs[i]);
     }
     for (int i = 0; i < 3; i++) {
@@ -501,10 +502,13 @@ static void memory_for_fewer_pictures(void) {
         size_t used;
         int compiles;
     } cases[] = {
-        {0, 64, -1, 1, STK_OK, 64, 1},       {0, 63, -1, 1, STK_OK, 32, 2},
-        {0, 5, -1, 1, STK_OK, 4, 5},         {16, 16, -1, 1, STK_OK, 16, 1},
-        {0, 0, -1, 1, STK_ERR_MEMORY, 1, 7}, {0, 64, 1, 1, STK_OK, 32, 2},
-        {0, 64, 4, 2, STK_OK, 32, 2}, /* in the second view: all of it again */
+        {0, 64, -1, 1, STK_OK, 64, 1},
+        {0, 63, -1, 1, STK_OK, 32, 2},
+        {0, 5, -1, 1, STK_OK, 4, 5},
+        {16, 16, -1, 1, STK_OK, 16, 1},
+        {0, 0, -1, 1, STK_ERR_MEMORY, 1, 7},
+        {0, 64, 1, 1, STK_OK, 32, 2},
+        {0, 64, BATCHES + 1, 2, STK_OK, 32, 2}, /* in the second view: all of it again */
     };
     stk_backend scarce = stk_cpu_backend;
     static model whole[2];

@@ -179,6 +179,7 @@ static void halted_validation_counts_or_is_dropped(void) {
         f.total = 4;
         CHECK_INT(run_fold(&f), STK_OK);
         CHECK_INT(script.infers, cases[i].infers);
+        CHECK_INT(f.val_seen, 2 * (cases[i].infers - 4));
         CHECK_INT(f.result.epochs_done, cases[i].epochs);
         CHECK_INT(f.epochs, cases[i].epochs);
         CHECK_INT(f.decisions, !cases[i].too_late);

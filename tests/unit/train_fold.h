@@ -146,8 +146,9 @@ typedef struct fold {
     int64_t change_at;   /* from this many steps on ... */
     int64_t changed;     /* ... the total is this */
     int64_t stop_at;     /* steps after which the pace says stop; -1: never */
-    bool halt_after;     /* validation_halt answers true once this many ... */
+    bool halt_after;     /* validation_must_end answers true once this many ... */
     int halt_infers;     /* ... inferences were made */
+    size_t val_seen;     /* what it was told last */
     int fail_checkpoint; /* the checkpoint of this epoch fails; 0: none */
     stk_train_progress last_progress;
     /* what was told */
@@ -186,8 +187,10 @@ static inline stk_status checkpoint(void *user, const stk_event_epoch *epoch, bo
     return STK_OK;
 }
 
-static inline bool halted(void *user) {
-    const fold *f = user;
+static inline bool halted(void *user, size_t seen, double seconds) {
+    fold *f = user;
+    CHECK(seconds >= 0);
+    f->val_seen = seen;
     return f->halt_after && script.infers >= f->halt_infers;
 }
 
@@ -312,7 +315,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .fold = 2,
         .events = &f->events,
         .hooks = {
-            .user = f, .pace = pace, .checkpoint = checkpoint, .validation_halt = {halted, f}}};
+            .user = f, .pace = pace, .checkpoint = checkpoint, .validation_must_end = halted}};
     f->config.train.transform.train = true;
     f->config.train.indices = f->train;
     f->config.train.count = TRAIN;
