@@ -6,9 +6,9 @@
 # unit: every BUILD_DIR/tests/test_* program. cli: every tests/cli/test_*.sh. all: both. soak: every
 # tests/soak/test_*.sh, the tests of CUDA in full (STK_TEST_FULL=1: an ordinary run has no time for
 # each shape in each type) and long fuzzing. A filter, a regular expression, picks by name; with a `!`
-# before it, all others. One more than there are cores run at a time, since some mostly wait; scripts
-# that measure time run at the end, two at a time, since half of a machine is what a budget must be kept
-# on, and those of soak alone.
+# before it, all others. One more than there are cores run at a time, since some wait at times; scripts
+# that say that they mostly wait begin first and take nobody's place; those that measure time run at the
+# end, two at a time, since half of a machine is what a budget must be kept on, and those of soak alone.
 # Each prints `N passed, N failed, N skipped` at its end; one that crashes, prints no such line or
 # takes over TEST_TIMEOUT seconds (300) is one failure. The last line is the total; the exit code is 1
 # when anything failed.
@@ -110,9 +110,11 @@ count_one() {
     fi
 }
 
-# begin SLOTS NAME COMMAND...: runs it in the background as soon as fewer than that many run.
+# begin SLOTS NAME COMMAND...: runs it in the background as soon as fewer than that many run, those that
+# mostly wait left out.
+idle=() # these
 begin() {
-    while [ "$(jobs -pr | wc -l)" -ge "$1" ]; do
+    while [ "$(jobs -pr | grep -vxc -F "$(printf '%s\n' none "${idle[@]}")")" -ge "$1" ]; do
         wait -n
     done
     run_one "${@:2}" &
@@ -144,9 +146,11 @@ begin_programs() {
     done
 }
 
-# begin_scripts FOLDER: those of tests/FOLDER that say that they do not measure time; the others wait.
+# find_scripts FOLDER: those of tests/FOLDER, by what they say of themselves; the ones that mostly wait
+# begin.
+untimed=()
 timed=()
-begin_scripts() {
+find_scripts() {
     local script name
     for name in $(printf '%s\n' "tests/$1"/test_*.sh | sed "s|.*/test_|$1_|; s|\.sh\$||" | in_order); do
         script=tests/$1/test_${name#"$1_"}.sh
@@ -156,39 +160,49 @@ begin_scripts() {
             continue
         fi
         names+=("$name")
-        if grep -q '^# Measures no time\.$' "$script"; then
-            begin "$slots" "$name" bash "$script"
+        if grep -q '^# Mostly waits\.$' "$script"; then
+            run_one "$name" bash "$script" &
+            idle+=("$!")
+        elif grep -q '^# Measures no time\.$' "$script"; then
+            untimed+=("$name" "$script")
         else
             timed+=("$name" "$script")
         fi
     done
 }
 
-# end_all: waits for what was begun, runs what measures time, and counts in the order of the names.
-end_all() {
-    local i name
-    wait
-    for ((i = 0; i < ${#timed[@]}; i += 2)); do
-        begin "$timed_slots" "${timed[i]}" bash "${timed[i + 1]}"
+# begin_scripts SLOTS NAME SCRIPT...: each as soon as there is a place.
+begin_scripts() {
+    local i
+    for ((i = 2; i < $#; i += 2)); do
+        begin "$1" "${!i}" bash "${@:i+1:1}"
     done
+}
+
+# end_all: runs what does not measure time, then what does, and counts in the order of the names.
+end_all() {
+    local name
+    begin_scripts "$slots" "${untimed[@]}"
+    wait
+    begin_scripts "$timed_slots" "${timed[@]}"
     wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do
         count_one "$name"
     done
-    names=() timed=()
+    names=() untimed=() timed=()
 }
 
 case $kind in
 unit) begin_programs ;;
-cli) begin_scripts cli ;;
+cli) find_scripts cli ;;
 all)
+    find_scripts cli
     begin_programs
-    begin_scripts cli
     ;;
 soak)
     limit=${TEST_TIMEOUT:-3600}
     timed_slots=1
-    begin_scripts soak
+    find_scripts soak
     end_all
     filter=test_cuda_
     STK_TEST_FULL=1 begin_programs

@@ -327,3 +327,17 @@ stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name, 
     stk_str_free(text);
     return status;
 }
+
+stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_options *options,
+                                        stk_error *err) {
+    stk_str yaml = {0};
+    stk_str json = {0};
+    stk_options_yaml(options, &yaml);
+    stk_options_json(options, &json);
+    stk_status status = stk_run_folder_write(folder, "args.json", &json, err);
+    if (status == STK_OK) {
+        status = stk_run_folder_write(folder, "args.yaml", &yaml, err);
+    }
+    stk_str_free(&yaml);
+    return status;
+}

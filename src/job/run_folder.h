@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "options/options.h"
 
 typedef struct stk_run_folder {
     char *path;  /* owned */
@@ -55,5 +56,9 @@ STK_CHECKED stk_status stk_run_folder_json(const char *folder, const char *name,
 /* Writes a file of the folder in one step. Takes the text over and empties it. */
 STK_CHECKED stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name,
                                             stk_str *text, stk_error *err);
+
+/* The options of the run, resolved, as args.json and args.yaml. */
+STK_CHECKED stk_status stk_run_folder_write_options(const stk_run_folder *folder,
+                                                    const stk_options *options, stk_error *err);
 
 #endif

@@ -27,20 +27,9 @@ static stk_status remember_data_path(stk_job *job, stk_error *err) {
 }
 
 stk_status stk_job_write_args(stk_job *job, stk_error *err) {
-    stk_str yaml = {0};
-    stk_str json = {0};
     stk_status status = remember_data_path(job, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    stk_options_yaml(job->options, &yaml);
-    stk_options_json(job->options, &json);
-    status = stk_run_folder_write(&job->folder, "args.json", &json, err);
-    if (status != STK_OK) {
-        stk_str_free(&yaml);
-        return status;
-    }
-    return stk_run_folder_write(&job->folder, "args.yaml", &yaml, err);
+    return status == STK_OK ? stk_run_folder_write_options(&job->folder, job->options, err)
+                            : status;
 }
 
 /* What a GPU is called, without its memory behind the comma; NULL for a CPU. */

@@ -51,6 +51,7 @@ struct stk_guardian {
     stk_guard_answer launched;
     size_t got; /* bytes of `said` */
     int64_t woken_ns;
+    int64_t until_ns; /* it then ends all and itself; 0: never */
 };
 
 static stk_tree_aim aim_of(const stk_guardian *g) {
@@ -147,6 +148,15 @@ static void append_text(stk_str *texts, const char *text, uint32_t *count) {
     *count += 1;
 }
 
+/* Waits for a guardian that ends. */
+static void await_itself(stk_guardian *g) {
+    int64_t start_ns = stk_clock_ns();
+    while (is_there(g) && stk_clock_since_s(start_ns) < QUIT_S) {
+        wake(g);
+        usleep(1000);
+    }
+}
+
 /* Ends the guardian itself, whatever it does; what it had below it is handed to this process. */
 static void end_process(stk_guardian *g) {
     int64_t start_ns = stk_clock_ns();
@@ -211,6 +221,7 @@ stk_status stk_guardian_start(stk_guardian **guardian, const stk_guardian_config
     if (g == NULL) {
         return STK_FAIL_MEMORY(err, "the process that guards commands");
     }
+    g->until_ns = config->until_ns;
     stk_status status = make_process(g, config, err);
     if (status != STK_OK) {
         stk_mem_free(g);
@@ -229,11 +240,7 @@ void stk_guardian_stop(stk_guardian *g, double within_s) {
     const stk_guard_order quit = {.kind = STK_GUARD_QUIT};
     /* One that has processes left would wait for them. */
     if (stuck == 0 && is_there(g) && tell(g, quit, &nothing, NULL) == STK_OK) {
-        int64_t start_ns = stk_clock_ns();
-        while (is_there(g) && stk_clock_since_s(start_ns) < QUIT_S) {
-            wake(g);
-            usleep(1000);
-        }
+        await_itself(g);
     }
     end_process(g);
     (void)stk_guardian_kill(g, within_s);
@@ -317,6 +324,10 @@ stk_status stk_guardian_launch(stk_guardian *g, char *const *argv, char *const *
 }
 
 stk_guardian_news stk_guardian_look(stk_guardian *g, stk_ended *ended) {
+    /* One that ends all has killed the command before it is gone itself. */
+    if (g->until_ns > 0 && stk_clock_ns() >= g->until_ns) {
+        await_itself(g);
+    }
     bool there = is_there(g); /* before it is heard: nothing comes after its end */
     while (!g->ended && hear(g)) {
     }

@@ -203,19 +203,6 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     return status;
 }
 
-static stk_status write_args(const stk_supervision *s, stk_error *err) {
-    stk_str yaml = {0};
-    stk_str json = {0};
-    stk_options_yaml(s->options, &yaml);
-    stk_options_json(s->options, &json);
-    stk_status status = stk_run_folder_write(&s->folder, "args.yaml", &yaml, err);
-    if (status == STK_OK) {
-        status = stk_run_folder_write(&s->folder, "args.json", &json, err);
-    }
-    stk_str_free(&json);
-    return status;
-}
-
 static void tell_start(const stk_supervision *s) {
     stk_str command = {0};
     stk_command_show(&s->command, &command);
@@ -304,7 +291,8 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
                                      err);
     }
     if (status == STK_OK) {
-        status = write_args(s, err); /* by these a folder is known as a run's, whatever follows */
+        /* By these a folder is known as a run's, whatever follows. */
+        status = stk_run_folder_write_options(&s->folder, s->options, err);
     }
     if (status == STK_OK) {
         status = stk_supervision_surround(s, &s->command, err);

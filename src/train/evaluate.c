@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* A pass over few samples has so many batches, unless they become smaller than costs nothing: one
- * that is halted has something to show, and tells its pace before. */
+/* A pass over few samples has so many batches, unless they would become too small: one that is
+ * halted has something to show, and tells its pace before. */
 #define LEAST_BATCHES 8
 #define LEAST_BATCH 16
 
@@ -72,10 +72,11 @@ static stk_status go_on(run *r, bool *ended, stk_error *err) {
     return status == STK_OK ? infer(r, batch, err) : status;
 }
 
-static size_t batch_of(const stk_loader_config *data) {
-    size_t part = (data->count + LEAST_BATCHES - 1) / LEAST_BATCHES;
+/* A device that works ahead takes as long for a part of a batch as for all of it. */
+static size_t batch_of(const stk_evaluation *e) {
+    size_t part = (e->data.count + LEAST_BATCHES - 1) / LEAST_BATCHES;
     size_t least = part > LEAST_BATCH ? part : LEAST_BATCH;
-    return data->batch < least ? data->batch : least;
+    return e->backend->fetch != NULL || e->data.batch < least ? e->data.batch : least;
 }
 
 stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
@@ -87,7 +88,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     data.drop_last = false;
     data.replace_bad = false;
     data.epochs = 1;
-    data.batch = batch_of(&data);
+    data.batch = batch_of(e);
     data.halt = e->halt.asked != NULL ? e->halt : data.halt;
     r.logits = stk_mem_raw(data.batch * (size_t)e->classes, sizeof *r.logits);
     stk_status status = r.logits != NULL ? stk_loader_start(&r.loader, &data, err)

@@ -1,5 +1,5 @@
 # Data on a mount that is slow, hangs or dies: a run goes on as long as it can and never hangs itself.
-# Measures no time.
+# Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 
