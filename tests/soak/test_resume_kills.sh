@@ -20,7 +20,7 @@ kinds=('--epochs 4'
 signals=(KILL KILL INT TERM)
 
 kills=0 interruptions=0 round=0
-while [ "$kills" -lt "$wanted" ] && [ "$round" -lt "$wanted" ]; do
+while [ "$kills" -lt "$wanted" ] && [ "$round" -lt $((3 * wanted)) ]; do
     round=$((round + 1))
     read -ra options <<<"${kinds[$((round % ${#kinds[@]}))]}"
     every=$((RANDOM % 2 == 0 ? 0 : 300))
