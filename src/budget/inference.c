@@ -2,13 +2,15 @@
 #include "budget/inference.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "budget/votes.h"
 
 /* Where training waits for more than this part of its time, pictures set the pace, of anything. */
 #define WAITS 0.1
 
-/* Of a validation's pictures: one part of so many tells how long they take. */
+/* Of a validation's pictures one part of so many tells how long they take, and such a part of the
+ * test pictures is worth not being looked at. */
 #define TELLING_PART 8
 
 static double picture_seconds(const stk_inference_facts *f) {
@@ -35,7 +37,7 @@ double stk_inference_look(stk_inference_watch *watch, size_t seen, double second
         watch->first_s = seconds;
     }
     size_t more = seen - watch->first;
-    return more > 0 && more >= watch->images / TELLING_PART
-               ? (seconds - watch->first_s) / (double)more
-               : NAN;
+    bool tells = more > 0 && more >= watch->images / TELLING_PART;
+    bool matters = (watch->images - seen) * TELLING_PART >= watch->test_images;
+    return tells && matters ? (seconds - watch->first_s) / (double)more : NAN;
 }

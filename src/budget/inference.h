@@ -36,12 +36,17 @@ stk_inference stk_inference_estimate(const stk_inference_facts *facts);
 
 /* What a running validation tells, which knows of now what the last one cannot. */
 typedef struct stk_inference_watch {
-    size_t images;  /* of the whole validation */
+    size_t images; /* of the whole validation */
+    size_t test_images;
     size_t first;   /* seen when its first batch was; 0: not yet */
     double first_s; /* after so many seconds: beginning takes a while of its own */
 } stk_inference_watch;
 
-/* Seconds per picture once it has seen `seen` in `seconds`; NaN while they are too few. */
+/*
+ * Seconds per picture once it has seen `seen` in `seconds`. NaN while they are too few, and where
+ * those that it has still to see are, beside the test pictures: ending it would bring nothing, and
+ * a moment's delay would look long.
+ */
 double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds);
 
 #endif

@@ -65,7 +65,8 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
     stk_job *job = fold->job;
     double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
     if (seen == 0) {
-        fold->watch = (stk_inference_watch){.images = fold->split.val_count};
+        fold->watch =
+            (stk_inference_watch){.images = fold->split.val_count, .test_images = job->ballot.rows};
     }
     double picture_s = stk_inference_look(&fold->watch, seen, seconds);
     if (!isnan(picture_s) && job->ballot.rows > 0) {

@@ -127,6 +127,11 @@ static void a_running_validation_tells_the_pace_of_now(void) {
     watch = (stk_inference_watch){.images = 5}; /* each of them tells */
     CHECK(isnan(stk_inference_look(&watch, 1, 1)));
     CHECK_NEAR(stk_inference_look(&watch, 2, 3), 2, 1e-9);
+    CHECK_NEAR(stk_inference_look(&watch, 5, 9), 2, 1e-9);
+    watch = (stk_inference_watch){.images = 80, .test_images = 400}; /* 30 are too few beside it */
+    CHECK(isnan(stk_inference_look(&watch, 10, 1)));
+    CHECK_NEAR(stk_inference_look(&watch, 30, 3), 0.1, 1e-9);
+    CHECK(isnan(stk_inference_look(&watch, 31, 3.1)));
 }
 
 static const check_test tests[] = {
