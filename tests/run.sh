@@ -184,6 +184,7 @@ end_all() {
     local name
     begin_scripts "$slots" "${untimed[@]}"
     wait
+    idle=() # their numbers may soon be those of others
     begin_scripts "$timed_slots" "${timed[@]}"
     wait
     for name in $(printf '%s\n' "${names[@]}" | sort -t _ -k 1,1r -k 2); do

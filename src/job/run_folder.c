@@ -116,7 +116,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     /* A run that ended right after its birth has left its lock and nothing worth keeping. */
     bool only_lock = list.count == 1 && strcmp(list.entries[0].name, "state") == 0;
     /* One that was killed before its options were written is known by its lock. */
-    char *lock = stk_path_join(folder->path, "state/lock");
+    char *lock = lock_path(folder->path);
     bool is_run = lock != NULL && stk_path_is_file(lock);
     stk_mem_free(lock);
     for (size_t i = 0; i < list.count; i++) {
