@@ -13,6 +13,9 @@
  * test pictures is worth not being looked at. */
 #define TELLING_PART 8
 
+/* After the first one. */
+#define TELLING_BATCHES 2
+
 static double picture_seconds(const stk_inference_facts *f) {
     if (f->val_images > 0 && !isnan(f->val_s)) {
         return fmax(f->slower, 1) * f->val_s / (double)f->val_images;
@@ -31,13 +34,25 @@ stk_inference stk_inference_estimate(const stk_inference_facts *f) {
                            .predict_s = views * view_s};
 }
 
-double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds) {
+static void note_batch(stk_inference_watch *watch, size_t seen, double seconds) {
     if (watch->first == 0) {
         watch->first = seen;
         watch->first_s = seconds;
+    } else {
+        double picture_s = (seconds - watch->seen_s) / (double)(seen - watch->seen);
+        watch->picture_s = watch->batches > 0 ? fmin(watch->picture_s, picture_s) : picture_s;
+        watch->batches++;
     }
-    size_t more = seen - watch->first;
-    bool tells = more > 0 && more >= watch->images / TELLING_PART;
+    watch->seen = seen;
+    watch->seen_s = seconds;
+}
+
+double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds) {
+    if (seen > watch->seen) {
+        note_batch(watch, seen, seconds);
+    }
+    bool tells =
+        watch->batches >= TELLING_BATCHES && seen - watch->first >= watch->images / TELLING_PART;
     bool matters = (watch->images - seen) * TELLING_PART >= watch->test_images;
-    return tells && matters ? (seconds - watch->first_s) / (double)more : NAN;
+    return tells && matters ? watch->picture_s : NAN;
 }
