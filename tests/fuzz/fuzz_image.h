@@ -60,7 +60,7 @@ static inline fuzz_plan fuzz_plan_pictures(file_format format, const stk_image_d
     size_t prefixed = count < FUZZ_PREFIXED ? count : FUZZ_PREFIXED;
     fuzz_add_odd_images(decoder, seeds, &count);
     return (fuzz_plan){
-        .seeds = seeds, .count = count, .prefixed = prefixed, .mutations = mutations};
+        .seeds = seeds, .count = count, .prefixed = prefixed, .mutations = mutations, .large = 10};
 }
 
 static inline void fuzz_check_failure(stk_status status, const stk_error *err) {
