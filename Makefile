@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test gpu-test soak bench performance install format format-check lint docs clean help
+.PHONY: build demo test gpu-test soak coverage bench performance install format format-check lint docs clean help
 
 build: ## build the library and the command in build/
 	@tools/install-deps.sh build
@@ -29,6 +29,10 @@ soak: ## trials that take too long for every change
 	@tools/install-deps.sh test
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak '$(FILTER)'
+
+coverage: ## run every test and tell which lines and branches of each room they reach
+	@tools/install-deps.sh coverage
+	@tools/coverage.sh '$(FILTER)'
 
 bench: build ## run what is in bench/
 	@tools/bench.sh $(BUILD)
