@@ -283,7 +283,8 @@ stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *e
     memset(run, 0, sizeof *run);
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
-        status = read_notes(&file, path, run, err);
+        status = stk_train_state_verify(&file, path, err);
+        status = status == STK_OK ? read_notes(&file, path, run, err) : status;
         stk_tensors_close(&file);
     }
     if (status != STK_OK) {

@@ -55,7 +55,9 @@ STK_CHECKED stk_status stk_run_state_write(stk_file_writer *writer, const stk_ru
                                            const stk_backend *backend, stk_state *state,
                                            const stk_graph *graph, stk_error *err);
 
-/* The numbers alone; the caller frees them. Any number that does not fit another is STK_ERR_DATA.
+/*
+ * The numbers alone; the caller frees them. Damaged bytes anywhere in the file, and any number that
+ * does not fit another, are STK_ERR_DATA.
  */
 STK_CHECKED stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *err);
 
