@@ -218,6 +218,7 @@ static stk_loader_config training_data(const fold_run *fold) {
     data.samples = job->dataset->train.items;
     data.indices = fold->split.train;
     data.count = fold->split.train_count;
+    data.fingerprints = stk_seen_pictures_of(&job->pictures.train);
     /* A small validation set does not make a few bad pictures many. */
     data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, data.count + fold->split.val_count);
@@ -252,6 +253,8 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
+    config.val.fingerprints = stk_seen_pictures_of(
+        fold->val_samples == job->dataset->val.items ? &job->pictures.val : &job->pictures.train);
     config.val.shuffle = true; /* when there is no time for all, some of each class are seen */
     config.val.stop_after_bad = config.train.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);

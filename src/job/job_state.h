@@ -10,6 +10,7 @@
 #include "events/events.h"
 #include "job/choose.h"
 #include "job/clockwork.h"
+#include "job/fingerprints.h"
 #include "job/job_options.h"
 #include "job/oof.h"
 #include "job/resume.h"
@@ -63,7 +64,8 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
-    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none ... */
+    char pretrained_sum[STK_RUN_ID_TEXT]; /* ... and its checksum; "": none was looked at */
     stk_ballot ballot;
     stk_oof oof;           /* only with folds */
     stk_val_table val;     /* what the best epochs said of the validation pictures */
@@ -90,6 +92,9 @@ typedef struct stk_job {
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
+    stk_seen_pictures pictures; /* what the pictures are that the state was trained on ... */
+    stk_error unkept;           /* ... and why that could not be kept */
+    bool unkept_told;
     stk_run_state run_state;   /* what was to be saved last; see state_save.c */
     bool state_saved;          /* there is something to go on from: ... */
     stk_train_position saved;  /* ... this */

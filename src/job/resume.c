@@ -161,10 +161,26 @@ static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, s
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
+/* A state that somebody copied here would go on with what this run never learnt. */
+static stk_status check_run(const stk_resume *resume, const stk_run_folder *folder,
+                            stk_error *err) {
+    const char *id = resume->state.run;
+    if (id[0] != '\0' && folder->id[0] != '\0' && strcmp(id, folder->id) != 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is the state of another run: it is of run %s, and %s/args.json is of "
+                        "run %s; put this run's own file back, or begin a new run",
+                        resume->path, id, folder->path, folder->id);
+    }
+    return STK_OK;
+}
+
 static stk_status take_up(stk_resume *resume, stk_options *options, const stk_run_folder *folder,
                           stk_error *err) {
     stk_json *args = NULL;
     stk_status status = find_state(resume, folder, err);
+    if (status == STK_OK) {
+        status = check_run(resume, folder, err);
+    }
     if (status == STK_OK) {
         status = read_json(folder, "args.json", &args, err);
     }

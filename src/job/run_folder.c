@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,15 @@
 /* Who only asks whether a folder is locked holds its lock for an instant: this outlasts him. */
 #define LOCK_TRIES 20
 #define LOCK_GAP_NS 1000000
+
+/* Tells a run from every other, so that no state of another is taken for its own. */
+static void make_id(stk_run_folder *folder) {
+    uint64_t id = 0;
+    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
+        id = (uint64_t)stk_clock_wall_ns() ^ ((uint64_t)getpid() << 48);
+    }
+    snprintf(folder->id, sizeof folder->id, "%016llx", (unsigned long long)id);
+}
 
 static char *lock_path(const char *folder) {
     return stk_path_join(folder, "state/lock");
@@ -200,6 +210,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
+        make_id(folder);
         sign_lock(folder);
     }
     return status;
@@ -229,6 +240,16 @@ static void sweep(const char *path, int depth) {
     }
 }
 
+/* The id that the run was given when it began. A file that cannot be read is told by others. */
+static void recall_id(stk_run_folder *folder) {
+    stk_json *args = NULL;
+    if (stk_run_folder_json(folder->path, "args.json", &args, NULL) == STK_OK) {
+        const char *id = stk_json_string(stk_json_get(args, "run_id"));
+        snprintf(folder->id, sizeof folder->id, "%s", id != NULL ? id : "");
+    }
+    stk_json_free(args);
+}
+
 stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_error *err) {
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
@@ -247,6 +268,7 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
+        recall_id(folder);
         sign_lock(folder);
         sweep(folder->path, FOLDER_DEPTH);
     }
@@ -332,8 +354,15 @@ stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_
                                         stk_error *err) {
     stk_str yaml = {0};
     stk_str json = {0};
+    stk_str args = {0};
     stk_options_yaml(options, &yaml);
-    stk_options_json(options, &json);
+    stk_options_json(options, &args);
+    if (folder->id[0] != '\0') {
+        stk_str_appendf(&json, "{\n  \"run_id\": \"%s\",%s", folder->id, stk_str_text(&args) + 1);
+    } else {
+        stk_str_append(&json, stk_str_text(&args));
+    }
+    stk_str_free(&args);
     stk_status status = stk_run_folder_write(folder, "args.json", &json, err);
     if (status == STK_OK) {
         status = stk_run_folder_write(folder, "args.yaml", &yaml, err);

@@ -116,6 +116,12 @@ void stk_job_settle_state(stk_job *job) {
     int64_t start = stk_clock_ns();
     stk_status status = stk_write_behind_settle(&job->behind, &why);
     job->state_wait_s = stk_clock_since_s(start);
+    if (job->unkept.status != STK_OK && !job->unkept_told) {
+        job->unkept_told = true;
+        stk_events_warning(&job->events,
+                           "after a resume pictures that were replaced would not be noticed: %s",
+                           job->unkept.message);
+    }
     if (status != STK_OK) {
         tell_unsaved(job, &why);
         return;
@@ -132,12 +138,18 @@ void stk_job_look_at_state(stk_job *job) {
     }
 }
 
-/* The state that is in place now speaks of the best weights that are, too. */
-static void remove_kept(void *user) {
-    const stk_job *job = user;
+/*
+ * The state that is in place now speaks of the best weights that are, too; and of pictures, which
+ * are noted beside it. Called by the thread that writes.
+ */
+static void follow_state(void *user) {
+    stk_job *job = user;
     let_kept_go(job);
     if (job->saving.step == 0) {
         unlink(job->epoch_path);
+    }
+    if (job->unkept.status == STK_OK) {
+        (void)!stk_seen_pictures_save(&job->pictures, &job->unkept);
     }
 }
 
@@ -154,7 +166,7 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
                                      job->state, job->graph, err);
     }
     if (status == STK_OK) {
-        stk_write_behind_go(&job->behind, remove_kept, job);
+        stk_write_behind_go(&job->behind, follow_state, job);
     }
     return status;
 }

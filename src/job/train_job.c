@@ -83,6 +83,16 @@ static stk_status open_state(stk_job *job, stk_error *err) {
         return status;
     }
     stk_run_state_describe(&job->run_state, job->dataset);
+    memcpy(job->run_state.run, job->folder.id, sizeof job->run_state.run);
+    const char *sum =
+        job->pretrained_sum[0] != '\0' ? job->pretrained_sum : job->resume.state.pretrained;
+    memcpy(job->run_state.pretrained, sum, sizeof job->run_state.pretrained);
+    status = stk_seen_pictures_open(&job->pictures, job->dataset,
+                                    stk_run_folder_file(&job->folder, STK_FINGERPRINTS_FILE),
+                                    job->run_state.samples, err);
+    if (status != STK_OK) {
+        return status;
+    }
     job->state_saved = job->resume.on;
     job->saved = job->resume.state.position;
     return job->run_state.given != NULL && job->state_path != NULL && job->epoch_path != NULL &&
@@ -132,6 +142,24 @@ static stk_status open_metrics(stk_job *job, stk_error *err) {
     return config.path != NULL ? stk_metrics_file_new(&job->metrics, &config, err) : STK_OK;
 }
 
+/* What a resume finds changed in the run's own files, beyond where it goes on. */
+static void tell_found(stk_job *job) {
+    stk_error why = {0};
+    size_t rows = 0;
+    if (stk_seen_pictures_recall(&job->pictures, &why) != STK_OK) {
+        stk_events_warning(&job->events,
+                           "pictures that were replaced since the run began would not be noticed: "
+                           "%s",
+                           why.message);
+    }
+    if (stk_runfiles_table_was_gone(job->files, &rows)) {
+        stk_events_warning(&job->events,
+                           "results.csv is gone; %zu epochs of it were written again from "
+                           "events.jsonl",
+                           rows);
+    }
+}
+
 /* That they could not be told all of it is no failure of the run. */
 static void tell_metrics_lost(const stk_job *job) {
     stk_error err = {0};
@@ -167,6 +195,7 @@ static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size
     stk_choice_tell(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
+        tell_found(job);
         stk_job_tell_batch(job);
     }
     if (job->folder.moved != NULL) {

@@ -69,6 +69,15 @@ typedef struct stk_loader_memory {
     void (*give)(void *user, void *block);
 } stk_loader_memory;
 
+/*
+ * What tells a picture from another one of the same name: a checksum of its size and of parts of
+ * its bytes, never 0. Both arrays have one per sample of the config, 0: not known.
+ */
+typedef struct stk_fingerprints {
+    const uint64_t *before; /* those that pictures must have; NULL: any */
+    _Atomic uint64_t *now;  /* those that were seen; NULL: nobody wants them */
+} stk_fingerprints;
+
 /* Asked between batches, and while none comes; true ends the work early. NULL never does. */
 typedef struct stk_halt {
     bool (*asked)(void *user);
@@ -94,6 +103,7 @@ typedef struct stk_loader_config {
     uint64_t epochs;       /* 0: for ever */
     uint64_t first_epoch;  /* where to start */
     size_t first_batch;
+    stk_fingerprints fingerprints; /* a picture with another one fails the loader: STK_ERR_DATA */
     stk_sampling sampling;
     const double *weights; /* (count), for the call only; weighted sampling */
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */

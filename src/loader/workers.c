@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -334,6 +335,40 @@ static stk_status decode(worker *w, const task *t, size_t position, const stk_by
     return remember_bad(l, position, why->message, err);
 }
 
+/* Enough of a picture to tell it from another: JPEGs of one camera begin alike. */
+#define FINGERPRINT_PIECE ((size_t)4096)
+
+static uint64_t fingerprint(const stk_bytes *bytes) {
+    const uint8_t *data = bytes->data;
+    size_t size = bytes->size;
+    size_t piece = size < FINGERPRINT_PIECE ? size : FINGERPRINT_PIECE;
+    uint64_t sum = stk_checksum_seeded(data, piece, size);
+    if (size > piece) {
+        sum = stk_checksum_seeded(data + (size - piece) / 2, piece, sum);
+        sum = stk_checksum_seeded(data + size - piece, piece, sum);
+    }
+    return sum != 0 ? sum : 1;
+}
+
+/* Pictures that a cache keeps decoded have no bytes of their own to look at. */
+static stk_status check_fingerprint(const stk_loader *l, const stk_sample *sample,
+                                    const stk_bytes *bytes, stk_error *err) {
+    const stk_fingerprints *prints = &l->config.fingerprints;
+    size_t index = (size_t)(sample - l->config.samples);
+    if (prints->now == NULL || stk_image_is_raw(bytes->data, bytes->size)) {
+        return STK_OK;
+    }
+    uint64_t now = fingerprint(bytes);
+    uint64_t before = prints->before != NULL ? prints->before[index] : 0;
+    atomic_store_explicit(&prints->now[index], now, memory_order_relaxed);
+    return before == 0 || before == now
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_DATA,
+                          "%s is not the picture that the run was begun with: its contents "
+                          "changed; put it back, or begin a new run",
+                          sample->path);
+}
+
 /*
  * Reads a sample that takes the place of a bad one into the worker's own task. Only bad samples
  * make workers wait for reads, and no longer than the loader is wanted.
@@ -384,6 +419,9 @@ static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
         }
         stk_status status = i > 0 ? read_substitute(w, sample->path, err) : STK_OK;
         read = i > 0 ? &w->extra.read : read;
+        if (status == STK_OK && read->error.status == STK_OK) {
+            status = check_fingerprint(l, sample, &read->bytes, err);
+        }
         if (status == STK_OK) {
             stk_error why = read->error;
             status = decode(w, t, position, &read->bytes, &why, out, &good, err);

@@ -63,6 +63,7 @@ struct stk_runfiles {
     bool plotted;       /* there was one */
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* there is time for a page with the summary */
+    bool table_rebuilt; /* results.csv was gone, and its rows are those of the events */
     bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
@@ -382,7 +383,10 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
     return begin_files(out, run_dir, true, err);
 }
 
-/* What earlier processes told belongs to the page as well; the epochs are those of results.csv. */
+/*
+ * What earlier processes told belongs to the page as well; the epochs are those of results.csv, or,
+ * where that is gone, of the events.
+ */
 static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
     stk_replay replay = {
         .observer = &files->record.observer, .at = stk_record_at, .user = &files->record};
@@ -391,9 +395,12 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
     stk_status status = stk_path_is_file(files->events_path)
                             ? stk_replay_file(&replay, files->events_path, err)
                             : STK_OK;
-    if (status == STK_OK) {
-        status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
+    bool begun = point->epoch > 0 || point->fold > 0;
+    files->table_rebuilt = begun && !stk_path_is_file(files->results_path);
+    if (status != STK_OK || files->table_rebuilt) {
+        return status;
     }
+    status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
     if (status == STK_OK && !stk_record_take_rows(&files->record, rows, count)) {
         status = STK_FAIL_MEMORY(err, files->results_path);
     }
@@ -423,6 +430,11 @@ stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
     }
     *out = files;
     return STK_OK;
+}
+
+bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows) {
+    *rows = files->record.row_count;
+    return files->table_rebuilt;
 }
 
 void stk_runfiles_free(stk_runfiles *files) {

@@ -110,8 +110,8 @@ static stk_status add_checksum(stk_tensor *tensors, size_t *count, stk_error *er
     return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
 }
 
-static stk_status write_extras(summed_writer *writer, const stk_backend *backend,
-                               stk_state *state, stk_error *err) {
+static stk_status write_extras(summed_writer *writer, const stk_backend *backend, stk_state *state,
+                               stk_error *err) {
     float extras[STK_STATE_EXTRAS] = {0};
     stk_status status =
         backend->extras_read != NULL ? backend->extras_read(state, extras, err) : STK_OK;
@@ -131,9 +131,8 @@ static stk_status read_extras(const stk_tensor_file *file, const stk_backend *ba
     return status == STK_OK ? backend->extras_write(state, extras, err) : status;
 }
 
-static stk_status write_numbers(summed_writer *writer, const stk_backend *backend,
-                                stk_state *state, const stk_graph *graph, bool gradients,
-                                stk_error *err) {
+static stk_status write_numbers(summed_writer *writer, const stk_backend *backend, stk_state *state,
+                                const stk_graph *graph, bool gradients, stk_error *err) {
     float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
     stk_status status = values != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a parameter");
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {

@@ -5,8 +5,8 @@
  * "second/NAME", "ema/NAME" and, where gradients wait to be used, "gradient/NAME". The numbers are
  * in the state's own order, a convolution's being (O, kh, kw, I): nothing is turned on the way, and
  * what is read back is what was there bit for bit. What a backend remembers besides is "extras".
- * What else is to be kept goes into the notes. The last tensor, "checksum", is one of all the others
- * and of the notes.
+ * What else is to be kept goes into the notes. The last tensor, "checksum", is one of all the
+ * others and of the notes.
  */
 #ifndef STK_WEIGHTS_TRAIN_STATE_H
 #define STK_WEIGHTS_TRAIN_STATE_H
