@@ -304,15 +304,16 @@ static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
         return;
     }
     if ((double)plan.steps_left * facts->step_s >= GO_ON_SHARE * all_s && plan.steps_left > 0) {
-        snprintf(what, sizeof what, "training goes on for %lld steps", (long long)plan.steps_left);
+        snprintf(what, sizeof what, "training goes on for %lld step%s", (long long)plan.steps_left,
+                 plan.steps_left == 1 ? "" : "s");
         tell_times(job, what, facts, &plan);
         job->plan = plan;
         job->planned_total = progress->steps_done + plan.steps_left;
         pace->told_epochs = plan.epochs;
         pace->told_cut = progress->epoch; /* the line says how far it goes */
     } else if (plan.fold_s > EARLY_SHARE * all_s) {
-        snprintf(what, sizeof what, "training ends after %lld steps",
-                 (long long)progress->steps_done);
+        snprintf(what, sizeof what, "training ends after %lld step%s",
+                 (long long)progress->steps_done, progress->steps_done == 1 ? "" : "s");
         tell_times(job, what, facts, &plan);
     }
 }
