@@ -74,7 +74,8 @@ static uint64_t state_bytes(const stk_job *job) {
 
 /* Seconds that saving will take, by the last time or by how much it is. */
 static double write_seconds(const stk_job *job) {
-    return job->state_write_s > 0 ? job->state_write_s : (double)state_bytes(job) / SLOW_WRITE;
+    return job->state_write_s.count > 0 ? stk_typical_value(&job->state_write_s)
+                                        : (double)state_bytes(job) / SLOW_WRITE;
 }
 
 /* When time is short it is for the predictions, and before the first step it is for steps. */
@@ -86,17 +87,37 @@ static bool has_time(stk_job *job, const stk_train_position *position) {
             seconds <= START_SHARE * stk_clockwork_before_writing(&job->clock));
 }
 
-double stk_job_settle_seconds(const stk_job *job) {
+/* Of what is on its way: so many times what it takes, or has taken by now, less what has passed. */
+static double rest_seconds(const stk_job *job, double times) {
     if (!stk_write_behind_is_pending(&job->behind) || stk_write_behind_is_done(&job->behind)) {
         return 0;
     }
     double age_s = stk_write_behind_age(&job->behind);
-    return STK_MARGIN_SAFETY * fmax(write_seconds(job), age_s) - age_s;
+    return times * fmax(write_seconds(job), age_s) - age_s;
 }
 
-/* The state has them too: it takes no less. */
+double stk_job_settle_seconds(const stk_job *job) {
+    return rest_seconds(job, STK_MARGIN_SAFETY);
+}
+
+double stk_job_state_rest_seconds(const stk_job *job) {
+    return rest_seconds(job, 1);
+}
+
+/* 0: never measured. */
+static double usual(const stk_typical *seconds) {
+    return seconds->count > 0 ? stk_typical_value(seconds) : 0;
+}
+
+/* The state has them too and takes no less: weights that took longer were held up. */
 double stk_job_best_seconds(const stk_job *job) {
-    return job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s;
+    double state_s = usual(&job->state_write_s);
+    double best_s = usual(&job->checkpoint_s);
+    return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
+}
+
+double stk_job_save_seconds(const stk_job *job) {
+    return stk_job_best_seconds(job) + usual(&job->state_copy_s) + usual(&job->state_wait_s);
 }
 
 static void tell_unsaved(stk_job *job, const stk_error *why) {
@@ -115,7 +136,7 @@ void stk_job_settle_state(stk_job *job) {
     }
     int64_t start = stk_clock_ns();
     stk_status status = stk_write_behind_settle(&job->behind, &why);
-    job->state_wait_s = stk_clock_since_s(start);
+    stk_typical_note(&job->state_wait_s, stk_clock_since_s(start));
     if (job->unkept.status != STK_OK && !job->unkept_told) {
         job->unkept_told = true;
         stk_events_warning(&job->events,
@@ -126,7 +147,7 @@ void stk_job_settle_state(stk_job *job) {
         tell_unsaved(job, &why);
         return;
     }
-    job->state_write_s = stk_write_behind_seconds(&job->behind);
+    stk_typical_note(&job->state_write_s, stk_write_behind_seconds(&job->behind));
     job->state_saved = true;
     job->saved = job->saving;
     job->between_epochs = job->between_epochs || job->saving.step == 0;
@@ -195,7 +216,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     if (copy_state(job, &why) != STK_OK) {
         tell_unsaved(job, &why);
     }
-    job->state_copy_s = stk_clock_since_s(start);
+    stk_typical_note(&job->state_copy_s, stk_clock_since_s(start));
     stk_job_look_at_state(job);
 }
 
