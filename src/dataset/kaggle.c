@@ -45,7 +45,7 @@ static const char *id_of(const table *t, size_t row) {
 }
 
 static size_t line_of(const table *t, size_t row) {
-    return t->csv.lines[row + 1];
+    return stk_csv_line(&t->csv, row);
 }
 
 /* How many of the first rows name a picture in this column. */
@@ -339,7 +339,7 @@ static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    stk_table_trim(&t->csv);
+    stk_csv_trim(&t->csv);
     status = stk_pictures_scan(listing, folder, folder[0] == '\0' ? test : NULL, &t->pictures, err);
     status = status == STK_OK ? stk_pictures_index(listing, &t->pictures, err) : status;
     status = status == STK_OK ? choose_part(listing, t, err) : status;

@@ -93,7 +93,7 @@ stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv
     stk_status status = name != NULL ? stk_store_read(listing->dataset->source, path, &bytes, err)
                                      : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
-        status = stk_csv_parse(name, (const char *)bytes.data, bytes.size, csv, err);
+        status = stk_csv_take(name, &bytes, csv, err);
     }
     stk_bytes_free(&bytes);
     stk_mem_free(name);

@@ -155,9 +155,6 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
 /* Where the path goes on below the folder that was scanned. */
 const char *stk_pictures_below(const stk_pictures *pictures, size_t file);
 
-/* Cuts blanks off both ends of every header and cell. */
-void stk_table_trim(stk_csv *csv);
-
 /* The column that an option names; STK_ERR_USAGE with the nearest name when there is none. */
 STK_CHECKED stk_status stk_table_column(const stk_csv *csv, const char *file, const char *flag,
                                         const char *name, size_t *column, stk_error *err);

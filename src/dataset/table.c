@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "base/str.h"
 
-static const char blanks[] = " \t\r\n";
-
 static bool is_one_of(const char *name, const char *const *names) {
     for (; *names != NULL; names++) {
         if (stk_str_equal_nocase(name, *names)) {
@@ -31,21 +29,6 @@ bool stk_table_is_label_name(const char *name) {
     static const char *const names[] = {"label",  "labels", "class",   "category",
                                         "target", "breed",  "species", NULL};
     return is_one_of(name, names);
-}
-
-void stk_table_trim(stk_csv *csv) {
-    size_t cells = (csv->rows + 1) * csv->columns;
-    for (size_t i = 0; i < cells; i++) {
-        /* Cells point into the buffer, which is ours to write. */
-        char *text = csv->buffer + (csv->cells[i] - csv->buffer);
-        text += strspn(text, blanks);
-        size_t length = strlen(text);
-        while (length > 0 && strchr(blanks, text[length - 1]) != NULL) {
-            length--;
-        }
-        text[length] = '\0';
-        csv->cells[i] = text;
-    }
 }
 
 const char *stk_table_names(const stk_csv *csv, char *buf, size_t size) {

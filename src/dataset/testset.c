@@ -175,7 +175,7 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
         const char *id = stk_csv_cell(csv, row, (size_t)dataset->template_id);
-        size_t line = csv->lines[row + 1];
+        size_t line = stk_csv_line(csv, row);
         bool added = true;
         size_t first = 0;
         if (id[strspn(id, " \t")] == '\0') {
@@ -187,7 +187,7 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
         } else if (!added && stk_map_find(&seen, id, &first)) {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "%s/%s has the id '%s' twice, on lines %zu and %zu; remove one row",
-                              dataset->root, file, id, csv->lines[first + 1], line);
+                              dataset->root, file, id, stk_csv_line(csv, first), line);
         } else {
             status = add_row(listing, pictures, file, id, line, by_class, &missing, err);
         }
