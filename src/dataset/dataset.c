@@ -127,6 +127,29 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
     return STK_OK;
 }
 
+/* Takes out of the top folder what is called like a part of a data set and was written by Stoker.
+ */
+static stk_status drop_own(stk_listing *listing, stk_error *err) {
+    stk_dir_list *top = &listing->top;
+    stk_status status = STK_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < top->count; i++) {
+        stk_dir_entry entry = top->entries[i];
+        bool own = false;
+        if (status == STK_OK && entry.is_dir && stk_listing_is_split(entry.name)) {
+            status = stk_data_is_own(listing->dataset->source, entry.name, &own, err);
+        }
+        if (own) {
+            status = stk_passed_over_add(&listing->passed, entry.name, err);
+            stk_mem_free(entry.name);
+        } else {
+            top->entries[kept++] = entry;
+        }
+    }
+    top->count = kept;
+    return status;
+}
+
 /* An empty data set whose root is the folder, and its top folder read. */
 static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
@@ -151,7 +174,9 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     dataset->id_name = "id";
     dataset->label_name = "label";
-    status = status == STK_OK ? stk_store_list(dataset->source, "", &listing->top, err) : status;
+    bool own;
+    status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
+    status = status == STK_OK ? drop_own(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s is empty; put class folders with pictures into it, or "
@@ -165,6 +190,10 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->class_places);
     stk_map_free(&listing->part_places);
     stk_dir_list_free(&listing->top);
+    if (listing->passed.count > 0) {
+        stk_passed_over_tell(&listing->passed, listing->dataset->root, listing->events);
+    }
+    stk_passed_over_free(&listing->passed);
     if (status == STK_OK) {
         *dataset = listing->dataset;
     } else {
@@ -267,12 +296,14 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
         bool labels = false;
+        bool folders = false;
         status = stk_webdataset_exists(&listing, &labels, err);
-        labels = labels || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
-                 stk_folders_exist(&listing);
+        status = status == STK_OK ? stk_folders_exist(&listing, &folders, err) : status;
         if (status != STK_OK) {
             return end(&listing, status, dataset);
         }
+        labels =
+            labels || folders || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL;
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
         if (status == STK_OK && listing.dataset->class_count > 0) {
             status = stk_listing_finish(&listing, err);

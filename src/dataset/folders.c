@@ -16,25 +16,17 @@ static const char *const train_names[] = {"train", NULL};
 static const char *const val_names[] = {"val", "valid", "validation", NULL};
 
 static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
-    return entry->is_dir && !stk_listing_is_junk(entry->name) &&
-           !(at_top && stk_listing_is_split(entry->name));
+    return entry->is_dir && !(at_top && stk_listing_is_split(entry->name));
 }
 
-/* Adds all pictures below a class folder to a list; *count says how many. */
-static stk_status add_folder(stk_listing *listing, const char *folder, int label,
-                             stk_sample_list *list, size_t *capacity, size_t *count,
-                             stk_error *err) {
-    stk_pictures pictures;
-    stk_status status = stk_pictures_scan(listing, folder, NULL, &pictures, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    for (size_t i = 0; status == STK_OK && i < pictures.count; i++) {
-        stk_sample sample = {.path = pictures.paths[i], .id = pictures.paths[i], .label = label};
+/* Adds the pictures below a class folder to a list. */
+static stk_status add_pictures(const stk_pictures *pictures, int label, stk_sample_list *list,
+                               size_t *capacity, stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < pictures->count; i++) {
+        stk_sample sample = {.path = pictures->paths[i], .id = pictures->paths[i], .label = label};
         status = stk_listing_add(list, capacity, sample, err);
     }
-    *count = pictures.count;
-    stk_pictures_free(&pictures);
     return status;
 }
 
@@ -98,8 +90,9 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     }
     char *full = stk_path_join(where, only);
     char *below = stk_path_join(folder, only);
+    bool own;
     stk_status status = full != NULL && below != NULL
-                            ? stk_store_list(listing->dataset->source, below, &list, err)
+                            ? stk_listing_dir(listing, below, &list, &own, err)
                             : STK_FAIL_MEMORY(err, "the list of classes");
     stk_mem_free(below);
     for (size_t i = 0; i < list.count; i++) {
@@ -116,10 +109,30 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     return status;
 }
 
+/* Makes a folder a class, unless Stoker wrote it; *count says how many pictures it has. */
+static stk_status list_class(stk_listing *listing, const char *folder, const char *name, bool *own,
+                             size_t *count, stk_error *err) {
+    stk_pictures pictures = {0};
+    int label = -1;
+    const char *below = stk_listing_join(listing, folder, name);
+    stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
+                                      : STK_FAIL_MEMORY(err, "the list of classes");
+    *own = pictures.own;
+    *count = pictures.count;
+    if (status == STK_OK && !pictures.own) {
+        status = stk_listing_class(listing, name, &label, err);
+    }
+    if (status == STK_OK) {
+        status =
+            add_pictures(&pictures, label, &listing->dataset->train, &listing->train_capacity, err);
+    }
+    stk_pictures_free(&pictures);
+    return status;
+}
+
 /* The entries of the folder that holds the class folders become classes and training samples. */
 static stk_status list_train(stk_listing *listing, const char *folder, const stk_dir_list *entries,
                              stk_error *err) {
-    stk_dataset *dataset = listing->dataset;
     stk_few loose = {0};
     stk_few empty = {0};
     size_t folders = 0;
@@ -134,17 +147,14 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
         if (!is_class_folder(entry, folder[0] == '\0')) {
             continue;
         }
+        bool own = false;
+        size_t count = 0;
+        status = list_class(listing, folder, entry->name, &own, &count, err);
+        if (own) {
+            continue;
+        }
         folders++;
         only = entry->name;
-        int label;
-        size_t count = 0;
-        const char *below = stk_listing_join(listing, folder, entry->name);
-        status = below != NULL ? stk_listing_class(listing, entry->name, &label, err)
-                               : STK_FAIL_MEMORY(err, "the list of classes");
-        if (status == STK_OK) {
-            status = add_folder(listing, below, label, &dataset->train, &listing->train_capacity,
-                                &count, err);
-        }
         if (status == STK_OK && count == 0) {
             stk_few_add(&empty, entry->name);
         }
@@ -156,33 +166,37 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
     return status;
 }
 
+/* Adds a folder of the validation set, unless Stoker wrote it. */
 static stk_status list_val_class(stk_listing *listing, const char *folder, const char *name,
                                  stk_error *err) {
     stk_dataset *dataset = listing->dataset;
+    stk_pictures pictures = {0};
     size_t label;
-    size_t count;
-    if (!stk_map_find(&listing->class_places, name, &label)) {
-        const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
-                        "remove it",
-                        dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
-                        near != NULL ? near : "", near != NULL ? "'?)" : "");
-    }
     const char *below = stk_listing_join(listing, folder, name);
-    return below != NULL ? add_folder(listing, below, (int)label, &dataset->val,
-                                      &listing->val_capacity, &count, err)
-                         : STK_FAIL_MEMORY(err, "the validation set");
+    stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
+                                      : STK_FAIL_MEMORY(err, "the validation set");
+    if (status == STK_OK && !pictures.own && !stk_map_find(&listing->class_places, name, &label)) {
+        const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
+                          "remove it",
+                          dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
+                          near != NULL ? near : "", near != NULL ? "'?)" : "");
+    } else if (status == STK_OK && !pictures.own) {
+        status = add_pictures(&pictures, (int)label, &dataset->val, &listing->val_capacity, err);
+    }
+    stk_pictures_free(&pictures);
+    return status;
 }
 
 static stk_status list_val(stk_listing *listing, const char *folder, stk_error *err) {
     stk_dir_list entries = {0};
     stk_few loose = {0};
     size_t folders = 0;
+    bool own;
     char *full = stk_listing_full(listing, folder);
-    stk_status status = full != NULL
-                            ? stk_store_list(listing->dataset->source, folder, &entries, err)
-                            : STK_FAIL_MEMORY(err, "the validation set");
+    stk_status status = full != NULL ? stk_listing_dir(listing, folder, &entries, &own, err)
+                                     : STK_FAIL_MEMORY(err, "the validation set");
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
         if (is_class_folder(entry, false)) {
@@ -203,12 +217,20 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
     return status;
 }
 
-bool stk_folders_exist(const stk_listing *listing) {
+stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err) {
     size_t folders = 0;
-    for (size_t i = 0; i < listing->top.count; i++) {
-        folders += is_class_folder(&listing->top.entries[i], true) ? 1 : 0;
+    stk_status status = STK_OK;
+    *exist = stk_listing_entry(listing, train_names, true) != NULL;
+    for (size_t i = 0; status == STK_OK && !*exist && i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        bool own = false;
+        if (is_class_folder(entry, true)) {
+            status = stk_data_is_own(listing->dataset->source, entry->name, &own, err);
+            folders += own ? 0 : 1;
+            *exist = folders >= 2;
+        }
     }
-    return folders >= 2 || stk_listing_entry(listing, train_names, true) != NULL;
+    return status;
 }
 
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
@@ -219,7 +241,8 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
         status = list_train(listing, "", &listing->top, err);
     } else {
         stk_dir_list entries = {0};
-        status = stk_store_list(listing->dataset->source, train, &entries, err);
+        bool own;
+        status = stk_listing_dir(listing, train, &entries, &own, err);
         status = status == STK_OK ? list_train(listing, train, &entries, err) : status;
         stk_dir_list_free(&entries);
     }

@@ -160,14 +160,9 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
     return buf;
 }
 
-bool stk_listing_is_junk(const char *name) {
-    static const char *const junk[] = {"__MACOSX", "lost+found", "__pycache__", "@eaDir"};
-    for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
-        if (stk_str_equal(name, junk[i])) {
-            return true;
-        }
-    }
-    return false;
+stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list, bool *own,
+                           stk_error *err) {
+    return stk_data_list(listing->dataset->source, folder, &listing->passed, list, own, err);
 }
 
 bool stk_listing_is_split(const char *name) {

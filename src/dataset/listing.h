@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "dataset/dataset.h"
+#include "storage/passed_over.h"
 
 #define STK_EXT_MAX 8
 
@@ -35,6 +36,7 @@ typedef struct stk_listing {
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* what stands in the folder itself */
+    stk_passed_over passed;             /* what Stoker wrote there; told at the end */
     char ext[STK_EXT_MAX];              /* ".jpg" of --image-ext; "": every picture counts */
     stk_map class_places;               /* from class name to label */
     stk_map part_places;                /* from value of the dividing column to part */
@@ -89,8 +91,9 @@ STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* Folders that unpacking and file systems leave behind; they are nobody's class. */
-bool stk_listing_is_junk(const char *name);
+/* What stands in a folder without what is no data; of a folder that is none, *own is set. */
+STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
+                                       bool *own, stk_error *err);
 
 /* Names that tell what a folder is for, so that next to class folders they are no class. */
 bool stk_listing_is_split(const char *name);
@@ -122,6 +125,7 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
+    bool own;           /* the folder is one that Stoker wrote: it has no pictures */
     const char *folder; /* below the root; "": the root itself; belongs to the data set */
     const char **paths; /* owned array of texts of the data set: below the root, sorted */
     const char **stems; /* owned array: below the folder and without extension */
@@ -188,7 +192,7 @@ STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_n
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
-bool stk_folders_exist(const stk_listing *listing);
+STK_CHECKED stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err);
 
 /* Whether the place is one of shards in which labels stand beside pictures, as WebDataset has them.
  */

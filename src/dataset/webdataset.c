@@ -73,7 +73,8 @@ static size_t group_length(const stk_dir_list *list, size_t first) {
 
 static stk_status walk(const walker *w, const char *folder, bool *stop, stk_error *err) {
     stk_dir_list list = {0};
-    stk_status status = stk_store_list(w->listing->dataset->source, folder, &list, err);
+    bool own;
+    stk_status status = stk_listing_dir(w->listing, folder, &list, &own, err);
     for (size_t i = 0; status == STK_OK && !*stop && i < list.count;) {
         const stk_dir_entry *entry = &list.entries[i];
         if (!entry->is_dir) {
@@ -84,8 +85,7 @@ static stk_status walk(const walker *w, const char *folder, bool *stop, stk_erro
             continue;
         }
         i++;
-        if (!stk_listing_is_junk(entry->name) &&
-            !(w->at_top && stk_listing_is_split(entry->name))) {
+        if (!(w->at_top && stk_listing_is_split(entry->name))) {
             walker below = *w;
             below.at_top = false;
             const char *path = stk_listing_join(w->listing, folder, entry->name);

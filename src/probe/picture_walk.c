@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dataset/dataset.h"
+#include "storage/passed_over.h"
 
 /* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
 typedef struct level {
@@ -51,9 +52,10 @@ static stk_status walk_folder(const walk *w, const char *folder, const level *ab
                               stk_error *err) {
     level here = {.above = above};
     stk_dir_list list = {0};
+    bool own;
     stk_status status = stk_store_identify(w->store, folder, &here.identity, err);
     if (status == STK_OK && !leads_back(&here)) {
-        status = stk_store_list(w->store, folder, &list, err);
+        status = stk_data_list(w->store, folder, NULL, &list, &own, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count && w->paths->count < w->most; i++) {
         const stk_dir_entry *entry = &list.entries[i];

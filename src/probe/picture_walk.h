@@ -2,7 +2,7 @@
  * picture_walk.h - the pictures of any place, whatever it says about classes.
  *
  * A measurement of storage needs objects that are like those of training and nothing else: no
- * labels, no layout. Threads: one at a time.
+ * labels, no layout. What Stoker itself wrote there is passed over. Threads: one at a time.
  */
 #ifndef STK_PROBE_PICTURE_WALK_H
 #define STK_PROBE_PICTURE_WALK_H

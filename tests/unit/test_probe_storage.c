@@ -149,6 +149,13 @@ static void walks_over_all_folders_and_no_link_twice(void) {
     write_text(root, "labels.csv", "id,label");
     write_text(root, "a/one.PNG", "x");
     write_text(root, "a/deep/two.webp", "x");
+    make_folder(root, "runs/train"); /* what Stoker wrote, and what a file system left behind */
+    make_folder(root, "a/mine");
+    make_folder(root, "lost+found");
+    write_text(root, "runs/train/results.png", "x");
+    write_text(root, "a/mine/args.json", "{}");
+    write_text(root, "a/mine/results.png", "x");
+    write_text(root, "lost+found/three.jpg", "x");
     snprintf(path, sizeof path, "%s/a/deep/back", root);
     REQUIRE(symlink("../..", path) == 0);
     stk_store *store = store_of(root);
