@@ -43,6 +43,14 @@ static const stk_option dataset_options[] = {
      .metavar = "NAME",
      .help = "column of the labels' table; pictures with the same value in it are never divided "
              "between training and validation"},
+    {.name = "sample-submission",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, sample_submission),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "none|FILE",
+     .help = "file of the data set whose header and rows the submission gets; auto finds it by its "
+             "usual names"},
     {.name = "image-ext",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_dataset_options, image_ext),
@@ -127,16 +135,16 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
     return STK_OK;
 }
 
-/* Takes out of the top folder what is called like a part of a data set and was written by Stoker.
- */
-static stk_status drop_own(stk_listing *listing, stk_error *err) {
+/* Finds the parts of the data set at its top; what Stoker wrote is none, however it is called. */
+static stk_status find_parts(stk_listing *listing, stk_error *err) {
     stk_dir_list *top = &listing->top;
     stk_status status = STK_OK;
     size_t kept = 0;
+    stk_listing_find_splits(listing);
     for (size_t i = 0; i < top->count; i++) {
         stk_dir_entry entry = top->entries[i];
         bool own = false;
-        if (status == STK_OK && entry.is_dir && stk_listing_is_split(entry.name)) {
+        if (status == STK_OK && entry.is_dir && stk_listing_is_split(listing, entry.name)) {
             status = stk_data_is_own(listing->dataset->source, entry.name, &own, err);
         }
         if (own) {
@@ -147,6 +155,7 @@ static stk_status drop_own(stk_listing *listing, stk_error *err) {
         }
     }
     top->count = kept;
+    stk_listing_find_splits(listing);
     return status;
 }
 
@@ -176,7 +185,7 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     dataset->label_name = "label";
     bool own;
     status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
-    status = status == STK_OK ? drop_own(listing, err) : status;
+    status = status == STK_OK ? find_parts(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s is empty; put class folders with pictures into it, or "
@@ -258,9 +267,11 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
     if (stk_staged_exists(listing)) {
         status = stk_staged_list(listing, true, err);
         has_rows = dataset->test.count > 0;
-    } else if (stk_testset_exists(listing)) {
+    } else {
+        status = stk_testset_exists(listing, &has_rows, err);
+    }
+    if (status == STK_OK && has_rows && dataset->layout != STK_LAYOUT_STAGED) {
         status = stk_testset_list(listing, NULL, false, NULL, err);
-        has_rows = true;
     }
     if (status == STK_OK && !has_rows) {
         status = list_all_pictures(listing, err);

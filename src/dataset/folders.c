@@ -12,11 +12,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const train_names[] = {"train", NULL};
-static const char *const val_names[] = {"val", "valid", "validation", NULL};
-
-static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
-    return entry->is_dir && !(at_top && stk_listing_is_split(entry->name));
+static bool is_class_folder(const stk_listing *listing, const stk_dir_entry *entry, bool at_top) {
+    return entry->is_dir && !(at_top && stk_listing_is_split(listing, entry->name));
 }
 
 /* Adds the pictures below a class folder to a list. */
@@ -144,7 +141,7 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
         if (stk_listing_is_picture(listing, entry)) {
             stk_few_add(&loose, entry->name);
         }
-        if (!is_class_folder(entry, folder[0] == '\0')) {
+        if (!is_class_folder(listing, entry, folder[0] == '\0')) {
             continue;
         }
         bool own = false;
@@ -199,7 +196,7 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
                                      : STK_FAIL_MEMORY(err, "the validation set");
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
-        if (is_class_folder(entry, false)) {
+        if (is_class_folder(listing, entry, false)) {
             folders++;
             status = list_val_class(listing, folder, entry->name, err);
         } else if (stk_listing_is_picture(listing, entry)) {
@@ -220,11 +217,11 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
 stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err) {
     size_t folders = 0;
     stk_status status = STK_OK;
-    *exist = stk_listing_entry(listing, train_names, true) != NULL;
+    *exist = listing->splits[STK_SPLIT_TRAIN].name != NULL;
     for (size_t i = 0; status == STK_OK && !*exist && i < listing->top.count; i++) {
         const stk_dir_entry *entry = &listing->top.entries[i];
         bool own = false;
-        if (is_class_folder(entry, true)) {
+        if (is_class_folder(listing, entry, true)) {
             status = stk_data_is_own(listing->dataset->source, entry->name, &own, err);
             folders += own ? 0 : 1;
             *exist = folders >= 2;
@@ -233,10 +230,48 @@ stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error 
     return status;
 }
 
+/* Several folders that could be the training set, or other parts and none that could be it. */
+static stk_status check_train(const stk_listing *listing, stk_error *err) {
+    const stk_few *candidates = &listing->splits[STK_SPLIT_TRAIN].candidates;
+    stk_few parts = {0};
+    size_t classes = 0;
+    char names[300];
+    if (listing->splits[STK_SPLIT_TRAIN].name != NULL) {
+        return STK_OK;
+    }
+    if (candidates->count > 1) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has %zu folders that could be the training set: %s; rename the one "
+                        "that is meant to train, or put their class folders into one",
+                        listing->dataset->root, candidates->count,
+                        stk_few_text(candidates, names, sizeof names));
+    }
+    for (size_t i = 0; i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        classes += is_class_folder(listing, entry, true);
+        if (entry->is_dir && !is_class_folder(listing, entry, true)) {
+            stk_few_add(&parts, entry->name);
+        }
+    }
+    if (parts.count == 0 || classes > 0) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has no training set: %s %s no class but another part of a data set, as the "
+                    "name says; add a folder train with one folder per class, or rename the "
+                    "folder%s if %s a class",
+                    listing->dataset->root, stk_few_text(&parts, names, sizeof names),
+                    parts.count == 1 ? "is" : "are", stk_plural(parts.count),
+                    parts.count == 1 ? "it is" : "each is");
+}
+
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
-    const char *train = stk_listing_entry(listing, train_names, true);
-    const char *val = stk_listing_entry(listing, val_names, true);
-    stk_status status;
+    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
+    const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
+    stk_status status = check_train(listing, err);
+    if (status != STK_OK) {
+        return status;
+    }
     if (train == NULL) {
         status = list_train(listing, "", &listing->top, err);
     } else {

@@ -327,7 +327,8 @@ static stk_status keep_names(stk_listing *listing, const table *t, stk_error *er
 /* Reads the table, lists the pictures, and matches the one with the other. */
 static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
-    const char *test = stk_listing_entry(listing, stk_test_folder_names, true);
+    const char *test = stk_listing_split(listing, STK_SPLIT_TEST);
+    folder = folder != NULL ? folder : stk_listing_split(listing, STK_SPLIT_TRAIN);
     folder = folder != NULL ? folder : "";
     t->file = stk_kaggle_table(listing);
     t->where = stk_listing_full(listing, t->file);

@@ -165,17 +165,6 @@ stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_lis
     return stk_data_list(listing->dataset->source, folder, &listing->passed, list, own, err);
 }
 
-bool stk_listing_is_split(const char *name) {
-    static const char *const names[] = {"train", "val",         "valid",
-                                        "test",  "test_images", "validation"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (stk_str_equal_nocase(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int compare_paths(const void *a, const void *b) {
     return strcmp(((const stk_sample *)a)->path, ((const stk_sample *)b)->path);
 }

@@ -31,15 +31,39 @@ struct stk_dataset_store {
     const char **header;  /* what stk_dataset.template_header shows */
 };
 
+/* A count and the first few names, for sentences about many things. */
+typedef struct stk_few {
+    size_t count;
+    const char *first[3]; /* borrowed */
+} stk_few;
+
+/* What a folder of the data set is for. */
+typedef enum stk_split_kind {
+    STK_SPLIT_NONE,
+    STK_SPLIT_TRAIN,
+    STK_SPLIT_VAL,
+    STK_SPLIT_TEST,
+    STK_SPLIT_KINDS
+} stk_split_kind;
+
+/* The folder of such a part; names are borrowed from the top folder's list. */
+typedef struct stk_split_folder {
+    const char *name;   /* NULL: there is none */
+    bool usual;         /* it has the usual name */
+    bool told;          /* that it has another one */
+    stk_few candidates; /* without a usual name: all that could be it */
+} stk_split_folder;
+
 typedef struct stk_listing {
     const stk_dataset_options *options; /* borrowed */
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* what stands in the folder itself */
     stk_passed_over passed;             /* what Stoker wrote there; told at the end */
-    char ext[STK_EXT_MAX];              /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_places;               /* from class name to label */
-    stk_map part_places;                /* from value of the dividing column to part */
+    stk_split_folder splits[STK_SPLIT_KINDS];
+    char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_places;  /* from class name to label */
+    stk_map part_places;   /* from value of the dividing column to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
@@ -47,12 +71,6 @@ typedef struct stk_listing {
     size_t test_capacity;
     int all_classes; /* how many there were before the subset */
 } stk_listing;
-
-/* A count and the first few names, for sentences about many things. */
-typedef struct stk_few {
-    size_t count;
-    const char *first[3]; /* borrowed */
-} stk_few;
 
 void stk_few_add(stk_few *few, const char *name);
 
@@ -95,17 +113,20 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
 STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
                                        bool *own, stk_error *err);
 
-/* Names that tell what a folder is for, so that next to class folders they are no class. */
-bool stk_listing_is_split(const char *name);
+/* Finds the parts among the folders of the top. */
+void stk_listing_find_splits(stk_listing *listing);
+
+/* The folder of a part, or NULL; tells once when it has no usual name. */
+const char *stk_listing_split(stk_listing *listing, stk_split_kind kind);
+
+/* Whether the name of a folder at the top says what it is for, so that it is no class. */
+bool stk_listing_is_split(const stk_listing *listing, const char *name);
 
 /* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
 void stk_listing_sort(stk_sample_list *list);
 
 /* A file whose name is an image's, with the extension that was asked for if one was. */
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
-
-/* What the folder of the test pictures may be called, ended by NULL. */
-extern const char *const stk_test_folder_names[];
 
 /* Takes classes out, with their samples; test rows stay and lose the label. One flag per class. */
 STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
@@ -179,7 +200,7 @@ STK_CHECKED stk_status stk_testset_list(stk_listing *listing, stk_pictures *shar
                                         const char *id_name, stk_error *err);
 
 /* Whether there is anything that stk_testset_list() would look at. */
-bool stk_testset_exists(const stk_listing *listing);
+STK_CHECKED stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err);
 
 /* Gives the pictures as test rows, named as shortly as is unique. */
 STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,

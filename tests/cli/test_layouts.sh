@@ -26,6 +26,14 @@ expect_out '24 training images, 3 validation, 6 test, 3 classes'
 } >wanted
 expect_submission r-folders/submission.csv wanted "$labels"
 
+it "takes train, val and test folders with a year or a number for what they are"
+mkdir years && cp -r f/train years/train2019 && cp -r f/val years/val_2019 && cp -r f/test years/Test-2
+train years r-years
+expect_exit 0
+expect_out '24 training images, 3 validation, 6 test, 3 classes'
+expect_out 'test set from Test-2'
+expect_same r-years/submission.csv r-folders/submission.csv
+
 it "writes label and probabilities when there is no sample file"
 expect "ten commas a line or so: id, label, 3 classes" \
     [ "$(awk -F , '{ print NF }' r-folders/submission.csv | sort -u)" = 5 ]
