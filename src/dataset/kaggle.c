@@ -122,15 +122,22 @@ static stk_status choose_label(const stk_listing *listing, table *t, stk_error *
         others += unknown;
         other = unknown ? i : other;
     }
+    if (usual == 1) {
+        return STK_OK;
+    }
     if (usual == 0 && others == 1) {
         t->label = other;
-    } else if (usual != 1) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "cannot tell which column of %s is the label: its columns are %s; name it "
-                        "with --label-column (and the ids', if it is not %s, with --id-column)",
-                        t->where, names, t->csv.header[t->id]);
+        return STK_OK;
     }
-    return STK_OK;
+    stk_status status = stk_labels_check_columns(&t->csv, t->where, t->id, t->part, err);
+    if (status == STK_OK) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "cannot tell which column of %s is the label: its columns are %s; name "
+                          "it with --label-column (and the ids', if it is not %s, with "
+                          "--id-column)",
+                          t->where, names, t->csv.header[t->id]);
+    }
+    return status;
 }
 
 /* Finds the picture of every row. */
@@ -386,6 +393,9 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
     status = status == STK_OK ? choose_label(listing, &t, err) : status;
     status = status == STK_OK ? keep_names(listing, &t, err) : status;
     status = status == STK_OK ? check_cells(&t, err) : status;
+    if (status == STK_OK) {
+        status = stk_labels_check(listing, &t.csv, t.where, t.file, t.label, err);
+    }
     status = status == STK_OK ? check_twice(&t, err) : status;
     status = status == STK_OK ? check_missing(listing, &t, err) : status;
     if (status == STK_OK) {

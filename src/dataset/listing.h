@@ -191,6 +191,26 @@ bool stk_table_is_label_name(const char *name);
 const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
 
 /*
+ * The next word of a name in small letters, or its next number; false at the end. Words end where
+ * letters, digits and other characters meet, and where a capital follows a small letter.
+ */
+#define STK_WORD_MOST 16
+bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
+
+/*
+ * Looks at the label column of a table: STK_ERR_DATA when it holds no classes but numbers that
+ * measure something or several labels a cell; a warning when that is in doubt or was asked for by
+ * --label-column. `where` is the table's path and `file` its name.
+ */
+STK_CHECKED stk_status stk_labels_check(const stk_listing *listing, const stk_csv *csv,
+                                        const char *where, const char *file, size_t label,
+                                        stk_error *err);
+
+/* The same for a table of which no column is known to be the label: columns of 0 and 1. */
+STK_CHECKED stk_status stk_labels_check_columns(const stk_csv *csv, const char *where, size_t id,
+                                                size_t part, stk_error *err);
+
+/*
  * Lists the test rows: those of sample_submission.csv, else the files of the test folder, else
  * none. Where there is no test folder, the rows' pictures are looked for in `shared` (or, when that
  * is NULL, everywhere). With `by_class` a folder below the test folder that is called like a class

@@ -14,8 +14,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define WORD_MOST 16
-
 static const char *const usual_names[STK_SPLIT_KINDS][4] = {
     [STK_SPLIT_TRAIN] = {"train", NULL},
     [STK_SPLIT_VAL] = {"val", "valid", "validation", NULL},
@@ -49,30 +47,6 @@ static const struct {
 static const char *const companions[] = {"set",    "images",   "image",   "imgs", "img",  "data",
                                          "photos", "pictures", "dataset", "jpg",  "jpeg", "png"};
 
-/* The next word of a name in small letters, or its next number; false at the end. */
-static bool next_word(const char **at, char word[WORD_MOST]) {
-    const char *p = *at;
-    size_t length = 0;
-    while (*p == '_' || *p == '-' || *p == '.' || *p == ' ') {
-        p++;
-    }
-    const char *start = p;
-    bool number = isdigit((unsigned char)*p) != 0;
-    while (number ? isdigit((unsigned char)*p) : isalpha((unsigned char)*p)) {
-        if (p > start && isupper((unsigned char)*p) && islower((unsigned char)p[-1])) {
-            break; /* "testSet" is two words */
-        }
-        if (length + 1 < WORD_MOST) {
-            word[length++] = (char)tolower((unsigned char)*p);
-        }
-        p++;
-    }
-    p += p == start && *p != '\0' ? 1 : 0; /* a character of no word makes an empty one */
-    word[length] = '\0';
-    *at = p;
-    return p > start;
-}
-
 static bool is_year(const char *word) {
     return strlen(word) == 4 && (strncmp(word, "19", 2) == 0 || strncmp(word, "20", 2) == 0);
 }
@@ -92,8 +66,8 @@ static stk_split_kind read_name(const char *name, clarity *clear) {
     bool weak = false;
     bool helped = false; /* by a year or a companion */
     bool numbered = false;
-    char word[WORD_MOST];
-    for (const char *at = name; next_word(&at, word);) {
+    char word[STK_WORD_MOST];
+    for (const char *at = name; stk_next_word(&at, word);) {
         size_t i = 0;
         while (i < sizeof words / sizeof *words && !stk_str_equal(words[i].word, word)) {
             i++;

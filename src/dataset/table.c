@@ -1,6 +1,7 @@
-/* table.c - small questions about the columns of a CSV file. */
+/* table.c - small questions about the columns of a CSV file, and about names. */
 #include "dataset/listing.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,4 +58,27 @@ stk_status stk_table_column(const stk_csv *csv, const char *file, const char *fl
                     flag, name, file, near != NULL ? " (did you mean '" : "",
                     near != NULL ? near : "", near != NULL ? "'?)" : "",
                     stk_table_names(csv, names, sizeof names));
+}
+
+bool stk_next_word(const char **at, char word[STK_WORD_MOST]) {
+    const char *p = *at;
+    size_t length = 0;
+    while (*p == '_' || *p == '-' || *p == '.' || *p == ' ') {
+        p++;
+    }
+    const char *start = p;
+    bool number = isdigit((unsigned char)*p) != 0;
+    while (number ? isdigit((unsigned char)*p) : isalpha((unsigned char)*p)) {
+        if (p > start && isupper((unsigned char)*p) && islower((unsigned char)p[-1])) {
+            break; /* "testSet" is two words */
+        }
+        if (length + 1 < STK_WORD_MOST) {
+            word[length++] = (char)tolower((unsigned char)*p);
+        }
+        p++;
+    }
+    p += p == start && *p != '\0' ? 1 : 0; /* a character of no word makes an empty one */
+    word[length] = '\0';
+    *at = p;
+    return p > start;
 }

@@ -126,6 +126,16 @@ train odd r-odd
 expect_exit 0
 expect_file r-odd/submission.csv '"tri, ""angle""_'
 
+it "takes combinations of labels as classes, and says so"
+cp -r k lists
+awk -F , 'BEGIN { split("scab,rust,scab rust", l) } NR == 1 { print "id,labels" }
+    NR > 1 { print $1 "," l[NR % 3 + 1] }' k/train.csv >lists/train.csv
+train lists r-lists
+expect_exit 0
+expect_out "3 classes"
+expect_out "'scab rust': several labels per picture are not supported, so each of the 3 texts is a class"
+expect_submission r-lists/submission.csv k/sample_submission.csv
+
 it "finds pictures by ids with and without their ending, in capitals and in subfolders"
 cp -r k endings
 sed '2,$s/,/.jpg,/' k/train.csv >endings/train.csv
