@@ -43,13 +43,16 @@ static const char *const identities[] = {"id",      "ids",      "idx",        "i
                                          "genus",   "digit",    "group",      "identity", NULL};
 
 /* The different texts of the label column. */
+typedef struct label_text {
+    const char *text; /* the table's */
+    size_t rows;      /* how many have it */
+} label_text;
+
 typedef struct texts {
-    stk_map places;     /* from text to place */
-    const char **items; /* owned array; the table owns the texts */
-    size_t *rows;       /* owned: how many rows have each */
+    stk_map places;    /* from text to place */
+    label_text *items; /* owned */
     size_t count;
     size_t capacity;
-    size_t rows_capacity;
 } texts;
 
 /* What stands in the label column of a table. */
@@ -65,7 +68,6 @@ typedef struct column {
 static void free_texts(texts *t) {
     stk_map_free(&t->places);
     stk_mem_free(t->items);
-    stk_mem_free(t->rows);
     memset(t, 0, sizeof *t);
 }
 
@@ -73,21 +75,18 @@ static stk_status gather(column *c, size_t label, stk_error *err) {
     texts *t = &c->labels;
     for (size_t row = 0; row < c->csv->rows; row++) {
         const char *text = stk_csv_cell(c->csv, row, label);
-        size_t place;
+        size_t place = t->count;
         bool added;
-        if (stk_map_find(&t->places, text, &place)) {
-            t->rows[place]++;
+        if (stk_map_find(&t->places, text, &place) && place < t->count) {
+            t->items[place].rows++;
             continue;
         }
-        const char **items = stk_mem_grow(t->items, &t->capacity, t->count + 1, sizeof *items);
+        label_text *items = stk_mem_grow(t->items, &t->capacity, t->count + 1, sizeof *items);
         t->items = items != NULL ? items : t->items;
-        size_t *rows = stk_mem_grow(t->rows, &t->rows_capacity, t->count + 1, sizeof *rows);
-        t->rows = rows != NULL ? rows : t->rows;
-        if (items == NULL || rows == NULL || !stk_map_add(&t->places, text, t->count, &added)) {
+        if (items == NULL || !stk_map_add(&t->places, text, t->count, &added)) {
             return STK_FAIL_MEMORY(err, c->where);
         }
-        items[t->count] = text;
-        rows[t->count++] = 1;
+        items[t->count++] = (label_text){text, 1};
     }
     return STK_OK;
 }
@@ -113,17 +112,17 @@ static bool all_numbers(const texts *t, numbers *n) {
     *n = (numbers){.least = INFINITY, .most = -INFINITY};
     for (size_t i = 0; i < t->count; i++) {
         double value;
-        if (!read_number(t->items[i], &value)) {
+        if (!read_number(t->items[i].text, &value)) {
             return false;
         }
         n->fractions = n->fractions || value != floor(value);
         if (value < n->least) {
             n->least = value;
-            n->least_text = t->items[i];
+            n->least_text = t->items[i].text;
         }
         if (value > n->most) {
             n->most = value;
-            n->most_text = t->items[i];
+            n->most_text = t->items[i].text;
         }
     }
     return true;
@@ -213,7 +212,7 @@ static bool is_digits(const char *word) {
 
 /* Divides a text at `to`, and judges it; returns where the next may be put; NULL without memory. */
 static char *divide(const texts *t, size_t place, char *to, divided *d) {
-    const char *text = t->items[place];
+    const char *text = t->items[place].text;
     size_t words = 0;
     size_t digits = 0;
     size_t known = 0; /* words that are labels by themselves */
@@ -237,10 +236,10 @@ static char *divide(const texts *t, size_t place, char *to, divided *d) {
     d->longer += plain && words > 1;
     d->begun += plain && words > 1 && first_known;
     d->listed += list;
-    d->listed_rows += list ? t->rows[place] : 0;
+    d->listed_rows += list ? t->items[place].rows : 0;
     if (words > 1 && (list || plain)) {
         const char **shown = list ? &d->example : &d->any_longer;
-        *shown = *shown != NULL ? *shown : t->items[place];
+        *shown = *shown != NULL ? *shown : t->items[place].text;
     }
     bool added;
     for (char *word = start; plain && word < to; word += strlen(word) + 1) {
@@ -255,7 +254,7 @@ static stk_status divide_all(const column *c, divided *d, stk_error *err) {
     const texts *t = &c->labels;
     size_t bytes = 0;
     for (size_t i = 0; i < t->count; i++) {
-        bytes += strlen(t->items[i]) + 1; /* a divider, or the end, behind each word */
+        bytes += strlen(t->items[i].text) + 1; /* a divider, or the end, behind each word */
     }
     d->block = stk_mem_raw(bytes + 1, 1);
     char *to = d->block;
@@ -269,7 +268,7 @@ static stk_status judge_lists(const column *c, const divided *d, stk_error *err)
     const texts *t = &c->labels;
     size_t alone = 0; /* texts that one row has */
     for (size_t i = 0; i < t->count; i++) {
-        alone += t->rows[i] == 1;
+        alone += t->items[i].rows == 1;
     }
     bool meant = c->listing->options->label_column != NULL;
     if (d->listed > 0 && alone * 2 > t->count && !meant) {

@@ -52,6 +52,8 @@ expect_not "the staged copy has runs in it" grep -Eq 'runs|mine|inner' near/samp
 run bench storage set --seconds 0.2 --in-flight 1 --json
 expect_exit 0
 expect "pictures alone are read" [ "$(sed -n -E 's/.*"objects": ([0-9]+).*/\1/p' "$OUT" | head -n 1)" = 12 ]
+run bench storage set --seconds 0.2 --in-flight 1
+expect_out 'passed over 3 folders of set: '
 run bench loader set --seconds 0.2 --img-size 16 --json
 expect_exit 0
 
