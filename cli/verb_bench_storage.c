@@ -167,6 +167,9 @@ static stk_status bench(cli_session *session, stk_error *err) {
     stk_status status = given->in_flight != NULL
                             ? stk_in_flight_parse(given->in_flight, &question.in_flight, err)
                             : STK_OK;
+    stk_events events = {0};
+    stk_events_add(&events, cli_run_for_object(session).observer);
+    question.events = &events;
     if (status == STK_OK) {
         status = stk_probe_storage(&question, session->run.stop, &findings, err);
     }

@@ -120,6 +120,9 @@ STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object,
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
 
+/* Whether there is such an object; one that the place does not tell of is not there. */
+STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *has, stk_error *err);
+
 /* The bytes of an object where they are known without reading it; 0: not known. */
 uint64_t stk_store_size(const stk_store *store, const char *path);
 

@@ -152,12 +152,17 @@ static char *kept_folder(const stk_storage_options *given) {
 static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
+    stk_passed_over passed = {0};
     stk_status status = stk_store_list(s, "", &top, err);
     bool wanted = only != NULL;
     if (status == STK_OK && !wanted) {
-        status = stk_shards_wanted(s, &top, &wanted, err);
+        status = stk_shards_wanted(s, &top, &passed, &wanted, err);
     }
     stk_dir_list_free(&top);
+    if (status == STK_OK && wanted) { /* whoever lists the folder otherwise tells it */
+        stk_passed_over_tell(&passed, s->root, events);
+    }
+    stk_passed_over_free(&passed);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
         s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;
@@ -470,6 +475,22 @@ stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t
     }
     stk_bytes_free(&bytes);
     return status;
+}
+
+stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_error why = {0};
+    if (s->tree != NULL) {
+        *has = stk_tree_find(s->tree, path) != NULL;
+        return STK_OK;
+    }
+    stk_question question = {.kind = STK_FETCH_VERSION, .whole_place = true};
+    stk_status status = ask(s, path, &question, &bytes, &why);
+    stk_bytes_free(&bytes);
+    *has = status == STK_OK;
+    return status == STK_ERR_MEMORY || status == STK_ERR_STOPPED
+               ? STK_FAIL(err, status, "%s", why.message)
+               : STK_OK;
 }
 
 /* ---- what is known without reading ---- */
