@@ -97,6 +97,25 @@ supervise --budget 12s --stop-at 2s -- python3 -u saves.py
 expect_exit 0
 expect_file saved '^asked 1, fed True$'
 
+it "keeps the grace that was asked for, and refuses one that there is no room for"
+cat >slow_save.sh <<'END'
+trap '(trap "" TERM; sleep 1); echo saved; exit 0' TERM
+echo begun
+while :; do sleep 0.05; done
+END
+supervise --budget 6s --stop-grace 3s -- sh slow_save.sh
+expect_exit 0
+expect_out '^saved$'
+expect_err 'budget 6 s, 3 s of grace'
+expect "it ended by itself" test "$(attempts '{exit_code} {stop_reason}')" = '0 budget'
+run run --out refused --budget 6s --stop-grace 6s -- sh slow_save.sh
+expect_exit 2
+expect_err '6 s of grace leave nothing of the budget of 6 s for training; .*smaller --stop-grace'
+expect_no_file refused
+run run --out refused --budget 6s --stop-at 80% --stop-grace 3s -- sh slow_save.sh
+expect_exit 2
+expect_err 'stop-at leaves .* before the end of the budget of 6 s, and --stop-grace asks for 3 s'
+
 it "ends commands that ignore signals, hide, and fork away, and no others"
 sleep 300 &
 other=$!
