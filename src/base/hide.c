@@ -14,6 +14,9 @@
 #define PART_MOST 24 /* bytes of a part of a name that is looked at */
 #define PARTS_MOST 8
 
+/* Shorter values of variables are words like any other. */
+#define VALUE_LEAST 8
+
 /* A value that may be a key: so long, with letters and digits. */
 #define RANDOM_LEAST 16
 
@@ -266,6 +269,35 @@ void stk_hide_word(stk_hider *hider, const char *word, stk_str *out) {
             p = pass_host(p + 3, out);
         } else {
             stk_str_append_bytes(out, p++, 1);
+        }
+    }
+}
+
+/* Puts *** in the place of a text, wherever it stands. */
+static void hide_text(stk_str *word, const char *secret) {
+    stk_str changed = {0};
+    const char *from = stk_str_text(word);
+    const char *at = strstr(from, secret);
+    if (at == NULL) {
+        return;
+    }
+    for (; at != NULL; at = strstr(from, secret)) {
+        stk_str_append_bytes(&changed, from, (size_t)(at - from));
+        stk_str_append(&changed, STK_HIDDEN);
+        from = at + strlen(secret);
+    }
+    stk_str_append(&changed, from);
+    stk_str_free(word);
+    *word = changed;
+}
+
+void stk_hide_values(char *const *environment, stk_str *text) {
+    for (size_t i = 0; environment[i] != NULL; i++) {
+        const char *name = environment[i];
+        const char *equals = strchr(name, '=');
+        if (equals != NULL && strlen(equals + 1) >= VALUE_LEAST &&
+            stk_hide_is_secret(name, (size_t)(equals - name))) {
+            hide_text(text, equals + 1);
         }
     }
 }

@@ -26,6 +26,10 @@ typedef struct stk_hider {
 /* Appends a word of a command line, which may be a whole line for a shell, with secrets hidden. */
 void stk_hide_word(stk_hider *hider, const char *word, stk_str *out);
 
+/* Hides the values of variables whose names look like those of secrets, wherever they stand: a
+ * shell may have put them there. The list is as `environ` is. */
+void stk_hide_values(char *const *environment, stk_str *text);
+
 /* Whether a value of this name is one to be hidden; dashes in front do not matter. */
 bool stk_hide_is_secret(const char *name, size_t length);
 

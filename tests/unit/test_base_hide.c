@@ -81,6 +81,18 @@ static void a_flag_hides_the_next_word(void) {
     stk_str_free(&text);
 }
 
+static void values_of_variables_are_hidden(void) {
+    char token[] = "A_TOKEN=long-enough";
+    char brief[] = "B_TOKEN=short";
+    char other[] = "HOME=/home/somebody";
+    char *environment[] = {token, brief, other, NULL};
+    stk_str text = {0};
+    stk_str_append(&text, "x long-enough short=long-enough /home/somebody");
+    stk_hide_values(environment, &text);
+    CHECK_STR(stk_str_text(&text), "x *** short=*** /home/somebody");
+    stk_str_free(&text);
+}
+
 static void names_are_told_apart(void) {
     static const char *const secret[] = {"token",  "HF_TOKEN",   "--auth-token", "client_secret",
                                          "ApiKey", "KAGGLE_KEY", "my.password"};
@@ -96,9 +108,13 @@ static void names_are_told_apart(void) {
 }
 
 static const check_test tests[] = {
-    TEST(values_of_secret_names_are_hidden), TEST(addresses_lose_their_secrets),
-    TEST(known_tokens_are_hidden),           TEST(other_words_stay),
-    TEST(a_flag_hides_the_next_word),        TEST(names_are_told_apart),
+    TEST(values_of_secret_names_are_hidden),
+    TEST(addresses_lose_their_secrets),
+    TEST(known_tokens_are_hidden),
+    TEST(other_words_stay),
+    TEST(a_flag_hides_the_next_word),
+    TEST(values_of_variables_are_hidden),
+    TEST(names_are_told_apart),
 };
 
 CHECK_MAIN(tests)
