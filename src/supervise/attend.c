@@ -81,8 +81,13 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
         return STK_FAIL_MEMORY(err, "a command line");
     }
     begin_hearing(s, a->began_s);
-    s->batch_told = stk_knob_value(&s->batch, command);
-    s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+    /* No file is asked before a prediction: its disk may hang by then. */
+    if (is_training || s->batch.kind != STK_KNOB_KEY) {
+        s->batch_told = stk_knob_value(&s->batch, command);
+    }
+    if (is_training || s->workers.kind != STK_KNOB_KEY) {
+        s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+    }
     stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
