@@ -57,9 +57,16 @@ STK_CHECKED stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t 
                                         size_t size, stk_error *err);
 void stk_file_close(stk_file_reader *reader);
 
+/* How a file is written; all zeros, or NULL for all of it, is the usual way. */
+typedef struct stk_file_how {
+    bool owner_only; /* nobody else may read it, whatever the umask and the mode before say */
+} stk_file_how;
+
 /* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
 STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
                                       stk_error *err);
+STK_CHECKED stk_status stk_file_write_how(const char *path, const void *data, size_t size,
+                                          const stk_file_how *how, stk_error *err);
 
 /*
  * The same for a file that is somebody else's and must be there: it keeps its mode and owner, and

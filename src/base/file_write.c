@@ -21,6 +21,7 @@ struct stk_file_writer {
     char *path;       /* owned: where it goes */
     char *hidden;     /* owned: where it grows */
     bool passing;     /* nobody minds when a power cut undoes it */
+    bool owner_only;  /* nobody else may read it */
     stk_bytes *block; /* borrowed: where it grows instead; NULL: it does not, or not any more */
 };
 
@@ -57,14 +58,16 @@ static stk_status new_writer(stk_file_writer **out, const char *path, stk_error 
 }
 
 static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
-    writer->fd = open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    mode_t mode = writer->owner_only ? 0600 : 0666;
+    writer->fd = open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     return writer->fd >= 0 ? STK_OK : FAIL_WRITING(err, writer->path);
 }
 
-stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
+static stk_status create(stk_file_writer **out, const char *path, bool owner_only, stk_error *err) {
     stk_file_writer *writer = NULL;
     stk_status status = new_writer(&writer, path, err);
     if (status == STK_OK) {
+        writer->owner_only = owner_only;
         status = open_hidden(writer, err);
         if (status == STK_OK) {
             *out = writer;
@@ -73,6 +76,10 @@ stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *e
         }
     }
     return status;
+}
+
+stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
+    return create(out, path, false, err);
 }
 
 stk_status stk_file_gather(stk_file_writer **out, const char *path, stk_bytes *block,
@@ -234,6 +241,13 @@ static stk_status write_whole(const char *path, const void *data, size_t size, b
 
 stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
     return write_whole(path, data, size, false, err);
+}
+
+stk_status stk_file_write_how(const char *path, const void *data, size_t size,
+                              const stk_file_how *how, stk_error *err) {
+    stk_file_writer *writer = NULL;
+    stk_status status = create(&writer, path, how != NULL && how->owner_only, err);
+    return status == STK_OK ? fill_and_commit(writer, data, size, err) : status;
 }
 
 stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {

@@ -281,6 +281,25 @@ static void finish_work(stk_job *job) {
     }
 }
 
+/*
+ * What of the files that tell of the run could not be written. What was asked for is there all the
+ * same, and the exit code is that of the summary. The run's own files are told nothing: the stop is
+ * their last event.
+ */
+static void tell_lacking(const stk_job *job) {
+    stk_str text = {0};
+    stk_events others = {0};
+    for (int i = 0; i < job->events.count; i++) {
+        if (job->events.observers[i] != stk_runfiles_observer(job->files)) {
+            stk_events_add(&others, job->events.observers[i]);
+        }
+    }
+    if (stk_runfiles_lacking(job->files, &text)) {
+        stk_events_warning(&others, "%s", stk_str_text(&text));
+    }
+    stk_str_free(&text);
+}
+
 /* From the first file to the last. */
 static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) {
     size_t train = 0;
@@ -313,6 +332,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     tell_metrics_lost(job);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
+        tell_lacking(job);
     }
     status = status == STK_OK ? stk_job_judge(job, err) : status;
     stk_job_tell_kept(job, err);

@@ -22,6 +22,7 @@ struct stk_jsonl {
     stk_observer observer;
     stk_lines lines;         /* its name is owned */
     int64_t (*now_ns)(void); /* never NULL */
+    int64_t moment_ns;       /* of the events that are told now; 0: by now_ns */
     int64_t start_ns;        /* what `t` counts from */
     int64_t step_ns;         /* when the last step event was written */
     bool stepped;            /* there was one */
@@ -95,12 +96,16 @@ static void put_fields(stk_json_writer *writer, const stk_fields *fields, const 
 
 /* ---- lines ---- */
 
+static int64_t moment(const stk_jsonl *jsonl) {
+    return jsonl->moment_ns != 0 ? jsonl->moment_ns : jsonl->now_ns();
+}
+
 static stk_json_writer begin_line(stk_jsonl *jsonl, const char *event) {
     stk_str_clear(&jsonl->line);
     stk_json_writer writer = stk_json_write_to(&jsonl->line, 0);
     stk_json_begin_object(&writer);
     stk_json_key(&writer, "t");
-    put_seconds(&writer, (double)(jsonl->now_ns() - jsonl->start_ns) * 1e-9);
+    put_seconds(&writer, (double)(moment(jsonl) - jsonl->start_ns) * 1e-9);
     stk_json_key(&writer, "event");
     stk_json_put_string(&writer, event);
     return writer;
@@ -140,7 +145,7 @@ static void on_decision(void *user, const stk_event_decision *event) {
 
 static void on_step(void *user, const stk_event_step *event) {
     stk_jsonl *jsonl = user;
-    int64_t now = jsonl->now_ns();
+    int64_t now = moment(jsonl);
     double times = stk_thinning_times((double)(now - jsonl->start_ns) * 1e-9);
     if (jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS) {
         return;
@@ -254,6 +259,10 @@ void stk_jsonl_free(stk_jsonl *jsonl) {
         stk_str_free(&jsonl->line);
         stk_mem_free(jsonl);
     }
+}
+
+void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns) {
+    jsonl->moment_ns = moment_ns;
 }
 
 const stk_observer *stk_jsonl_observer(stk_jsonl *jsonl) {

@@ -31,6 +31,9 @@ void stk_jsonl_free(stk_jsonl *jsonl);
 /* Valid until stk_jsonl_free. */
 const stk_observer *stk_jsonl_observer(stk_jsonl *jsonl);
 
+/* Events that are told from now on happened at this reading of the clock; 0: when they are told. */
+void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns);
+
 /* The first write that failed, STK_OK when all went well. Later events are tried all the same. */
 STK_CHECKED stk_status stk_jsonl_error(const stk_jsonl *jsonl, stk_error *err);
 

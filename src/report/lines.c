@@ -10,10 +10,18 @@
 
 #include "base/error.h"
 
-stk_status stk_lines_open(const char *path, int *fd, stk_error *err) {
-    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+static stk_status open_with(const char *path, mode_t mode, int *fd, stk_error *err) {
+    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, mode);
     return *fd >= 0 ? STK_OK
                     : STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
+}
+
+stk_status stk_lines_open(const char *path, int *fd, stk_error *err) {
+    return open_with(path, 0666, fd, err);
+}
+
+stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err) {
+    return open_with(path, 0600, fd, err);
 }
 
 /* Writes all of it unless an error comes; *done counts the bytes that went out. */

@@ -21,6 +21,9 @@ typedef struct stk_lines {
 /* Opens a file for appending and creates it when it is missing; close(2) ends it. */
 STK_CHECKED stk_status stk_lines_open(const char *path, int *fd, stk_error *err);
 
+/* The same for a file that only its owner may read. */
+STK_CHECKED stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err);
+
 /*
  * Appends text, which ends with a line break. Bytes that are no lines can be appended too, by
  * whoever writes nothing more to a file that is torn.

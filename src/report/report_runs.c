@@ -26,7 +26,8 @@ static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) 
     }
 }
 
-static stk_status write_one(const stk_report_runs *report, bool with_pictures, stk_error *err) {
+static stk_status write_one(const stk_report_runs *report, bool with_pictures, bool inside,
+                            stk_error *err) {
     stk_run_read *run = &report->runs[0];
     stk_page_pictures pictures = {0};
     stk_error why = {0};
@@ -37,7 +38,9 @@ static stk_status write_one(const stk_report_runs *report, bool with_pictures, s
     if (with_pictures) {
         find_pictures(run, &pictures);
     }
-    stk_status status = stk_page_write(run->dir, report->page, &run->record, &pictures, err);
+    /* Command lines are in it: in the run folder it is the owner's, as the other files are. */
+    const stk_file_how how = {.owner_only = inside && stk_record_command(&run->record) != NULL};
+    stk_status status = stk_page_write(run->dir, report->page, &how, &run->record, &pictures, err);
     stk_page_pictures_free(&pictures);
     return status;
 }
@@ -98,7 +101,8 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
         status = report->page != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
     if (status == STK_OK) {
-        status = count == 1 ? write_one(report, pictures, err) : write_several(report, err);
+        status =
+            count == 1 ? write_one(report, pictures, out == NULL, err) : write_several(report, err);
     }
     if (status != STK_OK) {
         stk_report_runs_free(report);

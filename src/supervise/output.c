@@ -2,8 +2,8 @@
  * output.c - a thread for each pipe that reads, logs, hears and passes on, in this order.
  *
  * Nothing here waits for the threads without a limit: each waits only where its wake-up reaches it,
- * and one that the system holds back nevertheless (a log on a dead mount, a terminal that takes a
- * part of a write) is left alone by close and frees what is left when it comes back.
+ * and one that the system holds back nevertheless (a terminal that takes a part of a write) is left
+ * alone by close and frees what is left when it comes back. The log has a thread of its own.
  */
 #include "supervise/output.h"
 
@@ -556,6 +556,9 @@ bool stk_output_settle(stk_output *output, double within_s) {
         o->streams[i].dropped = false;
     }
     pthread_mutex_unlock(&o->lock);
+    if (o->log != NULL) { /* an error of it can be asked for then */
+        (void)stk_transcript_settle(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
+    }
     return whole;
 }
 
