@@ -187,6 +187,7 @@ stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transf
                                int64_t *augment_ns, stk_error *err) {
     stk_image_receiver receiver = {.user = bench,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = bench->limit,
                                    .begin = begin_part,
                                    .rows = expect_rows,
                                    .room = room_for_rows,
