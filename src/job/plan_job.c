@@ -96,9 +96,10 @@ static stk_status measure_training(measuring *m, const stk_split *split, stk_est
     return status;
 }
 
-static void forget(void *user, const stk_batch *batch, const float *logits) {
+static void forget(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
     (void)user;
     (void)batch;
+    (void)rows;
     (void)logits;
 }
 
