@@ -141,7 +141,8 @@ static stk_status note_size(void *user, const stk_image_info *info, stk_image_pa
 stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                           stk_error *err) {
     stk_image noted = {0};
-    stk_image_receiver receiver = {.user = &noted, .begin = note_size};
+    stk_image_receiver receiver = {
+        .user = &noted, .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = note_size};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     *width = noted.width;
     *height = noted.height;

@@ -121,6 +121,23 @@ static void limits_of_time_end_decoding(void) {
     stk_workbench_free(bench);
 }
 
+/* A picture that has more pixels than its time has nanoseconds is not even begun. */
+static void hopeless_pictures_are_not_tried(void) {
+    stk_workbench *bench = NULL;
+    stk_error err = {0};
+    uint8_t out[8 * 8 * 3];
+    stk_transform transform = {.size = 8, .crop_fraction = 1};
+    blob png = make_slow_png();
+    REQUIRE_OK(stk_workbench_new(&bench, NULL, &err), &err);
+    stk_workbench_limit(bench, &(stk_image_limit){.cpu_ns = 200000000});
+    CHECK_INT(
+        stk_transform_apply(bench, &transform, png.bytes, png.size, (stk_rng){0}, out, NULL, &err),
+        STK_ERR_STOPPED);
+    CHECK_CONTAINS(err.message, "no time to decode 16000 x 16000 pixels");
+    free_blob(&png);
+    stk_workbench_free(bench);
+}
+
 /* A large picture that is decoded in pieces is the one that is decoded at once, or a part of it. */
 static void pieces_make_the_same_picture(void) {
 #ifdef STK_HAVE_WEBP
@@ -316,10 +333,11 @@ static void bombs_of_webp_chunks_do_not_hang(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_decoder_can_be_cancelled),    TEST(reading_the_header_can_be_cancelled),
-    TEST(limits_of_time_end_decoding),       TEST(pieces_make_the_same_picture),
-    TEST(bombs_of_jpeg_markers_do_not_hang), TEST(the_first_exif_of_many_counts),
-    TEST(bombs_of_png_chunks_do_not_hang),   TEST(bombs_of_webp_chunks_do_not_hang),
+    TEST(every_decoder_can_be_cancelled),   TEST(reading_the_header_can_be_cancelled),
+    TEST(limits_of_time_end_decoding),      TEST(hopeless_pictures_are_not_tried),
+    TEST(pieces_make_the_same_picture),     TEST(bombs_of_jpeg_markers_do_not_hang),
+    TEST(the_first_exif_of_many_counts),    TEST(bombs_of_png_chunks_do_not_hang),
+    TEST(bombs_of_webp_chunks_do_not_hang),
 };
 
 CHECK_MAIN(tests)
