@@ -98,7 +98,9 @@ static stk_status measure_training(measuring *m, const stk_split *split, stk_est
 }
 
 /* All but how long it took is forgotten. */
-static void time_batch(void *user, const stk_batch *batch, const float *logits) {
+static void time_batch(void *user, const stk_batch *batch, const size_t *rows,
+                       const float *logits) {
+    (void)rows;
     (void)logits;
     stk_batch_times_note(user, batch->count, stk_clock_ns());
 }

@@ -2,6 +2,7 @@
  * prepare.c - everything before a run's first line: options, data set, choices, device, and what
  * all begins with that trains or predicts: loader, network, first weights. Nothing is written here.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,10 @@
 
 /* Bytes of a file that are read at a time. */
 #define SUM_PIECE ((size_t)1 << 20)
+
+/* Of a budget: what one picture may take in training, and what it may take of any. */
+#define SLOW_PART 0.02
+#define SLOW_LEAST_S 0.1
 
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
@@ -118,6 +123,17 @@ stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
                                 .plain = !job->job_options->compile};
 }
 
+/*
+ * With a budget, CPU time that a training picture may take unless others take as long: no picture
+ * is worth a large part of all the time there is. Without one every picture has its turn.
+ */
+static int64_t training_patience_ns(const stk_job *job) {
+    double seconds = fmax(SLOW_PART * job->clock.budget_s, SLOW_LEAST_S);
+    return isnan(job->clock.budget_s) || seconds * 1e9 >= (double)STK_IMAGE_MAX_CPU_NS
+               ? 0
+               : (int64_t)(seconds * 1e9);
+}
+
 stk_loader_config stk_job_loader(stk_job *job, bool train) {
     stk_loader_plan plan = job->choice.loader;
     if (!train) {
@@ -136,6 +152,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .interpolation = job->choice.model->interpolation},
                                .batch = train ? job->choice.batch : job->infer_batch,
                                .plan = plan,
+                               .patience_ns = train ? training_patience_ns(job) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};

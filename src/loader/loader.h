@@ -97,8 +97,14 @@ typedef struct stk_loader_config {
     const stk_stop *stop; /* the same once it was asked for and nothing comes; borrowed, or NULL */
     uint64_t seed;
     bool shuffle;
-    bool drop_last;        /* leave out the last batch of an epoch when it is not full */
-    bool replace_bad;      /* training: the next good sample takes a bad one's place */
+    bool drop_last;   /* leave out the last batch of an epoch when it is not full */
+    bool replace_bad; /* training: the next good sample takes a bad one's place */
+    /*
+     * CPU time after which a picture is put aside, unless it is usual among the others: it is
+     * marked bad and stk_loader_take_late tells it, or in training the next sample takes its place.
+     * 0: never.
+     */
+    int64_t patience_ns;
     size_t stop_after_bad; /* fail when this many samples are bad; 0: never */
     uint64_t epochs;       /* 0: for ever */
     uint64_t first_epoch;  /* where to start */
@@ -123,6 +129,16 @@ STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_co
  * that was asked for. For the consumer's thread; the memory of slots is kept when there are fewer.
  */
 void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
+
+/* Positions in the loader's list (config.indices, or the samples) of a batch's samples. */
+const size_t *stk_loader_positions(const stk_batch *batch);
+
+/*
+ * Takes samples that were put aside: their positions in the loader's list go to `positions`, as
+ * many as there is room for; returns how many. stk_loader_lates tells how many there are.
+ */
+size_t stk_loader_take_late(stk_loader *loader, size_t *positions, size_t room);
+size_t stk_loader_lates(stk_loader *loader);
 
 /* Where its bytes come from. */
 stk_store *stk_loader_store(const stk_loader *loader);

@@ -33,25 +33,24 @@ typedef struct collector {
     bool *have;
     double *said;          /* (classes): one row of one view */
     int *views;            /* (samples): that each row is the mean of */
-    size_t at;             /* samples come in order: the row of the next batch's first */
     stk_batch_times times; /* of the running pass */
 } collector;
 
-static void collect(void *user, const stk_batch *batch, const float *logits) {
+static void collect(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
     collector *c = user;
     stk_batch_times_note(&c->times, batch->count, stk_clock_ns());
     size_t classes = (size_t)c->prediction->graph->classes;
-    for (size_t i = 0; i < batch->count; i++, c->at++) {
-        double *row = c->probs + c->at * classes;
+    for (size_t i = 0; i < batch->count; i++) {
+        double *row = c->probs + rows[i] * classes;
         if (batch->bad[i]) {
             continue;
         }
-        int views = ++c->views[c->at];
+        int views = ++c->views[rows[i]];
         stk_softmax(logits + i * classes, (int)classes, c->said);
         for (size_t k = 0; k < classes; k++) {
             row[k] = views == 1 ? c->said[k] : row[k] + (c->said[k] - row[k]) / views;
         }
-        c->have[c->at] = true;
+        c->have[rows[i]] = true;
     }
 }
 
@@ -81,7 +80,6 @@ static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, s
         evaluation.data.batch = predicted->batch;
         evaluation.data.transform.view = view;
         int64_t start = stk_clock_ns();
-        c->at = 0;
         c->times = (stk_batch_times){.last_ns = start};
         status = stk_evaluate(&evaluation, &whole, err);
         if (status == STK_OK && whole) {

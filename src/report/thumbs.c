@@ -139,6 +139,9 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
     pthread_cond_init(&m.some, &attributes);
     pthread_condattr_destroy(&attributes);
     stk_status status = stk_workbench_new(&m.bench, NULL, &why);
+    if (status == STK_OK) {
+        stk_workbench_limit(m.bench, &(stk_image_limit){.deadline_ns = end_ns});
+    }
     status = status == STK_OK ? stk_reader_open(&reader, &config, &why) : status;
     if (status == STK_OK) {
         begin_reads(&m, confusion, reader, thumbs);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checksum.h"
@@ -50,14 +51,15 @@ struct stk_pump {
     pthread_mutex_t heavy; /* held while a picture is decoded that needs much memory */
     pthread_t *threads;    /* owned */
     int started;
-    bool quit;         /* lock, as all below */
-    size_t head;       /* the next one to hand over */
-    size_t tail;       /* the next one to read */
-    size_t coming;     /* reads in flight */
-    size_t bytes;      /* held and expected */
-    size_t unsized;    /* reads in flight of which nobody knows what to expect */
-    double mean;       /* bytes of a picture that was read; 0: none has come */
-    stk_error failure; /* one that ends everything; status OK: none */
+    atomic_bool cancelled; /* what is being decoded is not wanted any more */
+    bool quit;             /* lock, as all below */
+    size_t head;           /* the next one to hand over */
+    size_t tail;           /* the next one to read */
+    size_t coming;         /* reads in flight */
+    size_t bytes;          /* held and expected */
+    size_t unsized;        /* reads in flight of which nobody knows what to expect */
+    double mean;           /* bytes of a picture that was read; 0: none has come */
+    stk_error failure;     /* one that ends everything; status OK: none */
 };
 
 static place *place_of(stk_pump *p, size_t item) {
@@ -222,6 +224,9 @@ static void *work(void *argument) {
     stk_workbench *bench = NULL;
     stk_error err = {0};
     stk_status status = stk_workbench_new(&bench, &gate, &err);
+    if (status == STK_OK) {
+        stk_workbench_limit(bench, &(stk_image_limit){.cancelled = &p->cancelled});
+    }
     pthread_mutex_lock(&p->lock);
     if (status != STK_OK) {
         fail(p, &err);
@@ -293,6 +298,7 @@ void stk_pump_close(stk_pump *p) {
     }
     pthread_mutex_lock(&p->lock);
     p->quit = true;
+    atomic_store(&p->cancelled, true);
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
     for (int i = 0; i < p->started; i++) {
