@@ -162,6 +162,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     l->sampled_ns = stk_clock_ns();
     stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
     if (status == STK_OK) {
+        stk_store_bound(l->config.store, plan->read_memory);
         status = stk_reader_open(&l->reader, &reading, err);
     }
     if (status == STK_OK) {

@@ -137,6 +137,12 @@ typedef struct stk_store_counters {
 
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);
 
+/*
+ * Most bytes that the answers to reads in flight may take together, where a server decides how many
+ * come; one alone may take what its object has.
+ */
+void stk_store_bound(stk_store *store, uint64_t bytes);
+
 /* Threads that serve reads now. */
 int stk_store_threads(const stk_store *store);
 

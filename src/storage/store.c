@@ -543,6 +543,12 @@ bool stk_store_take_notice(stk_store *s, char *buf, size_t size) {
            (s->source->notice != NULL && s->source->notice(s->place, buf, size));
 }
 
+void stk_store_bound(stk_store *s, uint64_t bytes) {
+    if (s->source->bound != NULL) {
+        s->source->bound(s->place, bytes);
+    }
+}
+
 int stk_store_threads(const stk_store *s) {
     int cached = s->cache_hands != NULL ? stk_hands_threads(s->cache_hands) : 0;
     return s->source->threads(s->place) + cached;
