@@ -444,6 +444,7 @@ static stk_status list(place *p, const stk_storage_options *options, stk_s3_mani
                               .prefix = p->prefix,
                               .place = p->root,
                               .timeout_s = options->read_timeout_s,
+                              .outage_s = options->outage_s,
                               .most_bytes = stk_machine_memory() / LIST_SHARE,
                               .stop = options->stop,
                               .deadline_ns = options->deadline_ns,

@@ -80,6 +80,7 @@ typedef struct lister {
     request requests[AT_ONCE];
     size_t under_way;
     int64_t good_ns; /* when something good came last */
+    bool good;       /* something good has come */
     int64_t begun_ns;
     uint64_t bytes; /* that the names take which were found */
     bool answered;  /* the host has, whatever it was */
@@ -249,6 +250,7 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
     }
     if (status == STK_OK) {
         l->good_ns = stk_clock_ns();
+        l->good = true;
         l->answered = true;
         t->failures = 0;
         if (!page.truncated) {
@@ -354,6 +356,8 @@ static stk_status take_failure(lister *l, request *r, stk_error *err) {
     double limit_s = 2 * l->listing->timeout_s;
     if (!l->answered && r->call.http.answer.status == 0 && limit_s > NOBODY_S) {
         limit_s = NOBODY_S;
+    } else if (l->good && l->listing->outage_s > limit_s) {
+        limit_s = l->listing->outage_s;
     }
     l->answered = l->answered || r->call.http.answer.status > 0;
     bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
