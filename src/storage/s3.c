@@ -192,7 +192,9 @@ static stk_fetch_verdict check_part(get *g, stk_error *err) {
         size_t from = offset < bytes->size ? (size_t)offset : bytes->size;
         size_t left = bytes->size - from;
         bytes->size = left < length ? left : (size_t)length;
-        memmove(bytes->data, bytes->data + from, bytes->size);
+        if (bytes->size > 0) { /* without a body there may be no block */
+            memmove(bytes->data, bytes->data + from, bytes->size);
+        }
         return STK_FETCH_OK;
     }
     if (!answer->has_range || answer->range_first != offset) {

@@ -6,7 +6,7 @@
 # shellcheck source=tests/cli/cache_kills.sh
 . "$ROOT/tests/cli/cache_kills.sh"
 
-# With a time-out of a fifth of a second four reads in a row fail within one.
+# With a time-out of half a second four reads in a row fail within one.
 RUN_TIMEOUT=60
 export HOME=$WORK XDG_CACHE_HOME=$WORK/cache AWS_EC2_METADATA_DISABLED=true no_proxy=127.0.0.1
 export AWS_ACCESS_KEY_ID=AKIDOFATEST AWS_SECRET_ACCESS_KEY=secret-of-a-test
@@ -18,7 +18,7 @@ labels=$(tail -n +2 set/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 serve --root set --warm
 PORT=${URL##*:}
 export AWS_ENDPOINT_URL=$URL
-train=(train --data s3://bucket --img-size 16 --cache off --read-timeout 0.2 --epochs 2000)
+train=(train --data s3://bucket --img-size 16 --cache off --read-timeout 0.5 --epochs 2000)
 
 said() {
     cat "$OUT" "$ERR" | grep -Eq -- "$1"
@@ -48,8 +48,8 @@ it "a store that refuses everything for a while is waited out as well"
 rm -rf r
 start "${train[@]}" --out r
 wait_for 30 trained r || fail "no epoch was done"
-control 'fail_503_for_s=2'
-sleep 3
+control 'fail_503_for_s=3'
+sleep 4
 kill -INT "$PID"
 ended 40
 expect_exit 0
@@ -82,10 +82,10 @@ expect "the budget was kept: $(json r/summary.json used_s) s" \
 control 'reset=1'
 
 it "staging waits it out"
-control 'delay_ms=100'
-start stage s3://bucket near --read-timeout 0.2
+control 'delay_ms=20'
+start stage s3://bucket near --read-timeout 0.5
 wait_for 30 test -d near
-control 'away_for_s=2'
+control 'away_for_s=3'
 ended 40
 expect_exit 0
 find near -name '*.tar' -exec tar -tf {} \; >members

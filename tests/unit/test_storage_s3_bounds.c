@@ -122,6 +122,10 @@ static void parts_are_as_long_as_was_asked_for(void) {
     CHECK_INT(s3_fetch(place, &fetch, "large.bin"), STK_FETCH_NEVER);
     CHECK(fetch.bytes.capacity <= (size_t)2 * LARGE_BYTES);
     stk_bytes_free(&fetch.bytes);
+    object_server_set(&server, "reset=1&empty_percent=100"); /* and nothing at all */
+    CHECK_INT(s3_fetch(place, &fetch, "large.bin"), STK_FETCH_OK);
+    CHECK_INT(fetch.bytes.size, 0);
+    stk_bytes_free(&fetch.bytes);
     close_place(place);
 }
 
