@@ -151,11 +151,9 @@ static void print_text(const stk_storage_findings *f, double wanted) {
 static stk_status bench(cli_session *session, stk_error *err) {
     const stk_storage_probe_options *given =
         stk_options_values(session->options, &stk_storage_probe_option_table);
-    const stk_storage_options *storage =
-        stk_options_values(session->options, &stk_storage_option_table);
     stk_storage_findings findings;
     stk_storage_question question = {.data = given->data,
-                                     .storage = *storage,
+                                     .storage = stk_storage_to_measure(session->options),
                                      .in_flight = stk_in_flight_auto(),
                                      .stop_when_flat = given->in_flight == NULL,
                                      .seconds = given->seconds,

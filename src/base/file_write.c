@@ -130,7 +130,9 @@ static bool gather(stk_bytes *block, const void *data, size_t size) {
         return false;
     }
     block->data = grown;
-    memcpy(grown + block->size, data, size);
+    if (size > 0) {
+        memcpy(grown + block->size, data, size);
+    }
     block->size += size;
     return true;
 }

@@ -80,6 +80,7 @@ stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *d
     job.clock.budget_s = NAN; /* it is the training's, as a deadline is */
     job.clock.hasty = true;   /* half a measurement is of no use */
     job.storage.deadline_ns = 0;
+    job.storage.outage_s = stk_storage_to_measure(options).outage_s;
     stk_status status = STK_OK;
     if (job.job_options->resume != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE,

@@ -458,6 +458,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
         .model_s = NAN,
         .picture_s = NAN};
     job->events.bad_told = &job->bad_told;
+    job->storage.events = &job->events;
     if (run != NULL) {
         job->clock.stop = run->stop;
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;

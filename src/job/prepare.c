@@ -58,6 +58,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         stk_events_add(&job->events, run->observer);
     }
     job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    job->storage.events = &job->events;
 }
 
 stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {

@@ -162,6 +162,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     l->sampled_ns = stk_clock_ns();
     stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
     if (status == STK_OK) {
+        stk_store_bound(l->config.store, plan->read_memory);
         status = stk_reader_open(&l->reader, &reading, err);
     }
     if (status == STK_OK) {
@@ -276,13 +277,20 @@ static bool must_halt(const stk_loader *l, progress *seen) {
 
 /* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
 static bool wait_for_change(stk_loader *l, progress *seen) {
-    if (l->config.halt.asked == NULL && l->config.stop == NULL) {
+    if (l->config.halt.asked == NULL && l->config.stop == NULL &&
+        !stk_store_tells(l->config.store)) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
     int64_t end = stk_clock_ns() + HALT_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    return pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT || !must_halt(l, seen);
+    if (pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT) {
+        return true;
+    }
+    pthread_mutex_unlock(&l->lock); /* who is told may write files */
+    stk_store_tell_outage(l->config.store);
+    pthread_mutex_lock(&l->lock);
+    return !must_halt(l, seen);
 }
 
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
@@ -332,6 +340,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     if (status == STK_OK) {
         *batch = &s->batch;
         atomic_fetch_add(&l->batches, 1);
+        stk_store_tell_outage(l->config.store); /* one may be over that was waited out */
         tune(l);
     }
     return status;

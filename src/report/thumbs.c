@@ -168,6 +168,8 @@ void stk_thumbs_make_from(stk_thumbs *thumbs, const stk_confusion *confusion, co
     stk_error why = {0};
     how.cache = "off";
     how.deadline_ns = end_ns;
+    how.outage_s = 0;
+    how.events = NULL;
     if (stk_store_open(&store, data, &how, NULL, &why) == STK_OK) {
         stk_thumbs_make(thumbs, confusion, store, end_ns);
         stk_store_close(store);

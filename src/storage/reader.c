@@ -23,6 +23,12 @@
 /* An attempt that has waited for its turn so long, while none came back, gets one more thread. */
 #define HURRY_NS 50000000
 
+/* After an outage reads are made again as if they had failed so often. */
+#define SOON_FAILURES 3
+
+/* How often a place that is silent is asked for what it had before. */
+#define PROBE_NS 1000000000
+
 /* What the watch found on its way through the flights. */
 typedef struct findings {
     int64_t now_ns;
@@ -40,6 +46,18 @@ static void look_for_loss(stk_reader *r) {
     }
 }
 
+/* What other readers of the store have got, and how long nobody has. */
+static void look_at_outage(stk_reader *r, int64_t now) {
+    const stk_outage *outage = &r->store->outage;
+    int64_t answer_ns = atomic_load(&outage->answer_ns);
+    if (answer_ns > r->patience.answer_ns) {
+        stk_patience_answered(&r->patience, answer_ns);
+    }
+    if (r->lost.status == STK_OK && stk_outage_is_too_long(outage, now)) {
+        stk_flights_lose_silent(r);
+    }
+}
+
 /* Looks at one attempt of a flight. True when the flight is over. */
 static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen) {
     const attempt *a = f->attempts[which];
@@ -47,7 +65,7 @@ static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen)
     int64_t started = atomic_load(&a->fetch.started_ns);
     if (started == 0) {
         seen->starving = seen->starving || now - a->begun_ns > HURRY_NS;
-        return stk_patience_is_stuck(&r->patience, now, f->begun_ns) &&
+        return stk_patience_is_stuck(&r->patience, now, a->begun_ns) &&
                stk_flights_expire(r, f, which);
     }
     if (stk_patience_has_expired(&r->patience, now, started, atomic_load(&a->fetch.heard_ns))) {
@@ -58,6 +76,14 @@ static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen)
         stk_flights_hedge(r, f);
     }
     return false;
+}
+
+/* The place answers again: a flight that pauses need not do so for long; they differ, as pauses do.
+ */
+static void hasten(stk_reader *r, flight *f, int64_t now) {
+    int64_t soon_ns = now + stk_patience_pause_ns(&r->patience, SOON_FAILURES, 0);
+    f->retry_ns = soon_ns < f->retry_ns ? soon_ns : f->retry_ns;
+    f->excused = false;
 }
 
 /* Looks at one flight. True when it is over. */
@@ -81,6 +107,9 @@ static bool look_after(stk_reader *r, flight *f, findings *seen) {
         }
         return answered;
     }
+    if (f->retry_ns > 0 && f->excused && r->patience.answer_ns > f->missed_ns) {
+        hasten(r, f, seen->now_ns);
+    }
     if (f->retry_ns > 0 && seen->now_ns >= f->retry_ns) {
         stk_flights_go_on(r, f, NULL);
     }
@@ -96,13 +125,21 @@ static bool look_after(stk_reader *r, flight *f, findings *seen) {
 static void note_flight(const stk_reader *r, const flight *f, findings *seen) {
     if (f->read != &r->probe) {
         seen->only_doubts = seen->only_doubts && f->doubt_ns > 0;
-        seen->silent = seen->silent || (f->failures > 0 && r->patience.answer_ns <= f->failed_ns);
+        int64_t since_ns = stk_outage_counts(&r->store->outage) ? f->missed_ns : f->failed_ns;
+        seen->silent = seen->silent || (f->failures > 0 && r->patience.answer_ns <= since_ns);
     }
 }
 
-/* Asks the place for what it had before, once in a time-out at most. */
+/*
+ * Asks the place for what it had before, once in a time-out at most; where outages are waited out
+ * once in a second, since only its answers tell a bad object from one.
+ */
 static void probe(stk_reader *r, int64_t now) {
-    if (r->known == NULL || r->probe_path != NULL || now - r->probe_ns < r->patience.timeout_ns) {
+    int64_t pause_ns = r->patience.timeout_ns;
+    if (stk_outage_counts(&r->store->outage) && pause_ns > PROBE_NS) {
+        pause_ns = PROBE_NS;
+    }
+    if (r->known == NULL || r->probe_path != NULL || now - r->probe_ns < pause_ns) {
         return;
     }
     char *path = stk_mem_strdup(r->known);
@@ -131,6 +168,7 @@ static flight *inspect(stk_reader *r) {
     findings seen = {.now_ns = stk_clock_ns(), .only_doubts = true};
     stk_patience_measure(&r->patience);
     look_for_loss(r);
+    look_at_outage(r, seen.now_ns);
     for (flight *f = r->first, *next = NULL; f != NULL; f = next) {
         next = f->next;
         if (look_after(r, f, &seen)) {

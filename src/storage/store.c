@@ -16,6 +16,7 @@
 #define FIELD(name) offsetof(stk_storage_options, name)
 #define DEFAULT_TIMEOUT "30"
 #define DEFAULT_TIMEOUT_S 30.0
+#define DEFAULT_OUTAGE "300"
 
 static const stk_option options[] = {
     {.name = "cache",
@@ -62,10 +63,29 @@ static const stk_option options[] = {
      .help =
          "how long an attempt to read may be without a sign of life; then it is made again, and "
          "after that the picture counts as bad"},
+    {.name = "outage",
+     .may_change = true,
+     .type = STK_OPTION_DURATION,
+     .offset = FIELD(outage_s),
+     .fallback = DEFAULT_OUTAGE,
+     .min = 0,
+     .max = 86400 * 7,
+     .metavar = "T",
+     .help = "how long training, prediction and staging wait for a place that answers nobody any "
+             "more, before the run ends; 0: no longer than for a few reads"},
 };
 
 const stk_option_table stk_storage_option_table =
     STK_OPTION_TABLE("Storage", options, stk_storage_options);
+
+stk_storage_options stk_storage_to_measure(const stk_options *given) {
+    stk_storage_options values =
+        *(const stk_storage_options *)stk_options_values(given, &stk_storage_option_table);
+    if (stk_options_source(given, "outage") == STK_FROM_DEFAULT) {
+        values.outage_s = 0;
+    }
+    return values;
+}
 
 /* Reads in flight of a place that uses threads. */
 #define MOST_THREADS 256
@@ -183,6 +203,9 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+        if (s->tree != NULL) { /* it has been listed, now or in an earlier run: it is there */
+            stk_outage_answered(&s->outage, stk_clock_ns(), false);
+        }
         status = stk_store_open_cache(s, kept, events, err);
     }
     status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
@@ -204,6 +227,7 @@ static stk_store *new_store(const stk_storage_options *given) {
         pthread_mutex_init(&s->lost_lock, NULL);
         s->begun_ns = stk_clock_ns();
         stk_shunned_open(&s->shunned);
+        stk_outage_open(&s->outage, s->options.outage_s);
     }
     return s;
 }
@@ -249,6 +273,7 @@ static void free_store(void *arg) {
     }
     stk_shards_close(s->shards);
     stk_shunned_close(&s->shunned);
+    stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
     stk_mem_free(s->root);
@@ -350,8 +375,8 @@ static stk_status check_end(const stk_store *s, const char *path, int64_t start_
 }
 
 /* Waits for the answer, and tells whether it was waited for to the end. */
-static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
-    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0;
+static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
+    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0 || stk_store_tells(s);
     int64_t start = stk_clock_ns();
     stk_status status = STK_OK;
     pthread_mutex_lock(&w->lock);
@@ -363,6 +388,7 @@ static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, s
         int64_t end = stk_clock_ns() + LOOK_NS;
         struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
         pthread_cond_timedwait(&w->done, &w->lock, &at);
+        stk_store_tell_outage(s);
         status = w->over ? STK_OK : check_end(s, w->read.path, start, err);
         if (status != STK_OK) {
             stk_reader_cancel(reader);
@@ -561,7 +587,26 @@ void stk_store_stats(const stk_store *s, stk_store_counters *counters) {
 
 bool stk_store_take_notice(stk_store *s, char *buf, size_t size) {
     return (s->cache != NULL && stk_cache_take_notice(s->cache, buf, size)) ||
-           (s->source->notice != NULL && s->source->notice(s->place, buf, size));
+           (s->source->notice != NULL && s->source->notice(s->place, buf, size)) ||
+           stk_outage_notice(&s->outage, s->root, stk_clock_ns(), buf, size);
+}
+
+void stk_store_bound(stk_store *s, uint64_t bytes) {
+    if (s->source->bound != NULL) {
+        s->source->bound(s->place, bytes);
+    }
+}
+
+bool stk_store_tells(const stk_store *s) {
+    return s->options.events != NULL && s->outage.most_ns > 0;
+}
+
+void stk_store_tell_outage(stk_store *s) {
+    char text[600];
+    if (stk_store_tells(s) &&
+        stk_outage_notice(&s->outage, s->root, stk_clock_ns(), text, sizeof text)) {
+        stk_events_warning(s->options.events, "%s", text);
+    }
 }
 
 int stk_store_threads(const stk_store *s) {

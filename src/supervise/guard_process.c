@@ -291,7 +291,7 @@ static void obey(guard *g, const stk_guard_order *order, char *texts) {
         obey_launch(g, order, texts);
     } else if (order->kind == STK_GUARD_ORPHANED) {
         g->orphaned.size = 0;
-        if (stk_bytes_reserve(&g->orphaned, order->bytes)) {
+        if (order->bytes > 0 && stk_bytes_reserve(&g->orphaned, order->bytes)) {
             memcpy(g->orphaned.data, texts, order->bytes);
             g->orphaned.size = order->bytes;
         }
