@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 stk_status stk_lines_open(const char *path, int *fd, stk_error *err) {
-    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    return *fd >= 0 ? STK_OK
-                    : STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
+    return stk_file_open_own(path, O_WRONLY | O_APPEND | O_CREAT, 0666, fd, err);
 }
 
 /* Writes all of it unless an error comes; *done counts the bytes that went out. */

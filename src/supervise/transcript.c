@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #define NS_PER_MS 1000000
@@ -42,11 +43,9 @@ stk_status stk_transcript_open(stk_transcript **transcript, const char *path, st
     pthread_mutex_init(&t->writing, NULL);
     pthread_mutex_init(&t->lock, NULL);
     t->path = stk_mem_strdup(path);
-    t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    stk_status status = STK_OK;
-    if (t->fd < 0) {
-        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
-    } else if (t->path == NULL) {
+    stk_status status =
+        stk_file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666, &t->fd, err);
+    if (status == STK_OK && t->path == NULL) {
         status = STK_FAIL_MEMORY(err, path);
     }
     if (status != STK_OK) {
