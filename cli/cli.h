@@ -68,8 +68,9 @@ typedef struct cli_session {
     size_t word_count;
     bool json;
     bool quiet;
-    bool detach; /* the work is done by another process than the one that was called */
-    stk_run run; /* observer, stop and start for the job */
+    bool stdout_taken; /* --out means it: lines for people go to standard error */
+    bool detach;       /* the work is done by another process than the one that was called */
+    stk_run run;       /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
     struct stk_output *relay; /* what is said beside another program goes through it; or NULL */

@@ -21,13 +21,15 @@ static stk_status print_json(const stk_report_runs *report, stk_error *err) {
     return cli_print_object(&text, err);
 }
 
-static stk_status print_text(const stk_report_runs *report, bool quiet, stk_error *err) {
+static stk_status print_text(const stk_report_runs *report, bool quiet, bool taken,
+                             stk_error *err) {
     stk_str text = {0};
     stk_status status = quiet || report->count < 2
                             ? STK_OK
                             : stk_compare_text(report->runs, report->count, &text, err);
     if (status == STK_OK && !quiet) {
-        printf("%s%spage: %s\n", stk_str_text(&text), text.length > 0 ? "\n" : "", report->page);
+        fprintf(taken ? stderr : stdout, "%s%spage: %s\n", stk_str_text(&text),
+                text.length > 0 ? "\n" : "", report->page);
     }
     stk_str_free(&text);
     return status;
@@ -58,13 +60,13 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     stk_status status =
         session.word_count > 0
             ? stk_report_runs_make(&report, session.words, session.word_count, options->out,
-                                   options->pictures, &err)
+                                   options->pictures, session.run.stop, &err)
             : STK_FAIL(&err, STK_ERR_USAGE,
                        "say which run: stoker report RUN, or several to compare them");
     if (status == STK_OK) {
         warn(&report);
-        status =
-            session.json ? print_json(&report, &err) : print_text(&report, session.quiet, &err);
+        status = session.json ? print_json(&report, &err)
+                              : print_text(&report, session.quiet, session.stdout_taken, &err);
     }
     stk_report_runs_free(&report);
     return cli_close(&session, status, &err);

@@ -61,9 +61,9 @@ STK_CHECKED stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t 
 void stk_file_close(stk_file_reader *reader);
 
 /*
- * How a file is written. All zeros: a file of Stoker's own, in a run folder, say, which is on the
- * disk when it is in place. Where something else than a file has its name, a link above all, it is
- * refused: somebody else put it there.
+ * How a file is written. All zeros, or NULL for all of it: a file of Stoker's own, in a run folder,
+ * say, which is on the disk when it is in place. Where something else than a file has its name, a
+ * link above all, it is refused: somebody else put it there.
  *
  * A path that a user has `chosen` says where bytes go to. Links are followed, and the file that
  * they lead to is replaced or made. Into named pipes, terminals, character devices and the
@@ -135,6 +135,9 @@ STK_CHECKED stk_status stk_file_open_own(const char *path, int flags, mode_t mod
 
 /* Whether bytes for a path that a user has chosen go into something that is there, as a pipe. */
 bool stk_path_is_stream(const char *path);
+
+/* Whether such a path means this descriptor of the process: /dev/stdout is 1. */
+bool stk_path_is_descriptor(const char *path, int descriptor);
 
 /* Makes a folder and its parents; one that exists is fine. */
 STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);

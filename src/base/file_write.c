@@ -114,7 +114,8 @@ static stk_status open_place(stk_file_writer *writer, stk_error *err) {
 stk_status stk_file_create_how(stk_file_writer **out, const char *path, const stk_file_how *how,
                                stk_error *err) {
     stk_file_writer *writer = NULL;
-    stk_status status = new_writer(&writer, path, how, err);
+    static const stk_file_how own = {0};
+    stk_status status = new_writer(&writer, path, how != NULL ? how : &own, err);
     if (status == STK_OK) {
         status = open_place(writer, err);
         if (status == STK_OK) {
@@ -127,7 +128,7 @@ stk_status stk_file_create_how(stk_file_writer **out, const char *path, const st
 }
 
 stk_status stk_file_create(stk_file_writer **out, const char *path, stk_error *err) {
-    return stk_file_create_how(out, path, &(stk_file_how){0}, err);
+    return stk_file_create_how(out, path, NULL, err);
 }
 
 stk_status stk_file_gather(stk_file_writer **out, const char *path, stk_bytes *block,
@@ -314,7 +315,7 @@ stk_status stk_file_write_how(const char *path, const void *data, size_t size,
 }
 
 stk_status stk_file_write(const char *path, const void *data, size_t size, stk_error *err) {
-    return stk_file_write_how(path, data, size, &(stk_file_how){0}, err);
+    return stk_file_write_how(path, data, size, NULL, err);
 }
 
 stk_status stk_file_show(const char *path, const void *data, size_t size, stk_error *err) {

@@ -134,7 +134,8 @@ static void draw_plot(stk_runfiles *files) {
 }
 
 static void write_page(stk_runfiles *files) {
-    note(stk_page_write(files->run_dir, NULL, &files->record, &files->pictures, &files->error));
+    note(stk_page_write(files->run_dir, NULL, NULL, &files->record, &files->pictures,
+                        &files->error));
     files->page_ns = stk_clock_ns();
 }
 
