@@ -140,7 +140,13 @@ stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);
 
-/* "stoker: sentence" on standard error. */
+/* "stoker: sentence" on standard error. What a terminal would obey in it becomes blanks. */
 void cli_complain(const char *sentence);
+
+/*
+ * A name or a sentence from elsewhere as it may be printed for people, in one line. It is valid for
+ * the next seven calls.
+ */
+const char *cli_clean(const char *text);
 
 #endif

@@ -14,6 +14,7 @@
 #include "options/options.h"
 #include "report/jsonl.h"
 #include "report/screen.h"
+#include "report/text.h"
 #include "supervise/relay.h"
 
 /* A handler can reach nothing else; the library itself has no such state. */
@@ -62,8 +63,30 @@ static void catch_signals(bool over_another) {
     signal(SIGXFSZ, SIG_IGN);
 }
 
+#define CLEAN_TEXTS 8
+
+const char *cli_clean(const char *text) {
+    static stk_str kept[CLEAN_TEXTS]; /* the command prints on one thread */
+    static size_t next;
+    stk_str *clean = &kept[next++ % CLEAN_TEXTS];
+    stk_str_free(clean);
+    stk_report_append_line(clean, text);
+    return stk_str_ok(clean) ? stk_str_text(clean) : "(there is no memory to show it)";
+}
+
 void cli_complain(const char *sentence) {
-    fprintf(stderr, "stoker: %s\n", sentence);
+    stk_str clean = {0};
+    stk_report_append_line(&clean, sentence);
+    if (stk_str_ok(&clean)) {
+        fprintf(stderr, "stoker: %s\n", stk_str_text(&clean));
+    } else { /* it may say that there is no memory: plain letters need none */
+        fputs("stoker: ", stderr);
+        for (const char *p = sentence; *p != '\0'; p++) {
+            fputc(*p >= ' ' && *p <= '~' ? *p : '?', stderr);
+        }
+        fputc('\n', stderr);
+    }
+    stk_str_free(&clean);
 }
 
 int cli_print_help(const cli_verb *verb) {

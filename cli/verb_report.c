@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "report/compare.h"
 #include "report/report_options.h"
 #include "report/report_runs.h"
@@ -29,7 +30,7 @@ static stk_status print_text(const stk_report_runs *report, bool quiet, bool tak
                             : stk_compare_text(report->runs, report->count, &text, err);
     if (status == STK_OK && !quiet) {
         fprintf(taken ? stderr : stdout, "%s%spage: %s\n", stk_str_text(&text),
-                text.length > 0 ? "\n" : "", report->page);
+                text.length > 0 ? "\n" : "", cli_clean(report->page));
     }
     stk_str_free(&text);
     return status;
@@ -40,8 +41,10 @@ static void warn(const stk_report_runs *report) {
     for (size_t i = 0; i < report->count; i++) {
         const char *line = stk_str_text(&report->runs[i].damage);
         while (*line != '\0') {
-            int length = (int)strcspn(line, "\n");
-            fprintf(stderr, "stoker: warning: %.*s\n", length, line);
+            size_t length = strcspn(line, "\n");
+            char *one = stk_mem_strndup(line, length);
+            fprintf(stderr, "stoker: warning: %s\n", cli_clean(one != NULL ? one : ""));
+            stk_mem_free(one);
             line += length + 1; /* each has a line break behind it */
         }
     }
