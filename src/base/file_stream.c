@@ -10,7 +10,10 @@
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -62,6 +65,31 @@ stk_status stk_file_stream_open(int *fd, const stk_file_place *place, const char
     }
 }
 
+/*
+ * Writes without SIGPIPE, which would end the program of whoever uses the library: the signal is
+ * held back on this thread, and the one that the write has made is taken away.
+ */
+static ssize_t write_quietly(int fd, const void *bytes, size_t size) {
+    static const struct timespec at_once = {0};
+    sigset_t pipe_set;
+    sigset_t before;
+    sigset_t waiting;
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    bool held = pthread_sigmask(SIG_BLOCK, &pipe_set, &before) == 0;
+    bool pending = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
+    ssize_t written = write(fd, bytes, size);
+    int why = errno;
+    if (written < 0 && why == EPIPE && held && !pending) {
+        (void)sigtimedwait(&pipe_set, NULL, &at_once);
+    }
+    if (held) {
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    errno = why;
+    return written;
+}
+
 stk_status stk_file_stream_write(int fd, const void *data, size_t size, const char *path,
                                  const stk_file_how *how, stk_error *err) {
     const char *bytes = data;
@@ -70,7 +98,7 @@ stk_status stk_file_stream_write(int fd, const void *data, size_t size, const ch
         struct pollfd room = {.fd = fd, .events = POLLOUT};
         ssize_t written = 0;
         if (poll(&room, 1, LOOK_GAP_MS) > 0) {
-            written = write(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+            written = write_quietly(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
         }
         if (written > 0) {
             bytes += written;

@@ -13,11 +13,11 @@ cp b/submission.csv second
 ln -s /proc/self/fd/1 stdout
 
 # through_pipe PATH ARGUMENTS...: runs the command beside a reader of the pipe, who leaves what he read
-# in `read`.
+# in `got`.
 through_pipe() {
-    rm -f "$1" read
+    rm -f "$1" got
     mkfifo "$1"
-    timeout 60 cat "$1" >read &
+    timeout 60 cat "$1" >got &
     local reader=$!
     run "${@:2}"
     wait_for 10 has_ended "$reader" || kill "$reader"
@@ -36,10 +36,10 @@ has_device() {
 it "predict writes into a named pipe"
 through_pipe pipe predict a --out pipe
 expect_exit 0
-expect_same read first
+expect_same got first
 through_pipe pipe predict a --out pipe --budget 1m # only the last of the files that a budget makes
 expect_exit 0
-expect_same read first
+expect_same got first
 
 it "predict follows links, and leaves them links"
 mkdir -p d/e
@@ -117,19 +117,19 @@ expect_exit 130
 it "every other output takes pipes and links as well"
 through_pipe page report a --out page
 expect_exit 0
-expect_file read '</html>'
+expect_file got '</html>'
 through_pipe page report a b --out page
 expect_exit 0
-expect_file read '</html>'
+expect_file got '</html>'
 through_pipe sheet.png bench loader k/train --seconds 0 --img-size 16 --sheet sheet.png
 expect_exit 0
-expect "a PNG" [ "$(head -c 4 read | tail -c 3)" = PNG ]
+expect "a PNG" [ "$(head -c 4 got | tail -c 3)" = PNG ]
 through_pipe bars.svg doctor --data k --img-size 16 --batch 4 --seconds 0.1 --plot bars.svg
 expect_exit 0
-expect_file read '</svg>'
+expect_file got '</svg>'
 through_pipe run.prom train "${small[@]}" --out c --epochs 1 --metrics-file run.prom
 expect_exit 0
-expect_file read '^stoker_run_info'
+expect_file got '^stoker_run_info'
 for option in "report a --out" "bench loader k/train --seconds 0 --img-size 16 --sheet" \
     "train --data k --img-size 16 --out c --epochs 1 --metrics-file"; do
     rm -f target link.png && ln -s target link.png

@@ -229,6 +229,19 @@ static void a_missing_reader_is_not_waited_for_for_ever(void) {
     CHECK(kind_of(path) == S_IFIFO);
 }
 
+/* A reader who leaves is an error; the signal of it does not end the program. */
+static void a_reader_may_leave(void) {
+    stk_error err = {0};
+    char name[64];
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    close(ends[0]);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", ends[1]);
+    CHECK_INT(stk_file_write_how(name, "abc", 3, &chosen, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "whoever read it has gone");
+    close(ends[1]);
+}
+
 /* A descriptor of this process takes bytes behind what it has; a file behind it is not replaced. */
 static void descriptors_are_written_to(void) {
     const char *folder = check_folder();
@@ -346,6 +359,7 @@ static const check_test tests[] = {
     TEST(chosen_links_are_followed),
     TEST(pipes_are_written_to),
     TEST(a_missing_reader_is_not_waited_for_for_ever),
+    TEST(a_reader_may_leave),
     TEST(descriptors_are_written_to),
     TEST(devices_are_written_to),
     TEST(sockets_and_folders_are_refused),
