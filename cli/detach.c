@@ -130,8 +130,9 @@ static stk_status tell(const cli_session *session, const char *run_dir, pid_t pi
         return cli_print_object(&text, err);
     }
     if (run_dir != NULL && !session->quiet) {
-        printf("run folder: %s\nprocess: %lld\nlog: %s/" LOG_NAME "\n", run_dir, (long long)pid,
-               run_dir);
+        const char *shown = cli_clean(run_dir);
+        printf("run folder: %s\nprocess: %lld\nlog: %s/" LOG_NAME "\n", shown, (long long)pid,
+               shown);
     }
     return STK_OK;
 }

@@ -142,7 +142,7 @@ static void print_text(const stk_storage_findings *f, double wanted) {
     }
     if (f->failed > 0) {
         printf("failed        %lld reads, such as: %s\n", (long long)f->failed,
-               f->first_failure.message);
+               cli_clean(f->first_failure.message));
     }
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_place.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -395,12 +396,34 @@ bool stk_path_is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
-    const char *base = stk_path_base(path);
-    if (base[0] == '\0' || stk_path_is_dir(path)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+/* False where it is not known. */
+static bool look_at_stream(const char *path, int *descriptor) {
+    stk_file_place place;
+    if (stk_file_place_find(&place, path, true, NULL) != STK_OK) {
+        return false;
     }
-    char *folder = base > path ? stk_mem_strndup(path, (size_t)(base - path)) : stk_mem_strdup(".");
+    bool stream = place.stream;
+    *descriptor = place.descriptor;
+    stk_file_place_free(&place);
+    return stream;
+}
+
+bool stk_path_is_stream(const char *path) {
+    int meant = -1;
+    return look_at_stream(path, &meant);
+}
+
+bool stk_path_is_descriptor(const char *path, int descriptor) {
+    int meant = -1;
+    return look_at_stream(path, &meant) && meant == descriptor;
+}
+
+/* Of a new file: whether its folder is there and takes files. */
+static stk_status check_folder(const char *option, const char *path, const char *target,
+                               stk_error *err) {
+    const char *base = stk_path_base(target);
+    char *folder =
+        base > target ? stk_mem_strndup(target, (size_t)(base - target)) : stk_mem_strdup(".");
     if (folder == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
@@ -413,6 +436,30 @@ stk_status stk_path_check_place(const char *option, const char *path, stk_error 
                           strerror(errno));
     }
     stk_mem_free(folder);
+    return status;
+}
+
+stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
+    stk_file_place place;
+    stk_error why = {0};
+    if (stk_path_base(path)[0] == '\0' || stk_path_is_dir(path)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+    }
+    stk_status status = stk_file_place_find(&place, path, true, &why);
+    if (status != STK_OK && errno == ENOTDIR) { /* the words for a folder that is not there fit */
+        return check_folder(option, path, path, err);
+    }
+    if (status != STK_OK) {
+        return STK_FAIL(err, status == STK_ERR_STORAGE ? STK_ERR_USAGE : status, "%s %s: %s",
+                        option, path, why.message);
+    }
+    if (!place.stream) {
+        status = check_folder(option, path, place.path, err);
+    } else if (place.descriptor < 0 && access(place.path, W_OK) != 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to it: %s", option, path,
+                          strerror(errno));
+    }
+    stk_file_place_free(&place);
     return status;
 }
 
@@ -447,9 +494,10 @@ const char *stk_path_base(const char *path) {
 stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err) {
     *taken = false;
     *fd = -1;
-    int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (opened < 0) {
-        return FAIL_SYSTEM(err, "open the lock", path);
+    int opened = -1;
+    stk_status status = stk_file_open_own(path, O_RDWR | O_CREAT, 0666, &opened, err);
+    if (status != STK_OK) {
+        return status;
     }
     if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
         /* File systems without locks (some network mounts) must not stop a run. */
@@ -462,7 +510,7 @@ stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err)
     /* The folder may have been moved between opening and locking: then this is another's lock. */
     struct stat held;
     struct stat named;
-    if (fstat(opened, &held) != 0 || stat(path, &named) != 0 || held.st_ino != named.st_ino ||
+    if (fstat(opened, &held) != 0 || lstat(path, &named) != 0 || held.st_ino != named.st_ino ||
         held.st_dev != named.st_dev) {
         close(opened);
         *taken = false;
@@ -481,7 +529,7 @@ void stk_file_unlock(int fd) {
 
 stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err) {
     *state = STK_LOCK_FREE;
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
     if (opened < 0) {
         return errno == ENOENT || errno == ENOTDIR ? STK_OK
                                                    : FAIL_SYSTEM(err, "open the lock", path);

@@ -42,7 +42,7 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
     patient.data.count = split->train_count;
     stk_status status = stk_doctor_examine(&patient, diagnosis, err);
     if (status == STK_OK && wanted->plot != NULL) {
-        status = stk_doctor_draw(diagnosis, wanted->plot, err);
+        status = stk_doctor_draw(diagnosis, wanted->plot, job->clock.stop, err);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,12 +41,62 @@ static char *lock_path(const char *folder) {
     return stk_path_join(folder, "state/lock");
 }
 
+static bool is_link(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+/* Fails where the path is a link: what a run writes must lie where it seems to lie. */
+static stk_status check_link(const char *path, stk_error *err) {
+    return is_link(path) ? STK_FAIL(err, STK_ERR_STORAGE,
+                                    "cannot write to %s: it is a link, and Stoker follows no links "
+                                    "inside a run folder; put the file or folder itself there",
+                                    path)
+                         : STK_OK;
+}
+
+/* What lies in a folder that a run writes to; all of it is the run's own. */
+static stk_status check_inside(const char *folder, stk_error *err) {
+    stk_dir_list list = {0};
+    stk_status status = stk_dir_read(folder, &list, err);
+    for (size_t i = 0; i < list.count && status == STK_OK; i++) {
+        char *path = stk_path_join(folder, list.entries[i].name);
+        status = path != NULL ? check_link(path, err) : STK_FAIL_MEMORY(err, "a path");
+        stk_mem_free(path);
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+/*
+ * Looks for planted links before anything is written, since a submission that is refused after
+ * hours of training is too late. Each writer refuses them once more.
+ */
+static stk_status check_links(const char *folder, stk_error *err) {
+    static const char *const names[] = {
+        "state",        "weights",        "tensorboard",    "args.json",
+        "args.yaml",    "results.csv",    "bad_images.csv", "oof.csv",
+        "events.jsonl", "validation.csv", "results.png",    "results.svg",
+        "report.html",  "summary.json",   "submission.csv", "log.txt"};
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && status == STK_OK; i++) {
+        char *path = stk_path_join(folder, names[i]);
+        status = path != NULL ? check_link(path, err) : STK_FAIL_MEMORY(err, "a path");
+        if (status == STK_OK && stk_path_is_dir(path)) {
+            status = check_inside(path, err);
+        }
+        stk_mem_free(path);
+    }
+    return status;
+}
+
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
     char *lock = lock_path(folder->path);
-    stk_status status =
-        state != NULL && lock != NULL ? stk_dir_make(state, err) : STK_FAIL_MEMORY(err, "a path");
     *taken = false;
+    stk_status status = state != NULL && lock != NULL ? check_links(folder->path, err)
+                                                      : STK_FAIL_MEMORY(err, "a path");
+    status = status == STK_OK ? stk_dir_make(state, err) : status;
     for (int i = 0; i < LOCK_TRIES && status == STK_OK && !*taken; i++) {
         if (i > 0) {
             nanosleep(&(struct timespec){.tv_nsec = LOCK_GAP_NS}, NULL);
@@ -230,7 +281,8 @@ static void sweep(const char *path, int depth) {
         bool hidden = entry->d_name[0] == '.';
         if (inside != NULL && hidden && stk_str_ends_with_nocase(entry->d_name, ".tmp")) {
             unlink(inside);
-        } else if (inside != NULL && !hidden && depth > 1 && stk_path_is_dir(inside)) {
+        } else if (inside != NULL && !hidden && depth > 1 && !is_link(inside) &&
+                   stk_path_is_dir(inside)) {
             sweep(inside, depth - 1);
         }
         stk_mem_free(inside);

@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 static stk_status open_with(const char *path, mode_t mode, int *fd, stk_error *err) {
-    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, mode);
-    return *fd >= 0 ? STK_OK
-                    : STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
+    return stk_file_open_own(path, O_WRONLY | O_APPEND | O_CREAT, mode, fd, err);
 }
 
 stk_status stk_lines_open(const char *path, int *fd, stk_error *err) {

@@ -18,6 +18,7 @@
 
 #include "base/aside_queue.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #define NS_PER_MS 1000000
@@ -82,11 +83,11 @@ static stk_status open_file(file **out, const char *path, stk_error *err) {
     pthread_mutex_init(&f->lock, NULL);
     f->path = stk_mem_strdup(path);
     /* Commands may say anything, what they were given above all. */
-    f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-    stk_status status =
-        f->fd < 0 ? STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno))
-        : f->path == NULL ? STK_FAIL_MEMORY(err, path)
-                          : STK_OK;
+    stk_status status = stk_file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600,
+                                          &f->fd, err);
+    if (status == STK_OK && f->path == NULL) {
+        status = STK_FAIL_MEMORY(err, path);
+    }
     if (status != STK_OK) {
         free_file(f);
         return status;

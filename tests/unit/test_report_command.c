@@ -125,7 +125,7 @@ static void what_was_written_is_read(void) {
 static char *page_of(const char *folder) {
     stk_report_runs report;
     stk_error err = {0};
-    if (stk_report_runs_make(&report, &folder, 1, NULL, true, &err) != STK_OK) {
+    if (stk_report_runs_make(&report, &folder, 1, NULL, true, NULL, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         return NULL;
     }
@@ -381,7 +381,7 @@ static void nothing_is_lost_without_memory(void) {
         stk_error err = {0};
         stk_report_runs report = {0};
         stk_mem_fail_after(n);
-        good = stk_report_runs_make(&report, &folder, 1, NULL, false, &err) == STK_OK;
+        good = stk_report_runs_make(&report, &folder, 1, NULL, false, NULL, &err) == STK_OK;
         stk_mem_fail_after(-1);
         CHECK(good || err.status == STK_ERR_MEMORY);
         stk_report_runs_free(&report);

@@ -125,7 +125,7 @@ static bool is_good(const char *data, size_t size, const char *whole, file_head 
 static void note_use(const char *path) {
     struct stat info;
     if (stat(path, &info) == 0 && time(NULL) - info.st_mtime > USED_AGAIN_S) {
-        (void)utimensat(AT_FDCWD, path, NULL, 0);
+        (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
     }
 }
 
