@@ -74,7 +74,9 @@ static void take_text(png_text_chunk *text, const char *key, const uint8_t *name
         compressed = data[0] == 1;
         data += 2;
         size -= 2;
-        if (pass_string(&data, &size) && pass_string(&data, &size)) {
+        bool language = pass_string(&data, &size);
+        bool translation = language && pass_string(&data, &size);
+        if (translation) {
             *text = (png_text_chunk){data, size, compressed};
         }
     }

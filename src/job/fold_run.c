@@ -262,6 +262,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
         fold->val_samples == job->dataset->val.items ? &job->pictures.val : &job->pictures.train);
     config.val.shuffle = true; /* when there is no time for all, some of each class are seen */
     config.val.stop_after_bad = config.train.stop_after_bad;
+    config.val.patience_ns = config.train.patience_ns;
     return stk_train_fold(&config, &fold->result, err);
 }
 

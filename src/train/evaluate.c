@@ -129,7 +129,23 @@ static stk_status run_pass(run *r, stk_error *err) {
     return status;
 }
 
-/* The samples that were put aside become the next pass; *more tells whether there are any. */
+/* Tells of samples that nobody has more patience for. */
+static void give_up(const run *r, const size_t *indices, size_t count) {
+    const stk_evaluation *e = r->evaluation;
+    for (size_t i = 0; i < count && e->bad != NULL; i++) {
+        e->bad(e->user, e->data.samples[indices[i]].path,
+               "it takes too long to decode for the time that there is: scale it down");
+    }
+}
+
+/* How patient the next pass is; 0: as patient as can be. */
+static int64_t next_patience(const run *r) {
+    int64_t most = r->evaluation->data.patience_ns;
+    int64_t next = most > 0 ? most : PATIENCE_GROWTH * r->data.patience_ns;
+    return next < STK_IMAGE_MAX_CPU_NS ? next : 0;
+}
+
+/* The samples that were put aside become the next pass; *more tells whether there is one. */
 static stk_status go_back(run *r, bool *more, stk_error *err) {
     const size_t *all = r->evaluation->data.indices;
     size_t count = stk_loader_lates(r->loader);
@@ -149,6 +165,11 @@ static stk_status go_back(run *r, bool *more, stk_error *err) {
         rows[i] = r->rows != NULL ? r->rows[rows[i]] : rows[i];
         indices[i] = all != NULL ? all[rows[i]] : rows[i];
     }
+    int64_t most = r->evaluation->data.patience_ns;
+    if (most > 0 && r->data.patience_ns >= most) {
+        give_up(r, indices, count);
+        *more = false;
+    }
     stk_loader_close(r->loader);
     r->loader = NULL;
     stk_mem_free(r->rows);
@@ -160,8 +181,7 @@ static stk_status go_back(run *r, bool *more, stk_error *err) {
     r->data.shuffle = false;
     size_t batch = (count + LATE_BATCHES - 1) / LATE_BATCHES;
     r->data.batch = batch < r->data.batch ? batch : r->data.batch;
-    int64_t patience = PATIENCE_GROWTH * r->data.patience_ns;
-    r->data.patience_ns = patience < STK_IMAGE_MAX_CPU_NS ? patience : 0;
+    r->data.patience_ns = next_patience(r);
     return STK_OK;
 }
 

@@ -11,8 +11,10 @@ typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */
     int classes;
-    stk_loader_config data; /* one pass; bad samples are marked, not replaced */
-    bool shuffled;          /* not in order: a part of them is a random one */
+    /* One pass; bad samples are marked, not replaced. Those that take longer than patience_ns,
+     * unless others do, are told as bad; 0: all are waited for. */
+    stk_loader_config data;
+    bool shuffled; /* not in order: a part of them is a random one */
     stk_halt halt;
     /*
      * Each batch with its logits (count, classes); batch->bad marks rows without meaning. rows[i]

@@ -50,13 +50,16 @@ fi
 
 it "trains without a picture that takes too long for the budget, and says so"
 cp -r k hostile-train
-put rows hostile-train/train 7
+put rows hostile-train/train 7 30 60 90
 put markers hostile-train/train 9
 timed train --data hostile-train --out r-train --budget 5s --img-size 32
 expect_exit 0
 expect_took 5
 expect_submission r-train/submission.csv k/sample_submission.csv "$labels"
 expect_summary r-train/summary.json stop_reason budget
+if [ "$(json r-train/summary.json epochs_done)" != 0 ]; then
+    expect_file r-train/bad_images.csv 'it takes (more than 0.1 s|too long) to decode'
+fi
 
 it "ends soon after a signal while pictures are decoded"
 rm -rf r

@@ -369,6 +369,26 @@ static void slow_pictures_do_not_hold_up_others(void) {
     close_model(&m);
 }
 
+/* Who has no patience for it does without: it is told, and all that was wanted is done. */
+static void slow_pictures_can_be_given_up(void) {
+    stk_error err = {0};
+    static model m;
+    stk_sample samples[ROWS];
+    open_model(&m);
+    write_slow(&m, make_slow_png());
+    memcpy(samples, m.pictures.samples, sizeof samples);
+    samples[SLOW_ROW].path = "slow.png";
+    m.prediction.data.samples = samples;
+    m.prediction.data.patience_ns = 100000000;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(m.predicted.done);
+    for (size_t row = 0; row < ROWS; row++) {
+        CHECK_INT(is_untouched(&m, row), row == SLOW_ROW);
+    }
+    CHECK_INT(m.bad, 1);
+    close_model(&m);
+}
+
 /* Where there is time all are seen, in every view; those that are put aside are not mixed up. */
 static void slow_pictures_come_last(void) {
     stk_error err = {0};
@@ -647,6 +667,7 @@ static const check_test tests[] = {
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),
     TEST(slow_pictures_do_not_hold_up_others),
+    TEST(slow_pictures_can_be_given_up),
     TEST(slow_pictures_come_last),
     TEST(halting_behind_the_last_batch),
     TEST(views_are_averaged),
