@@ -396,26 +396,14 @@ bool stk_path_is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* False where it is not known. */
-static bool look_at_stream(const char *path, int *descriptor) {
+bool stk_path_is_descriptor(const char *path, int descriptor) {
     stk_file_place place;
     if (stk_file_place_find(&place, path, true, NULL) != STK_OK) {
         return false;
     }
-    bool stream = place.stream;
-    *descriptor = place.descriptor;
+    bool meant = place.descriptor == descriptor;
     stk_file_place_free(&place);
-    return stream;
-}
-
-bool stk_path_is_stream(const char *path) {
-    int meant = -1;
-    return look_at_stream(path, &meant);
-}
-
-bool stk_path_is_descriptor(const char *path, int descriptor) {
-    int meant = -1;
-    return look_at_stream(path, &meant) && meant == descriptor;
+    return meant;
 }
 
 /* Of a new file: whether its folder is there and takes files. */

@@ -133,10 +133,7 @@ STK_CHECKED stk_status stk_file_gather(stk_file_writer **writer, const char *pat
 STK_CHECKED stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd,
                                          stk_error *err);
 
-/* Whether bytes for a path that a user has chosen go into something that is there, as a pipe. */
-bool stk_path_is_stream(const char *path);
-
-/* Whether such a path means this descriptor of the process: /dev/stdout is 1. */
+/* Whether a path that a user has chosen means this descriptor of the process: /dev/stdout is 1. */
 bool stk_path_is_descriptor(const char *path, int descriptor);
 
 /* Makes a folder and its parents; one that exists is fine. */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/json.h"
 #include "base/locale.h"
 #include "base/mem.h"
@@ -230,13 +231,18 @@ static stk_status name_file(predict_job *job, stk_error *err) {
  * submission, which a training has left, is such a one already.
  */
 static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    stk_file_place place = {0};
     stk_status status = name_file(job, err);
+    if (status == STK_OK) { /* what cannot be written is told before the models are asked */
+        status = stk_file_place_find(&place, job->path, job->how.chosen, err);
+    }
     if (status != STK_OK) {
         return status;
     }
     bool own = !job->how.chosen && job->given->data == NULL;
     job->kept = own && stk_path_is_file(job->path);
-    job->once = job->how.chosen && stk_path_is_stream(job->path);
+    job->once = place.stream;
+    stk_file_place_free(&place);
     stk_margin_note(&job->clock.margin, STK_MARGIN_SUBMISSION,
                     CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2)));
     bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept && !job->once;

@@ -187,7 +187,6 @@ static void pipes_are_written_to(void) {
     pthread_t reader;
     char *many = stk_mem_new(MANY_BYTES, 1);
     REQUIRE(many != NULL && mkfifo(path, 0600) == 0);
-    CHECK(stk_path_is_stream(path) && !stk_path_is_stream(in(folder, "new")));
     REQUIRE_OK(stk_path_check_place("--out", path, &err), &err);
     REQUIRE(pthread_create(&reader, NULL, read_all, &d) == 0);
     stk_status status = stk_file_write_how(path, many, MANY_BYTES, &chosen, &err);
@@ -255,7 +254,8 @@ static void descriptors_are_written_to(void) {
     REQUIRE(fd >= 0 && write(fd, "lines\n", 6) == 6);
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     REQUIRE(symlink(name, link_path) == 0);
-    CHECK(stk_path_is_stream(link_path));
+    CHECK(stk_path_is_descriptor(link_path, fd) && !stk_path_is_descriptor(link_path, fd + 1));
+    CHECK(!stk_path_is_descriptor(path, fd));
     REQUIRE_OK(stk_file_write_how(link_path, "rows\n", 5, &chosen, &err), &err);
     REQUIRE(write(fd, "more\n", 5) == 5);
     CHECK(holds(path, "lines\nrows\nmore\n"));
