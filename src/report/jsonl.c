@@ -26,6 +26,8 @@ struct stk_jsonl {
     int64_t start_ns;        /* what `t` counts from */
     int64_t step_ns;         /* when the last step event was written */
     bool stepped;            /* there was one */
+    bool passed_over;        /* the next was told too soon behind it */
+    stk_event_step step;     /* of a command, the last that was told; it points to nothing */
     double sample_s;         /* when the last sample was taken that was written */
     stk_str line;            /* reused for every event */
     stk_error error;         /* the first that came up */
@@ -147,7 +149,9 @@ static void on_step(void *user, const stk_event_step *event) {
     stk_jsonl *jsonl = user;
     int64_t now = moment(jsonl);
     double times = stk_thinning_times((double)(now - jsonl->start_ns) * 1e-9);
-    if (jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS) {
+    jsonl->passed_over = jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS;
+    if (jsonl->passed_over) {
+        jsonl->step = *event;
         return;
     }
     jsonl->stepped = true;
@@ -203,8 +207,14 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     end_line(user, &writer);
 }
 
+/* How far a command came is told with its end, however soon that was behind the step before. */
 static void on_attempt(void *user, const stk_event_attempt *event) {
-    put_event(user, &stk_attempt_fields, event);
+    stk_jsonl *jsonl = user;
+    if (event->ended && jsonl->passed_over) {
+        put_event(jsonl, &stk_step_fields, &jsonl->step);
+    }
+    jsonl->passed_over = false;
+    put_event(jsonl, &stk_attempt_fields, event);
 }
 
 static void on_warning(void *user, const char *text) {

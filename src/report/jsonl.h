@@ -4,8 +4,8 @@
  * Serves `--json` on standard output and events.jsonl of a run folder. Each object has `t` (seconds
  * since the start of the run), `event` (its kind) and then the fields of the event's struct in
  * stoker/events.h under their own names; what is not known is null. Step events are passed on twice
- * a second at most; after an hour steps and samples come less and less often, a tenth of them in
- * the end. Threads: that of the events.
+ * a second at most, and the last one before a command's end in any case; after an hour steps and
+ * samples come less and less often, a tenth of them in the end. Threads: that of the events.
  */
 #ifndef STK_REPORT_JSONL_H
 #define STK_REPORT_JSONL_H

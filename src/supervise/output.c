@@ -34,6 +34,7 @@
 #define STANDS_NS 1000000000    /* text without an end is told of after this time */
 #define LEAST_END_S 0.2         /* for threads to end in when they have nothing to wait for */
 #define LONGEST_S 1e6           /* of any waiting */
+#define LOG_S 30.0              /* for opening the log */
 #define NS_PER_S 1000000000
 
 /* How a record ends; see output.h. */
@@ -490,8 +491,11 @@ stk_status stk_output_open(stk_output **output, const stk_output_config *config,
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, "a command's output");
     }
-    stk_status status =
-        config->log_path != NULL ? stk_transcript_open(&o->log, config->log_path, err) : STK_OK;
+    stk_status status = STK_OK;
+    if (config->log_path != NULL) {
+        double within_s = config->log_within_s > 0 ? config->log_within_s : LOG_S;
+        status = stk_transcript_open(&o->log, config->log_path, within_s, err);
+    }
     status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
     status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
     status = status == STK_OK ? start_thread(&o->streams[0], err) : status;

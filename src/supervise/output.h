@@ -39,6 +39,7 @@ typedef struct stk_output_config {
     int out;              /* where standard output is passed on to; -1: nowhere. Borrowed */
     int err;              /* the same for standard error */
     const char *log_path; /* made anew; for the call only. NULL: no log, and nothing is heard */
+    double log_within_s;  /* that its disk may take to answer; 0: half a minute */
     int64_t start_ns;     /* what times count from */
     /* Called with every line, without its end; also with the line so far that stands unended when a
      * command is done, or for a second, and then again only when something was added to it. It must

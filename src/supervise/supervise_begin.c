@@ -184,6 +184,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     stk_output_config config = {.out = s->passing.out,
                                 .err = s->passing.err,
                                 .log_path = log,
+                                .log_within_s = stk_supervision_spare(s, FOLDER_S),
                                 .start_ns = s->clock.start_ns,
                                 .hear = hear,
                                 .user = s};

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "supervise/bounded.h"
 
 #define NS_PER_MS 1000000
 #define STAMP_SECONDS 999999 /* the last that a stamp has room for with three digits behind it */
@@ -75,34 +76,73 @@ static void free_file(void *user) {
     stk_mem_free(f);
 }
 
-static stk_status open_file(file **out, const char *path, stk_error *err) {
-    file *f = stk_mem_new(1, sizeof *f);
-    if (f == NULL) {
-        return STK_FAIL_MEMORY(err, path);
+/* Opening the file, on a disk that may hang. */
+typedef struct opening {
+    file *file; /* owned */
+    stk_status status;
+    stk_error why;
+} opening;
+
+static void free_opening(void *user) {
+    opening *o = user;
+    if (o->file != NULL) {
+        free_file(o->file);
     }
-    pthread_mutex_init(&f->lock, NULL);
-    f->path = stk_mem_strdup(path);
-    /* Commands may say anything, what they were given above all. */
-    stk_status status = stk_file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600,
-                                          &f->fd, err);
-    if (status == STK_OK && f->path == NULL) {
-        status = STK_FAIL_MEMORY(err, path);
-    }
-    if (status != STK_OK) {
-        free_file(f);
-        return status;
-    }
-    *out = f;
-    return STK_OK;
+    stk_mem_free(o);
 }
 
-stk_status stk_transcript_open(stk_transcript **transcript, const char *path, stk_error *err) {
+static void open_file(void *user) {
+    opening *o = user;
+    file *f = o->file;
+    /* Commands may say anything, what they were given above all. */
+    o->status = stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd,
+                                  &o->why);
+}
+
+static opening *new_opening(const char *path) {
+    opening *o = stk_mem_new(1, sizeof *o);
+    file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
+    if (f == NULL) {
+        stk_mem_free(o);
+        return NULL;
+    }
+    pthread_mutex_init(&f->lock, NULL);
+    f->fd = -1;
+    f->path = stk_mem_strdup(path);
+    o->file = f;
+    if (f->path == NULL) {
+        free_opening(o);
+        return NULL;
+    }
+    return o;
+}
+
+static stk_status open_within(file **out, const char *path, double within_s, stk_error *err) {
+    opening *o = new_opening(path);
+    if (o == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    if (!stk_bounded_call(open_file, o, free_opening, within_s)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
+    }
+    stk_status status =
+        o->status == STK_OK ? STK_OK : STK_FAIL(err, o->status, "%s", o->why.message);
+    if (status == STK_OK) {
+        *out = o->file;
+        o->file = NULL;
+    }
+    free_opening(o);
+    return status;
+}
+
+stk_status stk_transcript_open(stk_transcript **transcript, const char *path, double within_s,
+                               stk_error *err) {
     stk_transcript *t = stk_mem_new(1, sizeof *t);
     if (t == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
     pthread_mutex_init(&t->giving, NULL);
-    stk_status status = open_file(&t->file, path, err);
+    stk_status status = open_within(&t->file, path, within_s, err);
     if (status == STK_OK) {
         status = stk_aside_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
     }

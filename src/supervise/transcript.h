@@ -23,9 +23,9 @@
 
 typedef struct stk_transcript stk_transcript;
 
-/* Makes the file anew. */
+/* Makes the file anew; its disk has within_s to answer. */
 STK_CHECKED stk_status stk_transcript_open(stk_transcript **transcript, const char *path,
-                                           stk_error *err);
+                                           double within_s, stk_error *err);
 
 /* Waits a fifth of a second at most: settle first. NULL is fine. */
 void stk_transcript_close(stk_transcript *transcript);

@@ -251,11 +251,17 @@ static void steps_come_twice_a_second(void) {
         stk_events_step(&events, &step);
         fake_ns += 1000000;
     }
+    /* The last of a command stands before its end, once. */
+    stk_events_attempt(&events, &(stk_event_attempt){.ended = true});
+    stk_events_attempt(&events, &(stk_event_attempt){.ended = true});
     stk_jsonl_free(jsonl);
     close(fd);
     char *text = read_text(folder, "out");
     REQUIRE(text != NULL);
-    CHECK_INT(count_lines(text), 10);
+    CHECK_INT(count_lines(text), 13);
+    stk_json *last = parse_line(text, 10);
+    CHECK_NEAR(stk_json_number(stk_json_get(last, "step"), NAN), 5000, 0);
+    stk_json_free(last);
     stk_mem_free(text);
 }
 
