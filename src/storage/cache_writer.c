@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define LOOK_NS SECOND_NS
@@ -367,24 +368,21 @@ static void *work(void *argument) {
     return NULL;
 }
 
-int stk_cache_writer_start(stk_cache_disk *disk) {
-    pthread_attr_t attributes;
+stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err) {
+    const stk_thread_config config = {.what = "writes the cache", .stack_bytes = STACK_BYTES};
     sigset_t too_large;
     sigset_t before;
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     /* Where file sizes are limited, a write shall fail; the signal would end the process. */
     pthread_sigmask(SIG_BLOCK, &too_large, &before);
     stk_cache_hold(&disk->cache);
-    int failed = pthread_create(&disk->thread, &attributes, work, disk);
-    if (failed != 0) {
+    stk_status status = stk_thread_start(&disk->thread, &config, work, disk, err);
+    if (status != STK_OK) {
         stk_cache_let_go(&disk->cache);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return failed;
+    return status;
 }
 
 void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size) {

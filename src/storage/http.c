@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/http_easy.h"
 #include "storage/http_head.h"
 
@@ -531,8 +532,8 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
     h->most = limit_connections(config->most_connections, config->engines);
     h->connect_timeout_ms = (long)(config->connect_timeout_s * MS_PER_S);
     h->timer_ns = -1;
-    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    h->epoll_fd = stk_epoll_fd();
+    h->wake_fd = stk_event_fd();
     h->multi = curl_multi_init();
     h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
     h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
@@ -541,11 +542,11 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
         destroy(h);
         return STK_FAIL_MEMORY(err, "requests");
     }
-    int failed = pthread_create(&h->thread, NULL, run, h);
-    if (failed != 0) {
+    const stk_thread_config asking = {.what = "makes requests"};
+    status = stk_thread_start(&h->thread, &asking, run, h, err);
+    if (status != STK_OK) {
         destroy(h);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread for requests: %s",
-                        strerror(failed));
+        return status;
     }
     *http = h;
     return STK_OK;
