@@ -4,7 +4,8 @@
  * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
  * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
  * that becomes shorter while it is read is an error. After a failed read errno is the system's
- * reason, or 0 when it was another. Threads: safe.
+ * reason, or 0 when it was another. Threads: safe. On a thread that has entered a stk_disk (disk.h)
+ * no call waits for ever: a disk that does not answer is an error like others.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
@@ -133,7 +134,8 @@ bool stk_path_is_file(const char *path);
 
 /*
  * Whether a file that is written later can be put at `path`: its folder must exist and may be
- * written to. Otherwise the error is one of usage and names the option that gave the path.
+ * written to. Otherwise the error is one of usage, or, where the disk does not answer, of storage,
+ * and names the option that gave the path.
  */
 STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
 
@@ -155,7 +157,7 @@ const char *stk_path_base(const char *path);
  * holds it.
  */
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
-void stk_file_unlock(int fd);
+void stk_file_unlock(int fd, const char *path);
 
 typedef enum stk_lock_state {
     STK_LOCK_FREE,

@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #define FAIL_WRITING(err, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), strerror(errno))
+    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), stk_disk_reason(errno))
 
 struct stk_file_writer {
     int fd;           /* the hidden file; -1: there is none yet */
@@ -26,7 +27,7 @@ struct stk_file_writer {
 
 static void free_writer(stk_file_writer *writer) {
     if (writer->fd >= 0) {
-        close(writer->fd);
+        (void)stk_disk_close(writer->fd, writer->path);
     }
     stk_mem_free(writer->hidden);
     stk_mem_free(writer->path);
@@ -57,7 +58,7 @@ static stk_status new_writer(stk_file_writer **out, const char *path, stk_error 
 }
 
 static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
-    writer->fd = open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    writer->fd = stk_disk_open(writer->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return writer->fd >= 0 ? STK_OK : FAIL_WRITING(err, writer->path);
 }
 
@@ -89,7 +90,7 @@ static stk_status write_all(const stk_file_writer *writer, const void *data, siz
                             stk_error *err) {
     const char *bytes = data;
     while (size > 0) {
-        ssize_t written = write(writer->fd, bytes, size);
+        ssize_t written = stk_disk_write(writer->fd, writer->path, bytes, size);
         if (written < 0 && errno == EINTR) {
             continue;
         }
@@ -140,10 +141,11 @@ stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t siz
 static void sync_parent(const char *path) {
     char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
     if (folder != NULL) {
-        int fd = open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd =
+            stk_disk_open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         if (fd >= 0) {
-            (void)fsync(fd);
-            close(fd);
+            (void)stk_disk_sync(fd, path);
+            (void)stk_disk_close(fd, path);
         }
         stk_mem_free(folder);
     }
@@ -156,11 +158,11 @@ static void sync_parent(const char *path) {
  */
 static bool put_in_place(const stk_file_writer *writer) {
     if (writer->passing && stk_path_is_file(writer->path) &&
-        renameat2(AT_FDCWD, writer->hidden, AT_FDCWD, writer->path, RENAME_EXCHANGE) == 0) {
-        (void)unlink(writer->hidden);
+        stk_disk_exchange(writer->hidden, writer->path) == 0) {
+        (void)stk_disk_remove(writer->hidden);
         return true;
     }
-    return rename(writer->hidden, writer->path) == 0;
+    return stk_disk_rename(writer->hidden, writer->path) == 0;
 }
 
 /* All that was gathered stays where it is; nothing gathered is an empty file. */
@@ -174,11 +176,11 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         return STK_OK;
     }
     stk_status status = writer->block != NULL ? spill(writer, err) : STK_OK;
-    if (status == STK_OK && !writer->passing && fsync(writer->fd) != 0 && errno != EINVAL &&
-        errno != EROFS) {
+    if (status == STK_OK && !writer->passing && stk_disk_sync(writer->fd, writer->path) != 0 &&
+        errno != EINVAL && errno != EROFS) {
         status = FAIL_WRITING(err, writer->path);
     }
-    if (writer->fd >= 0 && close(writer->fd) != 0 && status == STK_OK) {
+    if (writer->fd >= 0 && stk_disk_close(writer->fd, writer->path) != 0 && status == STK_OK) {
         status = FAIL_WRITING(err, writer->path);
     }
     writer->fd = -1;
@@ -201,7 +203,7 @@ void stk_file_discard(stk_file_writer *writer) {
         if (writer->block != NULL) {
             writer->block->size = 0;
         } else {
-            unlink(writer->hidden);
+            (void)stk_disk_remove(writer->hidden);
         }
         free_writer(writer);
     }
@@ -269,9 +271,9 @@ stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
     if (hidden == NULL) {
         return STK_FAIL_MEMORY(err, alias);
     }
-    unlink(hidden);
-    bool linked = link(path, hidden) == 0 && rename(hidden, alias) == 0;
-    unlink(hidden); /* two names of one file are left alone by a rename */
+    (void)stk_disk_remove(hidden);
+    bool linked = stk_disk_link(path, hidden) == 0 && stk_disk_rename(hidden, alias) == 0;
+    (void)stk_disk_remove(hidden); /* two names of one file are left alone by a rename */
     stk_mem_free(hidden);
     if (linked) {
         sync_parent(alias);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -79,9 +80,9 @@ static stk_status settle_data(stk_options *options, const stk_json *args, stk_er
     if (before == NULL || stk_options_source(options, "data") == STK_FROM_DEFAULT) {
         return STK_OK;
     }
-    char *absolute = realpath(stk_options_get(options, "data"), NULL);
+    char *absolute = stk_disk_resolve(stk_options_get(options, "data"));
     bool same = absolute != NULL && strcmp(absolute, before) == 0;
-    free(absolute);
+    stk_mem_free(absolute);
     return same ? stk_options_set(options, "data", before, err) : STK_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/map.h"
@@ -152,9 +153,9 @@ static stk_status add_run(stk_voters *v, const char *run, const stk_json *args,
 static size_t first_given(const stk_option_list *runs, size_t r) {
     struct stat this;
     struct stat that;
-    bool there = stat(runs->items[r], &this) == 0;
+    bool there = stk_disk_look(runs->items[r], &this) == 0;
     for (size_t i = 0; there && i < r; i++) {
-        if (stat(runs->items[i], &that) == 0 && this.st_dev == that.st_dev &&
+        if (stk_disk_look(runs->items[i], &that) == 0 && this.st_dev == that.st_dev &&
             this.st_ino == that.st_ino) {
             return i;
         }
