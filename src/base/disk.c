@@ -116,6 +116,11 @@ void stk_disk_leave(stk_disk *d) {
 
 void stk_disk_root(const char *path, bool optional) {
     stk_disk *d = entered;
+    for (int i = 0; d != NULL && path != NULL && i < d->root_count; i++) {
+        if (strcmp(d->roots[i].path, path) == 0) {
+            return;
+        }
+    }
     if (d != NULL && path != NULL && d->root_count < MOST_ROOTS) {
         char *copy = stk_mem_strdup(path);
         if (copy != NULL) {
@@ -134,12 +139,15 @@ static bool is_below(const char *path, const char *folder) {
 }
 
 static const root *root_of(const stk_disk *d, const char *path) {
-    for (int i = d->root_count - 1; i >= 0; i--) {
-        if (is_below(path, d->roots[i].path)) {
-            return &d->roots[i];
+    const root *nearest = NULL;
+    for (int i = 0; i < d->root_count; i++) {
+        const root *r = &d->roots[i];
+        if (is_below(path, r->path) &&
+            (nearest == NULL || strlen(r->path) > strlen(nearest->path))) {
+            nearest = r;
         }
     }
-    return NULL;
+    return nearest;
 }
 
 /* What hangs where this path does: its root, or its folder. NULL without memory. */
@@ -239,6 +247,22 @@ static bool await(stk_disk *d, const patience *p) {
         }
     }
     return true;
+}
+
+double stk_disk_left_s(void) {
+    const stk_disk *d = entered;
+    if (d == NULL) {
+        return INFINITY;
+    }
+    double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
+    switch (stk_stop_asked(d->config.stop)) {
+    case STK_STOP_NONE:
+        return left_s;
+    case STK_STOP_SOON:
+        return fmin(left_s, STOP_LOOK_S);
+    default:
+        return fmin(left_s, 0);
+    }
 }
 
 static void explain(stk_disk *d, double waited_s) {

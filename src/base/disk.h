@@ -62,6 +62,12 @@ void stk_disk_root(const char *path, bool optional);
 /* strerror, or, for a call that was given up, how long it was waited for and what to look at. */
 const char *stk_disk_reason(int error);
 
+/*
+ * How long the calling thread may still wait for a disk, in seconds; 0 and less: no longer.
+ * INFINITY where nothing limits it, or nothing was entered.
+ */
+double stk_disk_left_s(void);
+
 /* Whether a call below that path hangs now, so that another would fail at once. */
 bool stk_disk_hangs(const char *path);
 

@@ -261,9 +261,17 @@ stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {
     return STK_OK;
 }
 
+static stk_status fail_unanswered(const char *path, stk_error *err) {
+    errno = ETIMEDOUT;
+    return FAIL_SYSTEM(err, "make the folder", path);
+}
+
 stk_status stk_dir_make(const char *path, stk_error *err) {
     if (path[0] == '\0') {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot make a folder without a name");
+    }
+    if (stk_disk_hangs(path)) {
+        return fail_unanswered(path, err);
     }
     char *copy = stk_mem_strdup(path);
     if (copy == NULL) {
@@ -276,7 +284,8 @@ stk_status stk_dir_make(const char *path, stk_error *err) {
             *p = '\0';
             bool made;
             if (!stk_path_is_dir(copy)) {
-                status = stk_dir_claim(copy, &made, err);
+                status = stk_disk_hangs(path) ? fail_unanswered(path, err)
+                                              : stk_dir_claim(copy, &made, err);
                 if (status == STK_OK && !stk_path_is_dir(copy)) {
                     status = STK_FAIL(err, STK_ERR_STORAGE,
                                       "cannot make the folder %s: %s is a file", path, copy);
@@ -433,6 +442,12 @@ bool stk_path_is_dir(const char *path) {
 bool stk_path_is_file(const char *path) {
     struct stat info;
     return stk_disk_look(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+stk_status stk_path_check_answer(const char *path, stk_error *err) {
+    return stk_disk_hangs(path) ? STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path,
+                                           stk_disk_reason(ETIMEDOUT))
+                                : STK_OK;
 }
 
 stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {

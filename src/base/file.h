@@ -133,6 +133,12 @@ bool stk_path_is_dir(const char *path);
 bool stk_path_is_file(const char *path);
 
 /*
+ * For who did not find what should be at `path`: STK_ERR_STORAGE where its disk does not answer
+ * (disk.h), since it may well be there. Nothing is asked of the disk.
+ */
+STK_CHECKED stk_status stk_path_check_answer(const char *path, stk_error *err);
+
+/*
  * Whether a file that is written later can be put at `path`: its folder must exist and may be
  * written to. Otherwise the error is one of usage, or, where the disk does not answer, of storage,
  * and names the option that gave the path.

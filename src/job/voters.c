@@ -17,10 +17,17 @@
 
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
+        stk_status answers = stk_path_check_answer(run, err);
+        return answers != STK_OK
+                   ? answers
+                   : STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
     }
     stk_error cause = {0};
     if (stk_run_folder_json(run, "args.json", args, &cause) != STK_OK) {
+        stk_status answers = stk_path_check_answer(run, err);
+        if (answers != STK_OK) {
+            return answers;
+        }
         return STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
     }
     return STK_OK;

@@ -433,7 +433,10 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
         return STK_FAIL_MEMORY(err, "a path");
     }
     stk_status result = STK_OK;
-    if (!stk_path_is_dir(status->folder) && errno != ETIMEDOUT) {
+    bool is_dir = stk_path_is_dir(status->folder);
+    if (stk_path_check_answer(status->folder, err) != STK_OK) {
+        result = STK_ERR_STORAGE;
+    } else if (!is_dir) {
         result = STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", status->folder);
     } else if (stk_disk_look(path, &info) != 0 && errno != ENOENT) {
         result = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, stk_disk_reason(errno));

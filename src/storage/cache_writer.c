@@ -8,12 +8,14 @@
 #include "storage/cache_disk.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -37,6 +39,8 @@
 /* How long closing writes what waits, and how long it then waits for a write that hangs. */
 #define DRAIN_NS (5 * SECOND_NS)
 #define HANG_NS (3 * SECOND_NS)
+
+#define LEAST_NS (SECOND_NS / 10)
 
 /* How long somebody waits for all to be written: no run may hang with the disk of its cache. */
 #define FLUSH_NS (10 * SECOND_NS)
@@ -424,9 +428,14 @@ void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data,
     pthread_mutex_unlock(&cache->lock);
 }
 
+/* As long as that, or less where the caller has less; a disk that is alive needs no more. */
+static int64_t within(int64_t ns, double left_s) {
+    return (int64_t)fmax(fmin((double)ns, left_s * SECOND_NS), LEAST_NS);
+}
+
 void stk_cache_writer_flush(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
-    int64_t end_ns = stk_clock_ns() + FLUSH_NS;
+    int64_t end_ns = stk_clock_ns() + within(FLUSH_NS, stk_disk_left_s());
     struct timespec end = at_time(end_ns);
     pthread_mutex_lock(&cache->lock);
     disk->hurrying++;
@@ -449,10 +458,11 @@ void stk_cache_writer_missed(stk_cache *cache) {
 
 void stk_cache_writer_close(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
+    double left_s = stk_disk_left_s();
     pthread_mutex_lock(&cache->lock);
     disk->quit = true;
-    disk->quit_ns = stk_clock_ns() + DRAIN_NS;
-    int64_t end_ns = disk->quit_ns + HANG_NS;
+    disk->quit_ns = stk_clock_ns() + within(DRAIN_NS, left_s);
+    int64_t end_ns = disk->quit_ns + within(HANG_NS, left_s - (double)DRAIN_NS / SECOND_NS);
     struct timespec end = at_time(end_ns);
     pthread_cond_signal(&disk->work);
     while (!disk->ended && stk_clock_ns() < end_ns) {

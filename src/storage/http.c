@@ -535,6 +535,14 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
     h->epoll_fd = stk_epoll_fd();
     h->wake_fd = stk_event_fd();
     h->multi = curl_multi_init();
+    if (h->epoll_fd < 0 || h->wake_fd < 0) {
+        status =
+            STK_FAIL(err, STK_ERR_DEVICE,
+                     "cannot make requests: %s; allow this process more open files (ulimit -n)",
+                     strerror(errno));
+        destroy(h);
+        return status;
+    }
     h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
     h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
     if (h->slots == NULL || (config->ca_bundle != NULL && h->ca_bundle == NULL) ||

@@ -405,6 +405,10 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place, 
         return hand_over(stk_mem_strdup(wanted), stk_mem_strdup("the file that was given"), place,
                          err);
     }
+    stk_status answers = stk_path_check_answer(wanted, err);
+    if (answers != STK_OK) {
+        return answers;
+    }
     if (is_path(name)) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--pretrained %s: there is no such file; a model's name, such as resnet50, "

@@ -2,10 +2,10 @@
  * slow_files.c - a shared object for LD_PRELOAD that makes files below a folder behave like those
  * on a slow, hung or dead mount. README.md in this folder tells how to use it.
  *
- * Each function of the C library that opens, reads or looks at files is replaced by one that first
- * takes its time (slow_rules.h) and then calls the real one. What the C library calls inside itself
- * cannot be replaced, so that streams are handled where a program calls them, and reading through a
- * mapping costs its time when the mapping is made.
+ * Each function of the C library that opens, reads, looks at or changes files is replaced by one
+ * that first takes its time (slow_rules.h) and then calls the real one. What the C library calls
+ * inside itself cannot be replaced, so that streams are handled where a program calls them, and
+ * reading through a mapping costs its time when the mapping is made.
  */
 #include "slow_rules.h"
 
