@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "options/options.h"
@@ -167,6 +168,12 @@ static stk_status look_at_out(cli_session *session, stk_error *err) {
                : STK_OK;
 }
 
+/* After SIGTERM no disk is waited for any longer than the process may live. */
+static double left_to_stop(void *user) {
+    (void)user;
+    return stk_stop_left_s(&stop_request);
+}
+
 bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv, int *exit_code) {
     stk_error err = {0};
     bool help = false;
@@ -199,6 +206,12 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         return false;
     }
     catch_signals(verb->beside);
+    if (!verb->beside) { /* that one has its own way with disks */
+        session->disk = stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
+                                                          .move_s = STK_DISK_MOVE_S,
+                                                          .stop = &stop_request,
+                                                          .left_s = left_to_stop});
+    }
     return true;
 }
 
@@ -211,6 +224,7 @@ void cli_free(cli_session *session) {
     }
     stk_relay_close(session->relay, session->relay_end, RELAY_S);
     stk_options_free(session->options);
+    stk_disk_leave(session->disk);
 }
 
 int cli_close(cli_session *session, stk_status status, const stk_error *err) {

@@ -4,7 +4,8 @@
  * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
  * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
  * that becomes shorter while it is read is an error. After a failed read errno is the system's
- * reason, or 0 when it was another. Threads: safe.
+ * reason, or 0 when it was another. Threads: safe. On a thread that has entered a stk_disk (disk.h)
+ * no call waits for ever: a disk that does not answer is an error like others.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
@@ -168,9 +169,16 @@ bool stk_path_is_dir(const char *path);
 bool stk_path_is_file(const char *path);
 
 /*
+ * For who did not find what should be at `path`: STK_ERR_STORAGE where its disk does not answer
+ * (disk.h), since it may well be there. Nothing is asked of the disk.
+ */
+STK_CHECKED stk_status stk_path_check_answer(const char *path, stk_error *err);
+
+/*
  * Whether a file that is written later can be put at `path`, which a user has chosen: the folder of
  * the file that links lead to must exist and may be written to, or what is there takes bytes.
- * Otherwise the error is one of usage and names the option that gave the path.
+ * Otherwise the error is one of usage, or, where the disk does not answer, of storage, and names the
+ * option that gave the path.
  */
 STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
 
@@ -192,7 +200,7 @@ const char *stk_path_base(const char *path);
  * holds it.
  */
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
-void stk_file_unlock(int fd);
+void stk_file_unlock(int fd, const char *path);
 
 typedef enum stk_lock_state {
     STK_LOCK_FREE,

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -17,7 +18,7 @@
 #define MOST_LINKS 40 /* as many as the system follows */
 
 #define FAIL_WRITING(err, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), strerror(errno))
+    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), stk_disk_reason(errno))
 
 static const char *kind_name(mode_t mode) {
     return S_ISDIR(mode)    ? "a folder"
@@ -96,7 +97,7 @@ static bool is_open_file(const char *path, int *descriptor) {
 static stk_status follow_all(stk_file_place *place, const char *path, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; status == STK_OK; i++) {
-        place->is_there = lstat(place->path, &place->info) == 0;
+        place->is_there = stk_disk_look_link(place->path, &place->info) == 0;
         if (!place->is_there && errno != ENOENT) {
             return FAIL_WRITING(err, path);
         }
@@ -141,7 +142,7 @@ stk_status stk_file_place_find(stk_file_place *place, const char *path, bool cho
     if (chosen) {
         status = follow_all(place, path, err);
     } else {
-        place->is_there = lstat(path, &place->info) == 0;
+        place->is_there = stk_disk_look_link(path, &place->info) == 0;
         status = place->is_there || errno == ENOENT ? STK_OK : FAIL_WRITING(err, path);
     }
     status = status == STK_OK ? check_kind(place, path, chosen, err) : status;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_place.h"
@@ -17,7 +18,7 @@
 #include "base/str.h"
 
 #define FAIL_WRITING(err, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), strerror(errno))
+    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), stk_disk_reason(errno))
 
 /* A name that nobody guesses is free; the tries are for where nothing random is to be had. */
 #define HIDDEN_TRIES 100
@@ -40,7 +41,7 @@ struct stk_file_writer {
 
 static void free_writer(stk_file_writer *writer) {
     if (writer->fd >= 0) {
-        close(writer->fd);
+        (void)stk_disk_close(writer->fd, writer->path);
     }
     stk_file_place_free(&writer->place);
     stk_mem_free(writer->hidden);
@@ -99,7 +100,7 @@ static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
     for (int i = 0; i < HIDDEN_TRIES && writer->fd < 0 && errno == EEXIST; i++) {
         draw_number(writer->hidden);
         writer->fd =
-            open(writer->hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+            stk_disk_open(writer->hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     }
     writer->made = writer->fd >= 0;
     return writer->made ? STK_OK : FAIL_WRITING(err, writer->path);
@@ -148,7 +149,7 @@ static stk_status write_all(const stk_file_writer *writer, const void *data, siz
         return stk_file_stream_write(writer->fd, data, size, writer->path, &writer->how, err);
     }
     while (size > 0) {
-        ssize_t written = write(writer->fd, bytes, size);
+        ssize_t written = stk_disk_write(writer->fd, writer->path, bytes, size);
         if (written < 0 && errno == EINTR) {
             continue;
         }
@@ -201,10 +202,11 @@ stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t siz
 static void sync_parent(const char *path) {
     char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
     if (folder != NULL) {
-        int fd = open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd =
+            stk_disk_open(folder[0] != '\0' ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
         if (fd >= 0) {
-            (void)fsync(fd);
-            close(fd);
+            (void)stk_disk_sync(fd, path);
+            (void)stk_disk_close(fd, path);
         }
         stk_mem_free(folder);
     }
@@ -222,13 +224,16 @@ static void take_over_mode(const stk_file_writer *writer) {
         return;
     }
     if (writer->place.is_there) {
-        bool given = fchown(writer->fd, before->st_uid, before->st_gid) == 0;
-        if (!given && fchown(writer->fd, (uid_t)-1, before->st_gid) != 0) {
+        bool given =
+            stk_disk_set_owner(writer->fd, writer->path, before->st_uid, before->st_gid) == 0;
+        if (!given &&
+            stk_disk_set_owner(writer->fd, writer->path, (uid_t)-1, before->st_gid) != 0) {
             errno = 0; /* it stays with the group that new files here have */
         }
-        (void)fchmod(writer->fd, (before->st_mode & (given ? 07777 : 0777)) | shown);
+        mode_t mode = before->st_mode & (given ? 07777 : 0777);
+        (void)stk_disk_set_mode(writer->fd, writer->path, mode | shown);
     } else if (writer->how.passing) {
-        (void)fchmod(writer->fd, 0644);
+        (void)stk_disk_set_mode(writer->fd, writer->path, 0644);
     }
 }
 
@@ -240,11 +245,11 @@ static void take_over_mode(const stk_file_writer *writer) {
 static bool put_in_place(const stk_file_writer *writer) {
     const char *path = writer->place.path;
     if (writer->how.passing && writer->place.is_there &&
-        renameat2(AT_FDCWD, writer->hidden, AT_FDCWD, path, RENAME_EXCHANGE) == 0) {
-        (void)unlink(writer->hidden);
+        stk_disk_exchange(writer->hidden, path) == 0) {
+        (void)stk_disk_remove(writer->hidden);
         return true;
     }
-    return rename(writer->hidden, path) == 0;
+    return stk_disk_rename(writer->hidden, path) == 0;
 }
 
 /* All that was gathered stays where it is; nothing gathered is an empty file. */
@@ -256,10 +261,10 @@ static bool is_gathered(const stk_file_writer *writer) {
 static stk_status replace(stk_file_writer *writer, stk_error *err) {
     bool passing = writer->how.passing;
     take_over_mode(writer);
-    if (!passing && fsync(writer->fd) != 0 && errno != EINVAL && errno != EROFS) {
+    if (!passing && stk_disk_sync(writer->fd, writer->path) != 0 && errno != EINVAL && errno != EROFS) {
         return FAIL_WRITING(err, writer->path);
     }
-    int closed = close(writer->fd);
+    int closed = stk_disk_close(writer->fd, writer->path);
     writer->fd = -1;
     if (closed != 0 || !put_in_place(writer)) {
         return FAIL_WRITING(err, writer->path);
@@ -292,7 +297,7 @@ void stk_file_discard(stk_file_writer *writer) {
         if (writer->block != NULL) {
             writer->block->size = 0;
         } else if (writer->made) {
-            unlink(writer->hidden);
+            (void)stk_disk_remove(writer->hidden);
         }
         free_writer(writer);
     }
@@ -343,11 +348,11 @@ static bool link_in_place(const char *path, const char *alias, char *hidden) {
     errno = EEXIST;
     for (int i = 0; i < HIDDEN_TRIES && !made && errno == EEXIST; i++) {
         draw_number(hidden);
-        made = link(path, hidden) == 0;
+        made = stk_disk_link(path, hidden) == 0;
     }
-    bool linked = made && rename(hidden, alias) == 0;
+    bool linked = made && stk_disk_rename(hidden, alias) == 0;
     if (made) {
-        unlink(hidden); /* two names of one file are left alone by a rename */
+        (void)stk_disk_remove(hidden); /* two names of one file are left alone by a rename */
     }
     return linked;
 }
@@ -382,20 +387,21 @@ stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
 stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd, stk_error *err) {
     struct stat info;
     /* Without waiting: a pipe is told from a file before anybody opens its other end. */
-    *fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    *fd = stk_disk_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
     int why = errno;
     if (*fd < 0) {
-        bool other = lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
+        bool other = why != ETIMEDOUT && stk_disk_look_link(path, &info) == 0 &&
+                     !S_ISREG(info.st_mode);
         errno = why;
         return other ? stk_file_place_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
     }
-    bool known = fstat(*fd, &info) == 0;
+    bool known = stk_disk_look_at(*fd, path, &info) == 0;
     if (known && S_ISREG(info.st_mode)) {
         return STK_OK;
     }
     stk_status status =
         known ? stk_file_place_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
-    close(*fd);
+    (void)stk_disk_close(*fd, path);
     *fd = -1;
     return status;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -195,7 +196,7 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
     }
     bool there = false;
     if (!stk_path_is_file(fold->best_path)) {
-        (void)rename(fold->unfit_path, fold->best_path); /* more may come of them now */
+        (void)stk_disk_rename(fold->unfit_path, fold->best_path); /* more may come of them now */
     }
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
@@ -322,7 +323,7 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
         fold->unfit = true;
         job->unfit++;
         stk_job_settle_state(job);
-        (void)rename(fold->best_path, fold->unfit_path);
+        (void)stk_disk_rename(fold->best_path, fold->unfit_path);
     }
     return status;
 }

@@ -93,9 +93,8 @@ typedef struct stk_job {
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
-    stk_seen_pictures pictures; /* what the pictures are that the state was trained on ... */
-    stk_error unkept;           /* ... and why that could not be kept */
-    bool unkept_told;
+    stk_seen_pictures pictures; /* what the pictures are that the state was trained on */
+    bool unkept_told;           /* that they could not be kept */
     stk_run_state run_state;   /* what was to be saved last; see state_save.c */
     bool state_saved;          /* there is something to go on from: ... */
     stk_train_position saved;  /* ... this */

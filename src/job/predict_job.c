@@ -525,6 +525,10 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     memset(outcome, 0, sizeof *outcome);
     open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
+    stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
+    for (size_t i = 0; i < job.options->runs.count; i++) {
+        stk_disk_root(job.options->runs.items[i], false);
+    }
     stk_status status = run_job(&job, outcome, err);
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
@@ -532,5 +536,6 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     outcome->models = job.ballot.models;
     outcome->rows = status == STK_OK ? (int64_t)job.ballot.rows : 0;
     close_job(&job);
+    stk_disk_leave(disk);
     return status;
 }

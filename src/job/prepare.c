@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -75,6 +76,7 @@ void stk_job_close(stk_job *job) {
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
+    stk_job_settle_state(job);
     stk_write_behind_free(&job->behind);
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);
@@ -296,10 +298,10 @@ static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_er
     if (status == STK_OK) {
         /* A path that works from any folder; the hub's links are kept, their targets say nothing.
          */
-        char *absolute = place.path[0] != '/' ? realpath(place.path, NULL) : NULL;
+        char *absolute = place.path[0] != '/' ? stk_disk_resolve(place.path) : NULL;
         status = stk_options_resolve(job->options, "pretrained",
                                      absolute != NULL ? absolute : place.path, place.why, err);
-        free(absolute);
+        stk_mem_free(absolute);
     }
     char *what = stk_str_format("weights from %s", place.path);
     if (status == STK_OK && what == NULL) {

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -134,8 +135,9 @@ static void sign_lock(const stk_run_folder *folder) {
     stk_json_put_string(&writer, self.host);
     stk_json_end_object(&writer);
     stk_str_append(&text, "\n");
-    bool written = stk_str_ok(&text) && ftruncate(folder->lock_fd, 0) == 0 &&
-                   pwrite(folder->lock_fd, text.text, text.length, 0) == (ssize_t)text.length;
+    bool written = stk_str_ok(&text) && stk_disk_cut(folder->lock_fd, folder->path, 0) == 0 &&
+                   stk_disk_write_at(folder->lock_fd, folder->path, text.text, text.length, 0) ==
+                       (ssize_t)text.length;
     (void)written;
     stk_str_free(&text);
 }
@@ -150,10 +152,10 @@ static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
         }
         /* Claiming the name first keeps two runs from moving to the same place. */
         stk_status status = stk_dir_claim(aside, &made, err);
-        if (status == STK_OK && made && rename(folder->path, aside) != 0) {
+        if (status == STK_OK && made && stk_disk_rename(folder->path, aside) != 0) {
             status = STK_FAIL(err, STK_ERR_STORAGE, "cannot move the earlier run %s to %s: %s",
-                              folder->path, aside, strerror(errno));
-            rmdir(aside);
+                              folder->path, aside, stk_disk_reason(errno));
+            (void)stk_disk_remove_dir(aside);
         }
         if (status == STK_OK && !made) {
             stk_mem_free(aside);
@@ -200,7 +202,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     if (status == STK_OK && !only_lock) {
         status = move_aside(folder, err);
     }
-    stk_file_unlock(folder->lock_fd);
+    stk_file_unlock(folder->lock_fd, folder->path);
     folder->lock_fd = -1;
     return status;
 }
@@ -234,6 +236,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
     stk_status status = STK_OK;
+    stk_disk_root(out != NULL ? out : "runs", false);
     if (out != NULL) {
         size_t length = strlen(out);
         while (length > 1 && out[length - 1] == '/') {
@@ -273,7 +276,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
  * A process that was killed has left the file behind that it was writing, which may be as large as
  * the model. The lock says that nobody is writing now.
  */
-static void sweep(const char *path, int depth) {
+static void sweep_below(const char *path, int depth) {
     DIR *dir = opendir(path);
     struct dirent *entry;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -283,7 +286,7 @@ static void sweep(const char *path, int depth) {
             unlink(inside);
         } else if (inside != NULL && !hidden && depth > 1 && !is_link(inside) &&
                    stk_path_is_dir(inside)) {
-            sweep(inside, depth - 1);
+            sweep_below(inside, depth - 1);
         }
         stk_mem_free(inside);
     }
@@ -302,6 +305,17 @@ static void recall_id(stk_run_folder *folder) {
     stk_json_free(args);
 }
 
+static void sweep_path(void *path) {
+    sweep_below(path, FOLDER_DEPTH);
+}
+
+static void sweep(const char *path) {
+    char *copy = stk_mem_strdup(path);
+    if (copy != NULL && stk_disk_run(path, sweep_path, copy, stk_mem_free)) {
+        stk_mem_free(copy);
+    }
+}
+
 stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_error *err) {
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
@@ -310,6 +324,7 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
         length--;
     }
     bool taken = false;
+    stk_disk_root(path, false);
     folder->path = stk_mem_strndup(path, length);
     stk_status status =
         folder->path != NULL ? lock_folder(folder, &taken, err) : STK_FAIL_MEMORY(err, "a path");
@@ -322,13 +337,13 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     } else {
         recall_id(folder);
         sign_lock(folder);
-        sweep(folder->path, FOLDER_DEPTH);
+        sweep(folder->path);
     }
     return status;
 }
 
 void stk_run_folder_close(stk_run_folder *folder) {
-    stk_file_unlock(folder->lock_fd);
+    stk_file_unlock(folder->lock_fd, folder->path);
     stk_mem_free(folder->path);
     stk_mem_free(folder->moved);
     memset(folder, 0, sizeof *folder);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -33,6 +34,11 @@
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
 
+/* How often somebody who waits for a state looks whether to, and how long one who has to stop does.
+ */
+#define LOOK_NS 20000000
+#define STOP_S 5.0
+
 /* A copy may take one part of so many of the memory; a larger state is written at once. */
 #define COPY_SHARE 8
 
@@ -41,10 +47,11 @@ void stk_job_keep_best(stk_job *job, const char *best_path) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
     if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
-        unlink(job->val.kept); /* going back takes the rows of this fold out of the table */
+        (void)stk_disk_remove(
+            job->val.kept); /* going back takes the rows of this fold out of the table */
     }
     if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
-        unlink(job->val.kept);
+        (void)stk_disk_remove(job->val.kept);
         stk_events_warning(&job->events,
                            "%s cannot be kept: after a resume the best weights may be those of an "
                            "epoch that was cut short",
@@ -64,8 +71,8 @@ static void keep_epoch(stk_job *job) {
 }
 
 static void let_kept_go(const stk_job *job) {
-    unlink(job->val.kept);
-    unlink(job->kept_best);
+    (void)stk_disk_remove(job->val.kept);
+    (void)stk_disk_remove(job->kept_best);
 }
 
 static uint64_t state_bytes(const stk_job *job) {
@@ -129,20 +136,34 @@ static void tell_unsaved(stk_job *job, const stk_error *why) {
     (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
 }
 
+/*
+ * Waits for the state that is on its way; false: its disk hangs, as far as can be told. Predictions
+ * do not wait for it, nor does who has asked to stop.
+ */
+static bool wait_for_state(stk_job *job) {
+    int64_t stop_ns = 0;
+    while (!stk_write_behind_wait(&job->behind, stk_clock_ns() + LOOK_NS)) {
+        if (stk_clockwork_stopping(&job->clock) && stop_ns == 0) {
+            stop_ns = stk_clock_ns();
+        }
+        bool stopped = stop_ns != 0 && stk_clock_since_s(stop_ns) >= STOP_S;
+        if (stopped || stk_clockwork_must_write(&job->clock) ||
+            stk_write_behind_age(&job->behind) >= STK_DISK_MOVE_S) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void stk_job_settle_state(stk_job *job) {
     stk_error why = {0};
     if (!stk_write_behind_is_pending(&job->behind)) {
         return;
     }
     int64_t start = stk_clock_ns();
-    stk_status status = stk_write_behind_settle(&job->behind, &why);
+    stk_status status = wait_for_state(job) ? stk_write_behind_settle(&job->behind, &why)
+                                            : stk_write_behind_give_up(&job->behind, &why);
     stk_typical_note(&job->state_wait_s, stk_clock_since_s(start));
-    if (job->unkept.status != STK_OK && !job->unkept_told) {
-        job->unkept_told = true;
-        stk_events_warning(&job->events,
-                           "after a resume pictures that were replaced would not be noticed: %s",
-                           job->unkept.message);
-    }
     if (status != STK_OK) {
         tell_unsaved(job, &why);
         return;
@@ -159,18 +180,23 @@ void stk_job_look_at_state(stk_job *job) {
     }
 }
 
-/*
- * The state that is in place now speaks of the best weights that are, too; and of pictures, which
- * are noted beside it. Called by the thread that writes.
- */
-static void follow_state(void *user) {
-    stk_job *job = user;
-    let_kept_go(job);
+/* The state that is on its way speaks of the best weights that are in place, too. */
+static void remove_kept(stk_job *job) {
+    stk_write_behind_remove(&job->behind, job->val.kept);
+    stk_write_behind_remove(&job->behind, job->kept_best);
     if (job->saving.step == 0) {
-        unlink(job->epoch_path);
+        stk_write_behind_remove(&job->behind, job->epoch_path);
     }
-    if (job->unkept.status == STK_OK) {
-        (void)!stk_seen_pictures_save(&job->pictures, &job->unkept);
+}
+
+/* What the pictures are that were read so far. */
+static void keep_pictures(stk_job *job) {
+    stk_error why = {0};
+    if (!job->unkept_told && stk_seen_pictures_save(&job->pictures, &why) != STK_OK) {
+        job->unkept_told = true;
+        stk_events_warning(&job->events,
+                           "after a resume pictures that were replaced would not be noticed: %s",
+                           why.message);
     }
 }
 
@@ -187,7 +213,8 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
                                      job->state, job->graph, err);
     }
     if (status == STK_OK) {
-        stk_write_behind_go(&job->behind, follow_state, job);
+        remove_kept(job);
+        stk_write_behind_go(&job->behind);
     }
     return status;
 }
@@ -218,6 +245,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     }
     stk_typical_note(&job->state_copy_s, stk_clock_since_s(start));
     stk_job_look_at_state(job);
+    keep_pictures(job);
 }
 
 /* The batches of an epoch of a fold; see drop_last of the loader. */
@@ -249,9 +277,10 @@ stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
 }
 
 static stk_status put_back(const char *kept, const char *path, stk_error *err) {
-    return rename(kept, path) == 0 ? STK_OK
-                                   : STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s",
-                                              kept, path, strerror(errno));
+    return stk_disk_rename(kept, path) == 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s", kept, path,
+                          stk_disk_reason(errno));
 }
 
 /* The table of the best weights that are in place again. */

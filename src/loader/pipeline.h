@@ -148,7 +148,7 @@ void stk_workers_drop(stk_loader *l, task *t);
 /* Frees what a slot has. */
 void stk_workers_free_slot(const stk_loader *l, slot *s);
 
-/* Starts threads until `wanted` run; lock. */
+/* Starts threads until `wanted` run, or makes do with those that the system gives; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 
 /* Makes tasks of as many places as slots, window and memory allow, and has them read; lock. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 /* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000
@@ -464,10 +465,16 @@ stk_status stk_workers_start(stk_loader *l, stk_error *err) {
         if (status != STK_OK) {
             return status;
         }
-        int failed = pthread_create(&w->thread, NULL, work, w);
-        if (failed != 0) {
-            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start %d loader threads: %s",
-                            atomic_load(&l->wanted), strerror(failed));
+        const stk_thread_config config = {.what = "decodes pictures"};
+        stk_error why = {0};
+        status = stk_thread_start(&w->thread, &config, work, w, &why);
+        if (status != STK_OK && l->started == 0) {
+            return STK_FAIL(err, status, "%s", why.message);
+        }
+        if (status != STK_OK) { /* no more to be had: go on with those there are */
+            atomic_store(&l->wanted, l->started);
+            l->tuner.most_workers = l->started;
+            break;
         }
         l->started++;
         l->running++;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/csv.h"
 #include "base/error.h"
@@ -488,10 +489,10 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_jsonl_free(files->jsonl);
     stk_tfevents_free(files->tfevents);
     if (files->events_fd >= 0) {
-        close(files->events_fd);
+        (void)stk_disk_close(files->events_fd, files->events_path);
     }
     if (files->bad_fd >= 0) {
-        close(files->bad_fd);
+        (void)stk_disk_close(files->bad_fd, files->bad_path);
     }
     stk_mem_free(files->run_dir);
     stk_mem_free(files->results_path);

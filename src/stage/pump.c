@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/reader.h"
 
 #define NS_PER_S 1000000000
@@ -248,11 +249,13 @@ static void *work(void *argument) {
 
 static stk_status start_threads(stk_pump *p, stk_error *err) {
     while (p->started < p->config.workers) {
-        int failed = pthread_create(&p->threads[p->started], NULL, work, p);
-        if (failed != 0 && p->started == 0) {
-            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread: %s", strerror(failed));
+        const stk_thread_config config = {.what = "decodes pictures"};
+        stk_error why = {0};
+        stk_status status = stk_thread_start(&p->threads[p->started], &config, work, p, &why);
+        if (status != STK_OK && p->started == 0) {
+            return STK_FAIL(err, status, "%s", why.message);
         }
-        if (failed != 0) {
+        if (status != STK_OK) {
             break; /* fewer will do */
         }
         p->started++;

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/http_easy.h"
 #include "storage/http_slot.h"
 
@@ -380,9 +381,17 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
     h->connect_timeout_ms = (long)(config->connect_timeout_s * MS_PER_S);
     h->room = config->room != NULL ? config->room : &h->own_room;
     h->timer_ns = -1;
-    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    h->epoll_fd = stk_epoll_fd();
+    h->wake_fd = stk_event_fd();
     h->multi = curl_multi_init();
+    if (h->epoll_fd < 0 || h->wake_fd < 0) {
+        status =
+            STK_FAIL(err, STK_ERR_DEVICE,
+                     "cannot make requests: %s; allow this process more open files (ulimit -n)",
+                     strerror(errno));
+        destroy(h);
+        return status;
+    }
     h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
     h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
     if (h->slots == NULL || (config->ca_bundle != NULL && h->ca_bundle == NULL) ||
@@ -390,11 +399,11 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
         destroy(h);
         return STK_FAIL_MEMORY(err, "requests");
     }
-    int failed = pthread_create(&h->thread, NULL, run, h);
-    if (failed != 0) {
+    const stk_thread_config asking = {.what = "makes requests"};
+    status = stk_thread_start(&h->thread, &asking, run, h, err);
+    if (status != STK_OK) {
         destroy(h);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread for requests: %s",
-                        strerror(failed));
+        return status;
     }
     *http = h;
     return STK_OK;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/flights.h"
 
 #define NS_PER_S 1000000000
@@ -259,11 +260,11 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
     r->store = config->store;
     stk_patience_begin(&r->patience, r->store->options.read_timeout_s,
                        (uint64_t)stk_clock_ns() ^ (uint64_t)(uintptr_t)r);
-    int failed = pthread_create(&r->watch, NULL, watch, r);
-    if (failed != 0) {
+    const stk_thread_config watching = {.what = "watches over reads"};
+    stk_status status = stk_thread_start(&r->watch, &watching, watch, r, err);
+    if (status != STK_OK) {
         free_reader(r);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread that reads: %s",
-                        strerror(failed));
+        return status;
     }
     *out = r;
     return STK_OK;

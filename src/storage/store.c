@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -195,6 +196,7 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     const char *only = NULL;
     char *kept = kept_folder(&s->options);
     char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
+    stk_disk_root(kept, true);
     stk_status status = keep_root(s, root, &only, err);
     status = status == STK_OK ? choose_source(s, err) : status;
     status = status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status;

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "supervise/tree_kill.h"
 
 /* A socket that a process forked by the maker holds open hides the maker's end; its number does
@@ -194,7 +195,7 @@ static void answer(guard *g, stk_guard_kind kind, pid_t pid, int value) {
 
 static void launch(guard *g, char **argv, char **envp) {
     int ends[2] = {-1, -1};
-    pid_t pid = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? fork() : -1;
+    pid_t pid = stk_pipe(ends, O_NONBLOCK) == 0 ? stk_fork() : -1;
     int error = errno;
     if (pid == 0) {
         become(g, argv, envp, ends[1]);

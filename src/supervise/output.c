@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "supervise/transcript.h"
 
 #define PIPE_BYTES (1 << 20)    /* of a pipe, where the system allows it */
@@ -420,8 +421,8 @@ static stk_status open_target(stream *s, int fd, stk_error *err) {
 
 static stk_status open_pipe(stream *s, int *end, stk_error *err) {
     int fds[2];
-    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake < 0 || pipe2(fds, O_CLOEXEC) != 0) {
+    s->wake = stk_event_fd();
+    if (s->wake < 0 || stk_pipe(fds, 0) != 0) {
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot make a pipe for a command's output: %s",
                         strerror(errno));
     }
@@ -436,17 +437,11 @@ static stk_status open_pipe(stream *s, int *end, stk_error *err) {
 
 /* Signals are for the threads that expect them; a closed pipe's is then an error like others. */
 static stk_status start_thread(stream *s, stk_error *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const stk_thread_config config = {.what = "reads a command's output", .no_signals = true};
     s->running = true;
-    int error = pthread_create(&s->thread, NULL, work, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    s->running = error == 0;
-    return error == 0 ? STK_OK
-                      : STK_FAIL(err, STK_ERR_MEMORY,
-                                 "cannot start a thread that reads a command's output: %s",
-                                 strerror(error));
+    stk_status status = stk_thread_start(&s->thread, &config, work, s, err);
+    s->running = status == STK_OK;
+    return status;
 }
 
 static stk_output *make_output(const stk_output_config *config) {

@@ -162,8 +162,12 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
                                  .gpu_count = s->gpu_count,
                                  .root = stk_guardian_pid(s->guardian),
                                  .start_ns = s->clock.start_ns};
-    stk_status status = stk_lookout_start(&s->lookout, &config, err);
-    return status == STK_OK ? stk_symptoms_new(&s->symptoms, err) : status;
+    stk_error refused = {0};
+    if (stk_lookout_start(&s->lookout, &config, &refused) != STK_OK) {
+        stk_events_warning(&s->events, "going on without a look at the machine: %s",
+                           refused.message);
+    }
+    return stk_symptoms_new(&s->symptoms, err);
 }
 
 static void hear(void *user, const char *line, size_t length, double at_s) {

@@ -450,6 +450,17 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     return status;
 }
 
+static void tell_fewer_workers(const stk_trainer *t, int wanted) {
+    stk_loader_counters now;
+    stk_loader_stats(t->loader, &now);
+    if (now.workers < wanted) {
+        stk_events_warning(t->config->events,
+                           "pictures are decoded by %d threads instead of %d: the system refuses "
+                           "more; allow this user more processes (ulimit -u)",
+                           now.workers, wanted);
+    }
+}
+
 /* Batches from where the training stands. */
 static stk_status open_loader(stk_trainer *t, stk_error *err) {
     stk_loader_config data = t->config->train;
@@ -466,6 +477,7 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     t->result->workers = data.plan.workers;
     t->result->slots = data.plan.slots;
     if (status == STK_OK) {
+        tell_fewer_workers(t, data.plan.workers);
         stk_trainer_resize_loader(t);
     }
     return status;

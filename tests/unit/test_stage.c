@@ -647,7 +647,7 @@ static void two_stagings_do_not_mix(void) {
     REQUIRE(taken);
     CHECK_INT(stage_plainly(&staged), STK_ERR_USAGE);
     CHECK_CONTAINS(error.message, "another staging is writing");
-    stk_file_unlock(fd);
+    stk_file_unlock(fd, ".");
     REQUIRE_OK(stage_plainly(&staged), &error);
 }
 

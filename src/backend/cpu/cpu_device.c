@@ -51,7 +51,7 @@ static const cpu_kernel *kernel_of(const stk_pieces *pieces, int index) {
 
 struct stk_device {
     stk_pool *pool;
-    char description[32]; /* "16 threads" */
+    char description[64]; /* "16 threads" */
     stk_device_config config;
 };
 
@@ -66,6 +66,16 @@ struct stk_exec {
     stk_typical long_part_s; /* of the last calls; see parts */
 };
 
+static void describe_threads(stk_device *device, int wanted) {
+    int threads = stk_pool_threads(device->pool);
+    int length = snprintf(device->description, sizeof device->description, "%d thread%s", threads,
+                          threads == 1 ? "" : "s");
+    if (threads < wanted) {
+        snprintf(device->description + length, sizeof device->description - (size_t)length,
+                 ": the system refuses more");
+    }
+}
+
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
                                   stk_error *err) {
     stk_device *device = stk_mem_new(1, sizeof *device);
@@ -78,8 +88,7 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         return status;
     }
     device->config = *config;
-    snprintf(device->description, sizeof device->description, "%d thread%s", config->threads,
-             config->threads == 1 ? "" : "s");
+    describe_threads(device, config->threads);
     stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
