@@ -4,9 +4,11 @@ BUILD ?= build
 PREFIX ?= /usr/local
 # More for CMake, such as CMAKE_FLAGS='-DSTK_WEBP=OFF -DCMAKE_C_COMPILER=clang'.
 CMAKE_FLAGS ?=
+# How long each parser is fuzzed in `make soak` and `make fuzz`.
+FUZZ_SECONDS ?= 3600
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test gpu-test soak coverage bench performance install format format-check lint docs clean help
+.PHONY: build demo test gpu-test soak fuzz coverage bench performance install format format-check lint docs clean help
 
 build: ## build the library and the command in build/
 	@tools/install-deps.sh build
@@ -26,9 +28,14 @@ gpu-test: ## tests, a training and measurements on this machine's GPU
 	@tools/gpu-test.sh $(BUILD)
 
 soak: ## trials that take too long for every change
-	@tools/install-deps.sh test
+	@tools/install-deps.sh lint
 	@tools/build.sh $(BUILD) -DSTK_TESTS=ON $(CMAKE_FLAGS)
 	@tests/run.sh $(BUILD) soak '$(FILTER)'
+	@[ -n '$(FILTER)' ] || tools/fuzz.sh all $(FUZZ_SECONDS)
+
+fuzz: ## every parser of foreign bytes with libFuzzer, FUZZ_SECONDS each (3600)
+	@tools/install-deps.sh lint
+	@tools/fuzz.sh all $(FUZZ_SECONDS)
 
 coverage: ## run every test and tell which lines and branches of each room they reach
 	@tools/install-deps.sh coverage

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "weights/safetensors.h"
@@ -27,12 +28,27 @@ stk_status stk_seen_pictures_open(stk_seen_pictures *pictures, const stk_dataset
     return made ? STK_OK : STK_FAIL_MEMORY(err, "the fingerprints of pictures");
 }
 
+/* How long the end of a run waits for the file. */
+#define END_WAIT_NS 1000000000
+
+static void end_writing(stk_write_behind *behind) {
+    if (stk_write_behind_is_pending(behind)) {
+        stk_error unused = {0};
+        stk_status status = stk_write_behind_wait(behind, stk_clock_ns() + END_WAIT_NS)
+                                ? stk_write_behind_settle(behind, &unused)
+                                : stk_write_behind_give_up(behind, &unused);
+        (void)status;
+    }
+    stk_write_behind_free(behind);
+}
+
 static void free_list(stk_seen_list *list) {
     stk_mem_free(list->before);
     stk_mem_free((void *)list->now);
 }
 
 void stk_seen_pictures_free(stk_seen_pictures *pictures) {
+    end_writing(&pictures->behind);
     free_list(&pictures->train);
     free_list(&pictures->val);
     stk_mem_free(pictures->path);
@@ -67,36 +83,48 @@ static stk_tensor describe(const char *name, const stk_seen_list *list) {
                         .bytes = list->count * sizeof(uint64_t)};
 }
 
-static stk_status write_file(const stk_seen_pictures *pictures, const uint64_t *values,
-                             stk_error *err) {
+static stk_status write_file(stk_seen_pictures *pictures, const uint64_t *values, stk_error *err) {
     size_t count = pictures->train.count + pictures->val.count;
     char sum[SUM_TEXT];
     sum_text(values, count, sum);
     stk_tensor tensors[] = {describe("train", &pictures->train), describe("val", &pictures->val)};
     stk_tensor_note notes[] = {{"samples", pictures->samples}, {"checksum", sum}};
     stk_file_writer *writer = NULL;
-    stk_status status = stk_tensors_create(&writer, pictures->path, tensors, 2, notes, 2, err);
+    stk_status status =
+        stk_write_behind_begin(&pictures->behind, &writer, pictures->path, true, err);
     if (status != STK_OK) {
         return status;
     }
-    status = stk_file_append(writer, values, count * sizeof *values, err);
+    status = stk_tensors_begin(writer, tensors, 2, notes, 2, err);
+    if (status == STK_OK) {
+        status = stk_file_append(writer, values, count * sizeof *values, err);
+    }
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;
     }
-    return stk_file_commit(writer, err);
+    status = stk_file_commit(writer, err);
+    if (status == STK_OK) {
+        stk_write_behind_go(&pictures->behind);
+    }
+    return status;
 }
 
 stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err) {
+    if (stk_write_behind_is_pending(&pictures->behind) &&
+        !stk_write_behind_is_done(&pictures->behind)) {
+        return STK_OK;
+    }
+    stk_status status = stk_write_behind_settle(&pictures->behind, err);
     size_t train = pictures->train.count;
     uint64_t *values = stk_mem_raw(train + pictures->val.count + 1, sizeof *values);
-    if (values == NULL) {
-        return STK_FAIL_MEMORY(err, pictures->path);
+    if (status == STK_OK && values == NULL) {
+        status = STK_FAIL_MEMORY(err, pictures->path);
     }
-    size_t count = known(&pictures->train, values) + known(&pictures->val, values + train);
-    stk_status status = count > pictures->saved ? write_file(pictures, values, err) : STK_OK;
     if (status == STK_OK) {
-        pictures->saved = count;
+        size_t count = known(&pictures->train, values) + known(&pictures->val, values + train);
+        status = count > pictures->saved ? write_file(pictures, values, err) : STK_OK;
+        pictures->saved = status == STK_OK ? count : pictures->saved;
     }
     stk_mem_free(values);
     return status;

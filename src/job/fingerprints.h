@@ -11,6 +11,7 @@
 #ifndef STK_JOB_FINGERPRINTS_H
 #define STK_JOB_FINGERPRINTS_H
 
+#include "base/write_behind.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 
@@ -28,6 +29,7 @@ typedef struct stk_seen_pictures {
     char *path;          /* owned: where they are kept */
     const char *samples; /* borrowed: what the pictures are called, as a digest */
     size_t saved;        /* how many the file knows */
+    stk_write_behind behind; /* the file on its way to the disk */
 } stk_seen_pictures;
 
 /* Begins without any; takes `path` over, which may be NULL for want of memory. */
@@ -42,7 +44,10 @@ void stk_seen_pictures_free(stk_seen_pictures *pictures);
  */
 STK_CHECKED stk_status stk_seen_pictures_recall(stk_seen_pictures *pictures, stk_error *err);
 
-/* Writes the file anew where more is known than it has. */
+/*
+ * Sends the file to the disk anew where more is known than it has, unless the one before is still on
+ * its way. An error may be that of the one before.
+ */
 STK_CHECKED stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err);
 
 /* What a loader of one of the lists is to be handed. */

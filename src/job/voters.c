@@ -15,6 +15,8 @@
 
 #define MOST_FOLDS 1000
 
+/* A file that is not there, or is no JSON, is the caller's mistake; one that cannot be read is not.
+ */
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
         stk_status answers = stk_path_check_answer(run, err);
@@ -23,14 +25,21 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
                    : STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
     }
     stk_error cause = {0};
-    if (stk_run_folder_json(run, "args.json", args, &cause) != STK_OK) {
-        stk_status answers = stk_path_check_answer(run, err);
-        if (answers != STK_OK) {
-            return answers;
-        }
-        return STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run, cause.message);
+    stk_status status = stk_run_folder_json(run, "args.json", args, &cause);
+    if (status == STK_OK) {
+        return STK_OK;
     }
-    return STK_OK;
+    stk_status answers = stk_path_check_answer(run, err);
+    if (answers != STK_OK) {
+        return answers;
+    }
+    char *path = stk_path_join(run, "args.json");
+    bool unread = path == NULL || status == STK_ERR_MEMORY ||
+                  (status != STK_ERR_DATA && stk_path_is_file(path));
+    stk_mem_free(path);
+    return unread ? STK_FAIL(err, status, "--run %s: %s", run, cause.message)
+                  : STK_FAIL(err, STK_ERR_USAGE, "--run %s is not a run folder: %s", run,
+                             cause.message);
 }
 
 static void free_voter(stk_voter *voter) {

@@ -140,6 +140,16 @@ static void take_status(stk_http_head *answer, const char *line, size_t size) {
     }
 }
 
+/* No server that means well sends any; where the value went on to, they would end a line. */
+static bool has_control(const char *value, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)value[i] < ' ' && value[i] != '\t') {
+            return true;
+        }
+    }
+    return false;
+}
+
 void stk_http_head_line(stk_http_head *answer, const char *line, size_t size) {
     while (size > 0 && strchr(" \t\r\n", line[size - 1]) != NULL) {
         size--;
@@ -158,7 +168,9 @@ void stk_http_head_line(stk_http_head *answer, const char *line, size_t size) {
                 value++;
                 left--;
             }
-            headers[i].take(answer, value, left);
+            if (!has_control(value, left)) {
+                headers[i].take(answer, value, left);
+            }
             return;
         }
     }

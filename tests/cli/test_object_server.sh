@@ -268,6 +268,19 @@ done
 expect "they are counted" [ "$(stat_of fault_drop)" = 6 ]
 control reset=1
 
+it "hits one request, or all from one on"
+control 'fail_percent=100&nth=2'
+for status in 200 500 200; do
+    get /bucket/ten
+    status_is "$status"
+done
+control 'reset=1&nth=2&nth_on=1&deny=ten'
+for status in 200 403 403; do
+    get /bucket/ten
+    status_is "$status"
+done
+control reset=1
+
 it "cuts objects in whole answers"
 control truncate_percent=100
 get /bucket/big

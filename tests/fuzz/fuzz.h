@@ -3,10 +3,12 @@
  *
  * A target fuzz_NAME.c defines LLVMFuzzerTestOneInput(), which aborts when something is wrong, and
  * fuzz_prepare(), which tells the seeds. With fuzz_main.c it becomes build/tests/test_fuzz_NAME, a
- * test like any other. With clang it can be fuzzed for as long as one likes, guided by coverage:
+ * test like any other, which also tries what lies in corpus/NAME. With libFuzzer, or another engine
+ * that $LIB_FUZZING_ENGINE names, it becomes a program fuzz_NAME that is guided by coverage:
  *
- *     clang -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DSTK_VERSION='"0"' -Iinclude \
- *         -Isrc tests/fuzz/fuzz_json.c src/base/[a-z]*.c -lm -pthread -o fuzz_json && ./fuzz_json
+ *     tools/fuzz.sh json 600
+ *
+ * fuzzes one target for ten minutes, with sanitizers, and adds what is new to its corpus.
  */
 #ifndef STK_TESTS_FUZZ_H
 #define STK_TESTS_FUZZ_H
@@ -31,17 +33,18 @@ typedef struct fuzz_plan {
     size_t count;
     size_t prefixed;    /* of so many, the first ones, every beginning is tried */
     uint64_t mutations; /* in a run that is told nothing else */
+    uint64_t large;     /* inputs of a megabyte, in such a run */
 } fuzz_plan;
 
 /* Called once, at the start of the driver. */
 fuzz_plan fuzz_prepare(void);
 
 /* A plan for an array of seeds that are quick to try. */
-#define FUZZ_PLAN(array)                                                              \
-    fuzz_plan fuzz_prepare(void) {                                                    \
-        const size_t count = sizeof(array) / sizeof *(array);                         \
-        return (fuzz_plan){                                                           \
-            .seeds = (array), .count = count, .prefixed = count, .mutations = 30000}; \
+#define FUZZ_PLAN(array)                                                                           \
+    fuzz_plan fuzz_prepare(void) {                                                                 \
+        const size_t count = sizeof(array) / sizeof *(array);                                      \
+        return (fuzz_plan){                                                                        \
+            .seeds = (array), .count = count, .prefixed = count, .mutations = 30000, .large = 10}; \
     }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

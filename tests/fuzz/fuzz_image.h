@@ -193,7 +193,7 @@ static inline fuzz_plan fuzz_plan_pictures(file_format format, const stk_image_d
     }
     fuzz_add_odd_images(decoder, seeds, &count);
     return (fuzz_plan){
-        .seeds = seeds, .count = count, .prefixed = prefixed, .mutations = mutations};
+        .seeds = seeds, .count = count, .prefixed = prefixed, .mutations = mutations, .large = 10};
 }
 
 #endif

@@ -63,7 +63,8 @@ fuzz_plan fuzz_prepare(void) {
     add(3, "old", '\0', "        3 ", "", "abc");
     add(3, "big", '0', "\x80", "ustar", "");
     add(3, "hole", 'S', "00000000001", "ustar  ", "x");
-    return (fuzz_plan){.seeds = seeds, .count = SEEDS, .prefixed = SEEDS, .mutations = 15000};
+    return (fuzz_plan){
+        .seeds = seeds, .count = SEEDS, .prefixed = SEEDS, .mutations = 15000, .large = 10};
 }
 
 static bool is_text(const char *path) {

@@ -45,6 +45,8 @@ static const setting settings[] = {
     NUMBER(rate_kbps, 1e9, "kilobits per second and connection; 0: no limit"),
     NUMBER(skew_s, 1e9, "the server's clock is ahead by so much (matters with --require-auth)"),
     NUMBER(seed, 9e15, "of the random numbers"),
+    NUMBER(nth, 9e15, "faults hit only the request with this number, counted from now on; 0: all"),
+    NUMBER(nth_on, 1, "1: and all requests after it"),
     NUMBER(clear_stats, 1, "1: the counts of /_stats start again"),
     TEXT(deny, "answers 403 to keys that contain this"),
     TEXT(deny_code, "the error code that deny answers with; AccessDenied by default"),
@@ -126,6 +128,7 @@ static bool set_one(os_settings *to, const char *name, const char *value, os_tex
 bool os_faults_set(os_faults *faults, const char *text, int64_t now_ns, os_text *error) {
     os_settings next = faults->now;
     bool is_reset = false;
+    bool counts_anew = false;
     bool good = true;
     while (good && *text != '\0') {
         size_t size = strcspn(text, "&");
@@ -144,6 +147,7 @@ bool os_faults_set(os_faults *faults, const char *text, int64_t now_ns, os_text 
         if (good && strcmp(name.bytes, "away_for_s") == 0) {
             next.away_until_ns = now_ns + (int64_t)(next.away_for_s * 1e9);
         }
+        counts_anew = counts_anew || strcmp(name.bytes, "nth") == 0;
         free(value);
         os_text_free(&name);
         text += size;
@@ -151,6 +155,7 @@ bool os_faults_set(os_faults *faults, const char *text, int64_t now_ns, os_text 
     }
     if (good) {
         faults->now = next;
+        faults->requests = counts_anew ? 0 : faults->requests;
         if (is_reset) {
             os_table_free(&faults->asked);
         }
@@ -187,6 +192,12 @@ static os_fault draw_fault(const os_settings *now, uint64_t request) {
     return OS_FAULT_NONE;
 }
 
+/* Whether the request with this number is one of those that faults may hit. */
+static bool may_be_hit(const os_settings *now, uint64_t number) {
+    uint64_t nth = (uint64_t)now->nth;
+    return nth == 0 || number == nth || (number > nth && now->nth_on > 0);
+}
+
 void os_faults_plan(os_faults *faults, const char *key, bool is_get, int64_t now_ns,
                     os_plan *plan) {
     enum { JITTER = OS_FAULT_KINDS, TAIL, WHERE, MASK, RESET };
@@ -200,7 +211,8 @@ void os_faults_plan(os_faults *faults, const char *key, bool is_get, int64_t now
                       .told = (uint64_t)now->endless_length,
                       .endless_status = now->endless_status > 0 ? (int)now->endless_status : 200,
                       .many_lines = now->head_lines > 0};
-    if (now->only[0] == '\0' || contains(key, now->only)) {
+    bool may_fail = may_be_hit(now, ++faults->requests);
+    if (may_fail && (now->only[0] == '\0' || contains(key, now->only))) {
         double delay_ms = now->delay_ms + now->delay_jitter_ms * draw(request, JITTER);
         plan->is_tail = is_get && 100 * draw(request, TAIL) < now->tail_percent;
         plan->delay_ns = (int64_t)(1e6 * (plan->is_tail ? now->tail_ms : delay_ms));
@@ -214,7 +226,7 @@ void os_faults_plan(os_faults *faults, const char *key, bool is_get, int64_t now
             plan->fault = OS_FAULT_REFUSE;
         }
     }
-    if (plan->fault != OS_FAULT_REFUSE && plan->fault != OS_FAULT_HANG) {
+    if (may_fail && plan->fault != OS_FAULT_REFUSE && plan->fault != OS_FAULT_HANG) {
         plan->fault = contains(key, now->missing) ? OS_FAULT_MISSING : plan->fault;
         plan->fault = contains(key, now->deny) ? OS_FAULT_DENY : plan->fault;
     }

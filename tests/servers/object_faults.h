@@ -45,6 +45,8 @@ typedef struct os_settings {
     double rate_kbps; /* kilobits (1,000 bits) per second and connection; 0: no limit */
     double skew_s;    /* the server's clock is ahead by so much */
     double seed;
+    double nth;         /* faults hit only the request with this number; 0: all */
+    double nth_on;      /* 1: and all that come after it */
     double clear_stats; /* 1: the counts are to start again; whoever does that sets it back */
     char deny[128], missing[128], only[128]; /* parts of keys; "": none, and for `only` all */
     char deny_code[64];                      /* the error that `deny` answers with */
@@ -54,7 +56,8 @@ typedef struct os_settings {
 
 typedef struct os_faults {
     os_settings now;
-    os_table asked; /* by key: uint64_t, how often it was asked for */
+    os_table asked;    /* by key: uint64_t, how often it was asked for */
+    uint64_t requests; /* since `nth` was set last */
 } os_faults;
 
 /* What one request meets. */

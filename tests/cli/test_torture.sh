@@ -1,0 +1,56 @@
+# A sample of the torture of `make soak`: one certain call of a training, a prediction, a staging and a
+# supervised run fails, and what is left is whole; torture.sh tells what that means.
+# Measures no time.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/torture.sh
+. "$ROOT/tests/cli/torture.sh"
+
+it "something can be tortured"
+torture_prepare || finish
+strike predict own 1
+expect "the first request for memory fails" [ -n "$STRUCK" ]
+expect_exit 4
+strike predict own 1000000
+expect "there are fewer requests than that" [ -z "$STRUCK" ]
+expect_exit 0
+expect "its blocks are counted" [ "$CALLS" -gt 100 ]
+
+# sample WHAT KIND N...: strikes these calls, each given in thousandths of all that there are.
+sample() {
+    local part
+    it "$1: $2"
+    strike "$1" "$2" 0
+    calls=$CALLS
+    for part in "${@:3}"; do
+        strike "$1" "$2" $((1 + (calls - 1) * part / 1000))
+        [ -n "$STRUCK" ] || [ "$calls" = 0 ] || [ "$part" -gt 900 ] || fail "$WHAT: it was not struck"
+    done
+}
+
+sample train own 30 250 430 610 800 970
+sample train libraries 100 500
+sample train open 110 700 990
+sample train write 20 100 500 850 985
+sample train fsync 100 500 940
+sample train rename 200 600 900
+sample train read 50 500 970
+sample predict own 90 300 600 900
+sample predict open 330 900
+sample predict write 0
+sample predict fsync 0 1000
+sample predict rename 0
+sample predict read 10 15 300 700
+sample predict thread 0 300 600 1000
+sample stage own 100 500 950
+sample stage open 200 900
+sample stage write 0 400 900
+sample stage fsync 200 700
+sample stage rename 0 500 1000
+sample stage read 300
+sample stage thread 0 1000
+sample run own 100 800
+sample run read 500
+sample run thread 0 500
+sample run pipe 0 500
+finish

@@ -1,0 +1,269 @@
+# torture.sh - for scripts in which one certain call of the command fails, after lib.sh: the Nth request
+# for memory, the Nth write, the Nth start of a thread, the Nth request to S3. Whatever fails, the command
+# ends by itself with a right exit code and a sentence, frees what it has taken, and leaves whole files:
+# the new ones or the old ones.
+#
+# What is tortured: train, predict, stage, run; far (a training from S3) and near (staging from S3).
+# Kinds: own libraries open write fsync rename read thread pipe, which tests/fakes/torture.c explains, and
+# of the object server s3-reset s3-500 s3-short s3-denied.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2034,SC2317  # lib.sh reads variables; functions by name
+
+TORTURE=$(dirname "$STOKER")/tests/torture.so
+KINDS='own libraries open write fsync rename read thread pipe'
+S3_KINDS='s3-reset s3-500 s3-short s3-denied'
+
+# Memory of these is spared. OpenBLAS ends the process where it finds none, and gfortran's library
+# is used by nobody else. The libraries that draw text believe that there always is memory.
+SPARED=openblas:gfortran:fontconfig:freetype:cairo:pixman:expat.so
+
+# How long a run that is tortured may take: a whole one takes a fraction of a second.
+RUN_TIMEOUT=${RUN_TIMEOUT:-60}
+
+# torture_prepare: small data, and of each what comes out when nothing fails; false where nothing can
+# be tortured, the case skipped.
+torture_prepare() {
+    if is_sanitized; then
+        skip "the sanitizers do not like a library preloaded before their own"
+        return 1
+    fi
+    # The command would begin again to tell OpenBLAS these, and the counting with it.
+    export OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-}
+    [ -n "$OPENBLAS_CORETYPE" ] || unset OPENBLAS_CORETYPE
+    "$STOKER" sample k --layout kaggle --classes 2 --per-class 4 --quiet || exit 1
+    LABELS=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+    TRAIN=(train --device cpu --model cifar_resnet20 --img-size 8 --epochs 1 --batch 4 --workers 1 --quiet)
+    "$STOKER" "${TRAIN[@]}" --data k --out whole || exit 1
+    "$STOKER" predict --run whole --quiet --out whole.csv || exit 1
+    "$STOKER" stage k staged --quiet || exit 1
+    mkdir given
+}
+
+# torture_far: the same data in S3; false where there is none.
+torture_far() {
+    if ! "$STOKER" train --data s3:/// --out none 2>&1 >/dev/null | grep -vq 'no S3 support'; then
+        skip "built without S3"
+        return 1
+    elif ! command -v curl >/dev/null; then
+        skip "there is no curl"
+        return 1
+    fi
+    serve --root k
+    export AWS_ENDPOINT_URL=$URL AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret AWS_REGION=us-east-1
+    export no_proxy=127.0.0.1
+}
+
+# ---- what each does, and what must be true after it, whatever has failed ----
+
+before_train() { rm -rf r; }
+words_train() { WORDS=("${TRAIN[@]}" --data k --out r); }
+after_train() {
+    local why
+    if [ "$CODE" = 0 ]; then
+        [ -s r/submission.csv ] || wrong "there is no submission"
+        [ -s r/summary.json ] || wrong "there is no summary"
+    fi
+    if [ -e r/submission.csv ]; then
+        why=$(submission_trouble r/submission.csv k/sample_submission.csv "$LABELS" | head -n 1)
+        [ -z "$why" ] || wrong "the submission: $why"
+    fi
+    check_summary r
+    check_json r/args.json
+    check_tidy r
+}
+
+before_predict() { printf 'old\n' >given/p.csv; }
+words_predict() { WORDS=(predict --run whole --device cpu --quiet --out given/p.csv); }
+after_predict() {
+    if [ "$CODE" = 0 ] || [ "$(<given/p.csv)" != old ]; then
+        cmp -s given/p.csv whole.csv || wrong "the predictions are not those of a whole run"
+    fi
+    check_tidy given
+}
+
+before_stage() { rm -rf near; }
+words_stage() { WORDS=(stage k near --max-bad 0 --quiet); }
+after_stage() {
+    local left
+    # What was begun goes on where the next run finds it.
+    if [ "$CODE" != 0 ] && ! "$STOKER" "${WORDS[@]}" >again 2>&1; then
+        wrong "it cannot be staged again: $(head -n 1 again)"
+    fi
+    for file in samples.csv classes.txt sample_submission.csv train-000000.tar test-000000.tar; do
+        cmp -s "near/$file" "staged/$file" || wrong "near/$file is not that of a whole run"
+    done
+    left=$(find near -name '.?*' ! -name .lock -o -name staging.json)
+    [ -z "$left" ] || wrong "left over: $left"
+}
+
+before_run() { rm -rf run predicted; }
+words_run() {
+    WORDS=(run --out run --quiet --predict 'cp whole.csv predicted' --expect predicted -- sh -c 'echo "epoch 1/1 loss 0.5"')
+}
+after_run() {
+    local said
+    if [ "$CODE" = 0 ] || [ -e predicted ]; then
+        cmp -s whole.csv predicted || wrong "the prediction has not run"
+    fi
+    if [ -s run/summary.json ]; then
+        said=$(json run/summary.json exit_code | head -n 1) # those of the attempts follow
+        [ "$said" = "$CODE" ] || wrong "summary.json says exit code $said"
+    elif [ "$CODE" = 0 ] && ! grep -q 'summary\.json' "$ERR"; then
+        wrong "there is no summary, and nobody says so"
+    fi
+    check_json run/summary.json
+    check_json run/args.json
+    check_tidy run
+}
+
+before_far() { rm -rf r "$XDG_CACHE_HOME"; }
+words_far() { WORDS=("${TRAIN[@]}" --data s3://bucket --out r); }
+after_far() { after_train; }
+
+before_near() { rm -rf near "$XDG_CACHE_HOME"; }
+words_near() { WORDS=(stage s3://bucket near --max-bad 0 --quiet); }
+after_near() {
+    curl -sf -d 'reset=1' "$URL/_control" >/dev/null
+    if [ "$CODE" != 0 ] && ! "$STOKER" "${WORDS[@]}" >again 2>&1; then
+        wrong "it cannot be staged again: $(head -n 1 again)"
+    fi
+    for file in sample_submission.csv train-000000.tar test-000000.tar; do
+        cmp -s "near/$file" "staged/$file" || wrong "near/$file is not that of a whole run"
+    done
+}
+
+# check_summary RUN: it parses, and says the same as the exit code. A training that could not write one of
+# the files beside it, such as the page for people, is complete and ends with an exit code that tells it.
+check_summary() {
+    local status reason
+    [ -s "$1/summary.json" ] || return
+    check_json "$1/summary.json"
+    status=$(json "$1/summary.json" status)
+    reason=$(json "$1/summary.json" stop_reason)
+    if [ "$CODE" = 0 ]; then
+        if [ "$status" = failed ] || [ "$reason" = error ]; then
+            wrong "summary.json says $status, $reason"
+        fi
+        [ "$(json "$1/summary.json" submission)" = submission.csv ] || wrong "summary.json knows no submission"
+    elif [ "$status" != failed ] && [ "$reason" != error ]; then
+        # The training has ended well, and a file beside it is missing.
+        if [ "$status" != complete ] || ! cmp -s "$1/submission.csv" whole/submission.csv; then
+            wrong "summary.json says $status, $reason"
+        fi
+    fi
+}
+
+check_json() {
+    [ ! -s "$1" ] || [ -z "$(lib_json "$1" 1 2>&1)" ] || wrong "$1 is not valid JSON"
+}
+
+check_tidy() {
+    local left
+    [ -e "$1" ] || return
+    left=$(find "$1" -name '.?*' -o -name '*.tmp' -o -name '*.new' | head -n 3 | tr '\n' ' ')
+    [ -z "$left" ] || wrong "left over: $left"
+}
+
+# ---- one strike ----
+
+# wrong SENTENCE: the case has failed, and goes on with the next strike.
+wrong() {
+    fail "$WHAT: $1; exit code $CODE: $(tail -n 1 "$ERR")"
+}
+
+# codes KIND: the exit codes that the contracts allow where such a call has failed. Without a descriptor
+# or a thread the machine is at its limits, as without memory; a picture that cannot be read is bad data
+# where it is one of many.
+codes() {
+    case $1 in
+    own | libraries | thread | pipe) echo '0|4' ;;
+    open) echo '0|3|4|5' ;;
+    read) echo '0|3|5' ;;
+    write | fsync | rename) echo '0|5' ;;
+    s3-denied) echo '0|3|5' ;;
+    s3-*) echo 0 ;;
+    esac
+}
+
+# settings KIND N: what the object server is told.
+settings() {
+    case $1:$2 in
+    *:0) echo 'reset=1&clear_stats=1' ;;
+    s3-reset:*) echo "reset=1&clear_stats=1&nth=$2&refuse=1" ;;
+    s3-500:*) echo "reset=1&clear_stats=1&nth=$2&fail_percent=100" ;;
+    s3-short:*) echo "reset=1&clear_stats=1&nth=$2&drop_percent=100" ;;
+    s3-denied:*) echo "reset=1&clear_stats=1&nth=$2&nth_on=1&deny=/" ;;
+    *) echo 'reset=1&clear_stats=1' ;;
+    esac
+}
+
+# run_struck WHAT KIND N [on]: one run in which this call fails. $STRUCK tells which one it was, $CALLS how
+# many there were, $LIVE how many blocks were not freed.
+run_struck() {
+    local line
+    "before_$1"
+    "words_$1"
+    rm -f report
+    [ -z "$URL" ] || curl -sf -d "$(settings "$2" "$3")" "$URL/_control" >/dev/null || fail "$WHAT: no server"
+    run_any env LD_PRELOAD="$TORTURE" TORTURE="${2/s3-*/none}" TORTURE_AT="$3" TORTURE_THEN="${4:-}" \
+        TORTURE_SPARES="$SPARED" TORTURE_REPORT="$WORK/report" "$STOKER" "${WORDS[@]}"
+    STRUCK='' LIVE='' CALLS=0
+    while read -r line; do
+        case $line in
+        struck*) STRUCK=${line#struck } ;;
+        calls*) CALLS=${line#calls } ;;
+        live*) LIVE=${line#live } ;;
+        esac
+    done < <(cat report 2>/dev/null)
+    if [[ $2 == s3-* ]]; then
+        curl -sf "$URL/_stats" >stats
+        [ "$(json stats faults)" = 0 ] || STRUCK="$3 request"
+        CALLS=$(($(json stats requests)))
+        LIVE=0
+    fi
+}
+
+# strike WHAT KIND N [on]: runs it so that this call fails, and with `on` all later ones, and looks at what
+# is left; $STRUCK is empty where there were fewer calls. Blocks that belong to a thread which was just about
+# to end are freed in another run; what is lost is lost each time.
+strike() {
+    local allowed
+    WHAT="$1, $2 $3${4:+ and on}"
+    for _ in 1 2 3; do
+        run_struck "$@"
+        if [ -z "$LIVE" ] || [ "$LIVE" = 0 ]; then
+            break
+        fi
+    done
+    WHAT+=${STRUCK:+ (${STRUCK#* })}
+    allowed=$(codes "$2")
+    [ "$1" != run ] || allowed+='|126' # the command could not be started
+    if [ "$CODE" = 124 ] || [ "$CODE" = 137 ]; then
+        wrong "it hangs"
+        return
+    elif [ "$CODE" -gt 128 ]; then
+        wrong "it crashes"
+        return
+    elif [[ ! $CODE =~ ^($allowed)$ ]]; then
+        wrong "the exit code is not one of $allowed"
+    elif [ "$CODE" != 0 ] && ! grep -q '^stoker: ' "$ERR"; then
+        wrong "it does not say why"
+    elif [ -z "$STRUCK" ] && [ "$CODE" != 0 ]; then
+        wrong "it fails though nothing has"
+    fi
+    [ "$LIVE" = 0 ] || wrong "${LIVE:-unknown} blocks of memory were not freed"
+    "after_$1"
+}
+
+# torture WHAT KIND FIRST STRIDE [on]: strikes the calls FIRST, FIRST + STRIDE and so on until there are
+# no more; adds a line to the table.
+torture() {
+    local n tried=0 passed=0
+    for ((n = $3; ; n += $4)); do
+        strike "$1" "$2" "$n" "${5:-}"
+        [ -n "$STRUCK" ] || break
+        tried=$((tried + 1))
+        [ "$CODE" != 0 ] || passed=$((passed + 1))
+    done
+    printf '| %-7s %-9s %-2s every %3d. from %3d: %5d struck, %5d of them delivered all the same\n' \
+        "$1" "$2" "${5:-}" "$4" "$3" "$tried" "$passed"
+}
