@@ -8,7 +8,7 @@ CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 3600
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test gpu-test soak fuzz bench performance install format format-check lint docs clean help
+.PHONY: build demo test gpu-test soak fuzz coverage bench performance install format format-check lint docs clean help
 
 build: ## build the library and the command in build/
 	@tools/install-deps.sh build
@@ -36,6 +36,10 @@ soak: ## trials that take too long for every change
 fuzz: ## every parser of foreign bytes with libFuzzer, FUZZ_SECONDS each (3600)
 	@tools/install-deps.sh lint
 	@tools/fuzz.sh all $(FUZZ_SECONDS)
+
+coverage: ## run every test and tell which lines and branches of each room they reach
+	@tools/install-deps.sh coverage
+	@tools/coverage.sh '$(FILTER)'
 
 bench: build ## run what is in bench/
 	@tools/bench.sh $(BUILD)

@@ -68,13 +68,15 @@ typedef struct cli_session {
     size_t word_count;
     bool json;
     bool quiet;
-    bool detach; /* the work is done by another process than the one that was called */
-    stk_run run; /* observer, stop and start for the job */
+    bool stdout_taken; /* --out means it: lines for people go to standard error */
+    bool detach;       /* the work is done by another process than the one that was called */
+    stk_run run;       /* observer, stop and start for the job */
     struct stk_screen *screen;
     struct stk_jsonl *jsonl;
     struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
     int relay_end;
-    FILE *lines; /* for people, through the relay; or NULL */
+    FILE *lines;           /* for people, through the relay; or NULL */
+    struct stk_disk *disk; /* entered (base/disk.h): no disk is waited for without end; or NULL */
 } cli_session;
 
 /*
@@ -139,7 +141,13 @@ stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);
 
-/* "stoker: sentence" on standard error. */
+/* "stoker: sentence" on standard error. What a terminal would obey in it becomes blanks. */
 void cli_complain(const char *sentence);
+
+/*
+ * A name or a sentence from elsewhere as it may be printed for people, in one line. It is valid for
+ * the next seven calls.
+ */
+const char *cli_clean(const char *text);
 
 #endif

@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "report/lines.h"
 
 #define LOG_NAME "log.txt"
@@ -130,8 +131,9 @@ static stk_status tell(const cli_session *session, const char *run_dir, pid_t pi
         return cli_print_object(&text, err);
     }
     if (run_dir != NULL && !session->quiet) {
-        printf("run folder: %s\nprocess: %lld\nlog: %s/" LOG_NAME "\n", run_dir, (long long)pid,
-               run_dir);
+        const char *shown = cli_clean(run_dir);
+        printf("run folder: %s\nprocess: %lld\nlog: %s/" LOG_NAME "\n", shown, (long long)pid,
+               shown);
     }
     return STK_OK;
 }
@@ -156,7 +158,7 @@ bool cli_detach(cli_session *session, int *exit_code) {
     stk_error err = {0};
     stk_str run_dir = {0};
     fflush(NULL);
-    pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    pid_t pid = stk_pipe(ends, 0) == 0 ? stk_fork() : -1;
     if (pid == 0) {
         close(ends[0]);
         settle(session, ends[1]);
@@ -167,8 +169,10 @@ bool cli_detach(cli_session *session, int *exit_code) {
     if (pid < 0) {
         status = STK_FAIL(&err, STK_ERR_MEMORY, "--detach: no process can be started: %s",
                           strerror(errno));
-        close(ends[0]);
-        close(ends[1]);
+        if (ends[0] >= 0) {
+            close(ends[0]);
+            close(ends[1]);
+        }
     } else {
         close(ends[1]);
         bool begun = wait_for_start(session, ends[0], pid, &run_dir);

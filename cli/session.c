@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "options/options.h"
 #include "report/jsonl.h"
 #include "report/screen.h"
+#include "report/text.h"
 #include "supervise/relay.h"
 
 /* A handler can reach nothing else; the library itself has no such state. */
@@ -61,8 +64,30 @@ static void catch_signals(bool over_another) {
     signal(SIGXFSZ, SIG_IGN);
 }
 
+#define CLEAN_TEXTS 8
+
+const char *cli_clean(const char *text) {
+    static stk_str kept[CLEAN_TEXTS]; /* the command prints on one thread */
+    static size_t next;
+    stk_str *clean = &kept[next++ % CLEAN_TEXTS];
+    stk_str_free(clean);
+    stk_report_append_line(clean, text);
+    return stk_str_ok(clean) ? stk_str_text(clean) : "(there is no memory to show it)";
+}
+
 void cli_complain(const char *sentence) {
-    fprintf(stderr, "stoker: %s\n", sentence);
+    stk_str clean = {0};
+    stk_report_append_line(&clean, sentence);
+    if (stk_str_ok(&clean)) {
+        fprintf(stderr, "stoker: %s\n", stk_str_text(&clean));
+    } else { /* it may say that there is no memory: plain letters need none */
+        fputs("stoker: ", stderr);
+        for (const char *p = sentence; *p != '\0'; p++) {
+            fputc(*p >= ' ' && *p <= '~' ? *p : '?', stderr);
+        }
+        fputc('\n', stderr);
+    }
+    stk_str_free(&clean);
 }
 
 int cli_print_help(const cli_verb *verb) {
@@ -119,8 +144,10 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
         status = stk_jsonl_new(&session->jsonl, &config, err);
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
-        int shown = verb->beside ? STDERR_FILENO : STDOUT_FILENO;
-        stk_screen_config config = {.out = verb->beside ? session->lines : stdout,
+        int shown = verb->beside || session->stdout_taken ? STDERR_FILENO : STDOUT_FILENO;
+        stk_screen_config config = {.out = verb->beside            ? session->lines
+                                           : session->stdout_taken ? stderr
+                                                                   : stdout,
                                     .terminal = !session->detach && isatty(shown) == 1,
                                     .quiet = session->quiet,
                                     .beside = verb->beside};
@@ -128,6 +155,23 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
         session->run.observer = status == STK_OK ? stk_screen_observer(session->screen) : NULL;
     }
     return status;
+}
+
+/* Rows on standard output must not be mixed with anything else. */
+static stk_status look_at_out(cli_session *session, stk_error *err) {
+    const char *out = stk_options_get(session->options, "out");
+    session->stdout_taken = out != NULL && stk_path_is_descriptor(out, STDOUT_FILENO);
+    return session->stdout_taken && session->json
+               ? STK_FAIL(err, STK_ERR_USAGE,
+                          "--out %s and --json both write to standard output; give one of them",
+                          out)
+               : STK_OK;
+}
+
+/* After SIGTERM no disk is waited for any longer than the process may live. */
+static double left_to_stop(void *user) {
+    (void)user;
+    return stk_stop_left_s(&stop_request);
 }
 
 bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv, int *exit_code) {
@@ -152,6 +196,9 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
         session->detach = is_true(session->options, "detach");
+        status = look_at_out(session, &err);
+    }
+    if (status == STK_OK) {
         status = open_reports(session, verb, &err);
     }
     if (status != STK_OK) {
@@ -159,6 +206,12 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         return false;
     }
     catch_signals(verb->beside);
+    if (!verb->beside) { /* that one has its own way with disks */
+        session->disk = stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
+                                                          .move_s = STK_DISK_MOVE_S,
+                                                          .stop = &stop_request,
+                                                          .left_s = left_to_stop});
+    }
     return true;
 }
 
@@ -171,6 +224,7 @@ void cli_free(cli_session *session) {
     }
     stk_relay_close(session->relay, session->relay_end, RELAY_S);
     stk_options_free(session->options);
+    stk_disk_leave(session->disk);
 }
 
 int cli_close(cli_session *session, stk_status status, const stk_error *err) {

@@ -127,7 +127,7 @@ static stk_status print_loader_json(const stk_loader_figures *figures, const stk
 static void print_bad(const stk_loader_figures *f) {
     if (f->bad > 0) {
         printf("bad           %lld of %lld pictures cannot be used, such as %s\n",
-               (long long)f->bad, (long long)f->samples, f->first_bad);
+               (long long)f->bad, (long long)f->samples, cli_clean(f->first_bad));
     }
 }
 
@@ -204,7 +204,7 @@ static stk_status print_loader(const cli_session *session, const stk_loader_figu
         print_cut(session->options, figures);
     }
     if (sheet != NULL) {
-        printf("sheet         %s\n", sheet);
+        printf("sheet         %s\n", cli_clean(sheet));
     }
     return STK_OK;
 }

@@ -118,7 +118,7 @@ static void print_text(const listener *l, const stk_step_figures *f) {
                f->device, f->precision, (long long)f->threads, f->threads == 1 ? "" : "s",
                f->inference ? "inference" : "training");
         if (strcmp(f->device, "cpu") != 0) {
-            printf("%s: %s\n", f->device, f->about);
+            printf("%s: %s\n", f->device, cli_clean(f->about));
         }
         printf("  batch  images/s   ms per step (fastest to slowest)     memory  warm-up  steps\n");
     }
@@ -193,7 +193,7 @@ static void put_torch(stk_json_writer *writer, const void *figures) {
 
 static void print_torch(const stk_step_figures *step, const stk_torch_figures *t) {
     if (t->error[0] != '\0') {
-        printf("        torch %s, %s: %s\n", t->version, t->mode, t->error);
+        printf("        torch %s, %s: %s\n", cli_clean(t->version), t->mode, cli_clean(t->error));
         return;
     }
     printf(
@@ -230,7 +230,7 @@ static void compare(listener *l, const stk_step_figures *f) {
         l->missing[0] != '\0') {
         l->torch_missing = l->missing;
         if (!l->session->quiet) {
-            fprintf(stderr, "stoker: PyTorch is not compared with: %s\n", l->missing);
+            fprintf(stderr, "stoker: PyTorch is not compared with: %s\n", cli_clean(l->missing));
         }
     }
 }
@@ -246,7 +246,7 @@ static void tell(void *user, const stk_step_figures *f) {
     fflush(stdout);
     if (f->unkept[0] != '\0' && !l->unkept && !l->session->quiet) {
         fprintf(stderr, "stoker: the next start compiles and times all of it again: %s\n",
-                f->unkept);
+                cli_clean(f->unkept));
         l->unkept = true;
     }
     compare(l, f);

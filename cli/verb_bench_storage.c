@@ -142,7 +142,7 @@ static void print_text(const stk_storage_findings *f, double wanted) {
     }
     if (f->failed > 0) {
         printf("failed        %lld reads, such as: %s\n", (long long)f->failed,
-               f->first_failure.message);
+               cli_clean(f->first_failure.message));
     }
 }
 
@@ -151,11 +151,9 @@ static void print_text(const stk_storage_findings *f, double wanted) {
 static stk_status bench(cli_session *session, stk_error *err) {
     const stk_storage_probe_options *given =
         stk_options_values(session->options, &stk_storage_probe_option_table);
-    const stk_storage_options *storage =
-        stk_options_values(session->options, &stk_storage_option_table);
     stk_storage_findings findings;
     stk_storage_question question = {.data = given->data,
-                                     .storage = *storage,
+                                     .storage = stk_storage_to_measure(session->options),
                                      .in_flight = stk_in_flight_auto(),
                                      .stop_when_flat = given->in_flight == NULL,
                                      .seconds = given->seconds,
@@ -167,6 +165,9 @@ static stk_status bench(cli_session *session, stk_error *err) {
     stk_status status = given->in_flight != NULL
                             ? stk_in_flight_parse(given->in_flight, &question.in_flight, err)
                             : STK_OK;
+    stk_events events = {0};
+    stk_events_add(&events, cli_run_for_object(session).observer);
+    question.events = &events;
     if (status == STK_OK) {
         status = stk_probe_storage(&question, session->run.stop, &findings, err);
     }

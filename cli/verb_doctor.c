@@ -111,7 +111,7 @@ static stk_status print_text(const stk_diagnosis *d, bool quiet, const char *plo
         stk_doctor_print(d, &text);
         stk_str_appendf(&text, "\nexamined in %.0f s", d->seconds);
         if (plot != NULL) {
-            stk_str_appendf(&text, "; the picture is %s", plot);
+            stk_str_appendf(&text, "; the picture is %s", cli_clean(plot));
         }
     }
     return cli_print_object(&text, err);

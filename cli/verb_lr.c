@@ -63,7 +63,7 @@ static void print_suggestion(const cli_session *session, const stk_found_lr *fou
         printf(" x %lld", (long long)found->accumulate);
     }
     printf(", a third of the lowest rate that brought the loss near its minimum\ncurve: %s\n",
-           found->plot);
+           cli_clean(found->plot));
     if (!session->quiet) {
         printf("train with it: stoker train, the same options, and --batch %lld --lr %g\n",
                (long long)found->batch, found->lr);

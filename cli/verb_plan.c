@@ -100,6 +100,7 @@ static stk_status print_json(const stk_estimate *e, stk_error *err) {
     put_count(&writer, "epochs_weighed", e->epochs_weighed);
     put_count(&writer, "folds", e->folds);
     put_count(&writer, "epochs", e->epochs);
+    put_count(&writer, "steps", e->steps);
     stk_json_key(&writer, "cut");
     stk_json_put_bool(&writer, e->cut);
     put_memory(&writer, e);
@@ -160,15 +161,31 @@ static void print_time(const stk_estimate *e) {
     }
 }
 
+/* "2 folds of 7 epochs", of which the last may be a part, or of a part of one. */
+static void print_extent(const stk_estimate *e) {
+    int64_t last = e->steps - (int64_t)(e->epochs - 1) * e->steps_per_epoch;
+    double percent = 100 * (double)last / (double)e->steps_per_epoch;
+    bool part = last < e->steps_per_epoch;
+    printf("%d fold%s of ", e->folds, e->folds == 1 ? "" : "s");
+    if (part && e->epochs == 1) {
+        printf("a part of an epoch: %lld of %lld steps (%.0f %%)\n", (long long)last,
+               (long long)e->steps_per_epoch, percent);
+    } else if (part) {
+        printf("%d epochs, the last one to %.0f %%\n", e->epochs, percent);
+    } else {
+        printf("%d epoch%s\n", e->epochs, e->epochs == 1 ? "" : "s");
+    }
+}
+
 static void print_verdict(const stk_estimate *e) {
     if (!isfinite(e->budget_s)) {
         printf("\nwithout a budget nothing is cut\n");
-    } else if (e->cut) {
-        printf("\nthe budget cuts it to %d fold%s of %d epoch%s\n", e->folds,
-               e->folds == 1 ? "" : "s", e->epochs, e->epochs == 1 ? "" : "s");
+    } else if (e->steps == 0) {
+        printf("\nthe budget is too short to train: no step fits with its validation before the "
+               "reserve\n");
     } else {
-        printf("\nit fits: %d fold%s of %d epoch%s\n", e->folds, e->folds == 1 ? "" : "s",
-               e->epochs, e->epochs == 1 ? "" : "s");
+        printf(e->cut ? "\nthe budget cuts it to " : "\nit fits: ");
+        print_extent(e);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "report/compare.h"
 #include "report/report_options.h"
 #include "report/report_runs.h"
@@ -21,13 +22,15 @@ static stk_status print_json(const stk_report_runs *report, stk_error *err) {
     return cli_print_object(&text, err);
 }
 
-static stk_status print_text(const stk_report_runs *report, bool quiet, stk_error *err) {
+static stk_status print_text(const stk_report_runs *report, bool quiet, bool taken,
+                             stk_error *err) {
     stk_str text = {0};
     stk_status status = quiet || report->count < 2
                             ? STK_OK
                             : stk_compare_text(report->runs, report->count, &text, err);
     if (status == STK_OK && !quiet) {
-        printf("%s%spage: %s\n", stk_str_text(&text), text.length > 0 ? "\n" : "", report->page);
+        fprintf(taken ? stderr : stdout, "%s%spage: %s\n", stk_str_text(&text),
+                text.length > 0 ? "\n" : "", cli_clean(report->page));
     }
     stk_str_free(&text);
     return status;
@@ -38,8 +41,10 @@ static void warn(const stk_report_runs *report) {
     for (size_t i = 0; i < report->count; i++) {
         const char *line = stk_str_text(&report->runs[i].damage);
         while (*line != '\0') {
-            int length = (int)strcspn(line, "\n");
-            fprintf(stderr, "stoker: warning: %.*s\n", length, line);
+            size_t length = strcspn(line, "\n");
+            char *one = stk_mem_strndup(line, length);
+            fprintf(stderr, "stoker: warning: %s\n", cli_clean(one != NULL ? one : ""));
+            stk_mem_free(one);
             line += length + 1; /* each has a line break behind it */
         }
     }
@@ -58,13 +63,13 @@ static int run(const cli_verb *verb, int argc, char **argv) {
     stk_status status =
         session.word_count > 0
             ? stk_report_runs_make(&report, session.words, session.word_count, options->out,
-                                   options->pictures, &err)
+                                   options->pictures, session.run.stop, &err)
             : STK_FAIL(&err, STK_ERR_USAGE,
                        "say which run: stoker report RUN, or several to compare them");
     if (status == STK_OK) {
         warn(&report);
-        status =
-            session.json ? print_json(&report, &err) : print_text(&report, session.quiet, &err);
+        status = session.json ? print_json(&report, &err)
+                              : print_text(&report, session.quiet, session.stdout_taken, &err);
     }
     stk_report_runs_free(&report);
     return cli_close(&session, status, &err);

@@ -47,7 +47,7 @@ int cli_unknown(const cli_verb *const *verbs, const char *word) {
         snprintf(above, sizeof above, "%.*s", (int)(names[count] - name), name);
     }
     const char *nearest = stk_str_nearest(word, names, count);
-    fprintf(stderr, "stoker: there is no verb '%s%s'", above, word);
+    fprintf(stderr, "stoker: there is no verb '%s%s'", above, cli_clean(word));
     if (nearest != NULL) {
         fprintf(stderr, "; did you mean %s%s", above, nearest);
     }

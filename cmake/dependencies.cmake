@@ -6,7 +6,8 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-set(STK_LIBRARIES Threads::Threads JPEG::JPEG PNG::PNG m ${CMAKE_DL_LIBS})
+find_package(ZLIB REQUIRED) # which libpng needs in any case
+set(STK_LIBRARIES Threads::Threads JPEG::JPEG PNG::PNG ZLIB::ZLIB m ${CMAKE_DL_LIBS})
 set(STK_DEFINITIONS "")
 set(STK_PC_REQUIRES "")
 set(STK_PC_LIBS "-lm -pthread -ldl")
@@ -39,6 +40,7 @@ get_filename_component(STK_CBLAS_NAME ${STK_CBLAS_LIBRARY} NAME_WE)
 string(REGEX REPLACE "^lib" "" STK_CBLAS_NAME ${STK_CBLAS_NAME})
 stk_static_need(libjpeg -ljpeg)
 stk_static_need(libpng -lpng)
+stk_static_need(zlib -lz)
 stk_static_need(${STK_CBLAS_NAME} ${STK_CBLAS_LIBRARY})
 
 # stk_wish(PART variable): what was asked for, AUTO, ON or OFF, goes to the variable.

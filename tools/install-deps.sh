@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the system packages that Stoker needs and that are not there yet.
 #
-#     tools/install-deps.sh [build|test|lint]
+#     tools/install-deps.sh [build|test|lint|coverage]
 #
-# "test" is "build" and what the tests like to have; "lint" is that and the tools that read the source.
+# "test" is "build" and what the tests like to have; "lint" is that and the tools that read the source,
+# "coverage" is "test" and what tells which lines ran.
 # On Debian and Ubuntu what is missing comes from apt, with sudo when not root. Elsewhere, and
 # without the right to install, it is enough that the tools and libraries are there: then this says
 # nothing, and otherwise it lists what to install by hand. Optional libraries (YAML, WebP, cairo,
@@ -38,6 +39,7 @@ needs_lint='clang - clang clang
 clang-format - clang-format clang-format
 clang-tidy - clang-tidy clang-tidy
 cppcheck - cppcheck cppcheck'
+needs_coverage='gcovr - gcovr gcovr'
 
 say() {
     printf 'install-deps: %s\n' "$*" >&2
@@ -54,8 +56,9 @@ lint)
     needs=$needs_build$'\n'$needs_lint
     [ "$(uname -m)" != aarch64 ] || optional+=$'\n'$optional_arm64
     ;;
+coverage) needs=$needs_build$'\n'$needs_coverage ;;
 *)
-    say "unknown goal '$goal'; it can be build, test or lint"
+    say "unknown goal '$goal'; it can be build, test, lint or coverage"
     exit 2
     ;;
 esac

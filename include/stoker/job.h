@@ -109,7 +109,8 @@ typedef struct stk_estimate {
     double total_s;                  /* for all that was wanted, set-up and predictions included */
     double budget_s;                 /* NaN: none */
     double reserve_s;                /* kept back for prediction; NaN without a budget */
-    int folds, epochs;               /* that there is time for */
+    int folds, epochs;               /* that there is time for; a part of an epoch counts */
+    int64_t steps;                   /* of each fold in these epochs; 0: not even one */
     bool cut;                        /* that is less than was wanted */
     /* Bytes on the device: */
     uint64_t weights, gradients, optimiser, average; /* average: with --ema */

@@ -98,7 +98,11 @@ STK_API STK_CHECKED stk_status stk_options_for_loader(stk_options **options, stk
 STK_API STK_CHECKED stk_status stk_loader_open(stk_loader **loader, stk_options *options,
                                                stk_error *err);
 
-/* Ends the threads and frees everything, batches that were not released too; NULL is fine. */
+/*
+ * Ends the threads and frees everything, batches that were not released too; NULL is fine. What is
+ * being decoded is cancelled. A thread that does not end within a tenth of a second, since a
+ * library holds it, is left behind: it frees what it uses when it comes back.
+ */
 STK_API void stk_loader_close(stk_loader *loader);
 
 /*

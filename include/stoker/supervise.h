@@ -38,7 +38,8 @@ typedef struct stk_supervised {
 /*
  * Runs a command until it has ended and, where one is given, the prediction behind it. `words` are
  * the program, found as a shell finds it, and its arguments; `passing` is NULL for standard output
- * and standard error. A command that fails is no error of this call: outcome->exit_code says it.
+ * and standard error. A command that fails is no error of this call: outcome->exit_code says it, as
+ * summary.json does. What could not be written into the run folder is told as a warning.
  */
 STK_API STK_CHECKED stk_status stk_supervise(stk_options *options, const char *const *words,
                                              size_t count, const stk_run *run,

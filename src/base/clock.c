@@ -22,6 +22,10 @@ int64_t stk_clock_wall_ns(void) {
     return read_clock(CLOCK_REALTIME);
 }
 
+int64_t stk_clock_cpu_ns(void) {
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 double stk_clock_since_s(int64_t start_ns) {
     return (double)(stk_clock_ns() - start_ns) * 1e-9;
 }

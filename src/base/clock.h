@@ -11,6 +11,9 @@ int64_t stk_clock_ns(void);
 /* Nanoseconds since 1970 by the clock on the wall, which may be set while the process runs. */
 int64_t stk_clock_wall_ns(void);
 
+/* CPU time that the calling thread has used. */
+int64_t stk_clock_cpu_ns(void);
+
 /* Seconds between a stk_clock_ns() reading and now. */
 double stk_clock_since_s(int64_t start_ns);
 

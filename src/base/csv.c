@@ -1,4 +1,7 @@
-/* csv.c - a table is read in one pass that moves each field's characters left over its quotes. */
+/*
+ * csv.c - a table is read in one pass that moves each field's characters left over its quotes and
+ * the delimiters that are gone, so that the fields of a row lie behind each other.
+ */
 #include "base/csv.h"
 
 #include <stdint.h>
@@ -14,9 +17,8 @@ typedef struct reader {
     char *end;
     char *out; /* where the next decoded character goes; never right of at */
     size_t line;
-    size_t capacity;       /* of cells */
-    size_t count;          /* cells so far */
-    size_t lines_capacity; /* of lines */
+    size_t starts_capacity;
+    size_t lines_capacity;
 } reader;
 
 static stk_status quoted_field(reader *r, stk_error *err) {
@@ -52,8 +54,7 @@ static void skip_break(reader *r) {
 }
 
 /* One field up to and with its delimiter; *last says that the row ends with it. */
-static stk_status read_field(reader *r, const char **field, bool *last, stk_error *err) {
-    *field = r->out;
+static stk_status read_field(reader *r, bool *last, stk_error *err) {
     if (r->at < r->end && *r->at == '"') {
         stk_status status = quoted_field(r, err);
         if (status != STK_OK) {
@@ -76,42 +77,57 @@ static stk_status read_field(reader *r, const char **field, bool *last, stk_erro
     return STK_OK;
 }
 
-static stk_status add_cell(stk_csv *csv, reader *r, const char *field, stk_error *err) {
-    const char **cells = stk_mem_grow(csv->cells, &r->capacity, r->count + 1, sizeof *cells);
-    if (cells == NULL) {
+/* Remembers where a row begins. */
+static stk_status begin_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+    if (row > STK_CSV_ROWS_MAX) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s, line %zu: the table has more than %zu rows, more than Stoker reads; "
+                        "is it the right file? divide it otherwise",
+                        r->name, r->line, STK_CSV_ROWS_MAX);
+    }
+    uint32_t *starts = stk_mem_grow(csv->starts, &r->starts_capacity, row + 1, sizeof *starts);
+    csv->starts = starts != NULL ? starts : csv->starts;
+    uint32_t *lines = stk_mem_grow(csv->lines, &r->lines_capacity, row + 1, sizeof *lines);
+    csv->lines = lines != NULL ? lines : csv->lines;
+    if (starts == NULL || lines == NULL) {
         return STK_FAIL_MEMORY(err, r->name);
     }
-    csv->cells = cells;
-    cells[r->count++] = field;
+    starts[row] = (uint32_t)(r->out - csv->buffer);
+    lines[row] = (uint32_t)r->line;
     return STK_OK;
 }
 
 static stk_status read_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
     size_t line = r->line;
     size_t fields = 0;
-    size_t *lines = stk_mem_grow(csv->lines, &r->lines_capacity, row + 1, sizeof *lines);
-    if (lines == NULL) {
-        return STK_FAIL_MEMORY(err, r->name);
-    }
-    csv->lines = lines;
-    lines[row] = line;
-    for (bool last = false; !last; fields++) {
-        const char *field;
-        stk_status status = read_field(r, &field, &last, err);
-        status = status == STK_OK ? add_cell(csv, r, field, err) : status;
-        if (status != STK_OK) {
-            return status;
+    stk_status status = begin_row(csv, r, row, err);
+    for (bool last = false; status == STK_OK && !last; fields++) {
+        if (row == 0 && fields == STK_CSV_COLUMNS_MAX) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: the header has more than %zu columns, more than Stoker "
+                            "reads; is it the right file?",
+                            r->name, line, STK_CSV_COLUMNS_MAX);
         }
+        status = read_field(r, &last, err);
     }
-    if (row == 0) {
+    if (status == STK_OK && row == 0) {
         csv->columns = fields;
-    } else if (fields != csv->columns) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s, line %zu: the row has %zu field%s, the header %zu; mend the row or "
-                        "put text with commas in quotes",
-                        r->name, line, fields, fields == 1 ? "" : "s", csv->columns);
+    } else if (status == STK_OK && fields != csv->columns) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s, line %zu: the row has %zu field%s, the header %zu; mend the row or "
+                          "put text with commas in quotes",
+                          r->name, line, fields, fields == 1 ? "" : "s", csv->columns);
     }
-    return STK_OK;
+    return status;
+}
+
+/* Finds the names of the columns, which begin the buffer. */
+static void point_header(stk_csv *csv) {
+    const char *name = csv->buffer + csv->starts[0];
+    for (size_t i = 0; i < csv->columns; i++) {
+        csv->header[i] = name;
+        name = stk_csv_next(name);
+    }
 }
 
 static size_t line_of(const char *text, const char *place) {
@@ -126,6 +142,13 @@ static size_t line_of(const char *text, const char *place) {
 static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
     csv->buffer = buffer;
     reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
+    if (size >= UINT32_MAX) {
+        stk_csv_free(csv);
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has 4 GiB or more, more than Stoker reads of a table; is it the right "
+                        "file? leave out the columns that are not needed",
+                        name);
+    }
     const char *nul = memchr(buffer, '\0', size);
     if (nul != NULL) {
         size_t line = line_of(buffer, nul);
@@ -150,12 +173,16 @@ static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *cs
     if (status == STK_OK && rows == 0) {
         status = STK_FAIL(err, STK_ERR_DATA, "%s is empty; it needs a header row and data", name);
     }
+    if (status == STK_OK) {
+        csv->rows = rows - 1;
+        csv->header = stk_mem_raw(csv->columns, sizeof *csv->header);
+        status = csv->header != NULL ? STK_OK : STK_FAIL_MEMORY(err, name);
+    }
     if (status != STK_OK) {
         stk_csv_free(csv);
         return status;
     }
-    csv->header = csv->cells;
-    csv->rows = rows - 1;
+    point_header(csv);
     return STK_OK;
 }
 
@@ -174,15 +201,63 @@ stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_cs
     return buffer != NULL ? parse(name, buffer, size, csv, err) : STK_FAIL_MEMORY(err, name);
 }
 
+stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv, stk_error *err) {
+    memset(csv, 0, sizeof *csv);
+    if (!stk_bytes_reserve(bytes, bytes->size + 1)) {
+        stk_bytes_free(bytes);
+        return STK_FAIL_MEMORY(err, name);
+    }
+    char *buffer = (char *)bytes->data;
+    size_t size = bytes->size;
+    memset(bytes, 0, sizeof *bytes);
+    buffer[size] = '\0';
+    return parse(name, buffer, size, csv, err);
+}
+
 void stk_csv_free(stk_csv *csv) {
     stk_mem_free(csv->buffer);
-    stk_mem_free(csv->cells);
+    stk_mem_free(csv->starts);
     stk_mem_free(csv->lines);
+    stk_mem_free(csv->header);
     memset(csv, 0, sizeof *csv);
 }
 
 const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column) {
-    return csv->cells[(row + 1) * csv->columns + column];
+    const char *cell = csv->buffer + csv->starts[row + 1];
+    while (column-- > 0) {
+        cell = stk_csv_next(cell);
+    }
+    return cell;
+}
+
+size_t stk_csv_line(const stk_csv *csv, size_t row) {
+    return csv->lines[row + 1];
+}
+
+const char *stk_csv_next(const char *cell) {
+    return cell + strlen(cell) + 1;
+}
+
+void stk_csv_trim(stk_csv *csv) {
+    static const char blanks[] = " \t\r\n";
+    char *from = csv->buffer;
+    char *to = csv->buffer; /* never right of from */
+    for (size_t row = 0; row <= csv->rows; row++) {
+        csv->starts[row] = (uint32_t)(to - csv->buffer);
+        for (size_t i = 0; i < csv->columns; i++) {
+            size_t whole = strlen(from);
+            size_t first = strspn(from, blanks);
+            size_t end = whole;
+            while (end > first && strchr(blanks, from[end - 1]) != NULL) {
+                end--;
+            }
+            memmove(to, from + first, end - first);
+            to += end - first;
+            from += whole + 1;
+            *to++ = '\0';
+        }
+    }
+    point_header(csv);
 }
 
 size_t stk_csv_column(const stk_csv *csv, const char *name) {

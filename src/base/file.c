@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file_place.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 #define FAIL_SYSTEM(err, what, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot %s %s: %s", (what), (path), strerror(errno))
+    STK_FAIL((err), STK_ERR_STORAGE, "cannot %s %s: %s", (what), (path), stk_disk_reason(errno))
 
 struct stk_file_reader {
     int fd;
@@ -34,7 +36,7 @@ static stk_status fail_reading(const char *path, stk_error *err) {
     int why = errno;
     bool lacking = why == EMFILE || why == ENFILE || why == ENOMEM;
     stk_status status = STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE,
-                                 "cannot read %s: %s", path, strerror(why));
+                                 "cannot read %s: %s", path, stk_disk_reason(why));
     errno = why;
     return status;
 }
@@ -60,7 +62,8 @@ static stk_status read_open_file(int fd, const char *path, const struct stat *in
         if (!stk_bytes_reserve(bytes, need)) {
             return STK_FAIL_MEMORY(err, path);
         }
-        ssize_t got = read(fd, bytes->data + bytes->size, bytes->capacity - bytes->size - 1);
+        ssize_t got =
+            stk_disk_read(fd, path, bytes->data + bytes->size, bytes->capacity - bytes->size - 1);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -82,9 +85,9 @@ static stk_status read_open_file(int fd, const char *path, const struct stat *in
 }
 
 /* Closing must not hide why reading failed. */
-static void close_quietly(int fd) {
+static void close_quietly(int fd, const char *path) {
     int why = errno;
-    close(fd);
+    (void)stk_disk_close(fd, path);
     errno = why;
 }
 
@@ -93,20 +96,21 @@ static stk_status read_path(const char *path, bool stream, size_t max_bytes, stk
                             stk_error *err) {
     errno = 0;
     /* A file is opened without waiting: a pipe without a writer is refused, not waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | (stream ? 0 : O_NONBLOCK));
+    int fd = stream ? open(path, O_RDONLY | O_CLOEXEC)
+                    : stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) {
         return fail_reading(path, err);
     }
     struct stat info;
     stk_status status = STK_OK;
-    if (fstat(fd, &info) != 0) {
+    if (stk_disk_look_at(fd, path, &info) != 0) {
         status = fail_reading(path, err);
     } else if (!stream && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is not a file", path);
     } else {
         status = read_open_file(fd, path, &info, max_bytes, bytes, err);
     }
-    close_quietly(fd);
+    close_quietly(fd, path);
     return status;
 }
 
@@ -120,10 +124,10 @@ stk_status stk_file_open(stk_file_reader **out, const char *path, stk_error *err
     }
     errno = 0;
     reader->path = copy;
-    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    reader->fd = stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     struct stat info;
     stk_status status = STK_OK;
-    if (reader->fd < 0 || fstat(reader->fd, &info) != 0) {
+    if (reader->fd < 0 || stk_disk_look_at(reader->fd, path, &info) != 0) {
         status = fail_reading(path, err);
     } else if (!S_ISREG(info.st_mode)) {
         status = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: it is %s", path,
@@ -147,7 +151,7 @@ stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t offset, void
     char *to = data;
     errno = 0;
     while (size > 0) {
-        ssize_t got = pread(reader->fd, to, size, (off_t)offset);
+        ssize_t got = stk_disk_read_at(reader->fd, reader->path, to, size, (off_t)offset);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -171,7 +175,7 @@ stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t offset, void
 void stk_file_close(stk_file_reader *reader) {
     if (reader != NULL) {
         if (reader->fd >= 0) {
-            close_quietly(reader->fd);
+            close_quietly(reader->fd, reader->path);
         }
         stk_mem_free(reader->path);
         stk_mem_free(reader);
@@ -185,11 +189,11 @@ stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length, 
         return STK_FAIL_MEMORY(err, path);
     }
     errno = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     stk_status status = fd >= 0 ? STK_OK : fail_reading(path, err);
     while (status == STK_OK && bytes->size < length) {
-        ssize_t got = pread(fd, bytes->data + bytes->size, length - bytes->size,
-                            (off_t)(offset + bytes->size));
+        ssize_t got = stk_disk_read_at(fd, path, bytes->data + bytes->size, length - bytes->size,
+                                       (off_t)(offset + bytes->size));
         if (got < 0 && errno != EINTR) {
             status = fail_reading(path, err);
         } else if (got == 0) {
@@ -199,7 +203,7 @@ stk_status stk_file_read_part(const char *path, uint64_t offset, size_t length, 
     }
     bytes->data[bytes->size] = '\0';
     if (fd >= 0) {
-        close_quietly(fd);
+        close_quietly(fd, path);
     }
     return status;
 }
@@ -251,16 +255,24 @@ stk_status stk_file_read_stream(const char *path, size_t max_bytes, char **data,
 }
 
 stk_status stk_dir_claim(const char *path, bool *made, stk_error *err) {
-    *made = mkdir(path, 0777) == 0;
+    *made = stk_disk_make_dir(path, 0777) == 0;
     if (!*made && errno != EEXIST) {
         return FAIL_SYSTEM(err, "make the folder", path);
     }
     return STK_OK;
 }
 
+static stk_status fail_unanswered(const char *path, stk_error *err) {
+    errno = ETIMEDOUT;
+    return FAIL_SYSTEM(err, "make the folder", path);
+}
+
 stk_status stk_dir_make(const char *path, stk_error *err) {
     if (path[0] == '\0') {
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot make a folder without a name");
+    }
+    if (stk_disk_hangs(path)) {
+        return fail_unanswered(path, err);
     }
     char *copy = stk_mem_strdup(path);
     if (copy == NULL) {
@@ -273,7 +285,8 @@ stk_status stk_dir_make(const char *path, stk_error *err) {
             *p = '\0';
             bool made;
             if (!stk_path_is_dir(copy)) {
-                status = stk_dir_claim(copy, &made, err);
+                status = stk_disk_hangs(path) ? fail_unanswered(path, err)
+                                              : stk_dir_claim(copy, &made, err);
                 if (status == STK_OK && !stk_path_is_dir(copy)) {
                     status = STK_FAIL(err, STK_ERR_STORAGE,
                                       "cannot make the folder %s: %s is a file", path, copy);
@@ -353,8 +366,45 @@ stk_status stk_dir_read_watched(const char *path, stk_dir_list *list, void (*eac
     return STK_OK;
 }
 
+/* A listing that may be left behind. */
+typedef struct listing {
+    stk_dir_list list;
+    stk_error err;
+    stk_status status;
+    int error; /* errno, where it failed */
+    char path[];
+} listing;
+
+static void list_folder(void *state) {
+    listing *l = state;
+    l->status = stk_dir_read_watched(l->path, &l->list, NULL, NULL, &l->err);
+    l->error = errno;
+}
+
+static void drop_listing(void *state) {
+    listing *l = state;
+    stk_dir_list_free(&l->list);
+    stk_mem_free(l);
+}
+
 stk_status stk_dir_read(const char *path, stk_dir_list *list, stk_error *err) {
-    return stk_dir_read_watched(path, list, NULL, NULL, err);
+    size_t size = strlen(path) + 1;
+    listing *l = stk_mem_new(1, sizeof *l + size);
+    memset(list, 0, sizeof *list);
+    if (l == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    memcpy(l->path, path, size);
+    if (!stk_disk_run(path, list_folder, l, drop_listing)) {
+        return fail_listing(path, err);
+    }
+    stk_status status =
+        l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->err.message);
+    int error = l->error;
+    *list = l->list;
+    stk_mem_free(l);
+    errno = status != STK_OK ? error : errno;
+    return status;
 }
 
 bool stk_dir_list_add(stk_dir_list *list, size_t *capacity, const char *name, size_t length,
@@ -387,20 +437,36 @@ void stk_dir_list_free(stk_dir_list *list) {
 
 bool stk_path_is_dir(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return stk_disk_look(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool stk_path_is_file(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return stk_disk_look(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
-    const char *base = stk_path_base(path);
-    if (base[0] == '\0' || stk_path_is_dir(path)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+stk_status stk_path_check_answer(const char *path, stk_error *err) {
+    return stk_disk_hangs(path) ? STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path,
+                                           stk_disk_reason(ETIMEDOUT))
+                                : STK_OK;
+}
+
+bool stk_path_is_descriptor(const char *path, int descriptor) {
+    stk_file_place place;
+    if (stk_file_place_find(&place, path, true, NULL) != STK_OK) {
+        return false;
     }
-    char *folder = base > path ? stk_mem_strndup(path, (size_t)(base - path)) : stk_mem_strdup(".");
+    bool meant = place.descriptor == descriptor;
+    stk_file_place_free(&place);
+    return meant;
+}
+
+/* Of a new file: whether its folder is there and takes files. */
+static stk_status check_folder(const char *option, const char *path, const char *target,
+                               stk_error *err) {
+    const char *base = stk_path_base(target);
+    char *folder =
+        base > target ? stk_mem_strndup(target, (size_t)(base - target)) : stk_mem_strdup(".");
     if (folder == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
@@ -408,11 +474,39 @@ stk_status stk_path_check_place(const char *option, const char *path, stk_error 
     if (!stk_path_is_dir(folder)) {
         status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: there is no folder %s; make it first", option,
                           path, folder);
-    } else if (access(folder, W_OK | X_OK) != 0) {
+    } else if (stk_disk_access(folder, W_OK | X_OK) != 0) {
         status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to %s: %s", option, path, folder,
-                          strerror(errno));
+                          stk_disk_reason(errno));
     }
     stk_mem_free(folder);
+    return status;
+}
+
+stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
+    stk_file_place place;
+    stk_error why = {0};
+    errno = 0;
+    if (stk_path_base(path)[0] == '\0' || stk_path_is_dir(path)) {
+        return STK_FAIL(err, STK_ERR_USAGE, "%s %s is a folder; name a file in it", option, path);
+    }
+    if (errno == ETIMEDOUT) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "%s %s: %s", option, path, stk_disk_reason(errno));
+    }
+    stk_status status = stk_file_place_find(&place, path, true, &why);
+    if (status != STK_OK && errno == ENOTDIR) { /* the words for a folder that is not there fit */
+        return check_folder(option, path, path, err);
+    }
+    if (status != STK_OK) {
+        return STK_FAIL(err, status == STK_ERR_STORAGE ? STK_ERR_USAGE : status, "%s %s: %s",
+                        option, path, why.message);
+    }
+    if (!place.stream) {
+        status = check_folder(option, path, place.path, err);
+    } else if (place.descriptor < 0 && stk_disk_access(place.path, W_OK) != 0) {
+        status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to it: %s", option, path,
+                          stk_disk_reason(errno));
+    }
+    stk_file_place_free(&place);
     return status;
 }
 
@@ -444,28 +538,43 @@ const char *stk_path_base(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+/* A disk that does not answer does not tell whose the lock is. */
+static stk_status fail_locking(int fd, const char *path, stk_error *err) {
+    stk_status status = FAIL_SYSTEM(err, "lock", path);
+    (void)stk_disk_close(fd, path);
+    return status;
+}
+
 stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err) {
     *taken = false;
     *fd = -1;
-    int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (opened < 0) {
-        return FAIL_SYSTEM(err, "open the lock", path);
+    int opened = -1;
+    stk_status status = stk_file_open_own(path, O_RDWR | O_CREAT, 0666, &opened, err);
+    if (status != STK_OK) {
+        return status;
     }
-    if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+    if (stk_disk_lock(opened, path, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == ETIMEDOUT) {
+            return fail_locking(opened, path, err);
+        }
         /* File systems without locks (some network mounts) must not stop a run. */
         *taken = errno != EWOULDBLOCK;
         if (!*taken) {
-            close(opened);
+            (void)stk_disk_close(opened, path);
             return STK_OK;
         }
     }
     /* The folder may have been moved between opening and locking: then this is another's lock. */
     struct stat held;
     struct stat named;
-    if (fstat(opened, &held) != 0 || stat(path, &named) != 0 || held.st_ino != named.st_ino ||
-        held.st_dev != named.st_dev) {
-        close(opened);
+    errno = 0;
+    if (stk_disk_look_at(opened, path, &held) != 0 || stk_disk_look_link(path, &named) != 0 ||
+        held.st_ino != named.st_ino || held.st_dev != named.st_dev) {
         *taken = false;
+        if (errno == ETIMEDOUT) {
+            return fail_locking(opened, path, err);
+        }
+        (void)stk_disk_close(opened, path);
         return STK_OK;
     }
     *taken = true;
@@ -473,22 +582,23 @@ stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err)
     return STK_OK;
 }
 
-void stk_file_unlock(int fd) {
+void stk_file_unlock(int fd, const char *path) {
     if (fd >= 0) {
-        close(fd);
+        (void)stk_disk_close(fd, path);
     }
 }
 
 stk_status stk_file_lock_look(const char *path, stk_lock_state *state, stk_error *err) {
     *state = STK_LOCK_FREE;
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    /* A pipe is not waited for. */
+    int opened = stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (opened < 0) {
         return errno == ENOENT || errno == ENOTDIR ? STK_OK
                                                    : FAIL_SYSTEM(err, "open the lock", path);
     }
-    if (flock(opened, LOCK_SH | LOCK_NB) != 0) {
+    if (stk_disk_lock(opened, path, LOCK_SH | LOCK_NB) != 0) {
         *state = errno == EWOULDBLOCK ? STK_LOCK_HELD : STK_LOCK_UNKNOWN;
     }
-    close(opened);
+    (void)stk_disk_close(opened, path);
     return STK_OK;
 }

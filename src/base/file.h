@@ -4,7 +4,8 @@
  * Errors are STK_ERR_STORAGE with the path and the system's reason; where the process has run out
  * of memory or of file descriptors, which is not the file's fault, STK_ERR_MEMORY. A regular file
  * that becomes shorter while it is read is an error. After a failed read errno is the system's
- * reason, or 0 when it was another. Threads: safe.
+ * reason, or 0 when it was another. Threads: safe. On a thread that has entered a stk_disk (disk.h)
+ * no call waits for ever: a disk that does not answer is an error like others.
  */
 #ifndef STK_BASE_FILE_H
 #define STK_BASE_FILE_H
@@ -13,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #include <stoker/status.h>
+#include <stoker/stop.h>
 
 /* Bytes in a block that is used again and again; starts zeroed, ends with stk_bytes_free. */
 typedef struct stk_bytes {
@@ -57,14 +61,34 @@ STK_CHECKED stk_status stk_file_read_at(const stk_file_reader *reader, uint64_t 
                                         size_t size, stk_error *err);
 void stk_file_close(stk_file_reader *reader);
 
+/*
+ * How a file is written. All zeros, or NULL for all of it: a file of Stoker's own, in a run folder,
+ * say, which is on the disk when it is in place. Where something else than a file has its name, a
+ * link above all, it is refused: somebody else put it there.
+ *
+ * A path that a user has `chosen` says where bytes go to. Links are followed, and the file that
+ * they lead to is replaced or made. Into named pipes, terminals, character devices and the
+ * descriptors of this process (/dev/stdout, /dev/fd/N) bytes are written one after the other, and
+ * what was written before an error stays written. Who writes to a pipe waits for its reader; a
+ * request to `stop` ends that, and so does the deadline.
+ *
+ * A file that is replaced hands its mode on, and its owner where the system allows it.
+ */
+typedef struct stk_file_how {
+    bool chosen;     /* a user named the path */
+    bool passing;    /* replaced again soon: no disk is waited for, and everybody may read it */
+    bool owner_only; /* nobody else may read it, whatever the umask and the mode before say */
+    const stk_stop *stop; /* borrowed; NULL: nobody can ask */
+    int64_t deadline_ns;  /* of stk_clock_ns, for readers of a pipe; 0: none */
+} stk_file_how;
+
 /* Replaces or creates `path` in one step: a reader sees the old contents or all of the new ones. */
 STK_CHECKED stk_status stk_file_write(const char *path, const void *data, size_t size,
                                       stk_error *err);
+STK_CHECKED stk_status stk_file_write_how(const char *path, const void *data, size_t size,
+                                          const stk_file_how *how, stk_error *err);
 
-/*
- * The same for a file that is somebody else's and must be there: it keeps its mode and owner, and
- * where `path` is a link the file that it leads to is replaced.
- */
+/* The same for a file that is somebody else's, as one that a user has chosen; it must be there. */
 STK_CHECKED stk_status stk_file_rewrite(const char *path, const void *data, size_t size,
                                         stk_error *err);
 
@@ -75,18 +99,21 @@ STK_CHECKED stk_status stk_file_rewrite(const char *path, const void *data, size
 STK_CHECKED stk_status stk_file_alias(const char *path, const char *alias, stk_error *err);
 
 /*
- * As stk_file_write for what is replaced again soon and what others look at meanwhile: it waits for
- * no disk, so that a power cut may undo it, and everybody may read it, whatever the umask is.
+ * Writes a `passing` file that a user has chosen. A reader of a pipe who is not there is not waited
+ * for: what others look at meanwhile must not hold up the work.
  */
 STK_CHECKED stk_status stk_file_show(const char *path, const void *data, size_t size,
                                      stk_error *err);
 
 /*
- * The same for contents that come piece by piece. Pieces go to a hidden file beside `path`;
- * commit syncs it and renames it; discard (NULL is fine) removes it. Both free the writer.
+ * The same for contents that come piece by piece. Pieces go to a hidden file beside the one that
+ * is replaced; commit syncs it and renames it; discard (NULL is fine) removes it. Both free the
+ * writer.
  */
 typedef struct stk_file_writer stk_file_writer;
 STK_CHECKED stk_status stk_file_create(stk_file_writer **writer, const char *path, stk_error *err);
+STK_CHECKED stk_status stk_file_create_how(stk_file_writer **writer, const char *path,
+                                           const stk_file_how *how, stk_error *err);
 STK_CHECKED stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t size,
                                        stk_error *err);
 STK_CHECKED stk_status stk_file_commit(stk_file_writer *writer, stk_error *err);
@@ -99,6 +126,16 @@ void stk_file_discard(stk_file_writer *writer);
  */
 STK_CHECKED stk_status stk_file_gather(stk_file_writer **writer, const char *path, stk_bytes *block,
                                        stk_error *err);
+
+/*
+ * Opens a file of Stoker's own that grows or is changed where it lies, for open(2)'s flags; with
+ * O_CREAT it is made with this mode. A link, a pipe or a device is refused. close(2) ends it.
+ */
+STK_CHECKED stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd,
+                                         stk_error *err);
+
+/* Whether a path that a user has chosen means this descriptor of the process: /dev/stdout is 1. */
+bool stk_path_is_descriptor(const char *path, int descriptor);
 
 /* Makes a folder and its parents; one that exists is fine. */
 STK_CHECKED stk_status stk_dir_make(const char *path, stk_error *err);
@@ -132,8 +169,16 @@ bool stk_path_is_dir(const char *path);
 bool stk_path_is_file(const char *path);
 
 /*
- * Whether a file that is written later can be put at `path`: its folder must exist and may be
- * written to. Otherwise the error is one of usage and names the option that gave the path.
+ * For who did not find what should be at `path`: STK_ERR_STORAGE where its disk does not answer
+ * (disk.h), since it may well be there. Nothing is asked of the disk.
+ */
+STK_CHECKED stk_status stk_path_check_answer(const char *path, stk_error *err);
+
+/*
+ * Whether a file that is written later can be put at `path`, which a user has chosen: the folder of
+ * the file that links lead to must exist and may be written to, or what is there takes bytes.
+ * Otherwise the error is one of usage, or, where the disk does not answer, of storage, and names the
+ * option that gave the path.
  */
 STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
 
@@ -155,7 +200,7 @@ const char *stk_path_base(const char *path);
  * holds it.
  */
 STK_CHECKED stk_status stk_file_lock(const char *path, int *fd, bool *taken, stk_error *err);
-void stk_file_unlock(int fd);
+void stk_file_unlock(int fd, const char *path);
 
 typedef enum stk_lock_state {
     STK_LOCK_FREE,

@@ -60,7 +60,10 @@ void stk_json_end_array(stk_json_writer *writer) {
     close_container(writer, "]");
 }
 
-/* Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. */
+/*
+ * Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. What
+ * a terminal would obey is escaped: people look at such lines.
+ */
 static void append_quoted(stk_str *out, const char *text) {
     size_t left = strlen(text);
     size_t length;
@@ -74,8 +77,8 @@ static void append_quoted(stk_str *out, const char *text) {
             stk_str_appendf(out, "\\%c", *p);
         } else if (*p == '\n') {
             stk_str_append(out, "\\n");
-        } else if ((unsigned char)*p < 0x20 || *p == 0x7f) {
-            stk_str_appendf(out, "\\u%04x", (unsigned)*p);
+        } else if (stk_utf8_control(p, length) >= 0) {
+            stk_str_appendf(out, "\\u%04x", (unsigned)stk_utf8_control(p, length));
         } else {
             stk_str_append_bytes(out, p, length);
         }

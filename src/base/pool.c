@@ -9,10 +9,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define SPINS 4000
 
@@ -118,18 +118,17 @@ stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
+    const stk_thread_config config = {.what = "computes"};
     for (int i = 1; i < threads; i++) {
         worker *w = &workers[pool->started];
         w->pool = pool;
         w->index = i;
-        int failed = pthread_create(&w->thread, NULL, work, w);
-        if (failed != 0) {
-            stk_pool_free(pool);
-            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start %d threads: %s", threads,
-                            strerror(failed));
+        if (stk_thread_start(&w->thread, &config, work, w, NULL) != STK_OK) {
+            break; /* fewer do the same work */
         }
         pool->started++;
     }
+    pool->threads = pool->started + 1;
     *out = pool;
     return STK_OK;
 }

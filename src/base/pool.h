@@ -18,10 +18,13 @@ typedef struct stk_pool stk_pool;
 /* thread is in 0 .. stk_pool_threads()-1, and no two tasks run with the same one at a time. */
 typedef void stk_pool_task(void *context, size_t task, int thread);
 
-/* A pool of `threads` threads, the caller's included; threads >= 1. */
+/*
+ * A pool of `threads` threads, the caller's included; threads >= 1. Where the system refuses some
+ * there are fewer, at least the caller's.
+ */
 STK_CHECKED stk_status stk_pool_new(stk_pool **pool, int threads, stk_error *err);
 void stk_pool_free(stk_pool *pool);
-int stk_pool_threads(const stk_pool *pool);
+int stk_pool_threads(const stk_pool *pool); /* that there are */
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context);
 
 /*

@@ -1,18 +1,23 @@
 /* process.c - posix_spawn with what every caller wants. */
 #include "base/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>
 
 #include "base/proc_tree.h"
+#include "base/thread.h"
 
 int stk_process_start(char *const *list, int out, pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
     sigset_t broken_pipe;
+    if (stk_start_must_fail(STK_START_PROCESS)) {
+        return EAGAIN;
+    }
     sigemptyset(&none);
     sigemptyset(&broken_pipe);
     sigaddset(&broken_pipe, SIGPIPE);

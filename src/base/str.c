@@ -149,6 +149,17 @@ size_t stk_utf8_length(const char *text, size_t left) {
     return length;
 }
 
+int stk_utf8_control(const char *text, size_t length) {
+    const unsigned char *p = (const unsigned char *)text;
+    int code = length == 1   ? p[0]
+               : length == 2 ? (p[0] & 0x1F) << 6 | (p[1] & 0x3F)
+               : length == 3 ? (p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F)
+                             : -1; /* none of them is so long */
+    bool control = (code >= 0 && code < 0x20) || (code >= 0x7F && code < 0xA0);
+    bool turning = (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+    return control || turning ? code : -1;
+}
+
 /* Levenshtein's distance with one row; both words are at most NEAREST_MAX long. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
     size_t row[NEAREST_MAX + 1];

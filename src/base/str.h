@@ -49,6 +49,13 @@ bool stk_str_ends_with_nocase(const char *text, const char *tail);
 size_t stk_utf8_length(const char *text, size_t left);
 
 /*
+ * The code of the UTF-8 character at text, which has that length, if a terminal obeys it: control
+ * characters (U+0000 to U+001F, U+007F to U+009F), and those that turn the direction of what stands
+ * beside them (U+202A to U+202E, U+2066 to U+2069). -1 for all others.
+ */
+int stk_utf8_control(const char *text, size_t length);
+
+/*
  * The candidate nearest to `word` by edit distance, case aside, or NULL when none is near enough
  * to be meant (more than a third of the letters and one differ, or all of them).
  */

@@ -50,6 +50,10 @@ double stk_budget_reserve(double budget_s, double predict_s) {
     return fmax(RESERVE_SHARE * budget_s, measured_need(predict_s));
 }
 
+int stk_budget_most_epochs(int epochs_wanted) {
+    return epochs_wanted > 0 ? epochs_wanted : STK_BUDGET_MOST_EPOCHS;
+}
+
 /* Without a budget: what was asked for. */
 static stk_budget_plan free_plan(const stk_budget_facts *f, double epoch_s) {
     stk_budget_plan plan = {.reserve_s = NAN, .left_s = NAN, .fold_s = NAN, .epoch_s = epoch_s};
@@ -93,9 +97,13 @@ stk_budget_plan stk_budget_make(const stk_budget_facts *f) {
     stk_budget_plan plan = {.epoch_s = epoch_s, .left_s = f->budget_s - f->elapsed_s};
     double need = measured_need(f->predict_s) + f->final_s;
     plan.reserve_s = fmax(stk_budget_reserve(f->budget_s, f->predict_s), need);
-    int most = f->epochs_wanted > 0 ? f->epochs_wanted : STK_BUDGET_MOST_EPOCHS;
+    int most = stk_budget_most_epochs(f->epochs_wanted);
     double time = fold_time(f, plan.reserve_s);
     plan.fold_s = fmax(time, 0);
+    if (f->epoch > most) {
+        plan.epochs = most;
+        return plan;
+    }
     int64_t rest = f->steps_per_epoch - f->step;          /* of the running epoch */
     bool stinted = f->epochs_wanted > 0 || f->epoch == 1; /* when this epoch is not finished */
     double spare = plan.reserve_s - need;

@@ -24,8 +24,8 @@ typedef struct stk_budget_facts {
     double fold_start_s; /* elapsed_s when this fold began */
     double share;        /* of the time that was left then, for this fold: 1 for the last one */
     int epochs_wanted;   /* 0: as many as fit */
-    int epoch;           /* from 1: the one that is being trained */
-    int64_t step;        /* steps done of it */
+    int epoch;    /* from 1: the one that is being trained; one more than all: none is left */
+    int64_t step; /* steps done of it */
     int64_t steps_per_epoch;
     double step_s;    /* seconds per training step */
     double val_s;     /* seconds per validation; see inference.h */
@@ -48,6 +48,9 @@ typedef struct stk_budget_plan {
 /* Epochs without a budget when none were asked for, and the most that a budget is filled with. */
 #define STK_BUDGET_DEFAULT_EPOCHS 20
 #define STK_BUDGET_MOST_EPOCHS 200
+
+/* What a budget is filled with at most: the wanted epochs, or STK_BUDGET_MOST_EPOCHS. */
+int stk_budget_most_epochs(int epochs_wanted);
 
 /*
  * New epochs are begun only when they end before the reserve, the last one as a part where whole

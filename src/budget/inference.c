@@ -16,9 +16,27 @@
 /* After the first one. */
 #define TELLING_BATCHES 2
 
+void stk_validations_note(stk_validations *past, double val_s, double even_s, double step_s) {
+    int at = past->count++ % STK_VALIDATIONS_KEPT;
+    past->val_s[at] = val_s;
+    past->step_s[at] = step_s;
+    past->even_s = even_s;
+}
+
+/* One alone has no others to be compared with but its own batches. */
+double stk_validations_now(const stk_validations *past, double step_s) {
+    double now_s[STK_VALIDATIONS_KEPT];
+    int count = past->count < STK_VALIDATIONS_KEPT ? past->count : STK_VALIDATIONS_KEPT;
+    for (int i = 0; i < count; i++) {
+        double val_s = count == 1 ? past->even_s : past->val_s[i];
+        now_s[i] = val_s * fmax(step_s / past->step_s[i], 1); /* 1 where it is not known */
+    }
+    return stk_typical_of(now_s, count);
+}
+
 static double picture_seconds(const stk_inference_facts *f) {
     if (f->val_images > 0 && !isnan(f->val_s)) {
-        return fmax(f->slower, 1) * f->val_s / (double)f->val_images;
+        return f->val_s / (double)f->val_images;
     }
     double part = f->wait_s > WAITS * f->step_s ? 1 : STK_INFERENCE_PART;
     return part * f->step_s / (double)f->batch;

@@ -1,7 +1,7 @@
 /*
  * inference.h - what validating and predicting take: pure arithmetic.
  *
- * The last validation tells it. Before the first one it is estimated from the training's steps, so
+ * The last validations tell it. Before the first one it is estimated from the training's steps, so
  * that even the shortest budget keeps time for predicting with what it trains.
  */
 #ifndef STK_BUDGET_INFERENCE_H
@@ -9,16 +9,36 @@
 
 #include <stddef.h>
 
+#include "base/typical.h"
+
 /* A picture takes about a third of the time where nothing is learnt from it. */
 #define STK_INFERENCE_PART 0.33
+
+/* Validations that are remembered: one that was held up is outvoted by the others. */
+#define STK_VALIDATIONS_KEPT 3
+
+/* Zero-initialised: there was none. */
+typedef struct stk_validations {
+    double val_s[STK_VALIDATIONS_KEPT];  /* a ring: seconds ... */
+    double step_s[STK_VALIDATIONS_KEPT]; /* ... and what a step took then; NaN: not known */
+    double even_s; /* of the last one, had its slowest batch been as fast as the others */
+    int count;     /* of all */
+} stk_validations;
+
+void stk_validations_note(stk_validations *past, double val_s, double even_s, double step_s);
+
+/*
+ * What a validation takes now that a step takes step_s: where steps have become slower, so have
+ * validations; where they have become faster, it may not last. NaN where there was none.
+ */
+double stk_validations_now(const stk_validations *past, double step_s);
 
 typedef struct stk_inference_facts {
     double budget_s; /* NaN: none */
     double step_s;   /* seconds per training step; NaN: not measured yet */
     double wait_s;   /* of these, waiting for pictures; NaN: not known */
     size_t batch;    /* pictures of a step */
-    double val_s;    /* seconds of the last validation; NaN: there was none */
-    double slower;   /* how many times as long steps take as they did then; below 1 counts as 1 */
+    double val_s;    /* seconds of a validation, as measured; NaN: there was none */
     size_t val_images;
     size_t test_images;
     int views; /* wanted of each test picture, at least 1 */

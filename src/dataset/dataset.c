@@ -43,6 +43,14 @@ static const stk_option dataset_options[] = {
      .metavar = "NAME",
      .help = "column of the labels' table; pictures with the same value in it are never divided "
              "between training and validation"},
+    {.name = "sample-submission",
+     .type = STK_OPTION_TEXT,
+     .offset = offsetof(stk_dataset_options, sample_submission),
+     .fallback = "auto",
+     .may_be_auto = true,
+     .metavar = "none|FILE",
+     .help = "file of the data set whose header and rows the submission gets; auto finds it by its "
+             "usual names"},
     {.name = "image-ext",
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_dataset_options, image_ext),
@@ -127,6 +135,30 @@ static stk_status set_ext(stk_listing *listing, stk_error *err) {
     return STK_OK;
 }
 
+/* Finds the parts of the data set at its top; what Stoker wrote is none, however it is called. */
+static stk_status find_parts(stk_listing *listing, stk_error *err) {
+    stk_dir_list *top = &listing->top;
+    stk_status status = STK_OK;
+    size_t kept = 0;
+    stk_listing_find_splits(listing);
+    for (size_t i = 0; i < top->count; i++) {
+        stk_dir_entry entry = top->entries[i];
+        bool own = false;
+        if (status == STK_OK && entry.is_dir && stk_listing_is_split(listing, entry.name)) {
+            status = stk_data_is_own(listing->dataset->source, entry.name, &own, err);
+        }
+        if (own) {
+            status = stk_passed_over_add(&listing->passed, entry.name, err);
+            stk_mem_free(entry.name);
+        } else {
+            top->entries[kept++] = entry;
+        }
+    }
+    top->count = kept;
+    stk_listing_find_splits(listing);
+    return status;
+}
+
 /* An empty data set whose root is the folder, and its top folder read. */
 static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
@@ -151,7 +183,9 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     }
     dataset->id_name = "id";
     dataset->label_name = "label";
-    status = status == STK_OK ? stk_store_list(dataset->source, "", &listing->top, err) : status;
+    bool own;
+    status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
+    status = status == STK_OK ? find_parts(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s is empty; put class folders with pictures into it, or "
@@ -165,6 +199,10 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     stk_map_free(&listing->class_places);
     stk_map_free(&listing->part_places);
     stk_dir_list_free(&listing->top);
+    if (listing->passed.count > 0) {
+        stk_passed_over_tell(&listing->passed, listing->dataset->root, listing->events);
+    }
+    stk_passed_over_free(&listing->passed);
     if (status == STK_OK) {
         *dataset = listing->dataset;
     } else {
@@ -229,9 +267,11 @@ static stk_status list_images(stk_listing *listing, stk_error *err) {
     if (stk_staged_exists(listing)) {
         status = stk_staged_list(listing, true, err);
         has_rows = dataset->test.count > 0;
-    } else if (stk_testset_exists(listing)) {
+    } else {
+        status = stk_testset_exists(listing, &has_rows, err);
+    }
+    if (status == STK_OK && has_rows && dataset->layout != STK_LAYOUT_STAGED) {
         status = stk_testset_list(listing, NULL, false, NULL, err);
-        has_rows = true;
     }
     if (status == STK_OK && !has_rows) {
         status = list_all_pictures(listing, err);
@@ -267,12 +307,14 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
     stk_status status = begin(&listing, storage, err);
     if (status == STK_OK) {
         bool labels = false;
+        bool folders = false;
         status = stk_webdataset_exists(&listing, &labels, err);
-        labels = labels || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL ||
-                 stk_folders_exist(&listing);
+        status = status == STK_OK ? stk_folders_exist(&listing, &folders, err) : status;
         if (status != STK_OK) {
             return end(&listing, status, dataset);
         }
+        labels =
+            labels || folders || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL;
         status = labels ? list_layout(&listing, err) : list_images(&listing, err);
         if (status == STK_OK && listing.dataset->class_count > 0) {
             status = stk_listing_finish(&listing, err);

@@ -20,15 +20,16 @@
 #include "storage/storage.h"
 
 typedef struct stk_dataset_options {
-    const char *data;         /* folder or address */
-    const char *id_column;    /* NULL: found by its usual names */
-    const char *label_column; /* NULL: found by its usual names */
-    const char *fold_column;  /* NULL: folds are dealt */
-    const char *group_column; /* NULL: every picture may go its own way */
-    const char *image_ext;    /* NULL: any image extension; else "jpg" or ".jpg" */
-    double val_fraction;      /* of each class, when no validation set is given */
-    int mismatch;             /* stk_mismatch: labels without files and files without labels */
-    int rare_class;           /* stk_rare_class: a class with one image when a split is needed */
+    const char *data;              /* folder or address */
+    const char *id_column;         /* NULL: found by its usual names */
+    const char *label_column;      /* NULL: found by its usual names */
+    const char *fold_column;       /* NULL: folds are dealt */
+    const char *group_column;      /* NULL: every picture may go its own way */
+    const char *sample_submission; /* NULL: found by its usual names; "none"; or a file */
+    const char *image_ext;         /* NULL: any image extension; else "jpg" or ".jpg" */
+    double val_fraction;           /* of each class, when no validation set is given */
+    int mismatch;                  /* stk_mismatch: labels without files and files without labels */
+    int rare_class; /* stk_rare_class: a class with one image when a split is needed */
     /* The subset; 0 or less, which auto is too: all. */
     int64_t classes;
     int64_t per_class; /* training pictures of each class */

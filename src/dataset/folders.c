@@ -12,29 +12,18 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const train_names[] = {"train", NULL};
-static const char *const val_names[] = {"val", "valid", "validation", NULL};
-
-static bool is_class_folder(const stk_dir_entry *entry, bool at_top) {
-    return entry->is_dir && !stk_listing_is_junk(entry->name) &&
-           !(at_top && stk_listing_is_split(entry->name));
+static bool is_class_folder(const stk_listing *listing, const stk_dir_entry *entry, bool at_top) {
+    return entry->is_dir && !(at_top && stk_listing_is_split(listing, entry->name));
 }
 
-/* Adds all pictures below a class folder to a list; *count says how many. */
-static stk_status add_folder(stk_listing *listing, const char *folder, int label,
-                             stk_sample_list *list, size_t *capacity, size_t *count,
-                             stk_error *err) {
-    stk_pictures pictures;
-    stk_status status = stk_pictures_scan(listing, folder, NULL, &pictures, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    for (size_t i = 0; status == STK_OK && i < pictures.count; i++) {
-        stk_sample sample = {.path = pictures.paths[i], .id = pictures.paths[i], .label = label};
+/* Adds the pictures below a class folder to a list. */
+static stk_status add_pictures(const stk_pictures *pictures, int label, stk_sample_list *list,
+                               size_t *capacity, stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < pictures->count; i++) {
+        stk_sample sample = {.path = pictures->paths[i], .id = pictures->paths[i], .label = label};
         status = stk_listing_add(list, capacity, sample, err);
     }
-    *count = pictures.count;
-    stk_pictures_free(&pictures);
     return status;
 }
 
@@ -98,8 +87,9 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     }
     char *full = stk_path_join(where, only);
     char *below = stk_path_join(folder, only);
+    bool own;
     stk_status status = full != NULL && below != NULL
-                            ? stk_store_list(listing->dataset->source, below, &list, err)
+                            ? stk_listing_dir(listing, below, &list, &own, err)
                             : STK_FAIL_MEMORY(err, "the list of classes");
     stk_mem_free(below);
     for (size_t i = 0; i < list.count; i++) {
@@ -116,10 +106,30 @@ static stk_status check_too_high(stk_listing *listing, const char *folder, const
     return status;
 }
 
+/* Makes a folder a class, unless Stoker wrote it; *count says how many pictures it has. */
+static stk_status list_class(stk_listing *listing, const char *folder, const char *name, bool *own,
+                             size_t *count, stk_error *err) {
+    stk_pictures pictures = {0};
+    int label = -1;
+    const char *below = stk_listing_join(listing, folder, name);
+    stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
+                                      : STK_FAIL_MEMORY(err, "the list of classes");
+    *own = pictures.own;
+    *count = pictures.count;
+    if (status == STK_OK && !pictures.own) {
+        status = stk_listing_class(listing, name, &label, err);
+    }
+    if (status == STK_OK) {
+        status =
+            add_pictures(&pictures, label, &listing->dataset->train, &listing->train_capacity, err);
+    }
+    stk_pictures_free(&pictures);
+    return status;
+}
+
 /* The entries of the folder that holds the class folders become classes and training samples. */
 static stk_status list_train(stk_listing *listing, const char *folder, const stk_dir_list *entries,
                              stk_error *err) {
-    stk_dataset *dataset = listing->dataset;
     stk_few loose = {0};
     stk_few empty = {0};
     size_t folders = 0;
@@ -131,20 +141,17 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
         if (stk_listing_is_picture(listing, entry)) {
             stk_few_add(&loose, entry->name);
         }
-        if (!is_class_folder(entry, folder[0] == '\0')) {
+        if (!is_class_folder(listing, entry, folder[0] == '\0')) {
+            continue;
+        }
+        bool own = false;
+        size_t count = 0;
+        status = list_class(listing, folder, entry->name, &own, &count, err);
+        if (own) {
             continue;
         }
         folders++;
         only = entry->name;
-        int label;
-        size_t count = 0;
-        const char *below = stk_listing_join(listing, folder, entry->name);
-        status = below != NULL ? stk_listing_class(listing, entry->name, &label, err)
-                               : STK_FAIL_MEMORY(err, "the list of classes");
-        if (status == STK_OK) {
-            status = add_folder(listing, below, label, &dataset->train, &listing->train_capacity,
-                                &count, err);
-        }
         if (status == STK_OK && count == 0) {
             stk_few_add(&empty, entry->name);
         }
@@ -156,36 +163,40 @@ static stk_status list_train(stk_listing *listing, const char *folder, const stk
     return status;
 }
 
+/* Adds a folder of the validation set, unless Stoker wrote it. */
 static stk_status list_val_class(stk_listing *listing, const char *folder, const char *name,
                                  stk_error *err) {
     stk_dataset *dataset = listing->dataset;
+    stk_pictures pictures = {0};
     size_t label;
-    size_t count;
-    if (!stk_map_find(&listing->class_places, name, &label)) {
-        const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
-                        "remove it",
-                        dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
-                        near != NULL ? near : "", near != NULL ? "'?)" : "");
-    }
     const char *below = stk_listing_join(listing, folder, name);
-    return below != NULL ? add_folder(listing, below, (int)label, &dataset->val,
-                                      &listing->val_capacity, &count, err)
-                         : STK_FAIL_MEMORY(err, "the validation set");
+    stk_status status = below != NULL ? stk_pictures_scan(listing, below, NULL, &pictures, err)
+                                      : STK_FAIL_MEMORY(err, "the validation set");
+    if (status == STK_OK && !pictures.own && !stk_map_find(&listing->class_places, name, &label)) {
+        const char *near = stk_str_nearest(name, dataset->classes, (size_t)dataset->class_count);
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s/%s/%s is no class of the training set%s%s%s; rename the folder or "
+                          "remove it",
+                          dataset->root, folder, name, near != NULL ? " (did you mean '" : "",
+                          near != NULL ? near : "", near != NULL ? "'?)" : "");
+    } else if (status == STK_OK && !pictures.own) {
+        status = add_pictures(&pictures, (int)label, &dataset->val, &listing->val_capacity, err);
+    }
+    stk_pictures_free(&pictures);
+    return status;
 }
 
 static stk_status list_val(stk_listing *listing, const char *folder, stk_error *err) {
     stk_dir_list entries = {0};
     stk_few loose = {0};
     size_t folders = 0;
+    bool own;
     char *full = stk_listing_full(listing, folder);
-    stk_status status = full != NULL
-                            ? stk_store_list(listing->dataset->source, folder, &entries, err)
-                            : STK_FAIL_MEMORY(err, "the validation set");
+    stk_status status = full != NULL ? stk_listing_dir(listing, folder, &entries, &own, err)
+                                     : STK_FAIL_MEMORY(err, "the validation set");
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
-        if (is_class_folder(entry, false)) {
+        if (is_class_folder(listing, entry, false)) {
             folders++;
             status = list_val_class(listing, folder, entry->name, err);
         } else if (stk_listing_is_picture(listing, entry)) {
@@ -203,23 +214,70 @@ static stk_status list_val(stk_listing *listing, const char *folder, stk_error *
     return status;
 }
 
-bool stk_folders_exist(const stk_listing *listing) {
+stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err) {
     size_t folders = 0;
-    for (size_t i = 0; i < listing->top.count; i++) {
-        folders += is_class_folder(&listing->top.entries[i], true) ? 1 : 0;
+    stk_status status = STK_OK;
+    *exist = listing->splits[STK_SPLIT_TRAIN].name != NULL;
+    for (size_t i = 0; status == STK_OK && !*exist && i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        bool own = false;
+        if (is_class_folder(listing, entry, true)) {
+            status = stk_data_is_own(listing->dataset->source, entry->name, &own, err);
+            folders += own ? 0 : 1;
+            *exist = folders >= 2;
+        }
     }
-    return folders >= 2 || stk_listing_entry(listing, train_names, true) != NULL;
+    return status;
+}
+
+/* Several folders that could be the training set, or other parts and none that could be it. */
+static stk_status check_train(const stk_listing *listing, stk_error *err) {
+    const stk_few *candidates = &listing->splits[STK_SPLIT_TRAIN].candidates;
+    stk_few parts = {0};
+    size_t classes = 0;
+    char names[300];
+    if (listing->splits[STK_SPLIT_TRAIN].name != NULL) {
+        return STK_OK;
+    }
+    if (candidates->count > 1) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has %zu folders that could be the training set: %s; rename the one "
+                        "that is meant to train, or put their class folders into one",
+                        listing->dataset->root, candidates->count,
+                        stk_few_text(candidates, names, sizeof names));
+    }
+    for (size_t i = 0; i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        classes += is_class_folder(listing, entry, true);
+        if (entry->is_dir && !is_class_folder(listing, entry, true)) {
+            stk_few_add(&parts, entry->name);
+        }
+    }
+    if (parts.count == 0 || classes > 0) {
+        return STK_OK;
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has no training set: %s %s no class but another part of a data set, as the "
+                    "name says; add a folder train with one folder per class, or rename the "
+                    "folder%s if %s a class",
+                    listing->dataset->root, stk_few_text(&parts, names, sizeof names),
+                    parts.count == 1 ? "is" : "are", stk_plural(parts.count),
+                    parts.count == 1 ? "it is" : "each is");
 }
 
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
-    const char *train = stk_listing_entry(listing, train_names, true);
-    const char *val = stk_listing_entry(listing, val_names, true);
-    stk_status status;
+    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
+    const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
+    stk_status status = check_train(listing, err);
+    if (status != STK_OK) {
+        return status;
+    }
     if (train == NULL) {
         status = list_train(listing, "", &listing->top, err);
     } else {
         stk_dir_list entries = {0};
-        status = stk_store_list(listing->dataset->source, train, &entries, err);
+        bool own;
+        status = stk_listing_dir(listing, train, &entries, &own, err);
         status = status == STK_OK ? list_train(listing, train, &entries, err) : status;
         stk_dir_list_free(&entries);
     }

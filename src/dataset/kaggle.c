@@ -45,7 +45,7 @@ static const char *id_of(const table *t, size_t row) {
 }
 
 static size_t line_of(const table *t, size_t row) {
-    return t->csv.lines[row + 1];
+    return stk_csv_line(&t->csv, row);
 }
 
 /* How many of the first rows name a picture in this column. */
@@ -122,15 +122,22 @@ static stk_status choose_label(const stk_listing *listing, table *t, stk_error *
         others += unknown;
         other = unknown ? i : other;
     }
+    if (usual == 1) {
+        return STK_OK;
+    }
     if (usual == 0 && others == 1) {
         t->label = other;
-    } else if (usual != 1) {
-        return STK_FAIL(err, STK_ERR_USAGE,
-                        "cannot tell which column of %s is the label: its columns are %s; name it "
-                        "with --label-column (and the ids', if it is not %s, with --id-column)",
-                        t->where, names, t->csv.header[t->id]);
+        return STK_OK;
     }
-    return STK_OK;
+    stk_status status = stk_labels_check_columns(&t->csv, t->where, t->id, t->part, err);
+    if (status == STK_OK) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "cannot tell which column of %s is the label: its columns are %s; name "
+                          "it with --label-column (and the ids', if it is not %s, with "
+                          "--id-column)",
+                          t->where, names, t->csv.header[t->id]);
+    }
+    return status;
 }
 
 /* Finds the picture of every row. */
@@ -327,7 +334,8 @@ static stk_status keep_names(stk_listing *listing, const table *t, stk_error *er
 /* Reads the table, lists the pictures, and matches the one with the other. */
 static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
-    const char *test = stk_listing_entry(listing, stk_test_folder_names, true);
+    const char *test = stk_listing_split(listing, STK_SPLIT_TEST);
+    folder = folder != NULL ? folder : stk_listing_split(listing, STK_SPLIT_TRAIN);
     folder = folder != NULL ? folder : "";
     t->file = stk_kaggle_table(listing);
     t->where = stk_listing_full(listing, t->file);
@@ -339,7 +347,7 @@ static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     if (status != STK_OK) {
         return status;
     }
-    stk_table_trim(&t->csv);
+    stk_csv_trim(&t->csv);
     status = stk_pictures_scan(listing, folder, folder[0] == '\0' ? test : NULL, &t->pictures, err);
     status = status == STK_OK ? stk_pictures_index(listing, &t->pictures, err) : status;
     status = status == STK_OK ? choose_part(listing, t, err) : status;
@@ -385,6 +393,9 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
     status = status == STK_OK ? choose_label(listing, &t, err) : status;
     status = status == STK_OK ? keep_names(listing, &t, err) : status;
     status = status == STK_OK ? check_cells(&t, err) : status;
+    if (status == STK_OK) {
+        status = stk_labels_check(listing, &t.csv, t.where, t.file, t.label, err);
+    }
     status = status == STK_OK ? check_twice(&t, err) : status;
     status = status == STK_OK ? check_missing(listing, &t, err) : status;
     if (status == STK_OK) {

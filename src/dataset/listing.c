@@ -93,7 +93,7 @@ stk_status stk_listing_csv(const stk_listing *listing, const char *path, stk_csv
     stk_status status = name != NULL ? stk_store_read(listing->dataset->source, path, &bytes, err)
                                      : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK) {
-        status = stk_csv_parse(name, (const char *)bytes.data, bytes.size, csv, err);
+        status = stk_csv_take(name, &bytes, csv, err);
     }
     stk_bytes_free(&bytes);
     stk_mem_free(name);
@@ -160,25 +160,9 @@ const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t s
     return buf;
 }
 
-bool stk_listing_is_junk(const char *name) {
-    static const char *const junk[] = {"__MACOSX", "lost+found", "__pycache__", "@eaDir"};
-    for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
-        if (stk_str_equal(name, junk[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool stk_listing_is_split(const char *name) {
-    static const char *const names[] = {"train", "val",         "valid",
-                                        "test",  "test_images", "validation"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (stk_str_equal_nocase(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
+stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list, bool *own,
+                           stk_error *err) {
+    return stk_data_list(listing->dataset->source, folder, &listing->passed, list, own, err);
 }
 
 static int compare_paths(const void *a, const void *b) {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "dataset/dataset.h"
+#include "storage/passed_over.h"
 
 #define STK_EXT_MAX 8
 
@@ -30,14 +31,39 @@ struct stk_dataset_store {
     const char **header;  /* what stk_dataset.template_header shows */
 };
 
+/* A count and the first few names, for sentences about many things. */
+typedef struct stk_few {
+    size_t count;
+    const char *first[3]; /* borrowed */
+} stk_few;
+
+/* What a folder of the data set is for. */
+typedef enum stk_split_kind {
+    STK_SPLIT_NONE,
+    STK_SPLIT_TRAIN,
+    STK_SPLIT_VAL,
+    STK_SPLIT_TEST,
+    STK_SPLIT_KINDS
+} stk_split_kind;
+
+/* The folder of such a part; names are borrowed from the top folder's list. */
+typedef struct stk_split_folder {
+    const char *name;   /* NULL: there is none */
+    bool usual;         /* it has the usual name */
+    bool told;          /* that it has another one */
+    stk_few candidates; /* without a usual name: all that could be it */
+} stk_split_folder;
+
 typedef struct stk_listing {
     const stk_dataset_options *options; /* borrowed */
     const stk_events *events;           /* borrowed, may be NULL */
     stk_dataset *dataset;               /* being made */
     stk_dir_list top;                   /* what stands in the folder itself */
-    char ext[STK_EXT_MAX];              /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_places;               /* from class name to label */
-    stk_map part_places;                /* from value of the dividing column to part */
+    stk_passed_over passed;             /* what Stoker wrote there; told at the end */
+    stk_split_folder splits[STK_SPLIT_KINDS];
+    char ext[STK_EXT_MAX]; /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_places;  /* from class name to label */
+    stk_map part_places;   /* from value of the dividing column to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
@@ -45,12 +71,6 @@ typedef struct stk_listing {
     size_t test_capacity;
     int all_classes; /* how many there were before the subset */
 } stk_listing;
-
-/* A count and the first few names, for sentences about many things. */
-typedef struct stk_few {
-    size_t count;
-    const char *first[3]; /* borrowed */
-} stk_few;
 
 void stk_few_add(stk_few *few, const char *name);
 
@@ -89,20 +109,24 @@ STK_CHECKED stk_status stk_listing_add(stk_sample_list *list, size_t *capacity, 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* Folders that unpacking and file systems leave behind; they are nobody's class. */
-bool stk_listing_is_junk(const char *name);
+/* What stands in a folder without what is no data; of a folder that is none, *own is set. */
+STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,
+                                       bool *own, stk_error *err);
 
-/* Names that tell what a folder is for, so that next to class folders they are no class. */
-bool stk_listing_is_split(const char *name);
+/* Finds the parts among the folders of the top. */
+void stk_listing_find_splits(stk_listing *listing);
+
+/* The folder of a part, or NULL; tells once when it has no usual name. */
+const char *stk_listing_split(stk_listing *listing, stk_split_kind kind);
+
+/* Whether the name of a folder at the top says what it is for, so that it is no class. */
+bool stk_listing_is_split(const stk_listing *listing, const char *name);
 
 /* By path: folder by folder is not quite so, "a b/x" sorts before "a/x", but "a" before "a b". */
 void stk_listing_sort(stk_sample_list *list);
 
 /* A file whose name is an image's, with the extension that was asked for if one was. */
 bool stk_listing_is_picture(const stk_listing *listing, const stk_dir_entry *entry);
-
-/* What the folder of the test pictures may be called, ended by NULL. */
-extern const char *const stk_test_folder_names[];
 
 /* Takes classes out, with their samples; test rows stay and lose the label. One flag per class. */
 STK_CHECKED stk_status stk_listing_drop_classes(stk_dataset *dataset, const bool *dropped,
@@ -122,6 +146,7 @@ STK_CHECKED stk_status stk_listing_finish(stk_listing *listing, stk_error *err);
 
 /* The pictures in and below one folder. */
 typedef struct stk_pictures {
+    bool own;           /* the folder is one that Stoker wrote: it has no pictures */
     const char *folder; /* below the root; "": the root itself; belongs to the data set */
     const char **paths; /* owned array of texts of the data set: below the root, sorted */
     const char **stems; /* owned array: below the folder and without extension */
@@ -155,9 +180,6 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
 /* Where the path goes on below the folder that was scanned. */
 const char *stk_pictures_below(const stk_pictures *pictures, size_t file);
 
-/* Cuts blanks off both ends of every header and cell. */
-void stk_table_trim(stk_csv *csv);
-
 /* The column that an option names; STK_ERR_USAGE with the nearest name when there is none. */
 STK_CHECKED stk_status stk_table_column(const stk_csv *csv, const char *file, const char *flag,
                                         const char *name, size_t *column, stk_error *err);
@@ -169,6 +191,26 @@ bool stk_table_is_label_name(const char *name);
 const char *stk_table_names(const stk_csv *csv, char *buf, size_t size);
 
 /*
+ * The next word of a name in small letters, or its next number; false at the end. Words end where
+ * letters, digits and other characters meet, and where a capital follows a small letter.
+ */
+#define STK_WORD_MOST 16
+bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
+
+/*
+ * Looks at the label column of a table: STK_ERR_DATA when it holds no classes but numbers that
+ * measure something or several labels a cell; a warning when that is in doubt or was asked for by
+ * --label-column. `where` is the table's path and `file` its name.
+ */
+STK_CHECKED stk_status stk_labels_check(const stk_listing *listing, const stk_csv *csv,
+                                        const char *where, const char *file, size_t label,
+                                        stk_error *err);
+
+/* The same for a table of which no column is known to be the label: columns of 0 and 1. */
+STK_CHECKED stk_status stk_labels_check_columns(const stk_csv *csv, const char *where, size_t id,
+                                                size_t part, stk_error *err);
+
+/*
  * Lists the test rows: those of sample_submission.csv, else the files of the test folder, else
  * none. Where there is no test folder, the rows' pictures are looked for in `shared` (or, when that
  * is NULL, everywhere). With `by_class` a folder below the test folder that is called like a class
@@ -178,7 +220,7 @@ STK_CHECKED stk_status stk_testset_list(stk_listing *listing, stk_pictures *shar
                                         const char *id_name, stk_error *err);
 
 /* Whether there is anything that stk_testset_list() would look at. */
-bool stk_testset_exists(const stk_listing *listing);
+STK_CHECKED stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err);
 
 /* Gives the pictures as test rows, named as shortly as is unique. */
 STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures *pictures,
@@ -191,7 +233,7 @@ STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_n
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
 /* Whether the folder means to say classes by folders: a train folder, or two others or more. */
-bool stk_folders_exist(const stk_listing *listing);
+STK_CHECKED stk_status stk_folders_exist(const stk_listing *listing, bool *exist, stk_error *err);
 
 /* Whether the place is one of shards in which labels stand beside pictures, as WebDataset has them.
  */

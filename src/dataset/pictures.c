@@ -70,24 +70,27 @@ static stk_status leads_back(stk_listing *listing, const char *folder, walk *her
     return status;
 }
 
+/* Sets *own when the folder is one that Stoker wrote. */
 static stk_status walk_folder(stk_listing *listing, const char *folder, const char *skip,
-                              const walk *parent, stk_pictures *pictures, stk_error *err) {
+                              const walk *parent, stk_pictures *pictures, bool *own,
+                              stk_error *err) {
     walk here = {.parent = parent};
+    bool own_below;
     stk_dir_list list = {0};
     bool back = false;
     stk_status status = leads_back(listing, folder, &here, &back, err);
     if (status == STK_OK && !back) {
-        status = stk_store_list(listing->dataset->source, folder, &list, err);
+        status = stk_listing_dir(listing, folder, &list, own, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count; i++) {
         const stk_dir_entry *entry = &list.entries[i];
         if (stk_listing_is_picture(listing, entry)) {
             status = add_picture(pictures, stk_listing_join(listing, folder, entry->name), err);
-        } else if (entry->is_dir && !stk_listing_is_junk(entry->name) &&
-                   (skip == NULL || !stk_str_equal(skip, entry->name))) {
+        } else if (entry->is_dir && (skip == NULL || !stk_str_equal(skip, entry->name))) {
             const char *below = stk_listing_join(listing, folder, entry->name);
-            status = below != NULL ? walk_folder(listing, below, NULL, &here, pictures, err)
-                                   : STK_FAIL_MEMORY(err, "the list of pictures");
+            status = below != NULL
+                         ? walk_folder(listing, below, NULL, &here, pictures, &own_below, err)
+                         : STK_FAIL_MEMORY(err, "the list of pictures");
         }
     }
     stk_dir_list_free(&list);
@@ -119,7 +122,8 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
     }
     const walk *parent = pictures->folder[0] == '\0' ? NULL : slash != NULL ? &above[1] : &above[0];
     if (status == STK_OK) {
-        status = walk_folder(listing, pictures->folder, skip, parent, pictures, err);
+        status =
+            walk_folder(listing, pictures->folder, skip, parent, pictures, &pictures->own, err);
     }
     if (status != STK_OK) {
         stk_pictures_free(pictures);

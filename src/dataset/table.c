@@ -1,14 +1,13 @@
-/* table.c - small questions about the columns of a CSV file. */
+/* table.c - small questions about the columns of a CSV file, and about names. */
 #include "dataset/listing.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/str.h"
-
-static const char blanks[] = " \t\r\n";
 
 static bool is_one_of(const char *name, const char *const *names) {
     for (; *names != NULL; names++) {
@@ -31,21 +30,6 @@ bool stk_table_is_label_name(const char *name) {
     static const char *const names[] = {"label",  "labels", "class",   "category",
                                         "target", "breed",  "species", NULL};
     return is_one_of(name, names);
-}
-
-void stk_table_trim(stk_csv *csv) {
-    size_t cells = (csv->rows + 1) * csv->columns;
-    for (size_t i = 0; i < cells; i++) {
-        /* Cells point into the buffer, which is ours to write. */
-        char *text = csv->buffer + (csv->cells[i] - csv->buffer);
-        text += strspn(text, blanks);
-        size_t length = strlen(text);
-        while (length > 0 && strchr(blanks, text[length - 1]) != NULL) {
-            length--;
-        }
-        text[length] = '\0';
-        csv->cells[i] = text;
-    }
 }
 
 const char *stk_table_names(const stk_csv *csv, char *buf, size_t size) {
@@ -74,4 +58,27 @@ stk_status stk_table_column(const stk_csv *csv, const char *file, const char *fl
                     flag, name, file, near != NULL ? " (did you mean '" : "",
                     near != NULL ? near : "", near != NULL ? "'?)" : "",
                     stk_table_names(csv, names, sizeof names));
+}
+
+bool stk_next_word(const char **at, char word[STK_WORD_MOST]) {
+    const char *p = *at;
+    size_t length = 0;
+    while (*p == '_' || *p == '-' || *p == '.' || *p == ' ') {
+        p++;
+    }
+    const char *start = p;
+    bool number = isdigit((unsigned char)*p) != 0;
+    while (number ? isdigit((unsigned char)*p) : isalpha((unsigned char)*p)) {
+        if (p > start && isupper((unsigned char)*p) && islower((unsigned char)p[-1])) {
+            break; /* "testSet" is two words */
+        }
+        if (length + 1 < STK_WORD_MOST) {
+            word[length++] = (char)tolower((unsigned char)*p);
+        }
+        p++;
+    }
+    p += p == start && *p != '\0' ? 1 : 0; /* a character of no word makes an empty one */
+    word[length] = '\0';
+    *at = p;
+    return p > start;
 }

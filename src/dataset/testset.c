@@ -5,21 +5,97 @@
 #include "dataset/listing.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-const char *const stk_test_folder_names[] = {"test", "test_images", NULL};
 static const char *const template_names[] = {"sample_submission.csv", "sampleSubmission.csv", NULL};
+
+/* What a sample file may be packed as. */
+static const char *const packed_tails[] = {".zip", ".gz", ".7z", ".bz2", ".xz", ".zst", ".tar"};
 
 /* How the id of a test picture is spelled when no table spells it. */
 typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
 
-bool stk_testset_exists(const stk_listing *listing) {
-    return stk_listing_entry(listing, stk_test_folder_names, true) != NULL ||
-           stk_listing_entry(listing, template_names, false) != NULL;
+/*
+ * Whether a file's name says that it is a sample submission: "kaggle_sample_submission.csv",
+ * "SampleSub-stage2.csv". *packed is set when it has to be unpacked first.
+ */
+static bool is_template_name(const char *name, bool *packed) {
+    size_t length = strlen(name);
+    *packed = false;
+    for (size_t i = 0; !*packed && i < sizeof packed_tails / sizeof *packed_tails; i++) {
+        *packed = stk_str_ends_with_nocase(name, packed_tails[i]);
+        length -= *packed ? strlen(packed_tails[i]) : 0;
+    }
+    const char *sample = strcasestr(name, "sample");
+    const char *sub = sample != NULL ? strcasestr(sample, "sub") : NULL;
+    const char *csv = name + length - (length < 4 ? length : 4);
+    return sub != NULL && sub < csv && strncasecmp(csv, ".csv", 4) == 0;
+}
+
+/* The file that --sample-submission names. */
+static stk_status named_template(stk_listing *listing, const char **file, stk_error *err) {
+    const char *wanted = listing->options->sample_submission;
+    bool there = false;
+    stk_status status = stk_store_has(listing->dataset->source, wanted, &there, err);
+    if (status == STK_OK && !there) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "--sample-submission %s: there is no such file in %s; name one that is "
+                          "there, or pass none",
+                          wanted, listing->dataset->root);
+    }
+    *file = wanted;
+    return status;
+}
+
+/* The sample submission, or NULL in *file. */
+static stk_status find_template(stk_listing *listing, const char **file, stk_error *err) {
+    const char *wanted = listing->options->sample_submission;
+    stk_few plain = {0};
+    stk_few packed = {0};
+    char names[300];
+    *file = NULL;
+    if (wanted != NULL && stk_str_equal_nocase(wanted, "none")) {
+        return STK_OK;
+    }
+    if (wanted != NULL) {
+        return named_template(listing, file, err);
+    }
+    *file = stk_listing_entry(listing, template_names, false);
+    for (size_t i = 0; *file == NULL && i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        bool is_packed;
+        if (!entry->is_dir && is_template_name(entry->name, &is_packed)) {
+            stk_few_add(is_packed ? &packed : &plain, entry->name);
+        }
+    }
+    if (plain.count > 1) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has %zu files that could be the sample submission: %s; say which with "
+                        "--sample-submission FILE, or pass --sample-submission none",
+                        listing->dataset->root, plain.count,
+                        stk_few_text(&plain, names, sizeof names));
+    }
+    if (plain.count == 0 && packed.count > 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s/%s is packed, so nobody knows which rows the submission needs; unpack "
+                        "it, or pass --sample-submission none to do without it",
+                        listing->dataset->root, packed.first[0]);
+    }
+    *file = plain.count == 1 ? plain.first[0] : *file;
+    return STK_OK;
+}
+
+stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err) {
+    const char *file;
+    stk_status status = find_template(listing, &file, err);
+    *exists = file != NULL || listing->splits[STK_SPLIT_TEST].name != NULL;
+    return status;
 }
 
 /* The class whose name the first folder of the path below the test folder has; -1: none. */
@@ -167,6 +243,29 @@ static stk_status add_row(stk_listing *listing, stk_pictures *pictures, const ch
     return stk_listing_add(&listing->dataset->test, &listing->test_capacity, sample, err);
 }
 
+/* A submission of class priors alone is worth no training: this is told before it begins. */
+static stk_status fail_nowhere(const stk_listing *listing, const stk_pictures *pictures,
+                               const stk_csv *csv, const char *file, const char *first,
+                               stk_error *err) {
+    const stk_dataset *dataset = listing->dataset;
+    char note[64];
+    char like[200] = "";
+    if (pictures->count > 0) {
+        snprintf(like, sizeof like, " (%zu pictures, like '%.100s')", pictures->count,
+                 stk_pictures_below(pictures, 0));
+    } else {
+        snprintf(like, sizeof like, " (no pictures)");
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s/%s asks for rows that cannot be predicted: none of the %zu ids in its "
+                    "column %s (like '%.100s') is the name of a picture in %s%s%s%s, with or "
+                    "without its ending and its folder%s; put the test pictures there, name the "
+                    "column with --id-column, or pass --sample-submission none to train without it",
+                    dataset->root, file, csv->rows, dataset->id_name, first, dataset->root,
+                    pictures->folder[0] != '\0' ? "/" : "", pictures->folder, like,
+                    stk_listing_ext_note(listing, note, sizeof note));
+}
+
 static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const stk_csv *csv,
                            const char *file, bool by_class, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
@@ -175,7 +274,7 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
         const char *id = stk_csv_cell(csv, row, (size_t)dataset->template_id);
-        size_t line = csv->lines[row + 1];
+        size_t line = stk_csv_line(csv, row);
         bool added = true;
         size_t first = 0;
         if (id[strspn(id, " \t")] == '\0') {
@@ -187,13 +286,15 @@ static stk_status add_rows(stk_listing *listing, stk_pictures *pictures, const s
         } else if (!added && stk_map_find(&seen, id, &first)) {
             status = STK_FAIL(err, STK_ERR_DATA,
                               "%s/%s has the id '%s' twice, on lines %zu and %zu; remove one row",
-                              dataset->root, file, id, csv->lines[first + 1], line);
+                              dataset->root, file, id, stk_csv_line(csv, first), line);
         } else {
             status = add_row(listing, pictures, file, id, line, by_class, &missing, err);
         }
     }
     stk_map_free(&seen);
-    if (status == STK_OK && missing.count > 0) {
+    if (status == STK_OK && missing.count == csv->rows) {
+        status = fail_nowhere(listing, pictures, csv, file, missing.first[0], err);
+    } else if (status == STK_OK && missing.count > 0) {
         stk_events_warning(listing->events,
                            "%zu of %zu pictures that %s asks for are not in %s%s%s (first: %s); "
                            "their rows get class priors",
@@ -224,9 +325,12 @@ static stk_status list_template(stk_listing *listing, stk_pictures *pictures, co
 }
 
 stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_error *err) {
-    const char *file = stk_listing_entry(listing, template_names, false);
+    const char *file;
     stk_csv csv = {0};
-    stk_status status = file != NULL ? stk_listing_csv(listing, file, &csv, err) : STK_OK;
+    stk_status status = find_template(listing, &file, err);
+    if (status == STK_OK && file != NULL) {
+        status = stk_listing_csv(listing, file, &csv, err);
+    }
     if (status == STK_OK && file != NULL) {
         status = keep_header(listing, &csv, file, template_id(listing, &csv, id_name), err);
         stk_csv_free(&csv);
@@ -236,16 +340,17 @@ stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_err
 
 stk_status stk_testset_list(stk_listing *listing, stk_pictures *shared, bool by_class,
                             const char *id_name, stk_error *err) {
-    const char *folder = stk_listing_entry(listing, stk_test_folder_names, true);
-    const char *file = stk_listing_entry(listing, template_names, false);
+    const char *folder = stk_listing_split(listing, STK_SPLIT_TEST);
+    const char *file;
     stk_pictures own = {0};
-    if (folder == NULL && file == NULL) {
-        return STK_OK;
+    stk_status status = find_template(listing, &file, err);
+    if (status != STK_OK || (folder == NULL && file == NULL)) {
+        return status;
     }
     bool use_shared = folder == NULL && shared != NULL;
-    stk_status status =
-        use_shared ? STK_OK
-                   : stk_pictures_scan(listing, folder != NULL ? folder : "", NULL, &own, err);
+    if (!use_shared) {
+        status = stk_pictures_scan(listing, folder != NULL ? folder : "", NULL, &own, err);
+    }
     if (status == STK_OK && file == NULL) {
         status = stk_testset_from_files(listing, &own, by_class, err);
     } else if (status == STK_OK) {

@@ -21,8 +21,6 @@
 /* Pictures that are looked at to see whether labels stand beside them. */
 #define PROBE_PICTURES 100
 
-static const char *const train_names[] = {"train", NULL};
-static const char *const val_names[] = {"val", "valid", "validation", NULL};
 static const char *const class_files[] = {"classes.txt", "labels.txt", NULL};
 
 /* Members of one sample: entries of a folder that stand behind each other. */
@@ -73,7 +71,8 @@ static size_t group_length(const stk_dir_list *list, size_t first) {
 
 static stk_status walk(const walker *w, const char *folder, bool *stop, stk_error *err) {
     stk_dir_list list = {0};
-    stk_status status = stk_store_list(w->listing->dataset->source, folder, &list, err);
+    bool own;
+    stk_status status = stk_listing_dir(w->listing, folder, &list, &own, err);
     for (size_t i = 0; status == STK_OK && !*stop && i < list.count;) {
         const stk_dir_entry *entry = &list.entries[i];
         if (!entry->is_dir) {
@@ -84,8 +83,7 @@ static stk_status walk(const walker *w, const char *folder, bool *stop, stk_erro
             continue;
         }
         i++;
-        if (!stk_listing_is_junk(entry->name) &&
-            !(w->at_top && stk_listing_is_split(entry->name))) {
+        if (!(w->at_top && stk_listing_is_split(w->listing, entry->name))) {
             walker below = *w;
             below.at_top = false;
             const char *path = stk_listing_join(w->listing, folder, entry->name);
@@ -443,7 +441,7 @@ static stk_status probe_sample(void *user, const sample_group *group, bool *stop
 }
 
 stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *err) {
-    const char *train = stk_listing_entry(listing, train_names, true);
+    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
     probe p = {.listing = listing, .folder = train != NULL ? train : ""};
     bool stop = false;
     *exists = false;
@@ -458,8 +456,8 @@ stk_status stk_webdataset_exists(stk_listing *listing, bool *exists, stk_error *
 
 stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    const char *train = stk_listing_entry(listing, train_names, true);
-    const char *val = stk_listing_entry(listing, val_names, true);
+    const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
+    const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
     part p = {.listing = listing,
               .folder = train != NULL ? train : "",
               .is_train = true,

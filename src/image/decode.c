@@ -2,7 +2,6 @@
 #include "image/image.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -104,17 +103,23 @@ static void take_whole(void *user, int count) {
 }
 
 stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image, stk_error *err) {
+    return stk_image_decode_within(bytes, size, &(stk_image_limit){0}, image, err);
+}
+
+stk_status stk_image_decode_within(const uint8_t *bytes, size_t size, const stk_image_limit *limit,
+                                   stk_image *image, stk_error *err) {
     memset(image, 0, sizeof *image);
     whole w = {.image = image};
     stk_image_receiver receiver = {.user = &w,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = *limit,
                                    .begin = begin_whole,
                                    .rows = expect_whole_rows,
                                    .room = room_in_whole,
                                    .take = take_whole};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     if (status == STK_OK) {
-        status = stk_image_orient(image, w.orientation, err);
+        status = stk_image_orient(image, w.orientation, &receiver, err);
     }
     if (status != STK_OK) {
         stk_image_free(image);
@@ -136,7 +141,8 @@ static stk_status note_size(void *user, const stk_image_info *info, stk_image_pa
 stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
                           stk_error *err) {
     stk_image noted = {0};
-    stk_image_receiver receiver = {.user = &noted, .begin = note_size};
+    stk_image_receiver receiver = {
+        .user = &noted, .max_cpu_ns = STK_IMAGE_MAX_CPU_NS, .begin = note_size};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
     *width = noted.width;
     *height = noted.height;
@@ -188,27 +194,4 @@ void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb) {
             rgb[3 * i + c] = (uint8_t)((mixed + 127) / 255);
         }
     }
-}
-
-/* Asking for CPU time is a system call: it is made on one of this many occasions. */
-#define WATCH_EVERY 64
-
-static int64_t cpu_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-stk_image_watch stk_image_watch_start(int64_t max_cpu_ns) {
-    return (stk_image_watch){.end_ns = max_cpu_ns > 0 ? cpu_ns() + max_cpu_ns : INT64_MAX};
-}
-
-bool stk_image_overdue(stk_image_watch *watch) {
-    return ++watch->calls % WATCH_EVERY == 0 && watch->end_ns != INT64_MAX &&
-           cpu_ns() > watch->end_ns;
-}
-
-stk_status stk_image_refuse_overdue(const char *format, stk_error *err) {
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "the %s takes too long to decode; it may be made to do so: convert it", format);
 }

@@ -28,7 +28,8 @@ typedef struct stk_image_part {
 
 typedef struct stk_image_receiver {
     void *user;
-    int64_t max_cpu_ns; /* a picture that takes longer is refused; 0: no limit */
+    int64_t max_cpu_ns;    /* a picture that takes longer is refused; 0: no limit */
+    stk_image_limit limit; /* decoding ends with STK_ERR_STOPPED where it goes beyond this */
     stk_status (*begin)(void *user, const stk_image_info *info, stk_image_part *part,
                         stk_error *err);
     /* Rows will be `width` px wide from column x on: the wanted part or more. */
@@ -64,8 +65,23 @@ STK_CHECKED stk_status stk_image_receive(const uint8_t *bytes, size_t size,
  */
 STK_CHECKED stk_status stk_image_check_size(int64_t width, int64_t height, stk_error *err);
 
-/* EXIF's orientation, 1 to 8, out of a TIFF header and what follows; 1 where it is not told. */
-int stk_image_orientation(const uint8_t *tiff, size_t size);
+/*
+ * Where a file may tell which way up it is: EXIF, with or without "Exif" and two NULs before its
+ * TIFF header, and XMP. Both are borrowed from the file's bytes; NULL: the file has none.
+ */
+typedef struct stk_image_tags {
+    const uint8_t *exif;
+    size_t exif_size;
+    const uint8_t *xmp;
+    size_t xmp_size;
+} stk_image_tags;
+
+/* EXIF's orientation, 1 to 8: what EXIF tells, otherwise XMP; 1 where neither does. */
+int stk_image_orientation(const stk_image_tags *tags);
+
+/* The same of the chunks of a PNG, where EXIF and XMP may also be texts. */
+STK_CHECKED stk_status stk_image_png_orientation(const uint8_t *bytes, size_t size,
+                                                 int *orientation, stk_error *err);
 
 /*
  * What an orientation means: an upright picture is the stored one, mirrored as told, and then with
@@ -79,20 +95,39 @@ typedef struct stk_turn {
 
 stk_turn stk_image_turn(int orientation);
 
-/* Turns and mirrors the picture so that it stands upright; 1 leaves it alone. */
-STK_CHECKED stk_status stk_image_orient(stk_image *image, int orientation, stk_error *err);
+/* Turns and mirrors the picture so that it stands upright; 1 leaves it alone. The receiver of the
+ * picture has the limits. */
+STK_CHECKED stk_status stk_image_orient(stk_image *image, int orientation,
+                                        const stk_image_receiver *receiver, stk_error *err);
 
 /* Lays pixels with alpha, (count, 4), over white: (count, 3). */
 void stk_image_over_white(const uint8_t *rgba, size_t count, uint8_t *rgb);
 
-/* Guards against pictures that take for ever: CPU time of the thread, so that waiting is free. */
+/*
+ * Guards against pictures that take for ever, and ends decoding that nobody waits for any more.
+ * Decoders ask it row by row and whenever they read on; limits are in CPU time of the thread where
+ * waiting is to be free.
+ */
+typedef enum stk_image_halt {
+    STK_IMAGE_GOES_ON,
+    STK_IMAGE_CANCELLED, /* limit.cancelled was set */
+    STK_IMAGE_LATE,      /* a limit of the caller's is over */
+    STK_IMAGE_SLOW       /* max_cpu_ns is over: the picture is refused */
+} stk_image_halt;
+
 typedef struct stk_image_watch {
-    int64_t end_ns; /* of the thread's CPU time; INT64_MAX: never */
-    unsigned calls;
+    stk_image_limit limit;
+    int64_t cpu_end_ns; /* of the thread's CPU time; INT64_MAX: never */
+    bool end_is_limit;  /* cpu_end_ns comes from limit.cpu_ns */
+    bool timed;         /* there is a clock to look at */
+    int64_t looked_ns;  /* when the clocks were last looked at; 0: not yet */
+    unsigned calls;     /* since then */
+    stk_image_halt halt;
 } stk_image_watch;
 
-stk_image_watch stk_image_watch_start(int64_t max_cpu_ns);
-bool stk_image_overdue(stk_image_watch *watch); /* cheap: looks at the clock now and then */
-STK_CHECKED stk_status stk_image_refuse_overdue(const char *format, stk_error *err);
+stk_image_watch stk_image_watch_start(const stk_image_receiver *receiver);
+bool stk_image_halted(stk_image_watch *watch); /* cheap: looks at CPU time now and then */
+STK_CHECKED stk_status stk_image_refuse_halted(const stk_image_watch *watch, const char *format,
+                                               stk_error *err);
 
 #endif

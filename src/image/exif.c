@@ -1,8 +1,9 @@
 /*
  * exif.c - which way up a picture is, and turning it.
  *
- * EXIF is a TIFF file without pixels; the orientation is entry 0x0112 of its first directory. Any
- * damage means "not told": a picture is worth more than its metadata.
+ * EXIF is a TIFF file without pixels; the orientation is entry 0x0112 of its first directory. XMP
+ * is XML, of which one value is wanted: it is looked for, not parsed. Any damage means "not told":
+ * a picture is worth more than its metadata.
  */
 #include "image/decoders.h"
 
@@ -15,6 +16,7 @@
 #define TYPE_SHORT 3
 #define TYPE_LONG 4
 #define ENTRY_BYTES 12
+#define EXIF_PREFIX 6 /* "Exif" and two NULs before the TIFF header */
 
 static uint32_t read_number(const uint8_t *bytes, size_t length, bool little) {
     uint32_t value = 0;
@@ -24,14 +26,19 @@ static uint32_t read_number(const uint8_t *bytes, size_t length, bool little) {
     return value;
 }
 
-int stk_image_orientation(const uint8_t *tiff, size_t size) {
+/* 1 to 8; 0 where it is not told. */
+static int read_exif(const uint8_t *tiff, size_t size) {
+    if (size > EXIF_PREFIX && memcmp(tiff, "Exif\0\0", EXIF_PREFIX) == 0) {
+        tiff += EXIF_PREFIX;
+        size -= EXIF_PREFIX;
+    }
     if (size < 8 || (memcmp(tiff, "II*\0", 4) != 0 && memcmp(tiff, "MM\0*", 4) != 0)) {
-        return 1;
+        return 0;
     }
     bool little = tiff[0] == 'I';
     size_t directory = read_number(tiff + 4, 4, little);
     if (directory > size - 2) {
-        return 1;
+        return 0;
     }
     size_t count = read_number(tiff + directory, 2, little);
     for (size_t i = 0; i < count; i++) {
@@ -48,7 +55,31 @@ int stk_image_orientation(const uint8_t *tiff, size_t size) {
             return value >= 1 && value <= 8 ? (int)value : 1;
         }
     }
-    return 1;
+    return 0;
+}
+
+/* XMP has it as an attribute or as an element; 1 to 8, or 0 where it is not told. */
+static int read_xmp(const uint8_t *xmp, size_t size) {
+    static const char name[] = "tiff:Orientation";
+    const uint8_t *end = xmp + size;
+    const uint8_t *at = xmp;
+    while ((at = memmem(at, (size_t)(end - at), name, sizeof name - 1)) != NULL) {
+        at += sizeof name - 1;
+        size_t sign = end - at > 2 && memcmp(at, "=\"", 2) == 0 ? 2 : end - at > 1 && *at == '>';
+        if (sign > 0 && at[sign] >= '0' && at[sign] <= '9') {
+            return at[sign] >= '1' && at[sign] <= '8' ? at[sign] - '0' : 1;
+        }
+    }
+    return 0;
+}
+
+/* As Pillow does it: XMP is asked where EXIF does not tell. */
+int stk_image_orientation(const stk_image_tags *tags) {
+    int told = tags->exif != NULL ? read_exif(tags->exif, tags->exif_size) : 0;
+    if (told == 0 && tags->xmp != NULL) {
+        told = read_xmp(tags->xmp, tags->xmp_size);
+    }
+    return told > 0 ? told : 1;
 }
 
 /* The signs are those of the table in the EXIF standard (CIPA DC-008, 4.6.4). */
@@ -66,7 +97,8 @@ stk_turn stk_image_turn(int orientation) {
 }
 
 /* Upright pixel (x, y) is stored pixel start + x * step_x + y * step_y. */
-stk_status stk_image_orient(stk_image *image, int orientation, stk_error *err) {
+stk_status stk_image_orient(stk_image *image, int orientation, const stk_image_receiver *receiver,
+                            stk_error *err) {
     if (orientation <= 1 || orientation > 8) {
         return STK_OK;
     }
@@ -86,7 +118,12 @@ stk_status stk_image_orient(stk_image *image, int orientation, stk_error *err) {
     ptrdiff_t step_x = turn.swapped ? down : across;
     ptrdiff_t step_y = turn.swapped ? across : down;
     uint8_t *to = upright.pixels;
+    stk_image_watch watch = stk_image_watch_start(receiver);
     for (ptrdiff_t y = 0; y < upright.height; y++) {
+        if (stk_image_halted(&watch)) {
+            stk_image_free(&upright);
+            return stk_image_refuse_halted(&watch, "picture", err);
+        }
         for (ptrdiff_t x = 0; x < upright.width; x++, to += 3) {
             memcpy(to, start + y * step_y + x * step_x, 3);
         }

@@ -9,6 +9,7 @@
 #ifndef STK_IMAGE_IMAGE_H
 #define STK_IMAGE_IMAGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,11 +33,26 @@ typedef struct stk_image {
 } stk_image;
 
 /*
+ * How long decoding may go on. A picture that goes beyond a limit is not bad: STK_ERR_STOPPED. All
+ * zero: as long as STK_IMAGE_MAX_CPU_NS allows. libwebp and very long rows of a PNG are looked
+ * after only now and then: some tenths of a second may pass before decoding ends.
+ */
+typedef struct stk_image_limit {
+    const atomic_bool *cancelled; /* ends it when another thread sets it; borrowed, or NULL */
+    int64_t cpu_ns;               /* of the decoding thread; 0: no limit */
+    int64_t deadline_ns;          /* on the monotonic clock; 0: none */
+} stk_image_limit;
+
+/*
  * A picture out of a file's bytes. A JPEG whose data ends early is still used when at least half of
  * its rows were there, as viewers do; less is an error.
  */
 STK_CHECKED stk_status stk_image_decode(const uint8_t *bytes, size_t size, stk_image *image,
                                         stk_error *err);
+
+STK_CHECKED stk_status stk_image_decode_within(const uint8_t *bytes, size_t size,
+                                               const stk_image_limit *limit, stk_image *image,
+                                               stk_error *err);
 
 /* The size of a picture as it is stored, from its header; nothing is decoded. */
 STK_CHECKED stk_status stk_image_size(const uint8_t *bytes, size_t size, int *width, int *height,
@@ -128,6 +144,9 @@ typedef struct stk_heavy_gate {
 STK_CHECKED stk_status stk_workbench_new(stk_workbench **bench, const stk_heavy_gate *gate,
                                          stk_error *err);
 void stk_workbench_free(stk_workbench *bench);
+
+/* For all pictures from here on; there is no limit at first. */
+void stk_workbench_limit(stk_workbench *bench, const stk_image_limit *limit);
 
 /*
  * Decodes and transforms: out is (size, size, 3). Only what the crop needs is decoded. *augment_ns,

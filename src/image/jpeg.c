@@ -9,6 +9,11 @@
  * libjpeg leaves by longjmp on errors. The function that calls setjmp changes no local variable:
  * everything lives in a jpeg_reader of its caller, which therefore knows what to free. Warnings
  * are not printed; the one that matters is the end of the data, which tells how many rows came.
+ *
+ * libjpeg keeps markers in a list whose end older versions look for from the start each time, so
+ * that a million of them take for ever. Those with EXIF and XMP are only noted here: the first of
+ * each, where it lies in the file. Whether decoding goes on is asked for every marker (each gives a
+ * message), for every piece of the file and for every row of blocks.
  */
 #include "image/decoders.h"
 
@@ -23,7 +28,12 @@
 #include "base/mem.h"
 
 #define MARKER_EXIF (JPEG_APP0 + 1)
-#define EXIF_PREFIX 6 /* "Exif" and two NULs before the TIFF header */
+
+static const char exif_sign[6] = "Exif\0"; /* and one NUL more */
+static const char xmp_sign[29] = "http://ns.adobe.com/xap/1.0/";
+
+/* libjpeg is handed so many bytes at a time; in between it is asked whether decoding goes on. */
+#define PIECE_BYTES ((size_t)64 << 10)
 
 /* Cameras write about ten; a small file can hold thousands and take minutes to decode. */
 #define MAX_SCANS 100
@@ -38,6 +48,10 @@ typedef struct jpeg_reader {
     struct jpeg_decompress_struct cinfo;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
+    struct jpeg_source_mgr source;
+    const uint8_t *end; /* of the file's bytes */
+    bool past_end;      /* libjpeg has them all and wants more */
+    stk_image_tags tags;
     jmp_buf escape;
     const stk_image_receiver *receiver; /* borrowed */
     stk_image_part part;                /* what it wants */
@@ -75,8 +89,15 @@ static int rows_read(const struct jpeg_decompress_struct *cinfo) {
     return (int)(rows < (int64_t)cinfo->image_height ? rows : (int64_t)cinfo->image_height);
 }
 
+static void watch_out(jpeg_reader *reader) {
+    if (stk_image_halted(&reader->watch)) {
+        leave(reader, stk_image_refuse_halted(&reader->watch, "JPEG", reader->err));
+    }
+}
+
 static void on_message(j_common_ptr common, int level) {
     jpeg_reader *reader = common->client_data;
+    watch_out(reader);
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     int code = common->err->msg_code;
     bool end =
@@ -105,20 +126,96 @@ static void on_progress(j_common_ptr common) {
               STK_FAIL(reader->err, STK_ERR_DATA,
                        "the JPEG has more than %d scans, which no camera writes", MAX_SCANS));
     }
-    if (stk_image_overdue(&reader->watch)) {
-        leave(reader, stk_image_refuse_overdue("JPEG", reader->err));
+    watch_out(reader);
+}
+
+/* ---- the file's bytes ---- */
+
+static void begin_source(j_decompress_ptr cinfo) {
+    (void)cinfo;
+}
+
+/* The next piece; behind the last one an end that the file lacks, as jpeg_mem_src does. */
+static boolean next_piece(j_decompress_ptr cinfo) {
+    static const JOCTET end_marker[2] = {0xFF, JPEG_EOI};
+    jpeg_reader *reader = cinfo->client_data;
+    struct jpeg_source_mgr *source = &reader->source;
+    watch_out(reader);
+    const uint8_t *at = source->next_input_byte + source->bytes_in_buffer;
+    size_t left = reader->past_end ? 0 : (size_t)(reader->end - at);
+    if (left == 0) {
+        reader->past_end = true;
+        WARNMS(cinfo, JWRN_JPEG_EOF);
+        source->next_input_byte = end_marker;
+        source->bytes_in_buffer = 2;
+        return TRUE;
+    }
+    source->next_input_byte = at;
+    source->bytes_in_buffer = left < PIECE_BYTES ? left : PIECE_BYTES;
+    return TRUE;
+}
+
+static void skip_bytes(j_decompress_ptr cinfo, long count) {
+    struct jpeg_source_mgr *source = cinfo->src;
+    while (count > (long)source->bytes_in_buffer) {
+        count -= (long)source->bytes_in_buffer;
+        source->next_input_byte += source->bytes_in_buffer;
+        source->bytes_in_buffer = 0;
+        (void)next_piece(cinfo);
+    }
+    if (count > 0) {
+        source->next_input_byte += (size_t)count;
+        source->bytes_in_buffer -= (size_t)count;
     }
 }
 
-static int read_orientation(const struct jpeg_decompress_struct *cinfo) {
-    for (jpeg_saved_marker_ptr m = cinfo->marker_list; m != NULL; m = m->next) {
-        if (m->marker == MARKER_EXIF && m->data_length > EXIF_PREFIX &&
-            memcmp(m->data, "Exif\0\0", EXIF_PREFIX) == 0) {
-            return stk_image_orientation(m->data + EXIF_PREFIX, m->data_length - EXIF_PREFIX);
-        }
+static unsigned read_byte(j_decompress_ptr cinfo) {
+    struct jpeg_source_mgr *source = cinfo->src;
+    if (source->bytes_in_buffer == 0) {
+        (void)next_piece(cinfo);
     }
-    return 1;
+    source->bytes_in_buffer--;
+    return *source->next_input_byte++;
 }
+
+/* Notes where EXIF or XMP lies and skips it. A marker that the file's end cuts off says nothing. */
+static boolean pass_app1(j_decompress_ptr cinfo) {
+    jpeg_reader *reader = cinfo->client_data;
+    stk_image_tags *tags = &reader->tags;
+    unsigned length = read_byte(cinfo) << 8;
+    length |= read_byte(cinfo);
+    size_t size = length > 2 ? length - 2 : 0;
+    const uint8_t *data = reader->source.next_input_byte;
+    bool whole = !reader->past_end && size <= (size_t)(reader->end - data);
+    watch_out(reader);
+    if (whole && tags->exif == NULL && size > sizeof exif_sign &&
+        memcmp(data, exif_sign, sizeof exif_sign) == 0) {
+        tags->exif = data;
+        tags->exif_size = size;
+    } else if (whole && tags->xmp == NULL && size > sizeof xmp_sign &&
+               memcmp(data, xmp_sign, sizeof xmp_sign) == 0) {
+        tags->xmp = data + sizeof xmp_sign;
+        tags->xmp_size = size - sizeof xmp_sign;
+    }
+    skip_bytes(cinfo, (long)size);
+    return TRUE;
+}
+
+static void open_source(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
+    size_t piece = size < PIECE_BYTES ? size : PIECE_BYTES;
+    reader->end = bytes + size;
+    reader->source = (struct jpeg_source_mgr){.next_input_byte = bytes,
+                                              .bytes_in_buffer = piece,
+                                              .init_source = begin_source,
+                                              .fill_input_buffer = next_piece,
+                                              .skip_input_data = skip_bytes,
+                                              .resync_to_restart = jpeg_resync_to_restart,
+                                              .term_source = begin_source};
+    reader->cinfo.src = &reader->source;
+    jpeg_set_marker_processor(&reader->cinfo, MARKER_EXIF, pass_app1);
+}
+
+/* ---- the picture ---- */
 
 /* Adobe writes ink inverted: 255 means none. What is left of the light is paper times black. */
 static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t *rgb) {
@@ -143,7 +240,7 @@ static void ask_receiver(jpeg_reader *reader) {
         }
         stk_image_info info = {.width = (int)cinfo->image_width,
                                .height = (int)cinfo->image_height,
-                               .orientation = read_orientation(cinfo),
+                               .orientation = stk_image_orientation(&reader->tags),
                                .divides = true,
                                .whole_bytes =
                                    jpeg_has_multiple_scans(cinfo) ? blocks * sizeof(JBLOCK) : 0};
@@ -233,13 +330,13 @@ static bool read_part(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     jpeg_create_decompress(cinfo);
     cinfo->progress = &reader->progress;
-    jpeg_mem_src(cinfo, bytes, (unsigned long)size);
-    jpeg_save_markers(cinfo, MARKER_EXIF, 0xFFFF);
+    open_source(reader, bytes, size);
     (void)jpeg_read_header(cinfo, TRUE);
     ask_receiver(reader);
     JDIMENSION width = start_part(reader);
     int end = reader->part.y + reader->part.height;
     while ((int)cinfo->output_scanline < end) {
+        watch_out(reader);
         if (reader->cmyk != NULL) {
             take_cmyk_row(reader, width);
         } else {
@@ -252,7 +349,7 @@ static bool read_part(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
 static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
                          stk_error *err) {
     jpeg_reader reader = {
-        .receiver = receiver, .watch = stk_image_watch_start(receiver->max_cpu_ns), .err = err};
+        .receiver = receiver, .watch = stk_image_watch_start(receiver), .err = err};
     reader.cinfo.err = jpeg_std_error(&reader.errors);
     reader.cinfo.client_data = &reader;
     reader.errors.error_exit = on_error;

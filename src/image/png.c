@@ -14,9 +14,6 @@
 #include "base/mem.h"
 #include "image/png_guard.h"
 
-#define SIGNATURE_BYTES 8
-#define CHUNK_FRAME 12 /* length, name and checksum of a chunk */
-
 /* No deflate stream grows by more than this, so a larger promise in the header is a lie. */
 #define DEFLATE_MAX_RATIO 1040
 
@@ -34,8 +31,20 @@ typedef struct png_reader {
     stk_png_guard guard;
 } png_reader;
 
+static bool is_halted(png_reader *reader) {
+    if (stk_image_halted(&reader->watch)) {
+        reader->guard.status = stk_image_refuse_halted(&reader->watch, "PNG", reader->guard.err);
+        return true;
+    }
+    return false;
+}
+
+/* libpng reads chunks of any number and rows of any length through here. */
 static void take_bytes(png_structp png, png_bytep to, size_t length) {
     png_reader *reader = png_get_io_ptr(png);
+    if (is_halted(reader)) {
+        png_longjmp(png, 1);
+    }
     if (length > reader->size - reader->offset) {
         png_error(png, "the file was cut off");
     }
@@ -78,36 +87,17 @@ static bool prepare(png_reader *reader) {
     return true;
 }
 
-static uint32_t big_endian(const uint8_t *bytes) {
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-/* The chunk with EXIF may stand behind the pixels, where libpng has not been yet. */
-static int read_orientation(const uint8_t *bytes, size_t size) {
-    size_t place = SIGNATURE_BYTES;
-    while (place + CHUNK_FRAME <= size) {
-        size_t length = big_endian(bytes + place);
-        if (length > size - place - CHUNK_FRAME) {
-            break;
-        }
-        if (memcmp(bytes + place + 4, "eXIf", 4) == 0) {
-            return stk_image_orientation(bytes + place + 8, length);
-        }
-        place += CHUNK_FRAME + length;
-    }
-    return 1;
-}
-
 /* Asks what is wanted, and takes memory for what does not go to the receiver at once. */
 static bool ask_receiver(png_reader *reader, int channels, bool interlaced) {
     const stk_image_receiver *to = reader->receiver;
     size_t row_bytes = (size_t)reader->width * (size_t)channels;
     size_t whole = interlaced ? row_bytes * (size_t)reader->height : 0;
-    stk_image_info info = {.width = reader->width,
-                           .height = reader->height,
-                           .orientation = read_orientation(reader->bytes, reader->size),
-                           .whole_bytes = whole};
-    reader->guard.status = to->begin(to->user, &info, &reader->part, reader->guard.err);
+    stk_image_info info = {.width = reader->width, .height = reader->height, .whole_bytes = whole};
+    reader->guard.status = stk_image_png_orientation(reader->bytes, reader->size, &info.orientation,
+                                                     reader->guard.err);
+    if (reader->guard.status == STK_OK) {
+        reader->guard.status = to->begin(to->user, &info, &reader->part, reader->guard.err);
+    }
     if (reader->guard.status == STK_OK) {
         reader->guard.status = to->rows(to->user, 0, reader->width, reader->guard.err);
     }
@@ -131,20 +121,12 @@ static void give_row(const png_reader *reader, const uint8_t *row, int channels)
     reader->receiver->take(reader->receiver->user, 1);
 }
 
-static bool is_overdue(png_reader *reader) {
-    if (stk_image_overdue(&reader->watch)) {
-        reader->guard.status = stk_image_refuse_overdue("PNG", reader->guard.err);
-        return true;
-    }
-    return false;
-}
-
 /* Rows one by one; those above the part are read past, those below it are left alone. */
 static bool read_plain(png_reader *reader, int channels) {
     const stk_image_receiver *to = reader->receiver;
     int end = reader->part.y + reader->part.height;
     for (int y = 0; y < end; y++) {
-        if (is_overdue(reader)) {
+        if (is_halted(reader)) {
             return false;
         }
         if (y < reader->part.y) {
@@ -165,13 +147,16 @@ static bool read_interlaced(png_reader *reader, int channels, int passes) {
     size_t row_bytes = (size_t)reader->width * (size_t)channels;
     for (int pass = 0; pass < passes; pass++) {
         for (int y = 0; y < reader->height; y++) {
-            if (is_overdue(reader)) {
+            if (is_halted(reader)) {
                 return false;
             }
             png_read_row(reader->png, reader->pixels + (size_t)y * row_bytes, NULL);
         }
     }
     for (int y = reader->part.y; y < reader->part.y + reader->part.height; y++) {
+        if (is_halted(reader)) {
+            return false;
+        }
         give_row(reader, reader->pixels + (size_t)y * row_bytes, channels);
     }
     return true;
@@ -207,7 +192,7 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
         .bytes = bytes,
         .size = size,
         .receiver = receiver,
-        .watch = stk_image_watch_start(receiver->max_cpu_ns),
+        .watch = stk_image_watch_start(receiver),
         .guard = {.purpose = "decoding a PNG", .refusal = "the PNG cannot be decoded", .err = err}};
     reader.png = stk_png_new_read(&reader.guard);
     reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;

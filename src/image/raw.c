@@ -45,7 +45,11 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
     if (status == STK_OK) {
         status = receiver->rows(receiver->user, part.x, part.width, err);
     }
+    stk_image_watch watch = stk_image_watch_start(receiver);
     for (int y = 0; status == STK_OK && y < part.height; y++) {
+        if (stk_image_halted(&watch)) {
+            return stk_image_refuse_halted(&watch, "picture", err);
+        }
         const uint8_t *row =
             bytes + HEAD_BYTES + 3 * ((size_t)(part.y + y) * (size_t)width + (size_t)part.x);
         memcpy(receiver->room(receiver->user, 1), row, 3 * (size_t)part.width);

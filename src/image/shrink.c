@@ -103,12 +103,13 @@ stk_status stk_image_shrink(stk_workbench *bench, const uint8_t *bytes, size_t s
     shrinking s = {.bench = bench, .max_side = max_side, .image = image};
     stk_image_receiver receiver = {.user = &s,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = bench->limit,
                                    .begin = begin_shrinking,
                                    .rows = expect_rows,
                                    .room = room_for_rows,
                                    .take = take_rows};
     stk_status status = stk_image_receive(bytes, size, &receiver, err);
-    status = status == STK_OK ? stk_image_orient(image, s.orientation, err) : status;
+    status = status == STK_OK ? stk_image_orient(image, s.orientation, &receiver, err) : status;
     stk_workbench_leave(bench);
     if (status != STK_OK) {
         stk_image_free(image);

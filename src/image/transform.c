@@ -100,14 +100,27 @@ static int choose_divisor(stk_crop crop, int size) {
     return divisor;
 }
 
+/*
+ * No format gives a pixel in less than a nanosecond: a larger picture need not be tried. Of a crop
+ * for training nobody knows how much of the picture is decoded.
+ */
+static bool is_hopeless(const stk_workbench *bench) {
+    return !bench->transform->train && bench->limit.cpu_ns > 0 &&
+           bench->source_px > (uint64_t)bench->limit.cpu_ns;
+}
+
 static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
                              stk_error *err) {
     stk_workbench *bench = user;
+    bench->source_px = (uint64_t)info->width * (uint64_t)info->height;
+    if (is_hopeless(bench)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode %d x %d pixels",
+                        info->width, info->height);
+    }
     stk_status status = stk_workbench_enter(bench, info->whole_bytes, err);
     if (status != STK_OK) {
         return status;
     }
-    bench->source_px = (uint64_t)info->width * (uint64_t)info->height;
     stk_turn turn = stk_image_turn(info->orientation);
     bool flip;
     stk_crop crop =
@@ -187,6 +200,7 @@ stk_status stk_transform_apply(stk_workbench *bench, const stk_transform *transf
                                int64_t *augment_ns, stk_error *err) {
     stk_image_receiver receiver = {.user = bench,
                                    .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = bench->limit,
                                    .begin = begin_part,
                                    .rows = expect_rows,
                                    .room = room_for_rows,

@@ -25,6 +25,11 @@ static bool recognises(const uint8_t *bytes, size_t size) {
 /* Rows and columns beside a part that make its own pixels right. */
 #define SPARE 2
 
+/* Pictures of up to so many pixels are decoded in one call, which then takes a tenth of a second;
+ * of larger ones so many bytes are decoded in one. */
+#define MOST_AT_ONCE ((int64_t)4 << 20)
+#define PIECE_BYTES ((size_t)32 << 10)
+
 static stk_status fail(VP8StatusCode code, stk_error *err) {
     switch (code) {
     case VP8_STATUS_OUT_OF_MEMORY:
@@ -40,8 +45,9 @@ static stk_status fail(VP8StatusCode code, stk_error *err) {
     }
 }
 
-/* The orientation stands in the EXIF chunk of the RIFF container; chunks are padded to even. */
+/* EXIF and XMP are chunks of the RIFF container; chunks are padded to even. */
 static int read_orientation(const uint8_t *bytes, size_t size) {
+    stk_image_tags tags = {0};
     size_t place = RIFF_HEADER;
     while (place + CHUNK_HEADER <= size) {
         const uint8_t *chunk = bytes + place;
@@ -51,21 +57,27 @@ static int read_orientation(const uint8_t *bytes, size_t size) {
         if (length > room) {
             break;
         }
-        if (memcmp(chunk, "EXIF", 4) == 0) {
-            const uint8_t *tiff = chunk + CHUNK_HEADER;
-            size_t prefix = length > 6 && memcmp(tiff, "Exif\0\0", 6) == 0 ? 6 : 0;
-            return stk_image_orientation(tiff + prefix, length - prefix);
+        if (tags.exif == NULL && memcmp(chunk, "EXIF", 4) == 0) {
+            tags.exif = chunk + CHUNK_HEADER;
+            tags.exif_size = length;
+        } else if (tags.xmp == NULL && memcmp(chunk, "XMP ", 4) == 0) {
+            tags.xmp = chunk + CHUNK_HEADER;
+            tags.xmp_size = length;
         }
         place += CHUNK_HEADER + length + (length & 1);
     }
-    return 1;
+    return stk_image_orientation(&tags);
 }
 
 /* Gives the receiver the rows of the part, which begins at row `top` of the pixels. */
-static void give_rows(const stk_image_receiver *to, const stk_image_part *part,
-                      const uint8_t *pixels, int width, bool alpha, int top) {
+static stk_status give_rows(const stk_image_receiver *to, const stk_image_part *part,
+                            const uint8_t *pixels, int width, bool alpha, int top,
+                            stk_image_watch *watch, stk_error *err) {
     size_t row_bytes = (size_t)width * (alpha ? 4 : 3);
     for (int y = 0; y < part->height; y++) {
+        if (stk_image_halted(watch)) {
+            return stk_image_refuse_halted(watch, "WebP", err);
+        }
         const uint8_t *row = pixels + (size_t)(top + y) * row_bytes;
         uint8_t *out = to->room(to->user, 1);
         if (alpha) {
@@ -75,6 +87,30 @@ static void give_rows(const stk_image_receiver *to, const stk_image_part *part,
         }
         to->take(to->user, 1);
     }
+    return STK_OK;
+}
+
+/*
+ * All at once where that takes little time, otherwise piece by piece: libwebp is then asked between
+ * the pieces. It decodes what it has been shown so far, from the same memory.
+ */
+static VP8StatusCode decode_pixels(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
+                                   stk_image_watch *watch) {
+    if ((int64_t)config->input.width * config->input.height <= MOST_AT_ONCE) {
+        return WebPDecode(bytes, size, config);
+    }
+    WebPIDecoder *decoder = WebPIDecode(NULL, 0, config);
+    VP8StatusCode code = decoder != NULL ? VP8_STATUS_SUSPENDED : VP8_STATUS_OUT_OF_MEMORY;
+    for (size_t shown = 0; code == VP8_STATUS_SUSPENDED && shown < size;) {
+        if (stk_image_halted(watch)) {
+            code = VP8_STATUS_USER_ABORT;
+            break;
+        }
+        shown = size - shown > PIECE_BYTES ? shown + PIECE_BYTES : size;
+        code = WebPIUpdate(decoder, bytes, shown);
+    }
+    WebPIDelete(decoder);
+    return code;
 }
 
 /* Along one axis: from an even pixel on, with the spare ones that there are. */
@@ -87,7 +123,7 @@ static int widen(int start, int *length, int pixels) {
 
 static stk_status read_part(WebPDecoderConfig *config, const uint8_t *bytes, size_t size,
                             const stk_image_part *part, const stk_image_receiver *receiver,
-                            stk_error *err) {
+                            stk_image_watch *watch, stk_error *err) {
     int width = part->width;
     int height = part->height;
     int left = widen(part->x, &width, config->input.width);
@@ -112,13 +148,16 @@ static stk_status read_part(WebPDecoderConfig *config, const uint8_t *bytes, siz
     config->output.u.RGBA.rgba = pixels;
     config->output.u.RGBA.stride = (int)row_bytes;
     config->output.u.RGBA.size = (size_t)height * row_bytes;
-    VP8StatusCode code = WebPDecode(bytes, size, config);
+    VP8StatusCode code = decode_pixels(config, bytes, size, watch);
     WebPFreeDecBuffer(&config->output);
     if (code == VP8_STATUS_OK) {
-        give_rows(receiver, part, pixels, width, alpha, part->y - top);
+        status = give_rows(receiver, part, pixels, width, alpha, part->y - top, watch, err);
+    } else {
+        status = code == VP8_STATUS_USER_ABORT ? stk_image_refuse_halted(watch, "WebP", err)
+                                               : fail(code, err);
     }
     stk_mem_free(pixels);
-    return code == VP8_STATUS_OK ? STK_OK : fail(code, err);
+    return status;
 }
 
 static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_receiver *receiver,
@@ -137,16 +176,21 @@ static stk_status decode(const uint8_t *bytes, size_t size, const stk_image_rece
                         "it is an animated WebP; Stoker reads single pictures: convert it");
     }
     stk_image_part part;
+    stk_image_watch watch = stk_image_watch_start(receiver);
     stk_image_info info = {.width = config.input.width,
                            .height = config.input.height,
                            .orientation = read_orientation(bytes, size),
                            .whole_bytes =
                                (uint64_t)config.input.width * (uint64_t)config.input.height * 4};
     stk_status status = stk_image_check_size(info.width, info.height, err);
+    if (status == STK_OK && stk_image_halted(&watch)) {
+        status = stk_image_refuse_halted(&watch, "WebP", err);
+    }
     if (status == STK_OK) {
         status = receiver->begin(receiver->user, &info, &part, err);
     }
-    return status == STK_OK ? read_part(&config, bytes, size, &part, receiver, err) : status;
+    return status == STK_OK ? read_part(&config, bytes, size, &part, receiver, &watch, err)
+                            : status;
 }
 
 #endif

@@ -25,6 +25,10 @@ void stk_workbench_free(stk_workbench *bench) {
     }
 }
 
+void stk_workbench_limit(stk_workbench *bench, const stk_image_limit *limit) {
+    bench->limit = *limit;
+}
+
 uint64_t stk_workbench_source_px(const stk_workbench *bench) {
     return bench->source_px;
 }

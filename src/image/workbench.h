@@ -11,6 +11,7 @@
 struct stk_workbench {
     stk_resampler resampler;
     stk_heavy_gate gate;
+    stk_image_limit limit;
     bool heavy;     /* the gate was entered for the picture in work */
     uint8_t *spare; /* owned: (size, size, 3) for augmentation; NULL until it is needed */
     size_t spare_bytes;

@@ -104,6 +104,19 @@ bool stk_clockwork_must_write(void *user) {
     return stk_clockwork_must_halt(user, 0);
 }
 
+double stk_clockwork_patience(void *user) {
+    const stk_clockwork *clock = user;
+    return stk_clockwork_left(clock) - stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
+}
+
+stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock) {
+    return stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
+                                             .move_s = STK_DISK_MOVE_S,
+                                             .stop = clock->stop,
+                                             .left_s = stk_clockwork_patience,
+                                             .user = clock});
+}
+
 bool stk_clockwork_is_late(void *user) {
     const stk_clockwork *clock = user;
     return stk_clockwork_left(clock) < stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);

@@ -9,6 +9,7 @@
 
 #include <stoker/stop.h>
 
+#include "base/disk.h"
 #include "budget/deadline.h"
 #include "budget/margin.h"
 #include "events/events.h"
@@ -58,6 +59,12 @@ bool stk_clockwork_must_halt(void *user, double next_s);
 
 /* For stk_halt: prediction ends when only the time for writing files is left. */
 bool stk_clockwork_must_write(void *clock);
+
+/* For stk_disk: seconds for which a disk that does not answer may still be waited for. */
+double stk_clockwork_patience(void *clock);
+
+/* Enters a disk (base/disk.h) that is waited for no longer than the clock allows. */
+stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock);
 
 /* For stk_halt: even a submission that is half written is given up; the one before is there. */
 bool stk_clockwork_is_late(void *clock);

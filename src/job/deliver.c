@@ -107,8 +107,8 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
                 : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
                 : whole                                        ? "complete"
                                                                : "partial";
-    if (status != STK_OK) {
-        s->stop_reason = "error";
+    if (status != STK_OK || job->late_error.status != STK_OK) {
+        s->stop_reason = "error"; /* as the exit code will say */
     } else if (s->stop_reason == NULL ||
                (job->unpredicted && strcmp(s->stop_reason, "error") != 0)) {
         s->stop_reason = stk_clockwork_stopping(&job->clock) ? "signal" : "budget";
@@ -149,7 +149,7 @@ stk_status stk_job_judge(const stk_job *job, stk_error *err) {
         return STK_FAIL(err, job->late_error.status, "%s", job->late_error.message);
     }
     if (job->folds_done > 0 || job->submitted) {
-        return stk_runfiles_error(job->files, err);
+        return STK_OK;
     }
     if (strcmp(job->summary.stop_reason, "signal") == 0) {
         return STK_FAIL(err, STK_ERR_STOPPED,

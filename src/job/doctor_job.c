@@ -42,7 +42,7 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
     patient.data.count = split->train_count;
     stk_status status = stk_doctor_examine(&patient, diagnosis, err);
     if (status == STK_OK && wanted->plot != NULL) {
-        status = stk_doctor_draw(diagnosis, wanted->plot, err);
+        status = stk_doctor_draw(diagnosis, wanted->plot, job->clock.stop, err);
     }
     return status;
 }
@@ -80,6 +80,7 @@ stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *d
     job.clock.budget_s = NAN; /* it is the training's, as a deadline is */
     job.clock.hasty = true;   /* half a measurement is of no use */
     job.storage.deadline_ns = 0;
+    job.storage.outage_s = stk_storage_to_measure(options).outage_s;
     stk_status status = STK_OK;
     if (job.job_options->resume != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE,

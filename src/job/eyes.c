@@ -68,7 +68,7 @@ typedef struct glance {
 } glance;
 
 struct stk_eyes {
-    stk_lookout *lookout;
+    stk_lookout *lookout;    /* NULL: the machine is not looked at */
     glance now;              /* running */
     glance ring[GLANCES];    /* the last ones */
     size_t kept;             /* all that there were of this fold */
@@ -114,7 +114,11 @@ stk_status stk_eyes_open(stk_job *job, stk_error *err) {
                                  .gpu_count = gpu != NULL ? 1 : 0,
                                  .start_ns =
                                      job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9)};
-    return stk_lookout_start(&eyes->lookout, &config, err);
+    stk_error why = {0};
+    if (stk_lookout_start(&eyes->lookout, &config, &why) != STK_OK) {
+        stk_events_warning(&job->events, "going on without a look at the machine: %s", why.message);
+    }
+    return STK_OK;
 }
 
 void stk_eyes_close(stk_job *job) {

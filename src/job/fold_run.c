@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "budget/inference.h"
 #include "job/eyes.h"
 #include "job/folds.h"
@@ -57,8 +59,9 @@ static double save_seconds(const stk_job *job) {
 /*
  * A validation ends when only the time for saving its weights and predicting with the best so far
  * is left: by its own pace, or until that is known by what was planned. One view is enough for
- * that: others are given up before what was trained is. While there is nothing to predict with, an
- * estimate of that time does not take more than a part of all.
+ * that: others are given up before what was trained is. While there is nothing to predict with,
+ * ending it loses the only model: an estimate of that time does not take more than a part of all,
+ * and times count as they were measured, without a safety on top.
  */
 static bool validation_must_end(void *user, size_t seen, double seconds) {
     fold_run *fold = user;
@@ -75,6 +78,9 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
     }
     if (!fold->result.has_best) {
         view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
+        double left_s = stk_clockwork_before_writing(&job->clock);
+        return stk_clockwork_must_write(&job->clock) ||
+               left_s < view_s + stk_job_state_rest_seconds(job) + stk_job_best_seconds(job);
     }
     return stk_clockwork_must_halt(&job->clock, view_s + save_seconds(job));
 }
@@ -124,7 +130,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         stk_job_keep_best(job, fold->best_path);
     }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
-        job->checkpoint_s = stk_clock_since_s(start);
+        stk_typical_note(&job->checkpoint_s, stk_clock_since_s(start));
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (is_of_device(&why)) {
         return STK_FAIL(err, why.status, "%s", why.message);
@@ -190,7 +196,7 @@ static stk_status first_weights(fold_run *fold, stk_error *err) {
     }
     bool there = false;
     if (!stk_path_is_file(fold->best_path)) {
-        (void)rename(fold->unfit_path, fold->best_path); /* more may come of them now */
+        (void)stk_disk_rename(fold->unfit_path, fold->best_path); /* more may come of them now */
     }
     stk_status status =
         stk_job_load_state(job, fold->best_path, false, &fold->position, &there, err);
@@ -218,6 +224,7 @@ static stk_loader_config training_data(const fold_run *fold) {
     data.samples = job->dataset->train.items;
     data.indices = fold->split.train;
     data.count = fold->split.train_count;
+    data.fingerprints = stk_seen_pictures_of(&job->pictures.train);
     /* A small validation set does not make a few bad pictures many. */
     data.stop_after_bad =
         stk_loader_bad_limit(job->loader_options, data.count + fold->split.val_count);
@@ -252,8 +259,11 @@ static stk_status train(fold_run *fold, stk_error *err) {
     config.val.samples = fold->val_samples;
     config.val.indices = fold->split.val;
     config.val.count = fold->split.val_count;
+    config.val.fingerprints = stk_seen_pictures_of(
+        fold->val_samples == job->dataset->val.items ? &job->pictures.val : &job->pictures.train);
     config.val.shuffle = true; /* when there is no time for all, some of each class are seen */
     config.val.stop_after_bad = config.train.stop_after_bad;
+    config.val.patience_ns = config.train.patience_ns;
     return stk_train_fold(&config, &fold->result, err);
 }
 
@@ -313,7 +323,7 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
         fold->unfit = true;
         job->unfit++;
         stk_job_settle_state(job);
-        (void)rename(fold->best_path, fold->unfit_path);
+        (void)stk_disk_rename(fold->best_path, fold->unfit_path);
     }
     return status;
 }
@@ -358,6 +368,20 @@ static void add_to_summary(fold_run *fold, bool failed) {
         stk_events_warning(&job->events, "training stopped: %s; a lower --lr than %.3g would help",
                            r->trouble, job->choice.lr * r->lr_scale);
     }
+}
+
+/* A step that only the end of the budget could end: nothing else says so. */
+static void tell_halted(const fold_run *fold) {
+    stk_job *job = fold->job;
+    double left_s = job->clock.budget_s - stk_clockwork_elapsed(&job->clock);
+    char why[128];
+    if (!fold->result.halted || isnan(left_s) || stk_clockwork_stopping(&job->clock)) {
+        return;
+    }
+    snprintf(why, sizeof why, "of the budget %s are left, and the last files may take %s",
+             stk_format_span(fmax(left_s, 0)).text,
+             stk_format_span(stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)).text);
+    stk_events_decision(&job->events, "training was halted in the middle of a step", why);
 }
 
 /* The next start has to make everything again: that is worth a word, and no more. */
@@ -441,6 +465,7 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
         return status; /* or asked to stop meanwhile: a resume looks for the rate again */
     }
     status = train(fold, err);
+    tell_halted(fold);
     stk_eyes_conclude(job);
     add_work(fold);
     return status;

@@ -178,8 +178,9 @@ static const stk_option predict_options[] = {
      .type = STK_OPTION_TEXT,
      .offset = offsetof(stk_predict_options, out),
      .metavar = "FILE",
-     .help = "file to write; otherwise submission.csv in the (first) run folder, or "
-             "predictions.csv there when --data names other images"},
+     .help = "file, pipe or device to write to; otherwise submission.csv in the run folder, or "
+             "predictions.csv there when --data names other images; of several runs a new file "
+             "of that name in the current folder"},
     {.name = "vote",
      .type = STK_OPTION_CHOICE,
      .offset = offsetof(stk_predict_options, vote),

@@ -34,7 +34,7 @@ typedef enum stk_vote { STK_VOTE_EQUAL, STK_VOTE_SCORE } stk_vote;
 
 typedef struct stk_predict_options {
     stk_option_list runs; /* run folders */
-    const char *out;      /* file; NULL: in the first run folder */
+    const char *out;      /* file; NULL: in the run folder; of several runs a new one */
     int vote;             /* stk_vote */
     const char *device;
     int precision; /* stk_precision */

@@ -4,12 +4,14 @@
 
 #include <stoker/job.h>
 
+#include "base/typical.h"
 #include "base/write_behind.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
 #include "job/choose.h"
 #include "job/clockwork.h"
+#include "job/fingerprints.h"
 #include "job/job_options.h"
 #include "job/oof.h"
 #include "job/resume.h"
@@ -63,7 +65,8 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
-    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none ... */
+    char pretrained_sum[STK_RUN_ID_TEXT]; /* ... and its checksum; "": none was looked at */
     stk_ballot ballot;
     stk_oof oof;           /* only with folds */
     stk_val_table val;     /* what the best epochs said of the validation pictures */
@@ -90,6 +93,8 @@ typedef struct stk_job {
     double predict_s;     /* estimate for the test set; NaN: not known */
     int views;            /* of each picture that are predicted with; see pace.h */
     stk_resume resume;
+    stk_seen_pictures pictures; /* what the pictures are that the state was trained on */
+    bool unkept_told;           /* that they could not be kept */
     stk_run_state run_state;   /* what was to be saved last; see state_save.c */
     bool state_saved;          /* there is something to go on from: ... */
     stk_train_position saved;  /* ... this */
@@ -99,10 +104,10 @@ typedef struct stk_job {
     char *kept_best;           /* owned: where the best weights are kept that it speaks of */
     stk_write_behind behind;   /* what is on its way there; see state_save.c ... */
     stk_train_position saving; /* ... and where training stood then */
-    double state_write_s;      /* how long saving took until it was on the disk; 0: not known ... */
-    double state_copy_s;       /* ... of these, training stood still for the copy ... */
-    double state_wait_s;       /* ... and because the one before was still on its way */
-    double checkpoint_s;       /* how long saving the best weights took; 0: not known */
+    stk_typical state_write_s; /* how long saving took until it was on the disk ... */
+    stk_typical state_copy_s;  /* ... of these, training stood still for the copy ... */
+    stk_typical state_wait_s;  /* ... and because the one before was still on its way */
+    stk_typical checkpoint_s;  /* how long saving the best weights took */
     bool state_lost;           /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
@@ -230,8 +235,14 @@ void stk_job_look_at_state(stk_job *job);
 /* Seconds that settling may take now. */
 double stk_job_settle_seconds(const stk_job *job);
 
+/* The same as far as it is likely, without a safety. */
+double stk_job_state_rest_seconds(const stk_job *job);
+
 /* Seconds that saving the best weights takes; 0: not known. */
 double stk_job_best_seconds(const stk_job *job);
+
+/* Seconds that training stands still after each validation, for the best weights and the state. */
+double stk_job_save_seconds(const stk_job *job);
 
 /*
  * Back to what was saved of this fold: tensors, position, best weights. The latest, or the latest

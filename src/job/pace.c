@@ -4,6 +4,8 @@
  * A new plan is taken when an epoch begins, when the first steps were measured, and at any step
  * when the running epoch cannot be finished any more, or was thought not to be, or when what there
  * is time for has become quite another; in between noise in the timing would only make it flutter.
+ * When a plan has been carried out, and its last validation has told what such a thing takes, there
+ * may be time for more than was thought: training goes on, or a line says why it does not.
  */
 #include "job/pace.h"
 
@@ -27,6 +29,11 @@
 /* Of a fold's time: a plan that leaves this part of it will hold. */
 #define SPARE_SHARE 0.1
 
+/* Of a fold's time: for less than this training does not go on behind its plan; and what may be
+ * left of it without a word. */
+#define GO_ON_SHARE 0.05
+#define EARLY_SHARE 0.15
+
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     *pace = (stk_fold_pace){.job = job,
                             .start_s = stk_clockwork_elapsed(&job->clock),
@@ -36,7 +43,7 @@ void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
 }
 
 void stk_job_pace_anew(stk_fold_pace *pace) {
-    pace->val_step_s = NAN;
+    pace->past = (stk_validations){0};
     pace->by_measure = false;
     pace->told_cut = 0;
     pace->job->planned_total = -1;
@@ -48,8 +55,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
                                  .step_s = progress->step_s,
                                  .wait_s = progress->wait_s,
                                  .batch = job->choice.batch,
-                                 .val_s = progress->val_s,
-                                 .slower = progress->step_s / pace->val_step_s,
+                                 .val_s = stk_validations_now(&pace->past, progress->step_s),
                                  .val_images = pace->val_images,
                                  .test_images = job->ballot.rows,
                                  .views = (int)job->view_options->tta};
@@ -89,8 +95,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .steps_per_epoch = progress->steps_per_epoch,
                               .step_s = progress->step_s,
                               .val_s = inference.val_s,
-                              .save_s =
-                                  stk_job_best_seconds(job) + job->state_copy_s + job->state_wait_s,
+                              .save_s = stk_job_save_seconds(job),
                               .predict_s = job->predict_s,
                               .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
@@ -149,21 +154,11 @@ static void tell_epochs(const stk_fold_pace *pace) {
     stk_events_decision(&job->events, what, why);
 }
 
-/* The running epoch ends before its last step. */
-static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progress,
-                     const stk_budget_facts *facts) {
-    const stk_job *job = pace->job;
-    const stk_budget_plan *plan = &job->plan;
-    int64_t steps = progress->step + plan->steps_left;
-    char what[96];
-    char took[96] = ""; /* nothing where the time was over before a step was measured */
-    char why[200];
-    if (steps > 0) {
-        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
-                 (long long)steps, (long long)progress->steps_per_epoch);
-    } else {
-        snprintf(what, sizeof what, "no epoch %d", progress->epoch);
-    }
+/* A decision with what steps and validations take, and the time that there is for them. */
+static void tell_times(const stk_job *job, const char *what, const stk_budget_facts *facts,
+                       const stk_budget_plan *plan) {
+    char took[128] = ""; /* nothing where the time was over before a step was measured */
+    char why[256];
     if (!isnan(facts->step_s)) {
         snprintf(took, sizeof took, "a step takes %s and a validation %s, and ",
                  stk_format_span(facts->step_s).text, stk_format_span(facts->val_s).text);
@@ -171,6 +166,22 @@ static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progre
     snprintf(why, sizeof why, "%s%s are left for this fold before the %s kept for prediction", took,
              stk_format_span(plan->fold_s).text, stk_format_span(plan->reserve_s).text);
     stk_events_decision(&job->events, what, why);
+}
+
+/* The running epoch ends before its last step. */
+static void tell_cut(const stk_fold_pace *pace, const stk_train_progress *progress,
+                     const stk_budget_facts *facts) {
+    const stk_job *job = pace->job;
+    const stk_budget_plan *plan = &job->plan;
+    int64_t steps = progress->step + plan->steps_left;
+    char what[96];
+    if (steps > 0) {
+        snprintf(what, sizeof what, "epoch %d ends after %lld of %lld steps", progress->epoch,
+                 (long long)steps, (long long)progress->steps_per_epoch);
+    } else {
+        snprintf(what, sizeof what, "no epoch %d", progress->epoch);
+    }
+    tell_times(job, what, facts, plan);
 }
 
 /* What was planned now. Few steps that were measured tell little, but an end is an end. */
@@ -273,14 +284,56 @@ static stk_train_pace end(stk_job *job, const stk_train_progress *progress) {
                             .stop = true};
 }
 
+static stk_train_pace held_plan(const stk_job *job) {
+    return (stk_train_pace){
+        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = job->weights_lost};
+}
+
+/*
+ * The plan has been carried out. A plan that rested on times which were not true leaves time for
+ * another one; the rest of an epoch counts as much as a new one.
+ */
+static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
+                      const stk_budget_facts *facts) {
+    stk_job *job = pace->job;
+    stk_budget_plan plan = stk_budget_make(facts);
+    double all_s = plan.fold_s + facts->elapsed_s - facts->fold_start_s;
+    char what[96];
+    if (isnan(facts->budget_s) || job->weights_lost ||
+        progress->epoch > stk_budget_most_epochs(facts->epochs_wanted)) {
+        return;
+    }
+    if ((double)plan.steps_left * facts->step_s >= GO_ON_SHARE * all_s && plan.steps_left > 0) {
+        snprintf(what, sizeof what, "training goes on for %lld step%s", (long long)plan.steps_left,
+                 plan.steps_left == 1 ? "" : "s");
+        tell_times(job, what, facts, &plan);
+        job->plan = plan;
+        job->planned_total = progress->steps_done + plan.steps_left;
+        pace->told_epochs = plan.epochs;
+        pace->told_cut = progress->epoch; /* the line says how far it goes */
+    } else if (plan.fold_s > EARLY_SHARE * all_s) {
+        snprintf(what, sizeof what, "training ends after %lld step%s",
+                 (long long)progress->steps_done, progress->steps_done == 1 ? "" : "s");
+        tell_times(job, what, facts, &plan);
+    }
+}
+
 stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
-    if (stk_clockwork_stopping(&job->clock)) {
+    if (!progress->over && stk_clockwork_stopping(&job->clock)) {
         return end(job, progress);
     }
-    pace->val_step_s = progress->step == 0 ? progress->step_s : pace->val_step_s;
+    if (progress->validations > pace->past.count) {
+        stk_validations_note(&pace->past, progress->val_s, progress->val_even_s, progress->step_s);
+    }
     take_views(pace, progress);
     stk_budget_facts facts = facts_of(pace, progress);
+    if (progress->over) {
+        if (!stk_clockwork_stopping(&job->clock)) {
+            plan_more(pace, progress, &facts);
+        }
+        return held_plan(job);
+    }
     stk_budget_plan plan = stk_budget_make(&facts);
     bool measured = is_measured(progress);
     bool first = measured && !pace->by_measure;
@@ -291,6 +344,5 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
         tell(pace, progress, &facts, measured);
         pace->by_measure = measured;
     }
-    return (stk_train_pace){
-        .epochs = job->plan.epochs, .total_steps = job->planned_total, .stop = job->weights_lost};
+    return held_plan(job);
 }

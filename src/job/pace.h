@@ -5,17 +5,18 @@
 #ifndef STK_JOB_PACE_H
 #define STK_JOB_PACE_H
 
+#include "budget/inference.h"
 #include "job/job_state.h"
 
 typedef struct stk_fold_pace {
     stk_job *job;
-    double start_s;    /* on the job's clock: when the fold began */
-    size_t val_images; /* of its validation */
-    double val_step_s; /* what a step took when the running epoch began, after the last one */
-    bool by_measure;   /* the held plan, job->plan, rests on measured steps */
-    int told_epochs;   /* that people know of; 0: none */
-    int told_views;    /* the same of each test picture */
-    int told_cut;      /* the epoch whose end before its last step was told; 0: none */
+    double start_s;       /* on the job's clock: when the fold began */
+    size_t val_images;    /* of its validation */
+    stk_validations past; /* what those before took */
+    bool by_measure;      /* the held plan, job->plan, rests on measured steps */
+    int told_epochs;      /* that people know of; 0: none */
+    int told_views;       /* the same of each test picture */
+    int told_cut;         /* the epoch whose end before its last step was told; 0: none */
 } stk_fold_pace;
 
 /* A fold begins now; its val_images are set later. */

@@ -19,6 +19,7 @@
 #include "job/folds.h"
 #include "job/job_state.h"
 #include "predict/predict.h"
+#include "train/batch_times.h"
 
 /* Steps are measured for so long, once enough of them were; slow ones for longer. */
 #define MEASURE_S 2.0
@@ -96,10 +97,12 @@ static stk_status measure_training(measuring *m, const stk_split *split, stk_est
     return status;
 }
 
-static void forget(void *user, const stk_batch *batch, const float *logits) {
-    (void)user;
-    (void)batch;
+/* All but how long it took is forgotten. */
+static void time_batch(void *user, const stk_batch *batch, const size_t *rows,
+                       const float *logits) {
+    (void)rows;
     (void)logits;
+    stk_batch_times_note(user, batch->count, stk_clock_ns());
 }
 
 /* Seconds of inference per picture, on the first pictures of the validation set. */
@@ -109,6 +112,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     const stk_backend *backend = job->choice.opened.backend;
     stk_compile_config how = stk_job_compiles(job, false);
     stk_exec *exec = NULL;
+    stk_batch_times times = {0};
     bool done = false;
     double wanted = INFERENCE_S / guess_s;
     size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
@@ -116,7 +120,8 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
                                  .classes = job->graph->classes,
                                  .data = stk_job_loader(job, false),
                                  .halt = {stk_clockwork_must_write, &job->clock},
-                                 .batch = forget};
+                                 .batch = time_batch,
+                                 .user = &times};
     evaluation.data.samples = val_samples;
     evaluation.data.indices = split->val;
     evaluation.data.count = count < split->val_count ? count : split->val_count;
@@ -124,8 +129,10 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     if (status == STK_OK) {
         evaluation.exec = exec;
         int64_t start = stk_clock_ns();
+        times.last_ns = start;
         status = stk_evaluate(&evaluation, &done, err);
-        *picture_s = done ? stk_clock_since_s(start) / (double)evaluation.data.count : guess_s;
+        double seconds = stk_batch_times_even(&times, stk_clock_since_s(start));
+        *picture_s = done ? seconds / (double)evaluation.data.count : guess_s;
     }
     backend->exec_free(exec);
     return status;
@@ -205,6 +212,7 @@ static void work_out(const stk_job *job, stk_estimate *e) {
                               .predict_s = e->predict_s};
     stk_budget_plan plan = stk_budget_make(&first);
     e->epochs = plan.epochs;
+    e->steps = plan.steps_left;
     e->cut = plan.cut || e->folds < e->folds_wanted;
     /* Where folds are given up, it is because all of them with these epochs do not fit. */
     bool weighed = e->epochs_wanted > 0 || e->folds < e->folds_wanted;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <stoker/job.h>
 
@@ -14,10 +15,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_place.h"
 #include "base/json.h"
 #include "base/locale.h"
 #include "base/mem.h"
 #include "base/machine.h"
+#include "base/str.h"
 #include "budget/budget.h"
 #include "budget/votes.h"
 #include "dataset/dataset.h"
@@ -47,9 +50,11 @@ typedef struct predict_job {
     stk_opened_device opened;
     stk_host_memory host; /* of the device: where batches lie */
     stk_ballot ballot;
-    char *path; /* owned: the file that is written */
-    bool kept;  /* what lies there is worth more than priors */
-    bool news;  /* the ballot has changed since it was last written */
+    char *path;       /* owned: the file that is written */
+    stk_file_how how; /* it is */
+    bool once;        /* nothing can be taken back there: only the last file is written */
+    bool kept;        /* what lies there is worth more than priors */
+    bool news;        /* the ballot has changed since it was last written */
     double acc1_sum;
     /* What is known of the time that models take, and what there was none for. */
     size_t begun;     /* voters that were tried */
@@ -148,8 +153,8 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
                          stk_error *err) {
     int64_t start = stk_clock_ns();
     stk_status written =
-        stk_submission_write(job->path, job->dataset, class_names(job), (int)job->ballot.classes,
-                             stk_ballot_count(&job->ballot), err);
+        stk_submission_write_how(job->path, &job->how, job->dataset, class_names(job),
+                                 (int)job->ballot.classes, stk_ballot_count(&job->ballot), err);
     if (written == STK_OK) {
         stk_clockwork_note(&job->clock, STK_MARGIN_SUBMISSION, start);
         job->news = false;
@@ -190,21 +195,57 @@ static stk_status open_ballot(predict_job *job, stk_error *err) {
 }
 
 /*
+ * The first of NAME.csv, NAME-2.csv ... that is not there in the current folder. NULL without
+ * memory.
+ */
+static char *new_name(const char *name) {
+    struct stat info;
+    char *path = stk_str_format("%s.csv", name);
+    for (int i = 2; path != NULL && lstat(path, &info) == 0; i++) {
+        stk_mem_free(path);
+        path = stk_str_format("%s-%d.csv", name, i);
+    }
+    return path;
+}
+
+/*
+ * One run's file lies in its folder and is replaced there. What several runs say together belongs
+ * to none of them: it becomes a new file.
+ */
+static stk_status name_file(predict_job *job, stk_error *err) {
+    const char *name = job->given->data != NULL ? "predictions" : "submission";
+    bool several = job->options->runs.count > 1;
+    if (job->options->out != NULL) {
+        job->path = stk_mem_strdup(job->options->out);
+    } else {
+        job->path = several ? new_name(name) : stk_str_format("%s/%s.csv", first_run(job), name);
+    }
+    job->how = (stk_file_how){.chosen = job->options->out != NULL || several,
+                              .stop = job->clock.stop,
+                              .deadline_ns = stk_clockwork_end_ns(&job->clock)};
+    return job->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+}
+
+/*
  * Where to write, and with a budget the first file: a deadline must find one. The run's own
  * submission, which a training has left, is such a one already.
  */
 static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    const char *name = job->given->data != NULL ? "predictions.csv" : "submission.csv";
-    bool own = job->options->out == NULL && job->given->data == NULL;
-    job->path = job->options->out != NULL ? stk_mem_strdup(job->options->out)
-                                          : stk_path_join(first_run(job), name);
-    if (job->path == NULL) {
-        return STK_FAIL_MEMORY(err, "a path");
+    stk_file_place place = {0};
+    stk_status status = name_file(job, err);
+    if (status == STK_OK) { /* what cannot be written is told before the models are asked */
+        status = stk_file_place_find(&place, job->path, job->how.chosen, err);
     }
+    if (status != STK_OK) {
+        return status;
+    }
+    bool own = !job->how.chosen && job->given->data == NULL;
     job->kept = own && stk_path_is_file(job->path);
+    job->once = place.stream;
+    stk_file_place_free(&place);
     stk_margin_note(&job->clock.margin, STK_MARGIN_SUBMISSION,
                     CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2)));
-    bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept;
+    bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept && !job->once;
     return first ? submit(job, "prior", outcome, err) : STK_OK;
 }
 
@@ -343,7 +384,7 @@ static stk_status run_voters(predict_job *job, stk_outcome *outcome, stk_error *
         int models = job->ballot.models;
         status = run_voter(job, &voters->items[job->begun], err);
         bool better = job->ballot.models > models && job->begun < voters->count;
-        if (status == STK_OK && better && !isnan(job->clock.budget_s)) {
+        if (status == STK_OK && better && !isnan(job->clock.budget_s) && !job->once) {
             status = submit(job, "partial", outcome, err);
         }
     }
@@ -458,6 +499,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
         .model_s = NAN,
         .picture_s = NAN};
     job->events.bad_told = &job->bad_told;
+    job->storage.events = &job->events;
     if (run != NULL) {
         job->clock.stop = run->stop;
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
@@ -483,6 +525,10 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     memset(outcome, 0, sizeof *outcome);
     open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
+    stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
+    for (size_t i = 0; i < job.options->runs.count; i++) {
+        stk_disk_root(job.options->runs.items[i], false);
+    }
     stk_status status = run_job(&job, outcome, err);
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
@@ -490,5 +536,6 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     outcome->models = job.ballot.models;
     outcome->rows = status == STK_OK ? (int64_t)job.ballot.rows : 0;
     close_job(&job);
+    stk_disk_leave(disk);
     return status;
 }

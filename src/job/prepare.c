@@ -2,12 +2,16 @@
  * prepare.c - everything before a run's first line: options, data set, choices, device, and what
  * all begins with that trains or predicts: loader, network, first weights. Nothing is written here.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "job/eyes.h"
 #include "job/folds.h"
@@ -16,6 +20,13 @@
 
 /* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
 #define EVALUATION_SLOTS 2
+
+/* Bytes of a file that are read at a time. */
+#define SUM_PIECE ((size_t)1 << 20)
+
+/* Of a budget: what one picture may take in training, and what it may take of any. */
+#define SLOW_PART 0.02
+#define SLOW_LEAST_S 0.1
 
 void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
@@ -48,6 +59,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         stk_events_add(&job->events, run->observer);
     }
     job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    job->storage.events = &job->events;
 }
 
 stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk_error *err) {
@@ -64,6 +76,7 @@ void stk_job_close(stk_job *job) {
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
+    stk_job_settle_state(job);
     stk_write_behind_free(&job->behind);
     stk_graph_free(job->graph);
     stk_ballot_free(&job->ballot);
@@ -80,6 +93,7 @@ void stk_job_close(stk_job *job) {
     stk_mem_free(job->epoch_path);
     stk_mem_free(job->kept_best);
     stk_val_table_free(&job->val);
+    stk_seen_pictures_free(&job->pictures);
     stk_run_state_free(&job->run_state);
     stk_resume_free(&job->resume);
 }
@@ -112,6 +126,17 @@ stk_compile_config stk_job_compiles(const stk_job *job, bool train) {
                                 .plain = !job->job_options->compile};
 }
 
+/*
+ * With a budget, CPU time that a training picture may take unless others take as long: no picture
+ * is worth a large part of all the time there is. Without one every picture has its turn.
+ */
+static int64_t training_patience_ns(const stk_job *job) {
+    double seconds = fmax(SLOW_PART * job->clock.budget_s, SLOW_LEAST_S);
+    return isnan(job->clock.budget_s) || seconds * 1e9 >= (double)STK_IMAGE_MAX_CPU_NS
+               ? 0
+               : (int64_t)(seconds * 1e9);
+}
+
 stk_loader_config stk_job_loader(stk_job *job, bool train) {
     stk_loader_plan plan = job->choice.loader;
     if (!train) {
@@ -130,6 +155,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .interpolation = job->choice.model->interpolation},
                                .batch = train ? job->choice.batch : job->infer_batch,
                                .plan = plan,
+                               .patience_ns = train ? training_patience_ns(job) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold};
@@ -203,6 +229,54 @@ static void tell_pretrained(const stk_job *job, const stk_pretrained_report *rep
     }
 }
 
+/* A checksum of all of a file. */
+static stk_status sum_file(const char *path, char text[STK_RUN_ID_TEXT], stk_error *err) {
+    stk_file_reader *file = NULL;
+    uint64_t sum = 0;
+    char *piece = stk_mem_raw(SUM_PIECE, 1);
+    stk_status status =
+        piece != NULL ? stk_file_open(&file, path, err) : STK_FAIL_MEMORY(err, path);
+    uint64_t size = status == STK_OK ? stk_file_size(file) : 0;
+    for (uint64_t at = 0; at < size && status == STK_OK; at += SUM_PIECE) {
+        size_t part = size - at < SUM_PIECE ? (size_t)(size - at) : SUM_PIECE;
+        status = stk_file_read_at(file, at, piece, part, err);
+        sum = status == STK_OK ? stk_checksum_seeded(piece, part, sum) : sum;
+    }
+    stk_file_close(file);
+    stk_mem_free(piece);
+    snprintf(text, STK_RUN_ID_TEXT, "%016llx", (unsigned long long)sum);
+    return status;
+}
+
+/* Folds that are still to begin must begin like those before. */
+static stk_status check_pretrained(stk_job *job, const char *path, stk_error *err) {
+    const char *before = job->resume.on ? job->resume.state.pretrained : "";
+    stk_status status = sum_file(path, job->pretrained_sum, err);
+    if (status == STK_OK && before[0] != '\0' && strcmp(before, job->pretrained_sum) != 0) {
+        status =
+            STK_FAIL(err, STK_ERR_DATA,
+                     "%s is not the file that the run was begun with: its contents changed, "
+                     "and folds that are still to begin would start from other weights; put it "
+                     "back, or begin a new run",
+                     path);
+    }
+    return status;
+}
+
+/* Says that the weights a run began with are others now, where it does not need them any more. */
+static void tell_replaced_pretrained(const stk_job *job, const stk_events *events) {
+    const char *path = job->job_options->pretrained;
+    const char *before = job->resume.state.pretrained;
+    char now[STK_RUN_ID_TEXT];
+    if (path != NULL && before[0] != '\0' && stk_path_is_file(path) &&
+        sum_file(path, now, NULL) == STK_OK && strcmp(before, now) != 0) {
+        stk_events_warning(events,
+                           "%s is not the file that the run was begun with; the run goes on with "
+                           "its own weights and does not read it again",
+                           path);
+    }
+}
+
 /* The weights to start from, which must be there and fit before anything is written. */
 static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_error *err) {
     const char *model = job->choice.model->name;
@@ -219,12 +293,15 @@ static stk_status find_pretrained(stk_job *job, const stk_events *events, stk_er
     }
     status = stk_pretrained_check(place.path, model, job->graph, &report, err);
     if (status == STK_OK) {
+        status = check_pretrained(job, place.path, err);
+    }
+    if (status == STK_OK) {
         /* A path that works from any folder; the hub's links are kept, their targets say nothing.
          */
-        char *absolute = place.path[0] != '/' ? realpath(place.path, NULL) : NULL;
+        char *absolute = place.path[0] != '/' ? stk_disk_resolve(place.path) : NULL;
         status = stk_options_resolve(job->options, "pretrained",
                                      absolute != NULL ? absolute : place.path, place.why, err);
-        free(absolute);
+        stk_mem_free(absolute);
     }
     char *what = stk_str_format("weights from %s", place.path);
     if (status == STK_OK && what == NULL) {
@@ -294,6 +371,8 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     bool first_weights = !job->resume.on || job->resume.state.fold + 1 < job->folds;
     if (status == STK_OK && first_weights) {
         status = find_pretrained(job, &early, err);
+    } else if (status == STK_OK) {
+        tell_replaced_pretrained(job, &early);
     }
     return status;
 }

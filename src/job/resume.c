@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -31,16 +32,23 @@ static bool has_file(const char *run, const char *name) {
 
 /* A folder that cannot be gone on with is told before anything in it is touched. */
 static stk_status check_folder(const char *run, stk_error *err) {
-    if (!stk_path_is_dir(run)) {
+    bool is_dir = stk_path_is_dir(run);
+    bool has_args = is_dir && has_file(run, "args.json");
+    bool has_state = has_args && has_file(run, STK_RUN_STATE_FILE);
+    stk_status answers = stk_path_check_answer(run, err);
+    if (answers != STK_OK) {
+        return answers;
+    }
+    if (!is_dir) {
         return STK_FAIL(err, STK_ERR_USAGE, "--resume %s: there is no such folder", run);
     }
-    if (!has_file(run, "args.json")) {
+    if (!has_args) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--resume %s is not a run folder: it has no args.json; give the folder "
                         "that `stoker train` has written",
                         run);
     }
-    if (!has_file(run, STK_RUN_STATE_FILE)) {
+    if (!has_state) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--resume %s: there is no %s to go on from: the run ended before its first "
                         "step, or a version of Stoker wrote it that kept none; begin a new run",
@@ -79,9 +87,9 @@ static stk_status settle_data(stk_options *options, const stk_json *args, stk_er
     if (before == NULL || stk_options_source(options, "data") == STK_FROM_DEFAULT) {
         return STK_OK;
     }
-    char *absolute = realpath(stk_options_get(options, "data"), NULL);
+    char *absolute = stk_disk_resolve(stk_options_get(options, "data"));
     bool same = absolute != NULL && strcmp(absolute, before) == 0;
-    free(absolute);
+    stk_mem_free(absolute);
     return same ? stk_options_set(options, "data", before, err) : STK_OK;
 }
 
@@ -161,10 +169,26 @@ static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, s
     return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
 }
 
+/* A state that somebody copied here would go on with what this run never learnt. */
+static stk_status check_run(const stk_resume *resume, const stk_run_folder *folder,
+                            stk_error *err) {
+    const char *id = resume->state.run;
+    if (id[0] != '\0' && folder->id[0] != '\0' && strcmp(id, folder->id) != 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is the state of another run: it is of run %s, and %s/args.json is of "
+                        "run %s; put this run's own file back, or begin a new run",
+                        resume->path, id, folder->path, folder->id);
+    }
+    return STK_OK;
+}
+
 static stk_status take_up(stk_resume *resume, stk_options *options, const stk_run_folder *folder,
                           stk_error *err) {
     stk_json *args = NULL;
     stk_status status = find_state(resume, folder, err);
+    if (status == STK_OK) {
+        status = check_run(resume, folder, err);
+    }
     if (status == STK_OK) {
         status = read_json(folder, "args.json", &args, err);
     }

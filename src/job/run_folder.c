@@ -9,9 +9,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -26,16 +29,75 @@
 #define LOCK_TRIES 20
 #define LOCK_GAP_NS 1000000
 
+/* Tells a run from every other, so that no state of another is taken for its own. */
+static void make_id(stk_run_folder *folder) {
+    uint64_t id = 0;
+    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
+        id = (uint64_t)stk_clock_wall_ns() ^ ((uint64_t)getpid() << 48);
+    }
+    snprintf(folder->id, sizeof folder->id, "%016llx", (unsigned long long)id);
+}
+
 static char *lock_path(const char *folder) {
     return stk_path_join(folder, "state/lock");
+}
+
+static bool is_link(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+/* Fails where the path is a link: what a run writes must lie where it seems to lie. */
+static stk_status check_link(const char *path, stk_error *err) {
+    return is_link(path) ? STK_FAIL(err, STK_ERR_STORAGE,
+                                    "cannot write to %s: it is a link, and Stoker follows no links "
+                                    "inside a run folder; put the file or folder itself there",
+                                    path)
+                         : STK_OK;
+}
+
+/* What lies in a folder that a run writes to; all of it is the run's own. */
+static stk_status check_inside(const char *folder, stk_error *err) {
+    stk_dir_list list = {0};
+    stk_status status = stk_dir_read(folder, &list, err);
+    for (size_t i = 0; i < list.count && status == STK_OK; i++) {
+        char *path = stk_path_join(folder, list.entries[i].name);
+        status = path != NULL ? check_link(path, err) : STK_FAIL_MEMORY(err, "a path");
+        stk_mem_free(path);
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+/*
+ * Looks for planted links before anything is written, since a submission that is refused after
+ * hours of training is too late. Each writer refuses them once more.
+ */
+static stk_status check_links(const char *folder, stk_error *err) {
+    static const char *const names[] = {
+        "state",        "weights",        "tensorboard",    "args.json",
+        "args.yaml",    "results.csv",    "bad_images.csv", "oof.csv",
+        "events.jsonl", "validation.csv", "results.png",    "results.svg",
+        "report.html",  "summary.json",   "submission.csv", "log.txt"};
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && status == STK_OK; i++) {
+        char *path = stk_path_join(folder, names[i]);
+        status = path != NULL ? check_link(path, err) : STK_FAIL_MEMORY(err, "a path");
+        if (status == STK_OK && stk_path_is_dir(path)) {
+            status = check_inside(path, err);
+        }
+        stk_mem_free(path);
+    }
+    return status;
 }
 
 static stk_status lock_folder(stk_run_folder *folder, bool *taken, stk_error *err) {
     char *state = stk_path_join(folder->path, "state");
     char *lock = lock_path(folder->path);
-    stk_status status =
-        state != NULL && lock != NULL ? stk_dir_make(state, err) : STK_FAIL_MEMORY(err, "a path");
     *taken = false;
+    stk_status status = state != NULL && lock != NULL ? check_links(folder->path, err)
+                                                      : STK_FAIL_MEMORY(err, "a path");
+    status = status == STK_OK ? stk_dir_make(state, err) : status;
     for (int i = 0; i < LOCK_TRIES && status == STK_OK && !*taken; i++) {
         if (i > 0) {
             nanosleep(&(struct timespec){.tv_nsec = LOCK_GAP_NS}, NULL);
@@ -73,8 +135,9 @@ static void sign_lock(const stk_run_folder *folder) {
     stk_json_put_string(&writer, self.host);
     stk_json_end_object(&writer);
     stk_str_append(&text, "\n");
-    bool written = stk_str_ok(&text) && ftruncate(folder->lock_fd, 0) == 0 &&
-                   pwrite(folder->lock_fd, text.text, text.length, 0) == (ssize_t)text.length;
+    bool written = stk_str_ok(&text) && stk_disk_cut(folder->lock_fd, folder->path, 0) == 0 &&
+                   stk_disk_write_at(folder->lock_fd, folder->path, text.text, text.length, 0) ==
+                       (ssize_t)text.length;
     (void)written;
     stk_str_free(&text);
 }
@@ -89,10 +152,10 @@ static stk_status move_aside(stk_run_folder *folder, stk_error *err) {
         }
         /* Claiming the name first keeps two runs from moving to the same place. */
         stk_status status = stk_dir_claim(aside, &made, err);
-        if (status == STK_OK && made && rename(folder->path, aside) != 0) {
+        if (status == STK_OK && made && stk_disk_rename(folder->path, aside) != 0) {
             status = STK_FAIL(err, STK_ERR_STORAGE, "cannot move the earlier run %s to %s: %s",
-                              folder->path, aside, strerror(errno));
-            rmdir(aside);
+                              folder->path, aside, stk_disk_reason(errno));
+            (void)stk_disk_remove_dir(aside);
         }
         if (status == STK_OK && !made) {
             stk_mem_free(aside);
@@ -139,7 +202,7 @@ static stk_status clear_out(stk_run_folder *folder, stk_error *err) {
     if (status == STK_OK && !only_lock) {
         status = move_aside(folder, err);
     }
-    stk_file_unlock(folder->lock_fd);
+    stk_file_unlock(folder->lock_fd, folder->path);
     folder->lock_fd = -1;
     return status;
 }
@@ -173,6 +236,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     memset(folder, 0, sizeof *folder);
     folder->lock_fd = -1;
     stk_status status = STK_OK;
+    stk_disk_root(out != NULL ? out : "runs", false);
     if (out != NULL) {
         size_t length = strlen(out);
         while (length > 1 && out[length - 1] == '/') {
@@ -200,6 +264,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
+        make_id(folder);
         sign_lock(folder);
     }
     return status;
@@ -211,7 +276,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
  * A process that was killed has left the file behind that it was writing, which may be as large as
  * the model. The lock says that nobody is writing now.
  */
-static void sweep(const char *path, int depth) {
+static void sweep_below(const char *path, int depth) {
     DIR *dir = opendir(path);
     struct dirent *entry;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
@@ -219,13 +284,35 @@ static void sweep(const char *path, int depth) {
         bool hidden = entry->d_name[0] == '.';
         if (inside != NULL && hidden && stk_str_ends_with_nocase(entry->d_name, ".tmp")) {
             unlink(inside);
-        } else if (inside != NULL && !hidden && depth > 1 && stk_path_is_dir(inside)) {
-            sweep(inside, depth - 1);
+        } else if (inside != NULL && !hidden && depth > 1 && !is_link(inside) &&
+                   stk_path_is_dir(inside)) {
+            sweep_below(inside, depth - 1);
         }
         stk_mem_free(inside);
     }
     if (dir != NULL) {
         closedir(dir);
+    }
+}
+
+/* The id that the run was given when it began. A file that cannot be read is told by others. */
+static void recall_id(stk_run_folder *folder) {
+    stk_json *args = NULL;
+    if (stk_run_folder_json(folder->path, "args.json", &args, NULL) == STK_OK) {
+        const char *id = stk_json_string(stk_json_get(args, "run_id"));
+        snprintf(folder->id, sizeof folder->id, "%s", id != NULL ? id : "");
+    }
+    stk_json_free(args);
+}
+
+static void sweep_path(void *path) {
+    sweep_below(path, FOLDER_DEPTH);
+}
+
+static void sweep(const char *path) {
+    char *copy = stk_mem_strdup(path);
+    if (copy != NULL && stk_disk_run(path, sweep_path, copy, stk_mem_free)) {
+        stk_mem_free(copy);
     }
 }
 
@@ -237,6 +324,7 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
         length--;
     }
     bool taken = false;
+    stk_disk_root(path, false);
     folder->path = stk_mem_strndup(path, length);
     stk_status status =
         folder->path != NULL ? lock_folder(folder, &taken, err) : STK_FAIL_MEMORY(err, "a path");
@@ -247,14 +335,15 @@ stk_status stk_run_folder_reopen(stk_run_folder *folder, const char *path, stk_e
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
+        recall_id(folder);
         sign_lock(folder);
-        sweep(folder->path, FOLDER_DEPTH);
+        sweep(folder->path);
     }
     return status;
 }
 
 void stk_run_folder_close(stk_run_folder *folder) {
-    stk_file_unlock(folder->lock_fd);
+    stk_file_unlock(folder->lock_fd, folder->path);
     stk_mem_free(folder->path);
     stk_mem_free(folder->moved);
     memset(folder, 0, sizeof *folder);
@@ -332,8 +421,15 @@ stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_
                                         stk_error *err) {
     stk_str yaml = {0};
     stk_str json = {0};
+    stk_str args = {0};
     stk_options_yaml(options, &yaml);
-    stk_options_json(options, &json);
+    stk_options_json(options, &args);
+    if (folder->id[0] != '\0') {
+        stk_str_appendf(&json, "{\n  \"run_id\": \"%s\",%s", folder->id, stk_str_text(&args) + 1);
+    } else {
+        stk_str_append(&json, stk_str_text(&args));
+    }
+    stk_str_free(&args);
     stk_status status = stk_run_folder_write(folder, "args.json", &json, err);
     if (status == STK_OK) {
         status = stk_run_folder_write(folder, "args.yaml", &yaml, err);

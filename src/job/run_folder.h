@@ -12,10 +12,13 @@
 #include "base/str.h"
 #include "options/options.h"
 
+#define STK_RUN_ID_TEXT 17 /* 16 hexadecimal digits and the NUL */
+
 typedef struct stk_run_folder {
-    char *path;  /* owned */
-    int lock_fd; /* held while the run lives; -1: none */
-    char *moved; /* owned: where an earlier run of this name went, or NULL */
+    char *path;               /* owned */
+    char id[STK_RUN_ID_TEXT]; /* of the run, by chance; "": an older version began it */
+    int lock_fd;              /* held while the run lives; -1: none */
+    char *moved;              /* owned: where an earlier run of this name went, or NULL */
 } stk_run_folder;
 
 /*
@@ -57,7 +60,7 @@ STK_CHECKED stk_status stk_run_folder_json(const char *folder, const char *name,
 STK_CHECKED stk_status stk_run_folder_write(const stk_run_folder *folder, const char *name,
                                             stk_str *text, stk_error *err);
 
-/* The options of the run, resolved, as args.json and args.yaml. */
+/* The options of the run, resolved, as args.json, which also has the run's id, and args.yaml. */
 STK_CHECKED stk_status stk_run_folder_write_options(const stk_run_folder *folder,
                                                     const stk_options *options, stk_error *err);
 

@@ -71,6 +71,7 @@ static const note notes[] = {
 };
 
 #define NOTES (sizeof notes / sizeof *notes)
+#define TEXT_NOTES 4 /* samples, given, run, pretrained */
 #define NOTE_TEXT 32 /* 17 digits, sign, point and exponent */
 
 void stk_run_state_free(stk_run_state *state) {
@@ -244,15 +245,17 @@ stk_status stk_run_state_write(stk_file_writer *writer, const stk_run_state *run
                                const stk_backend *backend, stk_state *state, const stk_graph *graph,
                                stk_error *err) {
     char texts[NOTES][NOTE_TEXT];
-    stk_tensor_note all[NOTES + 2];
+    stk_tensor_note all[NOTES + TEXT_NOTES];
     for (size_t i = 0; i < NOTES; i++) {
         write_note(&notes[i], run, texts[i]);
         all[i] = (stk_tensor_note){notes[i].key, texts[i]};
     }
     all[NOTES] = (stk_tensor_note){"samples", run->samples};
     all[NOTES + 1] = (stk_tensor_note){"given", run->given != NULL ? run->given : "{}"};
+    all[NOTES + 2] = (stk_tensor_note){"run", run->run};
+    all[NOTES + 3] = (stk_tensor_note){"pretrained", run->pretrained};
     return stk_train_state_save(writer, backend, state, graph, run->position.micro_steps > 0, all,
-                                NOTES + 2, err);
+                                NOTES + TEXT_NOTES, err);
 }
 
 static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_run_state *run,
@@ -267,6 +270,8 @@ static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_
     }
     const char *samples = stk_tensors_note(file, "samples");
     const char *given = stk_tensors_note(file, "given");
+    const char *id = stk_tensors_note(file, "run");
+    const char *pretrained = stk_tensors_note(file, "pretrained");
     if (samples == NULL || given == NULL || !is_sound(run)) {
         return STK_FAIL(err, STK_ERR_DATA, "%s is damaged: its metadata contradict themselves",
                         path);
@@ -274,6 +279,8 @@ static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_
     run->position.best.fold = run->fold;
     run->position.best.best = run->position.has_best;
     snprintf(run->samples, sizeof run->samples, "%s", samples);
+    snprintf(run->run, sizeof run->run, "%s", id != NULL ? id : "");
+    snprintf(run->pretrained, sizeof run->pretrained, "%s", pretrained != NULL ? pretrained : "");
     run->given = stk_mem_strdup(given);
     return run->given != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
 }
@@ -283,7 +290,8 @@ stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *e
     memset(run, 0, sizeof *run);
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
-        status = read_notes(&file, path, run, err);
+        status = stk_train_state_verify(&file, path, err);
+        status = status == STK_OK ? read_notes(&file, path, run, err) : status;
         stk_tensors_close(&file);
     }
     if (status != STK_OK) {

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "dataset/dataset.h"
 #include "engine/backend.h"
+#include "job/run_folder.h"
 #include "train/position.h"
 
 #define STK_RUN_STATE_FILE "state/train.safetensors"
@@ -38,7 +39,9 @@ typedef struct stk_run_state {
     int64_t val_images; /* of a validation set of their own */
     char samples[STK_SHA256_TEXT];
     int64_t seed;
-    char *given; /* owned: see stk_options_given */
+    char pretrained[STK_RUN_ID_TEXT]; /* checksum of the weights it started from; "": of none */
+    char run[STK_RUN_ID_TEXT];        /* the id of the run; "": an older version wrote it */
+    char *given;                      /* owned: see stk_options_given */
 } stk_run_state;
 
 void stk_run_state_free(stk_run_state *state);
@@ -55,7 +58,9 @@ STK_CHECKED stk_status stk_run_state_write(stk_file_writer *writer, const stk_ru
                                            const stk_backend *backend, stk_state *state,
                                            const stk_graph *graph, stk_error *err);
 
-/* The numbers alone; the caller frees them. Any number that does not fit another is STK_ERR_DATA.
+/*
+ * The numbers alone; the caller frees them. Damaged bytes anywhere in the file, and any number that
+ * does not fit another, are STK_ERR_DATA.
  */
 STK_CHECKED stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *err);
 

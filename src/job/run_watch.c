@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -76,7 +77,7 @@ static int64_t begun_ns(const char *folder) {
     struct stat info;
     int64_t begun = -1;
     if (events != NULL && lock != NULL && stk_path_is_file(events) &&
-        (stat(lock, &info) == 0 || stat(events, &info) == 0)) {
+        (stk_disk_look(lock, &info) == 0 || stk_disk_look(events, &info) == 0)) {
         begun = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     }
     stk_mem_free(events);

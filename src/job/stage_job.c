@@ -14,6 +14,7 @@ stk_status stk_stage(const char *dir, stk_options *options, const stk_run *run, 
     if (stk_options_source(options, "cache") == STK_FROM_DEFAULT) {
         storage.cache = "off";
     }
+    storage.events = &events;
     if (run != NULL) {
         stk_events_add(&events, run->observer);
     }

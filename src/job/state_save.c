@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -33,6 +34,11 @@
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
 
+/* How often somebody who waits for a state looks whether to, and how long one who has to stop does.
+ */
+#define LOOK_NS 20000000
+#define STOP_S 5.0
+
 /* A copy may take one part of so many of the memory; a larger state is written at once. */
 #define COPY_SHARE 8
 
@@ -41,10 +47,11 @@ void stk_job_keep_best(stk_job *job, const char *best_path) {
         return; /* nothing to keep, or what the state speaks of is kept already */
     }
     if (stk_file_alias(job->val.path, job->val.kept, NULL) != STK_OK) {
-        unlink(job->val.kept); /* going back takes the rows of this fold out of the table */
+        (void)stk_disk_remove(
+            job->val.kept); /* going back takes the rows of this fold out of the table */
     }
     if (stk_file_alias(best_path, job->kept_best, NULL) != STK_OK) {
-        unlink(job->val.kept);
+        (void)stk_disk_remove(job->val.kept);
         stk_events_warning(&job->events,
                            "%s cannot be kept: after a resume the best weights may be those of an "
                            "epoch that was cut short",
@@ -64,8 +71,8 @@ static void keep_epoch(stk_job *job) {
 }
 
 static void let_kept_go(const stk_job *job) {
-    unlink(job->val.kept);
-    unlink(job->kept_best);
+    (void)stk_disk_remove(job->val.kept);
+    (void)stk_disk_remove(job->kept_best);
 }
 
 static uint64_t state_bytes(const stk_job *job) {
@@ -74,7 +81,8 @@ static uint64_t state_bytes(const stk_job *job) {
 
 /* Seconds that saving will take, by the last time or by how much it is. */
 static double write_seconds(const stk_job *job) {
-    return job->state_write_s > 0 ? job->state_write_s : (double)state_bytes(job) / SLOW_WRITE;
+    return job->state_write_s.count > 0 ? stk_typical_value(&job->state_write_s)
+                                        : (double)state_bytes(job) / SLOW_WRITE;
 }
 
 /* When time is short it is for the predictions, and before the first step it is for steps. */
@@ -86,17 +94,37 @@ static bool has_time(stk_job *job, const stk_train_position *position) {
             seconds <= START_SHARE * stk_clockwork_before_writing(&job->clock));
 }
 
-double stk_job_settle_seconds(const stk_job *job) {
+/* Of what is on its way: so many times what it takes, or has taken by now, less what has passed. */
+static double rest_seconds(const stk_job *job, double times) {
     if (!stk_write_behind_is_pending(&job->behind) || stk_write_behind_is_done(&job->behind)) {
         return 0;
     }
     double age_s = stk_write_behind_age(&job->behind);
-    return STK_MARGIN_SAFETY * fmax(write_seconds(job), age_s) - age_s;
+    return times * fmax(write_seconds(job), age_s) - age_s;
 }
 
-/* The state has them too: it takes no less. */
+double stk_job_settle_seconds(const stk_job *job) {
+    return rest_seconds(job, STK_MARGIN_SAFETY);
+}
+
+double stk_job_state_rest_seconds(const stk_job *job) {
+    return rest_seconds(job, 1);
+}
+
+/* 0: never measured. */
+static double usual(const stk_typical *seconds) {
+    return seconds->count > 0 ? stk_typical_value(seconds) : 0;
+}
+
+/* The state has them too and takes no less: weights that took longer were held up. */
 double stk_job_best_seconds(const stk_job *job) {
-    return job->checkpoint_s > 0 ? job->checkpoint_s : job->state_write_s;
+    double state_s = usual(&job->state_write_s);
+    double best_s = usual(&job->checkpoint_s);
+    return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
+}
+
+double stk_job_save_seconds(const stk_job *job) {
+    return stk_job_best_seconds(job) + usual(&job->state_copy_s) + usual(&job->state_wait_s);
 }
 
 static void tell_unsaved(stk_job *job, const stk_error *why) {
@@ -108,19 +136,39 @@ static void tell_unsaved(stk_job *job, const stk_error *why) {
     (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
 }
 
+/*
+ * Waits for the state that is on its way; false: its disk hangs, as far as can be told. Predictions
+ * do not wait for it, nor does who has asked to stop.
+ */
+static bool wait_for_state(stk_job *job) {
+    int64_t stop_ns = 0;
+    while (!stk_write_behind_wait(&job->behind, stk_clock_ns() + LOOK_NS)) {
+        if (stk_clockwork_stopping(&job->clock) && stop_ns == 0) {
+            stop_ns = stk_clock_ns();
+        }
+        bool stopped = stop_ns != 0 && stk_clock_since_s(stop_ns) >= STOP_S;
+        if (stopped || stk_clockwork_must_write(&job->clock) ||
+            stk_write_behind_age(&job->behind) >= STK_DISK_MOVE_S) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void stk_job_settle_state(stk_job *job) {
     stk_error why = {0};
     if (!stk_write_behind_is_pending(&job->behind)) {
         return;
     }
     int64_t start = stk_clock_ns();
-    stk_status status = stk_write_behind_settle(&job->behind, &why);
-    job->state_wait_s = stk_clock_since_s(start);
+    stk_status status = wait_for_state(job) ? stk_write_behind_settle(&job->behind, &why)
+                                            : stk_write_behind_give_up(&job->behind, &why);
+    stk_typical_note(&job->state_wait_s, stk_clock_since_s(start));
     if (status != STK_OK) {
         tell_unsaved(job, &why);
         return;
     }
-    job->state_write_s = stk_write_behind_seconds(&job->behind);
+    stk_typical_note(&job->state_write_s, stk_write_behind_seconds(&job->behind));
     job->state_saved = true;
     job->saved = job->saving;
     job->between_epochs = job->between_epochs || job->saving.step == 0;
@@ -132,12 +180,23 @@ void stk_job_look_at_state(stk_job *job) {
     }
 }
 
-/* The state that is in place now speaks of the best weights that are, too. */
-static void remove_kept(void *user) {
-    const stk_job *job = user;
-    let_kept_go(job);
+/* The state that is on its way speaks of the best weights that are in place, too. */
+static void remove_kept(stk_job *job) {
+    stk_write_behind_remove(&job->behind, job->val.kept);
+    stk_write_behind_remove(&job->behind, job->kept_best);
     if (job->saving.step == 0) {
-        unlink(job->epoch_path);
+        stk_write_behind_remove(&job->behind, job->epoch_path);
+    }
+}
+
+/* What the pictures are that were read so far. */
+static void keep_pictures(stk_job *job) {
+    stk_error why = {0};
+    if (!job->unkept_told && stk_seen_pictures_save(&job->pictures, &why) != STK_OK) {
+        job->unkept_told = true;
+        stk_events_warning(&job->events,
+                           "after a resume pictures that were replaced would not be noticed: %s",
+                           why.message);
     }
 }
 
@@ -154,7 +213,8 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
                                      job->state, job->graph, err);
     }
     if (status == STK_OK) {
-        stk_write_behind_go(&job->behind, remove_kept, job);
+        remove_kept(job);
+        stk_write_behind_go(&job->behind);
     }
     return status;
 }
@@ -183,8 +243,9 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     if (copy_state(job, &why) != STK_OK) {
         tell_unsaved(job, &why);
     }
-    job->state_copy_s = stk_clock_since_s(start);
+    stk_typical_note(&job->state_copy_s, stk_clock_since_s(start));
     stk_job_look_at_state(job);
+    keep_pictures(job);
 }
 
 /* The batches of an epoch of a fold; see drop_last of the loader. */
@@ -216,9 +277,10 @@ stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
 }
 
 static stk_status put_back(const char *kept, const char *path, stk_error *err) {
-    return rename(kept, path) == 0 ? STK_OK
-                                   : STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s",
-                                              kept, path, strerror(errno));
+    return stk_disk_rename(kept, path) == 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_STORAGE, "cannot put %s back to %s: %s", kept, path,
+                          stk_disk_reason(errno));
 }
 
 /* The table of the best weights that are in place again. */

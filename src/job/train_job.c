@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/locale.h"
@@ -17,12 +19,12 @@
 
 /* The data set's path in a form that works from any folder. */
 static stk_status remember_data_path(stk_job *job, stk_error *err) {
-    char *absolute = realpath(job->dataset_options->data, NULL);
+    char *absolute = stk_disk_resolve(job->dataset_options->data);
     stk_status status = STK_OK;
     if (absolute != NULL && strcmp(absolute, job->dataset_options->data) != 0) {
         status = stk_options_resolve(job->options, "data", absolute, "made absolute", err);
     }
-    free(absolute);
+    stk_mem_free(absolute);
     return status;
 }
 
@@ -83,6 +85,16 @@ static stk_status open_state(stk_job *job, stk_error *err) {
         return status;
     }
     stk_run_state_describe(&job->run_state, job->dataset);
+    memcpy(job->run_state.run, job->folder.id, sizeof job->run_state.run);
+    const char *sum =
+        job->pretrained_sum[0] != '\0' ? job->pretrained_sum : job->resume.state.pretrained;
+    memcpy(job->run_state.pretrained, sum, sizeof job->run_state.pretrained);
+    status = stk_seen_pictures_open(&job->pictures, job->dataset,
+                                    stk_run_folder_file(&job->folder, STK_FINGERPRINTS_FILE),
+                                    job->run_state.samples, err);
+    if (status != STK_OK) {
+        return status;
+    }
     job->state_saved = job->resume.on;
     job->saved = job->resume.state.position;
     return job->run_state.given != NULL && job->state_path != NULL && job->epoch_path != NULL &&
@@ -119,17 +131,45 @@ static stk_status open_runfiles(stk_job *job, stk_error *err) {
         status = stk_resume_bad_images(resume, &job->folder, &job->bad_told, err);
     }
     if (status == STK_OK) {
-        unlink(summary); /* a folder without it belongs to a run that goes on */
+        (void)stk_disk_remove(summary); /* a folder without it belongs to a run that goes on */
     }
     stk_mem_free(summary);
     return status;
 }
 
 /* What other programs want to know, where they asked for it; nothing is written yet. */
-static stk_status open_metrics(stk_job *job, stk_error *err) {
+static stk_status open_metrics(stk_job *job, const stk_events *early, stk_error *err) {
     const stk_tools_options *tools = stk_options_values(job->options, &stk_tools_option_table);
     stk_metrics_config config = {.path = tools->metrics_file};
-    return config.path != NULL ? stk_metrics_file_new(&job->metrics, &config, err) : STK_OK;
+    stk_error why = {0};
+    if (config.path == NULL) {
+        return STK_OK;
+    }
+    stk_disk_root(config.path, true);
+    stk_status status = stk_metrics_file_new(&job->metrics, &config, &why);
+    if (status == STK_ERR_STORAGE) { /* a disk that does not answer */
+        stk_events_warning(early, "going on without it: %s", why.message);
+        return STK_OK;
+    }
+    return status == STK_OK ? STK_OK : STK_FAIL(err, status, "%s", why.message);
+}
+
+/* What a resume finds changed in the run's own files, beyond where it goes on. */
+static void tell_found(stk_job *job) {
+    stk_error why = {0};
+    size_t rows = 0;
+    if (stk_seen_pictures_recall(&job->pictures, &why) != STK_OK) {
+        stk_events_warning(&job->events,
+                           "pictures that were replaced since the run began would not be noticed: "
+                           "%s",
+                           why.message);
+    }
+    if (stk_runfiles_table_was_gone(job->files, &rows)) {
+        stk_events_warning(&job->events,
+                           "results.csv is gone; %zu epochs of it were written again from "
+                           "events.jsonl",
+                           rows);
+    }
 }
 
 /* That they could not be told all of it is no failure of the run. */
@@ -167,6 +207,7 @@ static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size
     stk_choice_tell(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
+        tell_found(job);
         stk_job_tell_batch(job);
     }
     if (job->folder.moved != NULL) {
@@ -252,11 +293,32 @@ static void finish_work(stk_job *job) {
     }
 }
 
+/*
+ * What of the files that tell of the run could not be written. What was asked for is there all the
+ * same, and the exit code is that of the summary. The run's own files are told nothing: the stop is
+ * their last event.
+ */
+static void tell_lacking(const stk_job *job) {
+    stk_str text = {0};
+    stk_events others = {0};
+    for (int i = 0; i < job->events.count; i++) {
+        if (job->events.observers[i] != stk_runfiles_observer(job->files)) {
+            stk_events_add(&others, job->events.observers[i]);
+        }
+    }
+    if (stk_runfiles_lacking(job->files, &text)) {
+        stk_events_warning(&others, "%s", stk_str_text(&text));
+    }
+    stk_str_free(&text);
+}
+
 /* From the first file to the last. */
 static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
-    stk_status status = open_metrics(job, err);
+    stk_events early = {0};
+    stk_events_add(&early, &words->observer);
+    stk_status status = open_metrics(job, &early, err);
     if (status == STK_OK) {
         status = stk_job_prepare(job, &words->observer, &train, &val, err);
     }
@@ -284,6 +346,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     tell_metrics_lost(job);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
+        tell_lacking(job);
     }
     status = status == STK_OK ? stk_job_judge(job, err) : status;
     stk_job_tell_kept(job, err);
@@ -317,6 +380,10 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     stk_locale locale = stk_locale_enter();
     const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
     stk_status status = STK_OK;
+    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), /* until the options tell more */
+                                .budget_s = NAN,
+                                .stop = run != NULL ? run->stop : NULL};
+    stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
     if (given->resume != NULL) {
         status = stk_resume_open(&job.resume, options, &job.folder, err);
     }
@@ -332,6 +399,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     }
     stk_early_words_free(&words);
     stk_job_close(&job);
+    stk_disk_leave(disk);
     stk_locale_leave(locale);
     return status;
 }

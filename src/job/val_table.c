@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/csv.h"
 #include "base/error.h"
@@ -145,7 +146,8 @@ stk_status stk_val_table_drop(stk_val_table *table, stk_error *err) {
                                     err)
                    : STK_FAIL_MEMORY(err, table->path);
     }
-    return unlink(table->path) == 0 ? STK_OK
-                                    : STK_FAIL(err, STK_ERR_STORAGE, "cannot remove %s: %s",
-                                               table->path, strerror(errno));
+    return stk_disk_remove(table->path) == 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_STORAGE, "cannot remove %s: %s", table->path,
+                          stk_disk_reason(errno));
 }

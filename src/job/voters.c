@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/map.h"
@@ -18,12 +19,19 @@
  */
 static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
     if (!stk_path_is_dir(run)) {
-        return STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
+        stk_status answers = stk_path_check_answer(run, err);
+        return answers != STK_OK
+                   ? answers
+                   : STK_FAIL(err, STK_ERR_USAGE, "--run %s: there is no such folder", run);
     }
     stk_error cause = {0};
     stk_status status = stk_run_folder_json(run, "args.json", args, &cause);
     if (status == STK_OK) {
         return STK_OK;
+    }
+    stk_status answers = stk_path_check_answer(run, err);
+    if (answers != STK_OK) {
+        return answers;
     }
     char *path = stk_path_join(run, "args.json");
     bool unread = path == NULL || status == STK_ERR_MEMORY ||
@@ -161,9 +169,9 @@ static stk_status add_run(stk_voters *v, const char *run, const stk_json *args,
 static size_t first_given(const stk_option_list *runs, size_t r) {
     struct stat this;
     struct stat that;
-    bool there = stat(runs->items[r], &this) == 0;
+    bool there = stk_disk_look(runs->items[r], &this) == 0;
     for (size_t i = 0; there && i < r; i++) {
-        if (stat(runs->items[i], &that) == 0 && this.st_dev == that.st_dev &&
+        if (stk_disk_look(runs->items[i], &that) == 0 && this.st_dev == that.st_dev &&
             this.st_ino == that.st_ino) {
             return i;
         }

@@ -1,5 +1,5 @@
 /*
- * loader.c - opening, the consumer's side of the ring, and closing.
+ * loader.c - opening, and the consumer's side of the ring.
  *
  * Batch number b, counted over all epochs, is in the slot that ring[b mod room_slots] names. The
  * consumer waits only when its batch is not complete, workers only when no slot is free or no bytes
@@ -111,7 +111,7 @@ static void init_threads(stk_loader *l) {
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_mutex_init(&l->heavy, NULL);
+    pthread_cond_init(&l->heavy_ends, &attributes);
     pthread_cond_init(&l->work, &attributes);
     pthread_cond_init(&l->parked, NULL);
     pthread_cond_init(&l->ready, &attributes);
@@ -162,6 +162,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     l->sampled_ns = stk_clock_ns();
     stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
     if (status == STK_OK) {
+        stk_store_bound(l->config.store, plan->read_memory);
         status = stk_reader_open(&l->reader, &reading, err);
     }
     if (status == STK_OK) {
@@ -179,6 +180,7 @@ stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, s
         return STK_FAIL_MEMORY(err, "the loader");
     }
     l->config = *config;
+    l->references = 1;
     complete_plan(&l->config.plan);
     l->image_bytes = (size_t)config->transform.size * (size_t)config->transform.size * 3;
     init_threads(l);
@@ -196,63 +198,6 @@ stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, s
     }
     *out = l;
     return STK_OK;
-}
-
-/* ---- closing ---- */
-
-static void stop_threads(stk_loader *l) {
-    pthread_mutex_lock(&l->lock);
-    l->quit = true;
-    pthread_cond_broadcast(&l->work);
-    pthread_cond_broadcast(&l->parked);
-    if (l->reader != NULL) {
-        stk_reader_cancel(l->reader); /* a worker may wait for a read */
-    }
-    pthread_mutex_unlock(&l->lock);
-    for (int i = 0; i < l->started; i++) {
-        pthread_join(l->workers[i].thread, NULL);
-    }
-    stk_reader_close(l->reader);
-}
-
-static void free_slots(stk_loader *l) {
-    for (int i = 0; l->slots != NULL && i < l->config.plan.room_slots; i++) {
-        stk_workers_free_slot(l, &l->slots[i]);
-    }
-    stk_mem_free(l->ring);
-    stk_mem_free(l->slots);
-}
-
-void stk_loader_close(stk_loader *l) {
-    if (l == NULL) {
-        return;
-    }
-    stop_threads(l);
-    free_slots(l);
-    for (size_t i = 0; l->tasks != NULL && i < l->config.plan.most_reads; i++) {
-        stk_bytes_free(&l->tasks[i].read.bytes);
-    }
-    for (int i = 0; l->workers != NULL && i < l->config.plan.room_workers; i++) {
-        stk_workbench_free(l->workers[i].bench);
-        stk_bytes_free(&l->workers[i].extra.read.bytes);
-        stk_bytes_free(&l->workers[i].raw);
-    }
-    for (size_t i = 0; i < l->bad_count; i++) {
-        stk_mem_free(l->bad[i].reason);
-    }
-    pthread_cond_destroy(&l->extra);
-    pthread_cond_destroy(&l->ready);
-    pthread_cond_destroy(&l->parked);
-    pthread_cond_destroy(&l->work);
-    pthread_mutex_destroy(&l->heavy);
-    pthread_mutex_destroy(&l->lock);
-    stk_mem_free(l->bad);
-    stk_mem_free(l->is_bad);
-    stk_mem_free(l->workers);
-    stk_mem_free(l->tasks);
-    stk_sampler_free(l->sampler);
-    stk_feed_samples_close(&l->feed);
-    stk_mem_free(l);
 }
 
 /* ---- the consumer ---- */
@@ -332,13 +277,20 @@ static bool must_halt(const stk_loader *l, progress *seen) {
 
 /* Waits for a change; false when somebody wants to stop waiting, who is asked now and then. */
 static bool wait_for_change(stk_loader *l, progress *seen) {
-    if (l->config.halt.asked == NULL && l->config.stop == NULL) {
+    if (l->config.halt.asked == NULL && l->config.stop == NULL &&
+        !stk_store_tells(l->config.store)) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
     int64_t end = stk_clock_ns() + HALT_NS;
     struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
-    return pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT || !must_halt(l, seen);
+    if (pthread_cond_timedwait(&l->ready, &l->lock, &at) != ETIMEDOUT) {
+        return true;
+    }
+    pthread_mutex_unlock(&l->lock); /* who is told may write files */
+    stk_store_tell_outage(l->config.store);
+    pthread_mutex_lock(&l->lock);
+    return !must_halt(l, seen);
 }
 
 /* Under the lock: waits for the consumer's next batch; NULL when it will not come. */
@@ -388,6 +340,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
     if (status == STK_OK) {
         *batch = &s->batch;
         atomic_fetch_add(&l->batches, 1);
+        stk_store_tell_outage(l->config.store); /* one may be over that was waited out */
         tune(l);
     }
     return status;
@@ -407,6 +360,8 @@ void stk_loader_release(stk_loader *l, const stk_batch *batch) {
 /* Under the lock: ends everything that is under way. */
 static void drain(stk_loader *l) {
     l->paused = true;
+    atomic_store(&l->cancelled, true);
+    pthread_cond_broadcast(&l->heavy_ends);
     stk_reader_cancel(l->reader);
     while (l->ready_tasks != NULL) {
         task *t = l->ready_tasks;
@@ -418,6 +373,7 @@ static void drain(stk_loader *l) {
     }
     l->ready_bytes = 0;
     atomic_store(&l->reads_ready, 0);
+    atomic_store(&l->cancelled, false);
     l->paused = false;
 }
 
@@ -509,6 +465,10 @@ void stk_loader_describe(const stk_loader *l, stk_loader_info *info) {
                           .batch = l->config.batch,
                           .size = l->config.transform.size,
                           .classes = l->feed.dataset != NULL ? l->feed.dataset->class_count : 0};
+}
+
+const size_t *stk_loader_positions(const stk_batch *batch) {
+    return ((const slot *)(const void *)batch)->positions;
 }
 
 stk_store *stk_loader_store(const stk_loader *l) {

@@ -69,6 +69,15 @@ typedef struct stk_loader_memory {
     void (*give)(void *user, void *block);
 } stk_loader_memory;
 
+/*
+ * What tells a picture from another one of the same name: a checksum of its size and of parts of
+ * its bytes, never 0. Both arrays have one per sample of the config, 0: not known.
+ */
+typedef struct stk_fingerprints {
+    const uint64_t *before; /* those that pictures must have; NULL: any */
+    _Atomic uint64_t *now;  /* those that were seen; NULL: nobody wants them */
+} stk_fingerprints;
+
 /* Asked between batches, and while none comes; true ends the work early. NULL never does. */
 typedef struct stk_halt {
     bool (*asked)(void *user);
@@ -88,12 +97,19 @@ typedef struct stk_loader_config {
     const stk_stop *stop; /* the same once it was asked for and nothing comes; borrowed, or NULL */
     uint64_t seed;
     bool shuffle;
-    bool drop_last;        /* leave out the last batch of an epoch when it is not full */
-    bool replace_bad;      /* training: the next good sample takes a bad one's place */
+    bool drop_last;   /* leave out the last batch of an epoch when it is not full */
+    bool replace_bad; /* training: the next good sample takes a bad one's place */
+    /*
+     * CPU time after which a picture is put aside, unless it is usual among the others: it is
+     * marked bad and stk_loader_take_late tells it, or in training the next sample takes its place.
+     * 0: never.
+     */
+    int64_t patience_ns;
     size_t stop_after_bad; /* fail when this many samples are bad; 0: never */
     uint64_t epochs;       /* 0: for ever */
     uint64_t first_epoch;  /* where to start */
     size_t first_batch;
+    stk_fingerprints fingerprints; /* a picture with another one fails the loader: STK_ERR_DATA */
     stk_sampling sampling;
     const double *weights; /* (count), for the call only; weighted sampling */
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */
@@ -113,6 +129,16 @@ STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_co
  * that was asked for. For the consumer's thread; the memory of slots is kept when there are fewer.
  */
 void stk_loader_resize(stk_loader *loader, int *workers, int *slots);
+
+/* Positions in the loader's list (config.indices, or the samples) of a batch's samples. */
+const size_t *stk_loader_positions(const stk_batch *batch);
+
+/*
+ * Takes samples that were put aside: their positions in the loader's list go to `positions`, as
+ * many as there is room for; returns how many. stk_loader_lates tells how many there are.
+ */
+size_t stk_loader_take_late(stk_loader *loader, size_t *positions, size_t room);
+size_t stk_loader_lates(stk_loader *loader);
 
 /* Where its bytes come from. */
 stk_store *stk_loader_store(const stk_loader *loader);

@@ -28,8 +28,9 @@ typedef struct slot {
     size_t missing;   /* samples not there yet; lock */
     int64_t ready_ns; /* when it became complete; lock */
     uint8_t *images;  /* from config.memory; NULL until the slot is first used */
-    int *labels;      /* owned, as the next two */
+    int *labels;      /* owned, as the next three */
     size_t *samples;
+    size_t *positions; /* of the samples in the loader's list */
     bool *bad;
 } slot;
 
@@ -45,19 +46,37 @@ typedef struct task {
     struct task *next; /* in the list it is in; lock */
 } task;
 
+/*
+ * Whether a worker is in a library that may take long. While it is there the loader may be closed
+ * without it: the worker finds that out when it comes back, and touches nothing but the loader.
+ */
+typedef enum worker_place { WORKER_OUT, WORKER_INSIDE, WORKER_LEFT } worker_place;
+
 typedef struct worker {
     stk_loader *loader;
     pthread_t thread;
     int index;
+    atomic_int place;     /* a worker_place */
+    bool is_left;         /* the loader was closed without this worker; lock */
+    int64_t patience_ns;  /* for the picture in work; 0: all that a picture may have */
     stk_workbench *bench; /* owned */
+    uint8_t *square;      /* owned: where a picture is made when slots are not the loader's own
+                             memory; otherwise NULL, and pictures are made in their slots */
     task extra;           /* a sample that takes a bad one's place */
     stk_bytes raw;        /* owned: a picture decoded as a whole */
 } worker;
 
 typedef struct bad_sample {
     size_t position;
-    char *reason; /* owned */
+    char *reason;        /* owned */
+    int64_t patience_ns; /* of one that is only slow: that was not enough; otherwise 0 */
 } bad_sample;
+
+/* Positions in the loader's list. */
+typedef struct position_list {
+    size_t *items; /* owned */
+    size_t count, capacity;
+} position_list;
 
 struct stk_loader {
     stk_loader_config config;
@@ -72,6 +91,9 @@ struct stk_loader {
     pthread_cond_t parked; /* for workers that are not wanted now */
     pthread_cond_t ready;  /* for the consumer and for seek */
     pthread_cond_t extra;  /* for workers that wait for a sample of their own */
+    atomic_bool cancelled; /* what is being decoded is not wanted any more */
+    int references;        /* whoever comes last frees the loader: its user, and workers that were
+                              left inside a library; lock */
     bool quit;             /* lock */
     bool paused;           /* nothing is issued or taken: seek is at work; lock */
     stk_error failure;     /* what ended the loader; lock */
@@ -91,9 +113,14 @@ struct stk_loader {
     double coming_bytes; /* of the reads in flight, as far as that is known; lock */
     double mean_bytes;   /* of the reads so far; lock */
 
-    worker *workers;       /* owned; plan.room_workers of them */
-    int started;           /* threads that run; lock */
-    pthread_mutex_t heavy; /* held while a picture that needs much memory is decoded */
+    worker *workers;           /* owned; plan.room_workers of them */
+    int started;               /* threads that were started; lock */
+    int running;               /* of them: that have not come to their end; lock */
+    bool heavy;                /* a picture that needs much memory is being decoded; lock */
+    pthread_cond_t heavy_ends; /* for workers that have another such */
+
+    position_list late; /* samples that were put aside; lock */
+    size_t late_bad;    /* of `bad`: samples that are only slow; lock */
 
     bad_sample *bad;                          /* owned; lock */
     size_t bad_count, bad_capacity, bad_told; /* lock */
@@ -107,6 +134,8 @@ struct stk_loader {
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
     atomic_int slot_count; /* slots that may be filled; those behind them are only emptied */
     atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns, source_px;
+    atomic_ullong good_ns; /* CPU time that those in `images` took */
+    atomic_ullong lates;   /* pictures that took longer than the loader's patience */
     atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
     atomic_ullong in_flight, reads_ready, batches_ready;
 };
@@ -119,7 +148,7 @@ void stk_workers_drop(stk_loader *l, task *t);
 /* Frees what a slot has. */
 void stk_workers_free_slot(const stk_loader *l, slot *s);
 
-/* Starts threads until `wanted` run; lock. */
+/* Starts threads until `wanted` run, or makes do with those that the system gives; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 
 /* Makes tasks of as many places as slots, window and memory allow, and has them read; lock. */
@@ -128,7 +157,36 @@ void stk_workers_issue(stk_loader *l);
 /* The reader's callback. */
 void stk_workers_read_done(void *user, stk_read *read);
 
-/* Remembers what ends the loader, and wakes everybody; lock. */
+/* decoding.c */
+
+/*
+ * Decodes the bytes of a sample into `out`; *good tells whether they were a picture. Memory running
+ * out is not the picture's fault and an error, as is one bad picture too many, and as is the end of
+ * the loader. `why` tells what became of reading the bytes.
+ */
+STK_CHECKED stk_status stk_worker_decode(worker *w, const task *t, size_t position,
+                                         const stk_bytes *bytes, stk_error *why, uint8_t *out,
+                                         bool *good, stk_error *err);
+
+/* slow_pictures.c */
+
+/* CPU time that the next picture may take before it is put aside; 0: all that a picture may have.
+ */
+int64_t stk_loader_patience_ns(const stk_loader *l);
+
+/* Whether the sample was too slow for this patience before; takes the lock. */
+bool stk_loader_is_slow(stk_loader *l, size_t position, int64_t patience_ns);
+
+/* Puts a sample aside; takes the lock. */
+STK_CHECKED stk_status stk_loader_put_aside(stk_loader *l, size_t position, stk_error *err);
+
+/* The gate for pictures that need much memory, one for each worker. */
+stk_heavy_gate stk_loader_heavy_gate(worker *w);
+
+/* closing.c: frees the loader when nobody else has it; takes the lock. */
+void stk_loader_let_go(stk_loader *l);
+
+/* workers.c: remembers what ends the loader, and wakes everybody; lock. */
 void stk_loader_fail(stk_loader *l, const stk_error *why);
 
 const stk_sample *stk_loader_sample(const stk_loader *l, size_t position);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 /* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000
@@ -64,6 +66,7 @@ void stk_workers_free_slot(const stk_loader *l, slot *s) {
     }
     stk_mem_free(s->labels);
     stk_mem_free(s->samples);
+    stk_mem_free(s->positions);
     stk_mem_free(s->bad);
     memset(s, 0, sizeof *s);
 }
@@ -76,10 +79,12 @@ static bool equip(const stk_loader *l, slot *s) {
     s->images = memory->take != NULL ? memory->take(memory->user, bytes) : stk_mem_aligned(bytes);
     s->labels = stk_mem_new(batch, sizeof *s->labels);
     s->samples = stk_mem_new(batch, sizeof *s->samples);
+    s->positions = stk_mem_new(batch, sizeof *s->positions);
     s->bad = stk_mem_new(batch, sizeof *s->bad);
     s->batch =
         (stk_batch){.images = s->images, .labels = s->labels, .samples = s->samples, .bad = s->bad};
-    bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL && s->bad != NULL;
+    bool whole = s->images != NULL && s->labels != NULL && s->samples != NULL &&
+                 s->positions != NULL && s->bad != NULL;
     if (!whole) {
         stk_workers_free_slot(l, s);
     }
@@ -238,100 +243,40 @@ void stk_workers_read_done(void *user, stk_read *read) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/* ---- decode ---- */
+/* ---- a place of a batch ---- */
 
-/* Takes the lock. Whether it was new does not matter; lack of memory ends the loader. */
-static stk_status remember_bad(stk_loader *l, size_t position, const char *reason, stk_error *err) {
-    stk_status status = STK_OK;
-    pthread_mutex_lock(&l->lock);
-    if (l->is_bad[position] == 0) {
-        bad_sample *grown =
-            stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
-        char *copy = stk_mem_strdup(reason);
-        l->bad = grown != NULL ? grown : l->bad;
-        if (grown == NULL || copy == NULL) {
-            stk_mem_free(copy);
-            status = STK_FAIL_MEMORY(err, "the list of bad images");
-        } else {
-            l->bad[l->bad_count++] = (bad_sample){position, copy};
-            l->is_bad[position] = 1;
-            atomic_store(&l->bads, l->bad_count);
-        }
+/* Enough of a picture to tell it from another: JPEGs of one camera begin alike. */
+#define FINGERPRINT_PIECE ((size_t)4096)
+
+static uint64_t fingerprint(const stk_bytes *bytes) {
+    const uint8_t *data = bytes->data;
+    size_t size = bytes->size;
+    size_t piece = size < FINGERPRINT_PIECE ? size : FINGERPRINT_PIECE;
+    uint64_t sum = stk_checksum_seeded(data, piece, size);
+    if (size > piece) {
+        sum = stk_checksum_seeded(data + (size - piece) / 2, piece, sum);
+        sum = stk_checksum_seeded(data + size - piece, piece, sum);
     }
-    if (status == STK_OK && l->config.stop_after_bad > 0 &&
-        l->bad_count >= l->config.stop_after_bad) {
-        status = STK_FAIL(err, STK_ERR_DATA,
-                          "%zu of %zu images cannot be used, more than --max-bad allows (a higher "
-                          "one goes on without them); the first is %s: %s",
-                          l->bad_count, l->config.count,
-                          stk_loader_sample(l, l->bad[0].position)->path, l->bad[0].reason);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return status;
+    return sum != 0 ? sum : 1;
 }
 
-/*
- * Where decoded pictures are kept, every picture is first decoded as a whole, whether or not it can
- * be kept, so that what comes out does not depend on what is in the cache. Larger ones never are.
- */
-#define MOST_RAW_PIXELS (4 << 20)
-
-static stk_status decode_whole(worker *w, const task *t, bool is_own, const stk_bytes **bytes,
-                               stk_error *why) {
-    int width;
-    int height;
-    stk_image image = {0};
-    const stk_bytes *from = *bytes;
-    if (!stk_store_keeps_made(w->loader->config.store) ||
-        stk_image_is_raw(from->data, from->size)) {
+/* Pictures that a cache keeps decoded have no bytes of their own to look at. */
+static stk_status check_fingerprint(const stk_loader *l, const stk_sample *sample,
+                                    const stk_bytes *bytes, stk_error *err) {
+    const stk_fingerprints *prints = &l->config.fingerprints;
+    size_t index = (size_t)(sample - l->config.samples);
+    if (prints->now == NULL || stk_image_is_raw(bytes->data, bytes->size)) {
         return STK_OK;
     }
-    stk_status status = stk_image_size(from->data, from->size, &width, &height, why);
-    if (status != STK_OK || (int64_t)width * height > MOST_RAW_PIXELS) {
-        return status;
-    }
-    status = stk_image_decode(from->data, from->size, &image, why);
-    status = status == STK_OK ? stk_image_encode_raw(&image, &w->raw, why) : status;
-    stk_image_free(&image);
-    if (status == STK_OK) {
-        *bytes = &w->raw;
-        if (is_own) {
-            stk_store_keep(w->loader->config.store, &t->read, w->raw.data, w->raw.size);
-        }
-    }
-    return status;
-}
-
-/*
- * Decodes the bytes of a sample into `out`; *good tells whether they were a picture. Memory running
- * out is not the picture's fault and an error, as is one bad picture too many.
- */
-static stk_status decode(worker *w, const task *t, size_t position, const stk_bytes *bytes,
-                         stk_error *why, uint8_t *out, bool *good, stk_error *err) {
-    stk_loader *l = w->loader;
-    *good = false;
-    if (why->status == STK_OK) {
-        size_t place = (size_t)(t->batch % l->per_epoch) * l->config.batch + t->place;
-        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->per_epoch,
-                                   stk_sampler_global(l->sampler, place));
-        int64_t start = stk_clock_ns();
-        int64_t augment_ns = 0;
-        bool is_own = bytes == &t->read.bytes;
-        *good = decode_whole(w, t, is_own, &bytes, why) == STK_OK &&
-                stk_transform_apply(w->bench, &l->config.transform, bytes->data, bytes->size, rng,
-                                    out, &augment_ns, why) == STK_OK;
-        atomic_fetch_add(&l->decode_ns, (uint64_t)(stk_clock_ns() - start - augment_ns));
-        atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);
-        atomic_fetch_add(&l->source_px, *good ? stk_workbench_source_px(w->bench) : 0);
-    }
-    if (*good) {
-        atomic_fetch_add(&l->images, 1);
-        return STK_OK;
-    }
-    if (why->status == STK_ERR_MEMORY || why->status == STK_ERR_INTERNAL) {
-        return STK_FAIL(err, why->status, "%s", why->message);
-    }
-    return remember_bad(l, position, why->message, err);
+    uint64_t now = fingerprint(bytes);
+    uint64_t before = prints->before != NULL ? prints->before[index] : 0;
+    atomic_store_explicit(&prints->now[index], now, memory_order_relaxed);
+    return before == 0 || before == now
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_DATA,
+                          "%s is not the picture that the run was begun with: its contents "
+                          "changed; put it back, or begin a new run",
+                          sample->path);
 }
 
 /*
@@ -379,14 +324,18 @@ static stk_status fill(worker *w, task *t, slot *s, stk_error *err) {
         const stk_sample *sample = stk_loader_sample(l, position);
         s->labels[t->place] = sample->label;
         s->samples[t->place] = (size_t)(sample - l->config.samples);
+        s->positions[t->place] = position;
         if (sample->path == NULL) {
             continue;
         }
         stk_status status = i > 0 ? read_substitute(w, sample->path, err) : STK_OK;
         read = i > 0 ? &w->extra.read : read;
+        if (status == STK_OK && read->error.status == STK_OK) {
+            status = check_fingerprint(l, sample, &read->bytes, err);
+        }
         if (status == STK_OK) {
             stk_error why = read->error;
-            status = decode(w, t, position, &read->bytes, &why, out, &good, err);
+            status = stk_worker_decode(w, t, position, &read->bytes, &why, out, &good, err);
         }
         if (status != STK_OK) {
             return status;
@@ -485,45 +434,50 @@ static void *work(void *argument) {
         trim(l, &w->extra.read.bytes);
         finish_task(l, t, s, status, &err);
     }
+    l->running--;
+    pthread_cond_broadcast(&l->ready);
+    bool left = w->is_left;
     pthread_mutex_unlock(&l->lock);
+    if (left) {
+        stk_loader_let_go(l);
+    }
     return NULL;
 }
 
-/* One picture that needs much memory at a time; one that needs more than allowed never. */
-static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
-    stk_loader *l = user;
-    uint64_t most = l->config.plan.picture_memory;
-    if (bytes > most && most > 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "decoding it takes %llu MB of memory, more than the %llu MB that are "
-                        "allowed; scale the picture down, or raise --loader-memory",
-                        (unsigned long long)(bytes >> 20), (unsigned long long)(most >> 20));
+/* What a worker needs; it may have some of it from a start that failed. */
+static stk_status equip_worker(stk_loader *l, worker *w, stk_error *err) {
+    stk_heavy_gate gate = stk_loader_heavy_gate(w);
+    w->loader = l;
+    w->index = l->started;
+    if (w->square == NULL && l->config.memory.take != NULL) {
+        w->square = stk_mem_raw(l->image_bytes, 1);
+        if (w->square == NULL) {
+            return STK_FAIL_MEMORY(err, "decoding pictures");
+        }
     }
-    pthread_mutex_lock(&l->heavy);
-    return STK_OK;
-}
-
-static void leave_heavy(void *user) {
-    stk_loader *l = user;
-    pthread_mutex_unlock(&l->heavy);
+    return w->bench == NULL ? stk_workbench_new(&w->bench, &gate, err) : STK_OK;
 }
 
 stk_status stk_workers_start(stk_loader *l, stk_error *err) {
     while (l->started < atomic_load(&l->wanted)) {
         worker *w = &l->workers[l->started];
-        stk_heavy_gate gate = {.user = l, .enter = enter_heavy, .leave = leave_heavy};
-        w->loader = l;
-        w->index = l->started;
-        stk_status status = w->bench == NULL ? stk_workbench_new(&w->bench, &gate, err) : STK_OK;
+        stk_status status = equip_worker(l, w, err);
         if (status != STK_OK) {
             return status;
         }
-        int failed = pthread_create(&w->thread, NULL, work, w);
-        if (failed != 0) {
-            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start %d loader threads: %s",
-                            atomic_load(&l->wanted), strerror(failed));
+        const stk_thread_config config = {.what = "decodes pictures"};
+        stk_error why = {0};
+        status = stk_thread_start(&w->thread, &config, work, w, &why);
+        if (status != STK_OK && l->started == 0) {
+            return STK_FAIL(err, status, "%s", why.message);
+        }
+        if (status != STK_OK) { /* no more to be had: go on with those there are */
+            atomic_store(&l->wanted, l->started);
+            l->tuner.most_workers = l->started;
+            break;
         }
         l->started++;
+        l->running++;
     }
     return STK_OK;
 }

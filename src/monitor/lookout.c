@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/proc_tree.h"
+#include "base/thread.h"
 #include "monitor/gpu_list.h"
 #include "monitor/gpu_sample.h"
 #include "monitor/host_sample.h"
@@ -186,14 +186,9 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Signals are for the threads that expect them. */
-static bool start_thread(stk_lookout *l) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&l->thread, NULL, work, l) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+static stk_status start_thread(stk_lookout *l, stk_error *err) {
+    const stk_thread_config config = {.what = "looks at the machine", .no_signals = true};
+    return stk_thread_start(&l->thread, &config, work, l, err);
 }
 
 static void make_conditions(stk_lookout *l) {
@@ -226,9 +221,7 @@ stk_status stk_lookout_start(stk_lookout **lookout, const stk_lookout_config *co
         l->cores = stk_mem_new((RING + 1) * (size_t)l->core_count, sizeof *l->cores);
         status = l->cores != NULL ? STK_OK : STK_FAIL_MEMORY(err, "looking at the machine");
     }
-    if (status == STK_OK && !start_thread(l)) {
-        status = STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread that looks at the machine");
-    }
+    status = status == STK_OK ? start_thread(l, err) : status;
     if (status != STK_OK) {
         destroy(l);
         return status;
@@ -265,6 +258,9 @@ void stk_lookout_stop(stk_lookout *lookout) {
 }
 
 bool stk_lookout_take(stk_lookout *lookout, stk_event_sample *sample) {
+    if (lookout == NULL) {
+        return false;
+    }
     pthread_mutex_lock(&lookout->lock);
     bool found = lookout->count > 0;
     if (found) {
@@ -278,6 +274,9 @@ bool stk_lookout_take(stk_lookout *lookout, stk_event_sample *sample) {
 
 const char *stk_lookout_notes(const stk_lookout *lookout) {
     stk_lookout *l = (stk_lookout *)lookout; /* the lock is no part of what it is */
+    if (l == NULL) {
+        return "";
+    }
     pthread_mutex_lock(&l->lock);
     const char *notes = l->noted ? l->notes : "";
     pthread_mutex_unlock(&l->lock);

@@ -44,7 +44,8 @@ void stk_lookout_stop(stk_lookout *lookout);
 /*
  * The oldest sample that was not taken; false: there is none. Those of the last ten minutes are
  * kept where nobody takes. What belongs to training in it (rate, wait, batches, workers) is not
- * known, and left for the caller to fill in. Its pointers are valid until the next call.
+ * known, and left for the caller to fill in. Its pointers are valid until the next call. NULL has
+ * no samples, and no notes.
  */
 bool stk_lookout_take(stk_lookout *lookout, stk_event_sample *sample);
 

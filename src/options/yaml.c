@@ -59,6 +59,8 @@ static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *e
                           "%s, line %zu: a configuration file cannot name another; give --config "
                           "for each",
                           r->path, line);
+    } else if (entry == NULL && strcmp(r->key, "run_id") == 0) {
+        status = STK_OK; /* args.json of a run names that run; the next one has its own */
     } else if (entry == NULL) {
         snprintf(where, sizeof where, "%s, line %zu: ", r->path, line);
         status = stk_options_unknown(r->options, where, "", r->key, err);

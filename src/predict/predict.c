@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "train/batch_times.h"
 
 static const stk_option view_options[] = {
     {.name = "tta",
@@ -30,25 +31,26 @@ typedef struct collector {
     const stk_prediction *prediction;
     double *probs;
     bool *have;
-    double *said; /* (classes): one row of one view */
-    int *views;   /* (samples): that each row is the mean of */
-    size_t at;    /* samples come in order: the row of the next batch's first */
+    double *said;          /* (classes): one row of one view */
+    int *views;            /* (samples): that each row is the mean of */
+    stk_batch_times times; /* of the running pass */
 } collector;
 
-static void collect(void *user, const stk_batch *batch, const float *logits) {
+static void collect(void *user, const stk_batch *batch, const size_t *rows, const float *logits) {
     collector *c = user;
+    stk_batch_times_note(&c->times, batch->count, stk_clock_ns());
     size_t classes = (size_t)c->prediction->graph->classes;
-    for (size_t i = 0; i < batch->count; i++, c->at++) {
-        double *row = c->probs + c->at * classes;
+    for (size_t i = 0; i < batch->count; i++) {
+        double *row = c->probs + rows[i] * classes;
         if (batch->bad[i]) {
             continue;
         }
-        int views = ++c->views[c->at];
+        int views = ++c->views[rows[i]];
         stk_softmax(logits + i * classes, (int)classes, c->said);
         for (size_t k = 0; k < classes; k++) {
             row[k] = views == 1 ? c->said[k] : row[k] + (c->said[k] - row[k]) / views;
         }
-        c->have[c->at] = true;
+        c->have[rows[i]] = true;
     }
 }
 
@@ -78,11 +80,11 @@ static stk_status look(collector *c, stk_exec *exec, stk_predicted *predicted, s
         evaluation.data.batch = predicted->batch;
         evaluation.data.transform.view = view;
         int64_t start = stk_clock_ns();
-        c->at = 0;
+        c->times = (stk_batch_times){.last_ns = start};
         status = stk_evaluate(&evaluation, &whole, err);
         if (status == STK_OK && whole) {
             predicted->views++;
-            predicted->pass_s = stk_clock_since_s(start);
+            predicted->pass_s = stk_batch_times_even(&c->times, stk_clock_since_s(start));
         }
     }
     predicted->done = status == STK_OK && predicted->views == views;

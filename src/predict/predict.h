@@ -47,7 +47,9 @@ typedef struct stk_predicted {
     int views;      /* that were made of all samples */
     size_t batch;   /* that there was memory for */
     double start_s; /* seconds before the first batch: compiling */
-    double pass_s; /* seconds for all samples in one view, the last whole one; NaN: there is none */
+    /* Seconds for all samples in one view, the last whole one, its slowest batch as fast as the
+     * others; NaN: there is none. */
+    double pass_s;
 } stk_predicted;
 
 /*

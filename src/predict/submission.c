@@ -355,16 +355,9 @@ static stk_status flush(stk_file_writer *writer, stk_str *out, stk_error *err) {
     return status;
 }
 
-stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
-                                const char *const *classes, int class_count, const double *probs,
-                                stk_error *err) {
-    stk_halt never = {0};
-    return stk_submission_write_unless(path, dataset, classes, class_count, probs, never, err);
-}
-
-stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
-                                       const char *const *classes, int class_count,
-                                       const double *probs, stk_halt late, stk_error *err) {
+static stk_status write_rows(const char *path, const stk_file_how *how, const stk_dataset *dataset,
+                             const char *const *classes, int class_count, const double *probs,
+                             stk_halt late, stk_error *err) {
     columns c = {0};
     stk_str out = {0};
     stk_file_writer *writer = NULL;
@@ -373,7 +366,7 @@ stk_status stk_submission_write_unless(const char *path, const stk_dataset *data
     }
     stk_status status = match_columns(&c, dataset, classes, class_count, err);
     status = status == STK_OK ? check_columns(&c, dataset, classes, class_count, err) : status;
-    status = status == STK_OK ? stk_file_create(&writer, path, err) : status;
+    status = status == STK_OK ? stk_file_create_how(&writer, path, how, err) : status;
     if (status == STK_OK) {
         append_header(&out, &c, dataset, classes, class_count);
         stk_str_append(&out, "\n");
@@ -403,4 +396,23 @@ stk_status stk_submission_write_unless(const char *path, const stk_dataset *data
     stk_str_free(&out);
     free_columns(&c);
     return status;
+}
+
+stk_status stk_submission_write(const char *path, const stk_dataset *dataset,
+                                const char *const *classes, int class_count, const double *probs,
+                                stk_error *err) {
+    return stk_submission_write_how(path, NULL, dataset, classes, class_count, probs, err);
+}
+
+stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
+                                    const stk_dataset *dataset, const char *const *classes,
+                                    int class_count, const double *probs, stk_error *err) {
+    stk_halt never = {0};
+    return write_rows(path, how, dataset, classes, class_count, probs, never, err);
+}
+
+stk_status stk_submission_write_unless(const char *path, const stk_dataset *dataset,
+                                       const char *const *classes, int class_count,
+                                       const double *probs, stk_halt late, stk_error *err) {
+    return write_rows(path, NULL, dataset, classes, class_count, probs, late, err);
 }

@@ -9,6 +9,7 @@
 
 #include <stoker/status.h>
 
+#include "base/file.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
 #include "loader/loader.h"
@@ -32,6 +33,12 @@ STK_CHECKED stk_status stk_submission_write(const char *path, const stk_dataset 
                                             const char *const *classes, int class_count,
                                             const double *probs /* (test rows, class_count) */,
                                             stk_error *err);
+
+/* The same for a path of another kind than one of Stoker's own: stk_file_how says which. */
+STK_CHECKED stk_status stk_submission_write_how(const char *path, const stk_file_how *how,
+                                                const stk_dataset *dataset,
+                                                const char *const *classes, int class_count,
+                                                const double *probs, stk_error *err);
 
 /*
  * The same for a file that has a forerunner which is worth something: when `late` is true before

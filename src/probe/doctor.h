@@ -55,6 +55,6 @@ STK_CHECKED stk_status stk_doctor_can_draw(const char *path, stk_error *err);
 
 /* The bars of the diagnosis as a picture; the file ends with .png or .svg. */
 STK_CHECKED stk_status stk_doctor_draw(const stk_diagnosis *diagnosis, const char *path,
-                                       stk_error *err);
+                                       const stk_stop *stop, stk_error *err);
 
 #endif

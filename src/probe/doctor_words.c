@@ -241,7 +241,9 @@ stk_status stk_doctor_can_draw(const char *path, stk_error *err) {
     return status;
 }
 
-stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *err) {
+stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, const stk_stop *stop,
+                           stk_error *err) {
+    const stk_file_how how = {.chosen = true, .stop = stop};
     rows list = {0};
     stk_bar bars[MOST_ROWS + 2];
     char texts[MOST_ROWS + 2][96];
@@ -269,7 +271,7 @@ stk_status stk_doctor_draw(const stk_diagnosis *f, const char *path, stk_error *
                          .bars = bars,
                          .count = count,
                          .most = longest(f)};
-    stk_status status = stk_bar_plot_write(&plot, path, err);
+    stk_status status = stk_bar_plot_write(&plot, path, &how, err);
     stk_str_free(&below);
     return status;
 }

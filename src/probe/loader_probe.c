@@ -309,7 +309,11 @@ stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop
     loader_probe p = {.stop = stop, .cores = stk_machine_cores()};
     const stk_batch *first = NULL;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_loader_open_stoppable(&p.loader, options, stop, err);
+    stk_status status = STK_OK;
+    if (!(stk_storage_to_measure(options).outage_s > 0)) {
+        status = stk_options_set(options, "outage", "0", err);
+    }
+    status = status == STK_OK ? stk_loader_open_stoppable(&p.loader, options, stop, err) : status;
     status = status == STK_OK ? take(&p, &first, err) : status;
     if (status == STK_OK) {
         figures->first_batch_ms = stk_clock_since_s(start) * 1e3;

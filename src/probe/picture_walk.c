@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "dataset/dataset.h"
+#include "storage/passed_over.h"
 
 /* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
 typedef struct level {
@@ -17,6 +18,7 @@ typedef struct level {
 typedef struct walk {
     stk_store *store;
     size_t most;
+    stk_passed_over *passed;
     stk_picture_paths *paths;
 } walk;
 
@@ -51,9 +53,10 @@ static stk_status walk_folder(const walk *w, const char *folder, const level *ab
                               stk_error *err) {
     level here = {.above = above};
     stk_dir_list list = {0};
+    bool own;
     stk_status status = stk_store_identify(w->store, folder, &here.identity, err);
     if (status == STK_OK && !leads_back(&here)) {
-        status = stk_store_list(w->store, folder, &list, err);
+        status = stk_data_list(w->store, folder, w->passed, &list, &own, err);
     }
     for (size_t i = 0; status == STK_OK && i < list.count && w->paths->count < w->most; i++) {
         const stk_dir_entry *entry = &list.entries[i];
@@ -70,11 +73,14 @@ static stk_status walk_folder(const walk *w, const char *folder, const level *ab
     return status;
 }
 
-stk_status stk_picture_walk(stk_store *store, size_t most, stk_picture_paths *paths,
-                            stk_error *err) {
-    walk w = {.store = store, .most = most, .paths = paths};
+stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
+                            stk_picture_paths *paths, stk_error *err) {
+    stk_passed_over passed = {0};
+    walk w = {.store = store, .most = most, .passed = &passed, .paths = paths};
     memset(paths, 0, sizeof *paths);
     stk_status status = walk_folder(&w, "", NULL, err);
+    stk_passed_over_tell(&passed, stk_store_root(store), events);
+    stk_passed_over_free(&passed);
     if (status == STK_OK && paths->count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "there are no pictures in %s: Stoker looks for .jpg, .jpeg, .png and "

@@ -2,7 +2,7 @@
  * picture_walk.h - the pictures of any place, whatever it says about classes.
  *
  * A measurement of storage needs objects that are like those of training and nothing else: no
- * labels, no layout. Threads: one at a time.
+ * labels, no layout. What Stoker itself wrote there is passed over. Threads: one at a time.
  */
 #ifndef STK_PROBE_PICTURE_WALK_H
 #define STK_PROBE_PICTURE_WALK_H
@@ -21,10 +21,11 @@ typedef struct stk_picture_paths {
 
 /*
  * Lists the pictures in and below the place, at most `most` of them. A place without any is
- * STK_ERR_DATA. What was listed is freed with stk_picture_paths_free, after an error too.
+ * STK_ERR_DATA. What was listed is freed with stk_picture_paths_free, after an error too. `events`,
+ * which may be NULL, are told what was passed over.
  */
-STK_CHECKED stk_status stk_picture_walk(stk_store *store, size_t most, stk_picture_paths *paths,
-                                        stk_error *err);
+STK_CHECKED stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
+                                        stk_picture_paths *paths, stk_error *err);
 void stk_picture_paths_free(stk_picture_paths *paths);
 
 #endif

@@ -158,9 +158,10 @@ stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const cha
     stk_image sheet = {0};
     uint8_t *bytes = NULL;
     size_t size = 0;
+    const stk_file_how how = {.chosen = true, .stop = stop};
     stk_status status = stk_sheet_draw(options, stop, &sheet, err);
     status = status == STK_OK ? stk_image_encode_png(&sheet, &bytes, &size, err) : status;
-    status = status == STK_OK ? stk_file_write(path, bytes, size, err) : status;
+    status = status == STK_OK ? stk_file_write_how(path, bytes, size, &how, err) : status;
     stk_image_free(&sheet);
     stk_mem_free(bytes);
     return status;

@@ -414,7 +414,7 @@ static stk_status open_place(storage_probe *p, const stk_storage_question *q, st
         status = stk_store_open(&p->store, q->data, &storage, NULL, err);
     }
     if (status == STK_OK && q->paths == NULL) {
-        status = stk_picture_walk(p->store, MOST_OBJECTS, &p->found, err);
+        status = stk_picture_walk(p->store, MOST_OBJECTS, q->events, &p->found, err);
         p->paths = (const char *const *)p->found.items;
         p->path_count = p->found.count;
     }

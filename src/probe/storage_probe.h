@@ -24,6 +24,7 @@ typedef struct stk_storage_question {
     bool stop_when_flat;          /* do not go on when more in flight bring nothing */
     double seconds;               /* that all steps of the list take together, about */
     double wanted;                /* objects per second */
+    const stk_events *events;     /* told which folders are no data; NULL is fine */
 } stk_storage_question;
 
 typedef struct stk_storage_findings {

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "base/thread.h"
 #include "probe/probe_texts.h"
 
 #define POLL_MS 200
@@ -143,7 +144,7 @@ static stk_status run_script(const char *settings, const stk_stop *stop, answer 
     int ends[2];
     int ended = 0;
     pid_t pid = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (stk_pipe(ends, 0) != 0) {
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot run python3: %s", strerror(errno));
     }
     int error = start(settings, ends[1], &pid);

@@ -59,13 +59,14 @@ void stk_bar_plot_draw(const stk_bar_plot *plot, stk_canvas *canvas) {
     }
 }
 
-stk_status stk_bar_plot_write(const stk_bar_plot *plot, const char *path, stk_error *err) {
+stk_status stk_bar_plot_write(const stk_bar_plot *plot, const char *path, const stk_file_how *how,
+                              stk_error *err) {
     stk_canvas *canvas = NULL;
     stk_status status =
         stk_canvas_for(&canvas, path, STK_BAR_PLOT_WIDTH_PX, stk_bar_plot_height(plot), err);
     if (status == STK_OK) {
         stk_bar_plot_draw(plot, canvas);
-        status = stk_canvas_save(canvas, path, err);
+        status = stk_canvas_save(canvas, path, how, err);
     }
     stk_canvas_free(canvas);
     return status;

@@ -32,6 +32,6 @@ int stk_bar_plot_height(const stk_bar_plot *plot);
 
 /* Draws and writes the file atomically; the path ends with .png or .svg. */
 STK_CHECKED stk_status stk_bar_plot_write(const stk_bar_plot *plot, const char *path,
-                                          stk_error *err);
+                                          const stk_file_how *how, stk_error *err);
 
 #endif

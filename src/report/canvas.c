@@ -74,11 +74,12 @@ stk_status stk_canvas_for(stk_canvas **canvas, const char *path, int width_px, i
     return stk_canvas_new(canvas, format, width_px, height_px, err);
 }
 
-stk_status stk_canvas_save(stk_canvas *canvas, const char *path, stk_error *err) {
+stk_status stk_canvas_save(stk_canvas *canvas, const char *path, const stk_file_how *how,
+                           stk_error *err) {
     stk_str bytes = {0};
     stk_status status = stk_canvas_finish(canvas, &bytes, err);
     if (status == STK_OK) {
-        status = stk_file_write(path, bytes.text, bytes.length, err);
+        status = stk_file_write_how(path, bytes.text, bytes.length, how, err);
     }
     stk_str_free(&bytes);
     return status;

@@ -15,6 +15,7 @@
 
 #include <stoker/status.h>
 
+#include "base/file.h"
 #include "base/str.h"
 
 typedef enum stk_canvas_format { STK_CANVAS_PNG, STK_CANVAS_SVG } stk_canvas_format;
@@ -89,7 +90,8 @@ double stk_canvas_text_width(stk_canvas *canvas, const char *text, const stk_fon
 STK_CHECKED stk_status stk_canvas_finish(stk_canvas *canvas, stk_str *out, stk_error *err);
 
 /* The same into a file, in one step. */
-STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path, stk_error *err);
+STK_CHECKED stk_status stk_canvas_save(stk_canvas *canvas, const char *path,
+                                       const stk_file_how *how, stk_error *err);
 
 /* The implementations. The first exists only where STK_HAVE_CAIRO is defined. */
 STK_CHECKED stk_status stk_canvas_cairo_new(stk_canvas **canvas, stk_canvas_format format,

@@ -5,9 +5,14 @@
 
 #include <cairo-svg.h>
 #include <cairo.h>
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "report/text.h"
 
@@ -18,7 +23,11 @@ typedef struct cairo_canvas {
     cairo_t *cairo;           /* owned */
     stk_str bytes;            /* the file, as cairo hands it out */
     bool failed;              /* a text found no memory */
+    bool wordless;            /* there are no fonts to be had */
 } cairo_canvas;
+
+/* Of a letter, as a part of its size, where no font tells. */
+#define LETTER_WIDTH 0.6
 
 static cairo_canvas *of(stk_canvas *canvas) {
     return (cairo_canvas *)canvas;
@@ -74,6 +83,9 @@ static double measure(cairo_canvas *canvas, const char *text, const stk_font *fo
 
 /* Cairo refuses everything after a text that is not UTF-8, so texts are cleaned first. */
 static double paint_text_width(stk_canvas *canvas, const char *text, const stk_font *font) {
+    if (of(canvas)->wordless) {
+        return LETTER_WIDTH * font->size_px * (double)strlen(text);
+    }
     stk_str clean = {0};
     stk_report_append_line(&clean, text);
     double width = measure(of(canvas), stk_str_text(&clean), font);
@@ -87,6 +99,9 @@ static void paint_text(stk_canvas *canvas, double x, double y, const char *text,
     static const double shares[] = {
         [STK_ALIGN_LEFT] = 0, [STK_ALIGN_CENTER] = 0.5, [STK_ALIGN_RIGHT] = 1};
     cairo_t *cairo = of(canvas)->cairo;
+    if (of(canvas)->wordless) {
+        return;
+    }
     stk_str clean = {0};
     stk_report_append_line(&clean, text);
     double width = measure(of(canvas), stk_str_text(&clean), font);
@@ -143,6 +158,41 @@ static const stk_canvas_type cairo_type = {
     .free = paint_free,
 };
 
+/* Makes cairo look for fonts, which it does once in a process. */
+static void find_fonts(void *state) {
+    (void)state;
+    const stk_font font = {.size_px = 8};
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
+    cairo_t *cairo = cairo_create(surface);
+    cairo_text_extents_t extents;
+    set_font(cairo, &font);
+    cairo_text_extents(cairo, "0", &extents);
+    cairo_destroy(cairo);
+    cairo_surface_destroy(surface);
+}
+
+static void drop_nothing(void *state) {
+    (void)state;
+}
+
+/*
+ * Whether there are fonts. They are looked for in the home folder, too: where its disk does not
+ * answer, who looks never comes back, and pictures have no words.
+ */
+static bool has_fonts(void) {
+    const char *home = getenv("HOME");
+    char *fonts = stk_path_join(home != NULL ? home : "/", ".fonts");
+    if (fonts == NULL) {
+        return false;
+    }
+    struct stat info; /* a dead disk does not answer even this; a slow one needs more for all */
+    stk_disk_root(fonts, true);
+    bool alive = stk_disk_look(fonts, &info) == 0 || errno != ETIMEDOUT;
+    bool found = alive && stk_disk_run(fonts, find_fonts, NULL, drop_nothing);
+    stk_mem_free(fonts);
+    return found;
+}
+
 stk_status stk_canvas_cairo_new(stk_canvas **out, stk_canvas_format format, int width_px,
                                 int height_px, stk_error *err) {
     cairo_canvas *canvas = stk_mem_new(1, sizeof *canvas);
@@ -151,6 +201,7 @@ stk_status stk_canvas_cairo_new(stk_canvas **out, stk_canvas_format format, int 
     }
     canvas->base = (stk_canvas){&cairo_type, width_px, height_px};
     canvas->format = format;
+    canvas->wordless = !has_fonts();
     canvas->surface =
         format == STK_CANVAS_PNG
             ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, width_px, height_px)

@@ -116,7 +116,7 @@ static stk_status add_row(stk_confusion *c, size_t row, const columns *at, const
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s, line %zu: its probability or its fold is none; let `stoker train` "
                         "write the file anew",
-                        name, table->lines[row + 1]);
+                        name, stk_csv_line(table, row));
     }
     seen->path = stk_csv_cell(table, row, at->path);
     seen->probability = probability;

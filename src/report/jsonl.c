@@ -22,9 +22,12 @@ struct stk_jsonl {
     stk_observer observer;
     stk_lines lines;         /* its name is owned */
     int64_t (*now_ns)(void); /* never NULL */
+    int64_t moment_ns;       /* of the events that are told now; 0: by now_ns */
     int64_t start_ns;        /* what `t` counts from */
     int64_t step_ns;         /* when the last step event was written */
     bool stepped;            /* there was one */
+    bool passed_over;        /* the next was told too soon behind it */
+    stk_event_step step;     /* of a command, the last that was told; it points to nothing */
     double sample_s;         /* when the last sample was taken that was written */
     stk_str line;            /* reused for every event */
     stk_error error;         /* the first that came up */
@@ -95,12 +98,16 @@ static void put_fields(stk_json_writer *writer, const stk_fields *fields, const 
 
 /* ---- lines ---- */
 
+static int64_t moment(const stk_jsonl *jsonl) {
+    return jsonl->moment_ns != 0 ? jsonl->moment_ns : jsonl->now_ns();
+}
+
 static stk_json_writer begin_line(stk_jsonl *jsonl, const char *event) {
     stk_str_clear(&jsonl->line);
     stk_json_writer writer = stk_json_write_to(&jsonl->line, 0);
     stk_json_begin_object(&writer);
     stk_json_key(&writer, "t");
-    put_seconds(&writer, (double)(jsonl->now_ns() - jsonl->start_ns) * 1e-9);
+    put_seconds(&writer, (double)(moment(jsonl) - jsonl->start_ns) * 1e-9);
     stk_json_key(&writer, "event");
     stk_json_put_string(&writer, event);
     return writer;
@@ -140,9 +147,11 @@ static void on_decision(void *user, const stk_event_decision *event) {
 
 static void on_step(void *user, const stk_event_step *event) {
     stk_jsonl *jsonl = user;
-    int64_t now = jsonl->now_ns();
+    int64_t now = moment(jsonl);
     double times = stk_thinning_times((double)(now - jsonl->start_ns) * 1e-9);
-    if (jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS) {
+    jsonl->passed_over = jsonl->stepped && (double)(now - jsonl->step_ns) < times * STEP_GAP_NS;
+    if (jsonl->passed_over) {
+        jsonl->step = *event;
         return;
     }
     jsonl->stepped = true;
@@ -198,8 +207,14 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
     end_line(user, &writer);
 }
 
+/* How far a command came is told with its end, however soon that was behind the step before. */
 static void on_attempt(void *user, const stk_event_attempt *event) {
-    put_event(user, &stk_attempt_fields, event);
+    stk_jsonl *jsonl = user;
+    if (event->ended && jsonl->passed_over) {
+        put_event(jsonl, &stk_step_fields, &jsonl->step);
+    }
+    jsonl->passed_over = false;
+    put_event(jsonl, &stk_attempt_fields, event);
 }
 
 static void on_warning(void *user, const char *text) {
@@ -254,6 +269,10 @@ void stk_jsonl_free(stk_jsonl *jsonl) {
         stk_str_free(&jsonl->line);
         stk_mem_free(jsonl);
     }
+}
+
+void stk_jsonl_at(stk_jsonl *jsonl, int64_t moment_ns) {
+    jsonl->moment_ns = moment_ns;
 }
 
 const stk_observer *stk_jsonl_observer(stk_jsonl *jsonl) {

@@ -18,8 +18,12 @@ typedef struct stk_lines {
     bool torn;        /* the file ends inside a line */
 } stk_lines;
 
-/* Opens a file for appending and creates it when it is missing; close(2) ends it. */
+/* Opens a file of Stoker's own for appending, as stk_file_open_own; it is made when it is missing.
+ */
 STK_CHECKED stk_status stk_lines_open(const char *path, int *fd, stk_error *err);
+
+/* The same for a file that only its owner may read. */
+STK_CHECKED stk_status stk_lines_open_private(const char *path, int *fd, stk_error *err);
 
 /*
  * Appends text, which ends with a line break. Bytes that are no lines can be appended too, by

@@ -173,7 +173,7 @@ stk_status stk_lr_plot_write(const stk_lr_plot *plot, const char *path, stk_erro
         status = stk_lr_plot_draw(plot, canvas, err);
     }
     if (status == STK_OK) {
-        status = stk_canvas_save(canvas, path, err);
+        status = stk_canvas_save(canvas, path, NULL, err);
     }
     stk_canvas_free(canvas);
     return status;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/aside.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +22,10 @@
 
 /* Between two replacements: collectors look every 15 s or so. */
 #define WRITE_GAP_NS INT64_C(1000000000)
+
+/* How long a write is waited for. One that takes longer hangs with its disk, as far as can be told:
+ * figures are left out until it ends, and a run does not wait for it again. */
+#define WAIT_NS INT64_C(1000000000)
 
 typedef enum source { FROM_START, FROM_STEP, FROM_EPOCH, FROM_SAMPLE, SOURCE_COUNT } source;
 
@@ -100,6 +105,13 @@ static const metric metrics[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+/* A text on its way to the disk, with all that it needs. */
+typedef struct delivery {
+    char *path;   /* owned */
+    stk_str text; /* owned; reused */
+    stk_error error;
+} delivery;
+
 struct stk_metrics_file {
     stk_observer observer;
     char *path;              /* owned */
@@ -118,7 +130,9 @@ struct stk_metrics_file {
     int exit_code;      /* -1: the run goes on */
     int64_t written_ns; /* when the file was replaced last */
     bool written;       /* it was */
-    stk_str text;       /* reused */
+    stk_aside *aside;   /* owned: writes; NULL: none could be had, and none is needed */
+    delivery *delivery; /* owned; the thread's while it writes */
+    bool hangs;         /* a write was not waited for */
     stk_error error;    /* the first */
 };
 
@@ -230,15 +244,51 @@ static void append_all(stk_str *out, const stk_metrics_file *m) {
     }
 }
 
+/* ---- the file ---- */
+
+static void free_delivery(void *state) {
+    delivery *d = state;
+    stk_mem_free(d->path);
+    stk_str_free(&d->text);
+    stk_mem_free(d);
+}
+
+static void deliver(void *state) {
+    delivery *d = state;
+    stk_status status = stk_str_ok(&d->text) ? stk_file_show(d->path, stk_str_text(&d->text),
+                                                             d->text.length, &d->error)
+                                             : STK_FAIL_MEMORY(&d->error, d->path);
+    (void)status; /* kept in d->error: a callback has nobody to tell */
+}
+
+/* Whether the last write has ended, which is waited for once. */
+static bool has_ended(stk_metrics_file *m) {
+    int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
+    m->hangs = m->aside != NULL && !stk_aside_wait(m->aside, stk_clock_ns() + wait_ns);
+    if (!m->hangs && m->error.status == STK_OK) {
+        m->error = m->delivery->error;
+    }
+    return !m->hangs;
+}
+
 static void write_file(stk_metrics_file *m) {
-    stk_str_clear(&m->text);
-    append_all(&m->text, m);
-    stk_status status = stk_str_ok(&m->text) ? stk_file_show(m->path, stk_str_text(&m->text),
-                                                             m->text.length, &m->error)
-                                             : STK_FAIL_MEMORY(&m->error, m->path);
-    (void)status; /* kept in m->error: a callback has nobody to tell */
     m->written = true;
     m->written_ns = m->now_ns();
+    if (!has_ended(m)) {
+        (void)STK_FAIL(&m->error, STK_ERR_STORAGE,
+                       "cannot write %s in time: its disk does not answer; look whether it is "
+                       "mounted and alive",
+                       m->path);
+        return;
+    }
+    stk_str_clear(&m->delivery->text);
+    append_all(&m->delivery->text, m);
+    if (m->aside == NULL) {
+        deliver(m->delivery);
+    } else {
+        stk_aside_begin(m->aside, deliver, m->delivery, free_delivery);
+    }
+    (void)has_ended(m);
 }
 
 /* After every event; before the start there is nothing to say. */
@@ -316,13 +366,22 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
         return status;
     }
     stk_metrics_file *m = stk_mem_new(1, sizeof *m);
+    delivery *d = stk_mem_new(1, sizeof *d);
     char *path = stk_mem_strdup(config->path);
-    if (m == NULL || path == NULL) {
+    char *same = stk_mem_strdup(config->path);
+    if (m == NULL || d == NULL || path == NULL || same == NULL) {
         stk_mem_free(m);
+        stk_mem_free(d);
         stk_mem_free(path);
+        stk_mem_free(same);
         return STK_FAIL_MEMORY(err, config->path);
     }
     m->path = path;
+    m->delivery = d;
+    d->path = same;
+    if (stk_aside_open(&m->aside, "writes figures", NULL) != STK_OK) {
+        m->aside = NULL;
+    }
     m->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
     m->wall_ns = config->wall_ns != NULL ? config->wall_ns : stk_clock_wall_ns;
     m->exit_code = -1;
@@ -342,11 +401,13 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
 
 void stk_metrics_file_free(stk_metrics_file *m) {
     if (m != NULL) {
+        if (!stk_aside_close(m->aside)) {
+            free_delivery(m->delivery);
+        }
         stk_mem_free(m->path);
         stk_str_free(&m->info);
         stk_str_free(&m->verdict);
         stk_str_free(&m->ended);
-        stk_str_free(&m->text);
         stk_mem_free(m);
     }
 }

@@ -64,8 +64,9 @@ void stk_page_pictures_free(stk_page_pictures *pictures) {
     pictures->known = false;
 }
 
-stk_status stk_page_write(const char *run_dir, const char *file, const stk_record *record,
-                          const stk_page_pictures *pictures, stk_error *err) {
+stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_how *how,
+                          const stk_record *record, const stk_page_pictures *pictures,
+                          stk_error *err) {
     size_t size = 0;
     stk_str html = {0};
     char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
@@ -81,7 +82,7 @@ stk_status stk_page_write(const char *run_dir, const char *file, const stk_recor
     stk_status status =
         path != NULL ? stk_page_put(&page, &html, err) : STK_FAIL_MEMORY(err, "a path");
     if (status == STK_OK) {
-        status = stk_file_write(path, html.text, html.length, err);
+        status = stk_file_write_how(path, html.text, html.length, how, err);
     }
     stk_json_free(args);
     stk_mem_free(yaml);

@@ -2,6 +2,7 @@
 #ifndef STK_REPORT_PAGE_WRITE_H
 #define STK_REPORT_PAGE_WRITE_H
 
+#include "base/file.h"
 #include "report/confusion.h"
 #include "report/record.h"
 #include "report/thumbs.h"
@@ -25,11 +26,11 @@ void stk_page_pictures_free(stk_page_pictures *pictures);
 char *stk_page_name(const char *run_dir);
 
 /*
- * Replaces the file (NULL: report.html of the run folder) in one step. Files of the folder that are
- * missing or damaged are left out of it.
+ * Replaces the file (NULL: report.html of the run folder), as `how` says, in one step. Files of the
+ * folder that are missing or damaged are left out of it.
  */
 STK_CHECKED stk_status stk_page_write(const char *run_dir, const char *file,
-                                      const stk_record *record, const stk_page_pictures *pictures,
-                                      stk_error *err);
+                                      const stk_file_how *how, const stk_record *record,
+                                      const stk_page_pictures *pictures, stk_error *err);
 
 #endif

@@ -333,7 +333,7 @@ stk_status stk_plot_write(const stk_plot *plot, const char *path, stk_error *err
         status = stk_plot_draw(plot, canvas, err);
     }
     if (status == STK_OK) {
-        status = stk_canvas_save(canvas, path, err);
+        status = stk_canvas_save(canvas, path, NULL, err);
     }
     stk_canvas_free(canvas);
     return status;

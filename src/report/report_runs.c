@@ -26,7 +26,8 @@ static void find_pictures(const stk_run_read *run, stk_page_pictures *pictures) 
     }
 }
 
-static stk_status write_one(const stk_report_runs *report, bool with_pictures, stk_error *err) {
+static stk_status write_one(const stk_report_runs *report, const stk_file_how *given,
+                            bool with_pictures, bool inside, stk_error *err) {
     stk_run_read *run = &report->runs[0];
     stk_page_pictures pictures = {0};
     stk_error why = {0};
@@ -37,16 +38,20 @@ static stk_status write_one(const stk_report_runs *report, bool with_pictures, s
     if (with_pictures) {
         find_pictures(run, &pictures);
     }
-    stk_status status = stk_page_write(run->dir, report->page, &run->record, &pictures, err);
+    /* Command lines are in it: in the run folder it is the owner's, as the other files are. */
+    stk_file_how how = *given;
+    how.owner_only = inside && stk_record_command(&run->record) != NULL;
+    stk_status status = stk_page_write(run->dir, report->page, &how, &run->record, &pictures, err);
     stk_page_pictures_free(&pictures);
     return status;
 }
 
-static stk_status write_several(const stk_report_runs *report, stk_error *err) {
+static stk_status write_several(const stk_report_runs *report, const stk_file_how *how,
+                                stk_error *err) {
     stk_str html = {0};
     stk_status status = stk_compare_page(report->runs, report->count, &html, err);
     if (status == STK_OK) {
-        status = stk_file_write(report->page, html.text, html.length, err);
+        status = stk_file_write_how(report->page, html.text, html.length, how, err);
     }
     stk_str_free(&html);
     return status;
@@ -81,7 +86,10 @@ static stk_status tell_apart(stk_run_read *runs, size_t count, stk_error *err) {
 }
 
 stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs, size_t count,
-                                const char *out, bool pictures, stk_error *err) {
+                                const char *out, bool pictures, const stk_stop *stop,
+                                stk_error *err) {
+    /* What lies in a run folder is our own; out and the current folder are the user's. */
+    const stk_file_how how = {.chosen = out != NULL || count > 1, .stop = stop};
     *report = (stk_report_runs){.runs = stk_mem_new(count, sizeof *report->runs)};
     stk_status status = report->runs != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the runs");
     for (size_t i = 0; i < count && status == STK_OK; i++) {
@@ -98,7 +106,9 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
         status = report->page != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
     if (status == STK_OK) {
-        status = count == 1 ? write_one(report, pictures, err) : write_several(report, err);
+        status =
+            count == 1 ? write_one(report, &how, pictures, out == NULL, err)
+                       : write_several(report, &how, err);
     }
     if (status != STK_OK) {
         stk_report_runs_free(report);

@@ -118,7 +118,12 @@ static bool read_summary(stk_run_read *run) {
 }
 
 static stk_status read_all(stk_run_read *run, stk_error *err) {
-    if (!stk_path_is_dir(run->dir)) {
+    bool is_dir = stk_path_is_dir(run->dir);
+    stk_status answers = stk_path_check_answer(run->dir, err);
+    if (answers != STK_OK) {
+        return answers;
+    }
+    if (!is_dir) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", run->dir);
     }
     if (count_files(run) == 0 && !run->record.failed) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -432,11 +433,14 @@ stk_status stk_run_status_read(stk_run_status *status, int64_t now_ns, stk_error
         return STK_FAIL_MEMORY(err, "a path");
     }
     stk_status result = STK_OK;
-    if (!stk_path_is_dir(status->folder)) {
+    bool is_dir = stk_path_is_dir(status->folder);
+    if (stk_path_check_answer(status->folder, err) != STK_OK) {
+        result = STK_ERR_STORAGE;
+    } else if (!is_dir) {
         result = STK_FAIL(err, STK_ERR_USAGE, "%s: there is no such folder", status->folder);
-    } else if (stat(path, &info) != 0 && errno != ENOENT) {
-        result = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, strerror(errno));
-    } else if (stat(path, &info) != 0) {
+    } else if (stk_disk_look(path, &info) != 0 && errno != ENOENT) {
+        result = STK_FAIL(err, STK_ERR_STORAGE, "cannot read %s: %s", path, stk_disk_reason(errno));
+    } else if (stk_disk_look(path, &info) != 0) {
         result = STK_FAIL(err, STK_ERR_USAGE,
                           "%s holds no training run: it has no events.jsonl; give the folder that "
                           "`stoker train` has written",

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/csv.h"
 #include "base/error.h"
@@ -42,6 +43,17 @@ static const char results_header[] =
     "wait_fraction,seconds\n";
 static const char bad_images_header[] = "path,split,reason\n";
 
+/* What may be missing of a folder in the end, one bit each. */
+enum {
+    LACKS_RESULTS = 1,
+    LACKS_BAD_IMAGES = 2,
+    LACKS_EVENTS = 4,
+    LACKS_TENSORBOARD = 8,
+    LACKS_PLOT = 16,
+    LACKS_PAGE = 32,
+    LACKS_SUMMARY = 64
+};
+
 struct stk_runfiles {
     stk_observer observer;
     char *run_dir; /* owned, as the next five */
@@ -58,11 +70,15 @@ struct stk_runfiles {
     stk_tfevents *tfevents; /* owned; NULL: nobody wants it */
     stk_record record;
     stk_page_pictures pictures;
+    stk_file_how how;   /* of whole files */
+    unsigned lacking;   /* bits: what could not be written when it last was to be */
     int64_t start_ns;   /* what the times of events count from */
+    int64_t moment_ns;  /* of the events that are told now; 0: by the clock */
     int64_t plotted_ns; /* when the last drawing of plot and page ended */
     bool plotted;       /* there was one */
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* there is time for a page with the summary */
+    bool table_rebuilt; /* results.csv was gone, and its rows are those of the events */
     bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
@@ -70,9 +86,10 @@ struct stk_runfiles {
 
 /* ---- files ---- */
 
-/* A call's result lives on in files->error; a callback can do nothing else with it. */
-static void note(stk_status status) {
-    (void)status;
+/* A callback has nobody to tell how it went: the error lives on in files->error, and what is not
+ * there in files->lacking. A file that is written whole makes up for one that failed. */
+static void note(stk_runfiles *files, unsigned what, stk_status status) {
+    files->lacking = status == STK_OK ? files->lacking & ~what : files->lacking | what;
 }
 
 /* A comma and the number: significant digits for 'g', decimals for 'f'. Unknown: an empty cell. */
@@ -98,9 +115,11 @@ static void append_row(stk_str *out, const stk_event_epoch *row) {
     stk_str_append(out, "\n");
 }
 
-static stk_status write_text(const char *path, const stk_str *text, stk_error *err) {
-    return stk_str_ok(text) ? stk_file_write(path, stk_str_text(text), text->length, err)
-                            : STK_FAIL_MEMORY(err, path);
+static stk_status write_text(const stk_runfiles *files, const char *path, const stk_str *text,
+                             stk_error *err) {
+    return stk_str_ok(text)
+               ? stk_file_write_how(path, stk_str_text(text), text->length, &files->how, err)
+               : STK_FAIL_MEMORY(err, path);
 }
 
 static stk_status write_results(const stk_runfiles *files, stk_error *err) {
@@ -109,7 +128,7 @@ static stk_status write_results(const stk_runfiles *files, stk_error *err) {
     for (size_t i = 0; i < files->record.row_count; i++) {
         append_row(&text, &files->record.rows[i]);
     }
-    stk_status status = write_text(files->results_path, &text, err);
+    stk_status status = write_text(files, files->results_path, &text, err);
     stk_str_free(&text);
     return status;
 }
@@ -122,7 +141,10 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
     stk_jsonl_put_summary(&writer, summary);
     stk_json_end_object(&writer);
     stk_str_append(&text, "\n");
-    stk_status status = write_text(files->summary_path, &text, err);
+    stk_status status = write_text(files, files->summary_path, &text, err);
+    if (status != STK_OK) {
+        (void)unlink(files->summary_path); /* that of an earlier process would not be true */
+    }
     stk_str_free(&text);
     return status;
 }
@@ -130,11 +152,13 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
 static void draw_plot(stk_runfiles *files) {
     stk_plot plot = {
         .title = files->title, .rows = files->record.rows, .count = files->record.row_count};
-    note(stk_plot_write(&plot, files->plot_path, &files->error));
+    note(files, LACKS_PLOT, stk_plot_write(&plot, files->plot_path, &files->error));
 }
 
 static void write_page(stk_runfiles *files) {
-    note(stk_page_write(files->run_dir, NULL, &files->record, &files->pictures, &files->error));
+    note(files, LACKS_PAGE,
+         stk_page_write(files->run_dir, NULL, &files->how, &files->record, &files->pictures,
+                        &files->error));
     files->page_ns = stk_clock_ns();
 }
 
@@ -172,18 +196,25 @@ static void draw_page(stk_runfiles *files) {
         }                                        \
     } while (0)
 
+/* Since the start, of the events that are told now. */
+static double seconds_at(const stk_runfiles *files) {
+    int64_t now_ns = files->moment_ns != 0 ? files->moment_ns : stk_clock_ns();
+    return (double)(now_ns - files->start_ns) * 1e-9;
+}
+
 /* Hands an event to events.jsonl and to TensorBoard, takes over an error of them, and keeps what
  * the page needs. */
-#define PASS_ON(files, callback, event)                                        \
-    do {                                                                       \
-        TELL(stk_jsonl_observer((files)->jsonl), callback, event);             \
-        note(stk_jsonl_error((files)->jsonl, &(files)->error));                \
-        if ((files)->tfevents != NULL) {                                       \
-            TELL(stk_tfevents_observer((files)->tfevents), callback, event);   \
-            note(stk_tfevents_error((files)->tfevents, &(files)->error));      \
-        }                                                                      \
-        stk_record_at(&(files)->record, stk_clock_since_s((files)->start_ns)); \
-        TELL(&(files)->record.observer, callback, event);                      \
+#define PASS_ON(files, callback, event)                                              \
+    do {                                                                             \
+        TELL(stk_jsonl_observer((files)->jsonl), callback, event);                   \
+        note(files, LACKS_EVENTS, stk_jsonl_error((files)->jsonl, &(files)->error)); \
+        if ((files)->tfevents != NULL) {                                             \
+            TELL(stk_tfevents_observer((files)->tfevents), callback, event);         \
+            note(files, LACKS_TENSORBOARD,                                           \
+                 stk_tfevents_error((files)->tfevents, &(files)->error));            \
+        }                                                                            \
+        stk_record_at(&(files)->record, seconds_at(files));                          \
+        TELL(&(files)->record.observer, callback, event);                            \
     } while (0)
 
 static void on_start(void *user, const stk_event_start *event) {
@@ -199,32 +230,36 @@ static void on_start(void *user, const stk_event_start *event) {
 }
 
 static void on_plan(void *user, const stk_event_plan *event) {
-    PASS_ON((stk_runfiles *)user, plan, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, plan, event);
 }
 
 static void on_decision(void *user, const stk_event_decision *event) {
-    PASS_ON((stk_runfiles *)user, decision, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, decision, event);
 }
 
 static void on_step(void *user, const stk_event_step *event) {
-    PASS_ON((stk_runfiles *)user, step, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, step, event);
 }
 
 static void on_epoch(void *user, const stk_event_epoch *event) {
     stk_runfiles *files = user;
     PASS_ON(files, epoch, event);
     if (files->record.failed) {
-        note(STK_FAIL_MEMORY(&files->error, files->results_path));
+        note(files, LACKS_RESULTS, STK_FAIL_MEMORY(&files->error, files->results_path));
         return;
     }
-    note(write_results(files, &files->error));
+    note(files, LACKS_RESULTS, write_results(files, &files->error));
     if (!files->plotted || is_old(files, files->plotted_ns)) {
         draw(files);
     }
 }
 
 static void on_checkpoint(void *user, const stk_event_checkpoint *event) {
-    PASS_ON((stk_runfiles *)user, checkpoint, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, checkpoint, event);
 }
 
 static void on_bad_image(void *user, const stk_event_bad_image *event) {
@@ -236,21 +271,28 @@ static void on_bad_image(void *user, const stk_event_bad_image *event) {
         stk_csv_append(&row, cells[i] != NULL ? cells[i] : "");
         stk_str_append(&row, i < 2 ? "," : "\n");
     }
-    note(stk_str_ok(&row) ? stk_lines_write(&files->bad_lines, row.text, row.length, &files->error)
-                          : STK_FAIL_MEMORY(&files->error, files->bad_path));
+    stk_status status =
+        stk_str_ok(&row) ? stk_lines_write(&files->bad_lines, row.text, row.length, &files->error)
+                         : STK_FAIL_MEMORY(&files->error, files->bad_path);
+    if (status != STK_OK) { /* a row that is missing stays so */
+        note(files, LACKS_BAD_IMAGES, status);
+    }
     stk_str_free(&row);
 }
 
 static void on_submission(void *user, const stk_event_submission *event) {
-    PASS_ON((stk_runfiles *)user, submission, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, submission, event);
 }
 
 static void on_batch(void *user, const stk_event_batch *event) {
-    PASS_ON((stk_runfiles *)user, batch, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, batch, event);
 }
 
 static void on_sample(void *user, const stk_event_sample *event) {
-    PASS_ON((stk_runfiles *)user, sample, event);
+    stk_runfiles *files = user;
+    PASS_ON(files, sample, event);
 }
 
 static void on_verdict(void *user, const stk_event_verdict *event) {
@@ -271,13 +313,14 @@ static void on_attempt(void *user, const stk_event_attempt *event) {
 }
 
 static void on_warning(void *user, const char *text) {
-    PASS_ON((stk_runfiles *)user, warning, text);
+    stk_runfiles *files = user;
+    PASS_ON(files, warning, text);
 }
 
 static void on_stop(void *user, const stk_summary *summary) {
     stk_runfiles *files = user;
     PASS_ON(files, stop, summary);
-    note(write_summary(files, summary, &files->error));
+    note(files, LACKS_SUMMARY, write_summary(files, summary, &files->error));
     if (files->page_at_stop) {
         write_page(files);
     }
@@ -305,7 +348,9 @@ static stk_status open_tables(stk_runfiles *files, bool again, stk_error *err) {
 static stk_status open_files(stk_runfiles *files, bool again, stk_error *err) {
     stk_status status = files->supervised ? STK_OK : open_tables(files, again, err);
     if (status == STK_OK) {
-        status = stk_lines_open(files->events_path, &files->events_fd, err);
+        status = files->how.owner_only
+                     ? stk_lines_open_private(files->events_path, &files->events_fd, err)
+                     : stk_lines_open(files->events_path, &files->events_fd, err);
     }
     if (status == STK_OK) {
         stk_jsonl_config config = {.fd = files->events_fd, .name = files->events_path};
@@ -364,6 +409,7 @@ static stk_status begin_files(stk_runfiles **out, const char *run_dir, bool supe
     stk_status status = make_files(&files, run_dir, err);
     if (status == STK_OK) {
         files->supervised = supervised;
+        files->how.owner_only = supervised;
         status = open_files(files, false, err);
     }
     if (status != STK_OK) {
@@ -382,7 +428,10 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
     return begin_files(out, run_dir, true, err);
 }
 
-/* What earlier processes told belongs to the page as well; the epochs are those of results.csv. */
+/*
+ * What earlier processes told belongs to the page as well; the epochs are those of results.csv, or,
+ * where that is gone, of the events.
+ */
 static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
     stk_replay replay = {
         .observer = &files->record.observer, .at = stk_record_at, .user = &files->record};
@@ -391,9 +440,12 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
     stk_status status = stk_path_is_file(files->events_path)
                             ? stk_replay_file(&replay, files->events_path, err)
                             : STK_OK;
-    if (status == STK_OK) {
-        status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
+    bool begun = point->epoch > 0 || point->fold > 0;
+    files->table_rebuilt = begun && !stk_path_is_file(files->results_path);
+    if (status != STK_OK || files->table_rebuilt) {
+        return status;
     }
+    status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
     if (status == STK_OK && !stk_record_take_rows(&files->record, rows, count)) {
         status = STK_FAIL_MEMORY(err, files->results_path);
     }
@@ -425,6 +477,11 @@ stk_status stk_runfiles_resume(stk_runfiles **out, const char *run_dir,
     return STK_OK;
 }
 
+bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows) {
+    *rows = files->record.row_count;
+    return files->table_rebuilt;
+}
+
 void stk_runfiles_free(stk_runfiles *files) {
     if (files == NULL) {
         return;
@@ -432,10 +489,10 @@ void stk_runfiles_free(stk_runfiles *files) {
     stk_jsonl_free(files->jsonl);
     stk_tfevents_free(files->tfevents);
     if (files->events_fd >= 0) {
-        close(files->events_fd);
+        (void)stk_disk_close(files->events_fd, files->events_path);
     }
     if (files->bad_fd >= 0) {
-        close(files->bad_fd);
+        (void)stk_disk_close(files->bad_fd, files->bad_path);
     }
     stk_mem_free(files->run_dir);
     stk_mem_free(files->results_path);
@@ -483,7 +540,8 @@ static void finish_pictures(stk_runfiles *files, double spare_s, stk_store *stor
 
 void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) {
     if (files->error.status != STK_OK && !files->supervised) {
-        note(write_results(files, &files->error)); /* a disk that was full may have room again */
+        note(files, LACKS_RESULTS,
+             write_results(files, &files->error)); /* a disk that was full may have room again */
     }
     files->page_at_stop = !(spare_s < 0);
     if (files->page_at_stop && files->record.row_count > 0) {
@@ -496,6 +554,32 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store) 
 
 double stk_runfiles_plot_s(const stk_runfiles *files) {
     return files->plot_s;
+}
+
+void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns) {
+    files->moment_ns = moment_ns;
+    stk_jsonl_at(files->jsonl, moment_ns);
+}
+
+bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {
+    static const char *const names[] = {"rows of results.csv",
+                                        "rows of bad_images.csv",
+                                        "lines of events.jsonl",
+                                        "TensorBoard's events",
+                                        "the plot",
+                                        "report.html",
+                                        "summary.json"};
+    const char *before = "of the run folder ";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if ((files->lacking & (1U << i)) != 0) {
+            stk_str_appendf(text, "%s%s", before, names[i]);
+            before = ", ";
+        }
+    }
+    if (files->lacking != 0) {
+        stk_str_appendf(text, " could not be written: %s", files->error.message);
+    }
+    return files->lacking != 0;
 }
 
 stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err) {

@@ -14,6 +14,7 @@
 
 #include <stoker/events.h>
 
+#include "base/str.h"
 #include "storage/storage.h"
 
 typedef struct stk_runfiles stk_runfiles;
@@ -23,7 +24,7 @@ STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_di
 
 /*
  * The same for a command that is supervised: it tells of no epochs and no pictures, and has neither
- * of these two tables.
+ * of these two tables. Only the owner may read its files: command lines are in them.
  */
 STK_CHECKED stk_status stk_runfiles_new_supervised(stk_runfiles **files, const char *run_dir,
                                                    stk_error *err);
@@ -43,6 +44,9 @@ typedef struct stk_runfiles_point {
 STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run_dir,
                                            const stk_runfiles_point *point, double *last_t,
                                            stk_error *err);
+
+/* Whether results.csv of a resumed run was gone; *rows: that the events had for a new one. */
+bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows);
 void stk_runfiles_free(stk_runfiles *files);
 
 /*
@@ -67,6 +71,12 @@ void stk_runfiles_finish(stk_runfiles *files, double spare_s, stk_store *store);
 
 /* Seconds that the last plot and the last page took together; 0: none was drawn yet. */
 double stk_runfiles_plot_s(const stk_runfiles *files);
+
+/* Events that are told from now on happened at this reading of the clock; 0: when they are told. */
+void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns);
+
+/* Says in one sentence what could not be written and is still missing; false: nothing is. */
+bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text);
 
 /* The first failure since the start, STK_OK when all was written. */
 STK_CHECKED stk_status stk_runfiles_error(const stk_runfiles *files, stk_error *err);

@@ -6,12 +6,6 @@
 /* U+FFFD, the character that stands for what could not be read. */
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* ASCII's control characters and the 32 that Unicode has behind U+007F. */
-static bool is_control(const char *text) {
-    const unsigned char *p = (const unsigned char *)text;
-    return p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0);
-}
-
 static void append_clean(stk_str *out, const char *text, bool one_line) {
     const char *end = text + strlen(text);
     while (text < end) {
@@ -19,7 +13,7 @@ static void append_clean(stk_str *out, const char *text, bool one_line) {
         if (length == 0) {
             stk_str_append(out, REPLACEMENT);
             length = 1;
-        } else if (one_line && is_control(text)) {
+        } else if (one_line && stk_utf8_control(text, length) >= 0) {
             stk_str_append(out, " ");
         } else {
             stk_str_append_bytes(out, text, length);

@@ -15,7 +15,9 @@
 /* Appends text; each byte that belongs to no UTF-8 character becomes U+FFFD. */
 void stk_report_append_utf8(stk_str *out, const char *text);
 
-/* The same for one line of a screen or an SVG: control characters, line breaks too, become blanks.
+/*
+ * The same for one line of a screen or an SVG: what a terminal obeys (stk_utf8_control), line
+ * breaks too, becomes blanks.
  */
 void stk_report_append_line(stk_str *out, const char *text);
 

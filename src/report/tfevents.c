@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -200,7 +201,7 @@ static void put_text(stk_tfevents *t, const char *tag, const stk_str *text) {
 
 static void close_file(event_file *file) {
     if (file->path != NULL) {
-        close(file->lines.fd);
+        (void)stk_disk_close(file->lines.fd, file->lines.name);
         stk_mem_free(file->path);
         *file = (event_file){0};
     }
@@ -305,7 +306,7 @@ static stk_status open_file(stk_tfevents *t, event_file *file, const char *below
         status = write_restart(t, file, step, err);
     }
     if (status != STK_OK && file->path != NULL) { /* without its head it is read by nobody */
-        unlink(file->path);
+        (void)stk_disk_remove(file->path);
         close_file(file);
     }
     return status;

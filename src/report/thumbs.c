@@ -139,6 +139,9 @@ void stk_thumbs_make(stk_thumbs *thumbs, const stk_confusion *confusion, stk_sto
     pthread_cond_init(&m.some, &attributes);
     pthread_condattr_destroy(&attributes);
     stk_status status = stk_workbench_new(&m.bench, NULL, &why);
+    if (status == STK_OK) {
+        stk_workbench_limit(m.bench, &(stk_image_limit){.deadline_ns = end_ns});
+    }
     status = status == STK_OK ? stk_reader_open(&reader, &config, &why) : status;
     if (status == STK_OK) {
         begin_reads(&m, confusion, reader, thumbs);
@@ -165,6 +168,8 @@ void stk_thumbs_make_from(stk_thumbs *thumbs, const stk_confusion *confusion, co
     stk_error why = {0};
     how.cache = "off";
     how.deadline_ns = end_ns;
+    how.outage_s = 0;
+    how.events = NULL;
     if (stk_store_open(&store, data, &how, NULL, &why) == STK_OK) {
         stk_thumbs_make(thumbs, confusion, store, end_ns);
         stk_store_close(store);

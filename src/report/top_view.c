@@ -555,7 +555,8 @@ static void draw_curve(frame *f, int rows) {
 /* A sentence over some lines, broken between words where that is possible. */
 static void draw_said(frame *f, top_tint tint, const char *name, const char *text) {
     stk_str clean = {0};
-    stk_str_appendf(&clean, "%s: ", name);
+    stk_report_append_line(&clean, name);
+    stk_str_append(&clean, ": ");
     stk_report_append_line(&clean, text);
     const char *p = stk_str_text(&clean);
     for (int row = 0; row < SAID_ROWS && *p != '\0' && has_room(f); row++) {

@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/reader.h"
 
 #define NS_PER_S 1000000000
@@ -50,14 +52,15 @@ struct stk_pump {
     pthread_mutex_t heavy; /* held while a picture is decoded that needs much memory */
     pthread_t *threads;    /* owned */
     int started;
-    bool quit;         /* lock, as all below */
-    size_t head;       /* the next one to hand over */
-    size_t tail;       /* the next one to read */
-    size_t coming;     /* reads in flight */
-    size_t bytes;      /* held and expected */
-    size_t unsized;    /* reads in flight of which nobody knows what to expect */
-    double mean;       /* bytes of a picture that was read; 0: none has come */
-    stk_error failure; /* one that ends everything; status OK: none */
+    atomic_bool cancelled; /* what is being decoded is not wanted any more */
+    bool quit;             /* lock, as all below */
+    size_t head;           /* the next one to hand over */
+    size_t tail;           /* the next one to read */
+    size_t coming;         /* reads in flight */
+    size_t bytes;          /* held and expected */
+    size_t unsized;        /* reads in flight of which nobody knows what to expect */
+    double mean;           /* bytes of a picture that was read; 0: none has come */
+    stk_error failure;     /* one that ends everything; status OK: none */
 };
 
 static place *place_of(stk_pump *p, size_t item) {
@@ -222,6 +225,9 @@ static void *work(void *argument) {
     stk_workbench *bench = NULL;
     stk_error err = {0};
     stk_status status = stk_workbench_new(&bench, &gate, &err);
+    if (status == STK_OK) {
+        stk_workbench_limit(bench, &(stk_image_limit){.cancelled = &p->cancelled});
+    }
     pthread_mutex_lock(&p->lock);
     if (status != STK_OK) {
         fail(p, &err);
@@ -243,11 +249,13 @@ static void *work(void *argument) {
 
 static stk_status start_threads(stk_pump *p, stk_error *err) {
     while (p->started < p->config.workers) {
-        int failed = pthread_create(&p->threads[p->started], NULL, work, p);
-        if (failed != 0 && p->started == 0) {
-            return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread: %s", strerror(failed));
+        const stk_thread_config config = {.what = "decodes pictures"};
+        stk_error why = {0};
+        stk_status status = stk_thread_start(&p->threads[p->started], &config, work, p, &why);
+        if (status != STK_OK && p->started == 0) {
+            return STK_FAIL(err, status, "%s", why.message);
         }
-        if (failed != 0) {
+        if (status != STK_OK) {
             break; /* fewer will do */
         }
         p->started++;
@@ -293,6 +301,7 @@ void stk_pump_close(stk_pump *p) {
     }
     pthread_mutex_lock(&p->lock);
     p->quit = true;
+    atomic_store(&p->cancelled, true);
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->lock);
     for (int i = 0; i < p->started; i++) {

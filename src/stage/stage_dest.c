@@ -209,7 +209,7 @@ stk_status stk_stage_dest_open(stk_stage_dest *dest, const char *path, stk_error
 
 void stk_stage_dest_close(stk_stage_dest *dest) {
     if (dest->lock_fd >= 0) {
-        stk_file_unlock(dest->lock_fd);
+        stk_file_unlock(dest->lock_fd, dest->path);
     }
     stk_mem_free(dest->path);
     *dest = (stk_stage_dest){.lock_fd = -1};

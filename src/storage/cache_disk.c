@@ -265,12 +265,7 @@ static stk_status set_up(stk_cache_disk *disk, const stk_cache_config *config, s
         return STK_FAIL(err, errno == ENOMEM ? STK_ERR_MEMORY : STK_ERR_STORAGE,
                         "cannot open the cache in %s: %s", config->folder, strerror(errno));
     }
-    int failed = stk_cache_writer_start(disk);
-    if (failed != 0) {
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start the thread that writes the cache: %s",
-                        strerror(failed));
-    }
-    return STK_OK;
+    return stk_cache_writer_start(disk, err);
 }
 
 static stk_status open_folder(stk_cache **cache, const stk_cache_config *config, stk_error *err) {

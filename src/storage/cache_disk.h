@@ -70,8 +70,8 @@ STK_CHECKED bool stk_cache_disk_look(stk_cache_disk *disk);
 /* Reads the entries of a pack that are not known yet; false without memory. */
 STK_CHECKED bool stk_cache_disk_load(stk_cache_disk *disk, stk_pack *pack);
 
-/* The queue and its thread; start returns 0 or the system's reason. */
-int stk_cache_writer_start(stk_cache_disk *disk);
+/* The queue and its thread. */
+STK_CHECKED stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err);
 void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size);
 void stk_cache_writer_flush(stk_cache *cache);
 void stk_cache_writer_missed(stk_cache *cache);

@@ -8,14 +8,17 @@
 #include "storage/cache_disk.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define LOOK_NS SECOND_NS
@@ -36,6 +39,8 @@
 /* How long closing writes what waits, and how long it then waits for a write that hangs. */
 #define DRAIN_NS (5 * SECOND_NS)
 #define HANG_NS (3 * SECOND_NS)
+
+#define LEAST_NS (SECOND_NS / 10)
 
 /* How long somebody waits for all to be written: no run may hang with the disk of its cache. */
 #define FLUSH_NS (10 * SECOND_NS)
@@ -367,24 +372,21 @@ static void *work(void *argument) {
     return NULL;
 }
 
-int stk_cache_writer_start(stk_cache_disk *disk) {
-    pthread_attr_t attributes;
+stk_status stk_cache_writer_start(stk_cache_disk *disk, stk_error *err) {
+    const stk_thread_config config = {.what = "writes the cache", .stack_bytes = STACK_BYTES};
     sigset_t too_large;
     sigset_t before;
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     /* Where file sizes are limited, a write shall fail; the signal would end the process. */
     pthread_sigmask(SIG_BLOCK, &too_large, &before);
     stk_cache_hold(&disk->cache);
-    int failed = pthread_create(&disk->thread, &attributes, work, disk);
-    if (failed != 0) {
+    stk_status status = stk_thread_start(&disk->thread, &config, work, disk, err);
+    if (status != STK_OK) {
         stk_cache_let_go(&disk->cache);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return failed;
+    return status;
 }
 
 void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size) {
@@ -426,9 +428,14 @@ void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data,
     pthread_mutex_unlock(&cache->lock);
 }
 
+/* As long as that, or less where the caller has less; a disk that is alive needs no more. */
+static int64_t within(int64_t ns, double left_s) {
+    return (int64_t)fmax(fmin((double)ns, left_s * SECOND_NS), LEAST_NS);
+}
+
 void stk_cache_writer_flush(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
-    int64_t end_ns = stk_clock_ns() + FLUSH_NS;
+    int64_t end_ns = stk_clock_ns() + within(FLUSH_NS, stk_disk_left_s());
     struct timespec end = at_time(end_ns);
     pthread_mutex_lock(&cache->lock);
     disk->hurrying++;
@@ -451,10 +458,11 @@ void stk_cache_writer_missed(stk_cache *cache) {
 
 void stk_cache_writer_close(stk_cache *cache) {
     stk_cache_disk *disk = stk_cache_disk_of(cache);
+    double left_s = stk_disk_left_s();
     pthread_mutex_lock(&cache->lock);
     disk->quit = true;
-    disk->quit_ns = stk_clock_ns() + DRAIN_NS;
-    int64_t end_ns = disk->quit_ns + HANG_NS;
+    disk->quit_ns = stk_clock_ns() + within(DRAIN_NS, left_s);
+    int64_t end_ns = disk->quit_ns + within(HANG_NS, left_s - (double)DRAIN_NS / SECOND_NS);
     struct timespec end = at_time(end_ns);
     pthread_cond_signal(&disk->work);
     while (!disk->ended && stk_clock_ns() < end_ns) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #define NS_PER_S 1000000000
 
@@ -205,7 +206,7 @@ static bool give_up(stk_reader *r, flight *f, bool silent) {
                         r->patience.timeout_ns);
     }
     if (silent && r->lost.status == STK_OK && f->read != &r->probe &&
-        stk_patience_doubt(&r->patience, f->failed_ns)) {
+        !stk_outage_counts(&r->store->outage) && stk_patience_doubt(&r->patience, f->failed_ns)) {
         f->doubt_ns = now;
         if (stk_patience_is_lost(&r->patience)) {
             lose_silent_place(r, &f->read->error);
@@ -221,8 +222,40 @@ static bool give_up(stk_reader *r, flight *f, bool silent) {
     return true;
 }
 
+/* The place has answered something to a flight, if only that there is no such object. */
+static void note_answer(stk_reader *r, const flight *f, int64_t now) {
+    stk_patience_answered(&r->patience, now);
+    stk_outage_answered(&r->store->outage, now, f->failures == 0);
+}
+
 static void note_start(flight *f, int64_t started_ns) {
     f->first_ns = f->first_ns == 0 ? started_ns : f->first_ns;
+}
+
+/* Why an attempt failed, without the path that the sentence begins with. */
+static const char *cause_of(const flight *f, const stk_error *error) {
+    const char *path = strstr(error->message, f->read->path);
+    const char *rest = path != NULL ? path + strlen(f->read->path) : "";
+    rest = strncmp(rest, ": ", 2) == 0 ? rest + 2 : error->message;
+    return strncmp(rest, "no answer: ", 11) == 0 ? rest + 11 : rest;
+}
+
+/*
+ * Notes a failure, and whether it says anything about the object: not while the place is silent,
+ * and neither for as long as an outage may last while it fails everybody now and then.
+ */
+static void assign_blame(stk_reader *r, flight *f, const stk_fetch *fetch, int64_t started_ns) {
+    stk_outage *outage = &r->store->outage;
+    int64_t since_ns = f->missed_ns > 0 ? f->missed_ns : started_ns;
+    bool network = fetch->verdict == STK_FETCH_AGAIN && fetch->error.status != STK_ERR_MEMORY;
+    bool excused = network && stk_outage_missed(outage, since_ns, f->failures == 0,
+                                                cause_of(f, &f->read->error));
+    if (network && !excused && stk_outage_is_ill(outage)) {
+        excused = stk_clock_ns() - f->begun_ns < outage->most_ns;
+    }
+    f->excused = excused;
+    f->blamed += !excused;
+    f->first_ns = excused ? 0 : f->first_ns;
 }
 
 /*
@@ -233,15 +266,17 @@ static bool fail(stk_reader *r, flight *f, const stk_fetch *fetch, int64_t start
     int64_t now = stk_clock_ns();
     bool damaged = fetch->verdict == STK_FETCH_DAMAGED;
     note_start(f, started_ns > 0 ? started_ns : f->begun_ns);
-    f->failed_ns = f->failures++ == 0 ? now : f->failed_ns;
-    f->damaged += damaged;
     f->read->error = fetch->error;
     if (fetch->error.status == STK_OK) {
         blame(r, f, STK_ERR_STORAGE, "it ended without a reason", &f->read->error);
     }
     if (fetch->verdict == STK_FETCH_NEVER || damaged) {
-        stk_patience_answered(&r->patience, now);
+        note_answer(r, f, now);
     }
+    assign_blame(r, f, fetch, started_ns > 0 ? started_ns : f->begun_ns);
+    f->failed_ns = f->failures++ == 0 ? now : f->failed_ns;
+    f->missed_ns = now;
+    f->damaged += damaged;
     if (fetch->verdict == STK_FETCH_LOST) {
         lose_place(r, &f->read->error);
     }
@@ -253,7 +288,8 @@ static bool fail(stk_reader *r, flight *f, const stk_fetch *fetch, int64_t start
     }
     int64_t next =
         damaged ? now : now + stk_patience_pause_ns(&r->patience, f->failures, fetch->wait_s);
-    if (stk_patience_is_over(&r->patience, f->failures, f->damaged, f->first_ns, next)) {
+    if (f->first_ns > 0 &&
+        stk_patience_is_over(&r->patience, f->blamed, f->damaged, f->first_ns, next)) {
         return give_up(r, f, !damaged);
     }
     atomic_fetch_add(&r->store->retries, 1);
@@ -363,12 +399,14 @@ static bool receive(stk_reader *r, flight *f, attempt *a) {
         return fail(r, f, fetch, started);
     }
     if (a->stage == STAGE_VERSION) {
+        note_answer(r, f, now);
         stk_flights_go_on(r, f, version_of(fetch));
         return false;
     }
     note_start(f, started > 0 ? started : a->begun_ns);
     if (a->stage == STAGE_SOURCE) { /* what a cache brings says nothing about the place */
         stk_patience_good(&r->patience, now, now - (started > 0 ? started : a->begun_ns));
+        note_answer(r, f, now);
         remember(r, f, now);
     }
     f->is_new = f->is_new && a->stage == STAGE_SOURCE;
@@ -495,4 +533,17 @@ void stk_flights_end_lost(stk_reader *r, flight *f) {
 void stk_flights_end_stopped(stk_reader *r, flight *f) {
     blame(r, f, STK_ERR_STOPPED, "it was stopped", &f->read->error);
     stk_flights_land(r, f);
+}
+
+void stk_flights_lose_silent(stk_reader *r) {
+    stk_outage *outage = &r->store->outage;
+    stk_error why = {0};
+    pthread_mutex_lock(&outage->lock);
+    (void)STK_FAIL(&why, STK_ERR_STORAGE,
+                   "nothing can be read from %s any more: no answer for %s, as long as --outage "
+                   "allows (%s)",
+                   r->store->root, stk_format_span((double)outage->most_ns / NS_PER_S).text,
+                   outage->why);
+    pthread_mutex_unlock(&outage->lock);
+    lose_place(r, &why);
 }

@@ -11,6 +11,9 @@
  * owner is told when the place answers somebody (the object was bad), when there are too many
  * doubts (the place is lost), or when there is no other read left to wait for.
  *
+ * Where an outage is waited out (outage.h), silence is nobody's fault: such attempts are made again
+ * until the place answers or the outage has lasted too long, and there are no doubts.
+ *
  * Everything here is called with the reader's lock, unless it says otherwise.
  */
 #ifndef STK_STORAGE_FLIGHTS_H
@@ -45,14 +48,17 @@ typedef struct flight {
     bool is_new; /* the bytes come from the source and belong into the cache */
     attempt *attempts[2];
     int64_t begun_ns;
-    int64_t first_ns;  /* when the first attempt that ended really began; 0: none has */
-    int64_t failed_ns; /* when it failed; 0: none has */
-    int64_t retry_ns;  /* when to try again; 0: an attempt is under way */
-    int64_t doubt_ns;  /* since when it is a doubt; 0: it is none */
-    bool hedged;       /* it has had its second attempt beside a first */
-    bool ended;        /* the watch is to tell of it: nobody may be told from within submit */
-    int failures;
-    int damaged;
+    int64_t first_ns;    /* when the first attempt that ended really began; 0: none has */
+    int64_t failed_ns;   /* when it failed; 0: none has */
+    int64_t missed_ns;   /* when the latest failed; 0: none has */
+    int64_t retry_ns;    /* when to try again; 0: an attempt is under way */
+    bool excused;        /* the latest attempt failed, and its object was not to blame */
+    int64_t doubt_ns;    /* since when it is a doubt; 0: it is none */
+    bool hedged;         /* it has had its second attempt beside a first */
+    bool ended;          /* the watch is to tell of it: nobody may be told from within submit */
+    int failures;        /* attempts */
+    int blamed;          /* of these: its object's fault, as far as that can be known */
+    int damaged;         /* of these: the wrong bytes came */
     uint64_t generation; /* which cancel it came after */
     struct flight *prev, *next;
 } flight;
@@ -103,6 +109,9 @@ bool stk_flights_expire(stk_reader *r, flight *f, int which);
 /* Ends a flight with the place's loss, or as stopped. It has landed then. */
 void stk_flights_end_lost(stk_reader *r, flight *f);
 void stk_flights_end_stopped(stk_reader *r, flight *f);
+
+/* The place has been silent for as long as an outage may last: it is lost. */
+void stk_flights_lose_silent(stk_reader *r);
 
 /* Takes a flight out of the air; whoever called then tells of it. */
 void stk_flights_land(stk_reader *r, flight *f);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/source.h"
 
 /* Reading needs little: many threads must not cost much. */
@@ -201,19 +202,15 @@ static void *loop(void *argument) {
     return NULL;
 }
 
-/* Under the lock; 0 or the system's reason. */
-static int start_thread(stk_hands *h) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int failed = pthread_create(&thread, &attributes, loop, h);
-    pthread_attr_destroy(&attributes);
-    if (failed == 0) {
+/* Under the lock. */
+static stk_status start_thread(stk_hands *h, stk_error *err) {
+    const stk_thread_config config = {
+        .what = "reads", .stack_bytes = STACK_BYTES, .detached = true};
+    stk_status status = stk_thread_start(NULL, &config, loop, h, err);
+    if (status == STK_OK) {
         atomic_fetch_add(&h->threads, 1);
     }
-    return failed;
+    return status;
 }
 
 /* Under the lock: whether a job waits for a thread, and there may be one more. */
@@ -226,7 +223,8 @@ static bool may_grow(const stk_hands *h, int most_threads) {
 /* Under the lock: there is always one; without it a fetch is given up in its time. */
 static void keep_going(stk_hands *h) {
     if (may_grow(h, 1)) {
-        (void)start_thread(h);
+        bool one_more = start_thread(h, NULL) == STK_OK;
+        (void)one_more;
     }
 }
 
@@ -247,12 +245,11 @@ stk_status stk_hands_open(stk_hands **out, int most_threads, stk_error *err) {
     pthread_cond_init(&h->work, NULL);
     pthread_cond_init(&h->left, NULL);
     pthread_mutex_lock(&h->lock);
-    int failed = start_thread(h);
+    stk_status status = start_thread(h, err);
     pthread_mutex_unlock(&h->lock);
-    if (failed != 0) {
+    if (status != STK_OK) {
         stk_hands_close(h, NULL, NULL);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread that reads: %s",
-                        strerror(failed));
+        return status;
     }
     *out = h;
     return STK_OK;
@@ -345,7 +342,8 @@ void stk_hands_sign(stk_job *shown) {
 void stk_hands_hurry(stk_hands *h) {
     pthread_mutex_lock(&h->lock);
     if (may_grow(h, h->most_threads)) {
-        (void)start_thread(h); /* without it all goes on, only slower */
+        bool faster = start_thread(h, NULL) == STK_OK; /* without it all goes on, only slower */
+        (void)faster;
     }
     pthread_mutex_unlock(&h->lock);
 }

@@ -10,9 +10,7 @@
 
 #ifdef STK_HAVE_S3
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,17 +23,12 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/http_easy.h"
-#include "storage/http_head.h"
+#include "storage/http_slot.h"
 
 #define NS_PER_MS 1000000
 #define MS_PER_S 1000.0
-
-/* What errors say in their bodies is short; more of it is dropped. */
-#define ERROR_BODY_BYTES ((size_t)64 * 1024)
-
-/* libcurl's buffer per transfer: fewer system calls for large objects. */
-#define BUFFER_BYTES 65536L
 
 /*
  * Before anything has come from the host, each request would look up its name in a thread of its
@@ -44,19 +37,10 @@
 #define FIRST_REQUESTS 8
 #define FIRST_NS ((int64_t)1000 * NS_PER_MS)
 
-#define EVENTS_AT_ONCE 64
+/* How often it is looked whether others have given back room. */
+#define CROWDED_NS ((int64_t)10 * NS_PER_MS)
 
-/* An easy handle and what it works on. */
-typedef struct http_slot {
-    CURL *easy;
-    stk_http_request *request;                     /* NULL: free */
-    struct curl_slist nodes[STK_HTTP_HEADERS_MAX]; /* the request's headers as libcurl wants them */
-    long timeout_ms;                               /* as the handle has it now */
-    bool too_large;
-    bool no_memory;
-    struct http_slot *next_free;
-    char reason[CURL_ERROR_SIZE];
-} http_slot;
+#define EVENTS_AT_ONCE 64
 
 struct stk_http {
     pthread_t thread;
@@ -71,6 +55,8 @@ struct stk_http {
 
     /* Everything below belongs to the thread. */
     CURLM *multi;
+    stk_http_room *room; /* borrowed, or own_room */
+    stk_http_room own_room;
     char *ca_bundle; /* owned, or NULL */
     long connect_timeout_ms;
     http_slot **slots; /* owned; most of them, slot_count are there */
@@ -83,6 +69,7 @@ struct stk_http {
     int64_t timer_ns; /* when libcurl wants to be called; -1: not at all */
     int64_t first_ns; /* when the first request began; 0: none has */
     bool answered;    /* something has come since */
+    bool crowded;     /* the first that waits does so for room */
 };
 
 static void append(stk_http_request **first, stk_http_request **last, stk_http_request *request) {
@@ -92,54 +79,6 @@ static void append(stk_http_request **first, stk_http_request **last, stk_http_r
 }
 
 /* ---- what libcurl calls ---- */
-
-static size_t take_head(char *line, size_t one, size_t size, void *user) {
-    http_slot *slot = user;
-    (void)one;
-    stk_http_head_line(&slot->request->answer, line, size);
-    return size;
-}
-
-/* Room for the body: all of it at once where its length is told. */
-static bool make_room(http_slot *slot, size_t size) {
-    const stk_http_request *request = slot->request;
-    stk_bytes *bytes = request->bytes;
-    size_t need = bytes->size + size + 1;
-    bool good = request->answer.status / 100 == 2; /* of others only the beginning is kept */
-    if (good && bytes->size == 0 && request->answer.has_length &&
-        request->answer.length < request->max_bytes) {
-        size_t told = (size_t)request->answer.length + 1;
-        need = told > need ? told : need;
-    } else if (need > bytes->capacity && need < 2 * bytes->capacity) {
-        need = 2 * bytes->capacity;
-    }
-    slot->no_memory = !stk_bytes_reserve(bytes, need);
-    return !slot->no_memory;
-}
-
-static size_t take_body(char *piece, size_t one, size_t size, void *user) {
-    http_slot *slot = user;
-    stk_http_request *request = slot->request;
-    stk_bytes *bytes = request->bytes;
-    (void)one;
-    bool good = request->answer.status / 100 == 2;
-    if (!good && bytes->size + size > ERROR_BODY_BYTES) {
-        return size;
-    }
-    slot->too_large =
-        good && (bytes->size + size > request->max_bytes ||
-                 (request->answer.has_length && request->answer.length > request->max_bytes));
-    if (slot->too_large || !make_room(slot, size)) {
-        return 0;
-    }
-    memcpy(bytes->data + bytes->size, piece, size);
-    bytes->size += size;
-    bytes->data[bytes->size] = '\0';
-    if (good && request->received != NULL) {
-        request->received(request, bytes->data + bytes->size - size, size);
-    }
-    return size;
-}
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *known) {
     stk_http *h = user;
@@ -164,14 +103,6 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
     return 0;
 }
 
-/* Programs that are started meanwhile, to ask for credentials say, must not keep connections. */
-static int mark_socket(void *user, curl_socket_t fd, curlsocktype purpose) {
-    (void)user;
-    (void)purpose;
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    return CURL_SOCKOPT_OK;
-}
-
 static int set_timer(CURLM *multi, long timeout_ms, void *user) {
     stk_http *h = user;
     (void)multi;
@@ -181,44 +112,6 @@ static int set_timer(CURLM *multi, long timeout_ms, void *user) {
 
 /* ---- handles ---- */
 
-/* What all requests of a handle share. */
-static bool prepare_handle(const stk_http *h, http_slot *slot) {
-    CURL *easy = slot->easy;
-    CURLcode code = CURLE_OK;
-#define SET(option, value) code = code == CURLE_OK ? curl_easy_setopt(easy, option, value) : code
-    SET(CURLOPT_PRIVATE, slot);
-    SET(CURLOPT_ERRORBUFFER, slot->reason);
-    SET(CURLOPT_HEADERFUNCTION, take_head);
-    SET(CURLOPT_HEADERDATA, slot);
-    SET(CURLOPT_WRITEFUNCTION, take_body);
-    SET(CURLOPT_WRITEDATA, slot);
-    SET(CURLOPT_SOCKOPTFUNCTION, mark_socket);
-    SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_NOPROGRESS, 1L);
-    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(CURLOPT_PATH_AS_IS, 1L);
-    SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_TCP_NODELAY, 1L);
-    SET(CURLOPT_TCP_KEEPALIVE, 1L);
-    SET(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
-    SET(CURLOPT_BUFFERSIZE, BUFFER_BYTES);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, h->connect_timeout_ms);
-    SET(CURLOPT_USERAGENT, "stoker/" STK_VERSION);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-    SET(CURLOPT_QUICK_EXIT, 1L); /* a name that is still looked up must not hold up a cancel */
-#endif
-    if (h->ca_bundle != NULL) {
-        SET(CURLOPT_CAINFO, h->ca_bundle);
-    }
-#undef SET
-    return code == CURLE_OK;
-}
-
 /* A free handle, or NULL without memory. */
 static http_slot *take_slot(stk_http *h) {
     http_slot *slot = h->free_slots;
@@ -226,24 +119,21 @@ static http_slot *take_slot(stk_http *h) {
         h->free_slots = slot->next_free;
         return slot;
     }
-    slot = stk_mem_new(1, sizeof *slot);
-    if (slot == NULL) {
-        return NULL;
+    stk_http_slot_config config = {
+        .ca_bundle = h->ca_bundle, .connect_timeout_ms = h->connect_timeout_ms, .room = h->room};
+    slot = stk_http_slot_new(&config);
+    if (slot != NULL) {
+        h->slots[h->slot_count++] = slot;
     }
-    slot->easy = curl_easy_init();
-    if (slot->easy == NULL || !prepare_handle(h, slot)) {
-        curl_easy_cleanup(slot->easy);
-        stk_mem_free(slot);
-        return NULL;
-    }
-    h->slots[h->slot_count++] = slot;
     return slot;
 }
 
-static void give_slot(stk_http *h, http_slot *slot) {
-    slot->request = NULL;
+/* Frees a handle of its request, which it returns. */
+static stk_http_request *give_slot(stk_http *h, http_slot *slot) {
+    stk_http_request *request = stk_http_slot_clear(slot);
     slot->next_free = h->free_slots;
     h->free_slots = slot;
+    return request;
 }
 
 /* ---- the thread's work ---- */
@@ -254,40 +144,19 @@ static void finish(stk_http_request *request, stk_http_end end, const char *reas
     request->done(request);
 }
 
-static bool set_request(http_slot *slot, stk_http_request *request) {
-    struct curl_slist *list = NULL;
-    for (size_t i = request->header_count; i-- > 0;) {
-        slot->nodes[i] =
-            (struct curl_slist){.data = (char *)(uintptr_t)request->headers[i], .next = list};
-        list = &slot->nodes[i];
-    }
-    long timeout_ms = (long)(request->timeout_s * MS_PER_S);
-    CURLcode code = curl_easy_setopt(slot->easy, CURLOPT_URL, request->url);
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, list);
-    }
-    if (code == CURLE_OK && timeout_ms != slot->timeout_ms) {
-        code = curl_easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
-        slot->timeout_ms = timeout_ms;
-    }
-    slot->request = request;
-    slot->too_large = false;
-    slot->no_memory = false;
-    slot->reason[0] = '\0';
-    return code == CURLE_OK;
-}
-
+/* Begins a request whose expected bytes were taken from the room. */
 static void start(stk_http *h, stk_http_request *request) {
     http_slot *slot = take_slot(h);
     if (slot == NULL) {
+        stk_http_room_give(h->room, request->expected_bytes);
         finish(request, STK_HTTP_NO_MEMORY, "out of memory");
         return;
     }
     int64_t now_ns = stk_clock_ns();
     h->first_ns = h->first_ns != 0 ? h->first_ns : now_ns;
-    if (!set_request(slot, request) || curl_multi_add_handle(h->multi, slot->easy) != CURLM_OK) {
-        give_slot(h, slot);
-        finish(request, STK_HTTP_NO_MEMORY, "out of memory");
+    if (!stk_http_slot_set(slot, request) ||
+        curl_multi_add_handle(h->multi, slot->easy) != CURLM_OK) {
+        finish(give_slot(h, slot), STK_HTTP_NO_MEMORY, "out of memory");
         return;
     }
     request->slot = slot;
@@ -305,8 +174,13 @@ static int allowed(const stk_http *h) {
 }
 
 static void start_waiting(stk_http *h) {
+    h->crowded = false;
     while (h->waiting_first != NULL && h->in_flight < allowed(h)) {
         stk_http_request *request = h->waiting_first;
+        h->crowded = !stk_http_room_take(h->room, 0, request->expected_bytes);
+        if (h->crowded) {
+            return; /* those behind it may be smaller, but then it would wait for ever */
+        }
         h->waiting_first = request->next;
         start(h, request);
     }
@@ -314,11 +188,10 @@ static void start_waiting(stk_http *h) {
 
 /* Takes a request off its handle, which is free afterwards. */
 static stk_http_request *detach(stk_http *h, http_slot *slot) {
-    stk_http_request *request = slot->request;
     (void)curl_multi_remove_handle(h->multi, slot->easy);
-    request->slot = NULL;
     h->in_flight--;
-    give_slot(h, slot);
+    stk_http_request *request = give_slot(h, slot);
+    request->slot = NULL;
     return request;
 }
 
@@ -349,31 +222,6 @@ static void cancel_marked(stk_http *h) {
     }
 }
 
-static stk_http_end end_of(const http_slot *slot, CURLcode code) {
-    switch (code) {
-    case CURLE_OK:
-        return STK_HTTP_ANSWERED;
-    case CURLE_PARTIAL_FILE:
-        return STK_HTTP_CUT_OFF;
-    case CURLE_WRITE_ERROR:
-        return slot->too_large ? STK_HTTP_TOO_LARGE : STK_HTTP_NO_MEMORY;
-    case CURLE_OUT_OF_MEMORY:
-        return STK_HTTP_NO_MEMORY;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_ISSUER_ERROR:
-        return STK_HTTP_UNTRUSTED;
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_URL_MALFORMAT:
-    case CURLE_FAILED_INIT:
-    case CURLE_NOT_BUILT_IN:
-        return STK_HTTP_IMPOSSIBLE;
-    default:
-        return STK_HTTP_NO_ANSWER;
-    }
-}
-
 /* Tells of all transfers that libcurl has ended. */
 static void collect(stk_http *h) {
     int left;
@@ -384,12 +232,10 @@ static void collect(stk_http *h) {
         http_slot *slot = NULL;
         CURLcode code = message->data.result; /* gone once the handle is removed */
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
-        stk_http_end end = end_of(slot, code);
-        h->answered = h->answered || slot->request->answer.status != 0;
         char reason[CURL_ERROR_SIZE];
-        snprintf(reason, sizeof reason, "%s",
-                 slot->reason[0] != '\0' ? slot->reason : curl_easy_strerror(code));
-        finish(detach(h, slot), end, end == STK_HTTP_ANSWERED ? "" : reason);
+        stk_http_end end = stk_http_slot_end(slot, code, reason, sizeof reason);
+        h->answered = h->answered || slot->request->answer.status != 0;
+        finish(detach(h, slot), end, reason);
     }
 }
 
@@ -419,6 +265,10 @@ static int wait_ms(const stk_http *h) {
     if (h->waiting_first != NULL && h->in_flight < h->most && !h->answered) {
         int64_t bold_ns = h->first_ns + FIRST_NS;
         until_ns = until_ns < 0 || bold_ns < until_ns ? bold_ns : until_ns;
+    }
+    if (h->crowded) { /* another engine may have the room: it does not tell */
+        int64_t look_ns = stk_clock_ns() + CROWDED_NS;
+        until_ns = until_ns < 0 || look_ns < until_ns ? look_ns : until_ns;
     }
     if (until_ns < 0) {
         return -1;
@@ -500,8 +350,7 @@ static bool prepare_multi(stk_http *h) {
 
 static void destroy(stk_http *h) {
     for (int i = 0; i < h->slot_count; i++) {
-        curl_easy_cleanup(h->slots[i]->easy);
-        stk_mem_free(h->slots[i]);
+        stk_http_slot_free(h->slots[i]);
     }
     if (h->multi != NULL) {
         (void)curl_multi_cleanup(h->multi);
@@ -530,10 +379,19 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
     pthread_mutex_init(&h->lock, NULL);
     h->most = limit_connections(config->most_connections, config->engines);
     h->connect_timeout_ms = (long)(config->connect_timeout_s * MS_PER_S);
+    h->room = config->room != NULL ? config->room : &h->own_room;
     h->timer_ns = -1;
-    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    h->epoll_fd = stk_epoll_fd();
+    h->wake_fd = stk_event_fd();
     h->multi = curl_multi_init();
+    if (h->epoll_fd < 0 || h->wake_fd < 0) {
+        status =
+            STK_FAIL(err, STK_ERR_DEVICE,
+                     "cannot make requests: %s; allow this process more open files (ulimit -n)",
+                     strerror(errno));
+        destroy(h);
+        return status;
+    }
     h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
     h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
     if (h->slots == NULL || (config->ca_bundle != NULL && h->ca_bundle == NULL) ||
@@ -541,11 +399,11 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
         destroy(h);
         return STK_FAIL_MEMORY(err, "requests");
     }
-    int failed = pthread_create(&h->thread, NULL, run, h);
-    if (failed != 0) {
+    const stk_thread_config asking = {.what = "makes requests"};
+    status = stk_thread_start(&h->thread, &asking, run, h, err);
+    if (status != STK_OK) {
         destroy(h);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread for requests: %s",
-                        strerror(failed));
+        return status;
     }
     *http = h;
     return STK_OK;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "storage/http.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static CURLcode ready; /* written once, by init_curl */
@@ -26,12 +27,43 @@ stk_status stk_http_init(stk_error *err) {
     return STK_OK;
 }
 
+/* More than the longest line of a head that libcurl takes. */
+#define LINE_BYTES ((size_t)1 << 20)
+
+bool stk_http_is_long_head(void *curl, int code) {
+#if LIBCURL_VERSION_NUM >= 0x080600
+    if (code == CURLE_TOO_LARGE) {
+        return true;
+    }
+#endif
+    curl_off_t begun_us = 0;
+    if (code != CURLE_OUT_OF_MEMORY ||
+        curl_easy_getinfo(curl, CURLINFO_STARTTRANSFER_TIME_T, &begun_us) != CURLE_OK ||
+        begun_us == 0) {
+        return false;
+    }
+    void *block = stk_mem_raw(LINE_BYTES, 1);
+    bool has_memory = block != NULL;
+    stk_mem_free(block);
+    return has_memory;
+}
+
 /* An answer while it comes in; its room is there from the start, so that nothing is moved. */
 typedef struct inbox {
     stk_http_answer *answer;
     size_t max_bytes;
+    size_t head_bytes;
     bool overflow;
+    bool long_head;
 } inbox;
+
+static size_t count_head(char *line, size_t size, size_t count, void *user) {
+    inbox *in = user;
+    (void)line;
+    in->head_bytes += size * count;
+    in->long_head = in->head_bytes > STK_HTTP_HEAD_MAX;
+    return in->long_head ? 0 : size * count;
+}
 
 static size_t receive(char *data, size_t size, size_t count, void *user) {
     inbox *in = user;
@@ -71,6 +103,8 @@ static bool ask(CURL *curl, const stk_http_question *question, struct curl_slist
         curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_USERAGENT, "stoker/" STK_VERSION) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, count_head) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_HEADERDATA, in) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, in) == CURLE_OK;
     if (good && question->ca_bundle != NULL) {
@@ -88,6 +122,10 @@ static stk_status perform(CURL *curl, inbox *in, stk_error *err) {
     long status = 0;
     if (in->overflow) {
         return STK_FAIL(err, STK_ERR_STORAGE, "the answer has more than %zu bytes", in->max_bytes);
+    }
+    if (in->long_head || stk_http_is_long_head(curl, (int)code)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "the head of the answer has more than %zu bytes",
+                        STK_HTTP_HEAD_MAX);
     }
     if (code == CURLE_OK) {
         code = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

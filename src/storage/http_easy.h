@@ -7,12 +7,19 @@
 #ifndef STK_STORAGE_HTTP_EASY_H
 #define STK_STORAGE_HTTP_EASY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <stoker/status.h>
 
 /* Readies libcurl, once for the process; whoever uses libcurl calls it first. */
 STK_CHECKED stk_status stk_http_init(stk_error *err);
+
+/*
+ * Whether a transfer of a CURL handle that ended with this CURLcode did so because the head of the
+ * answer has an endless line: libcurl before 8.6 says that it has no memory then.
+ */
+bool stk_http_is_long_head(void *curl, int code);
 
 typedef struct stk_http_question {
     const char *method; /* "GET"; "PUT" has an empty body */

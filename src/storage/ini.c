@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/map.h"
@@ -214,6 +215,10 @@ static stk_status parse(stk_ini **ini, char *text, size_t size, const char *file
 stk_status stk_ini_read(stk_ini **ini, const char *path, stk_error *err) {
     char *text = NULL;
     size_t size = 0;
+    /* A home on a mount that does not answer has no settings: others may say all that is needed. */
+    char *folder = stk_mem_strndup(path, (size_t)(stk_path_base(path) - path));
+    stk_disk_root(folder != NULL && folder[0] != '\0' ? folder : NULL, true);
+    stk_mem_free(folder);
     if (!stk_path_is_file(path)) {
         return stk_ini_parse(ini, "", 0, path, err);
     }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "storage/cache.h"
+#include "storage/outage.h"
 #include "storage/reader.h"
 #include "storage/shards.h"
 #include "storage/shunned.h"
@@ -36,6 +37,7 @@ struct stk_store {
     atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
     stk_error lost;            /* what it said; lost_lock; set before is_lost */
     stk_shunned shunned;       /* objects that gave no answer lately */
+    stk_outage outage;         /* what is known of the place's silence */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;
 };

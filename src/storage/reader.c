@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/flights.h"
 
 #define NS_PER_S 1000000000
@@ -22,6 +23,12 @@
 
 /* An attempt that has waited for its turn so long, while none came back, gets one more thread. */
 #define HURRY_NS 50000000
+
+/* After an outage reads are made again as if they had failed so often. */
+#define SOON_FAILURES 3
+
+/* How often a place that is silent is asked for what it had before. */
+#define PROBE_NS 1000000000
 
 /* What the watch found on its way through the flights. */
 typedef struct findings {
@@ -40,6 +47,18 @@ static void look_for_loss(stk_reader *r) {
     }
 }
 
+/* What other readers of the store have got, and how long nobody has. */
+static void look_at_outage(stk_reader *r, int64_t now) {
+    const stk_outage *outage = &r->store->outage;
+    int64_t answer_ns = atomic_load(&outage->answer_ns);
+    if (answer_ns > r->patience.answer_ns) {
+        stk_patience_answered(&r->patience, answer_ns);
+    }
+    if (r->lost.status == STK_OK && stk_outage_is_too_long(outage, now)) {
+        stk_flights_lose_silent(r);
+    }
+}
+
 /* Looks at one attempt of a flight. True when the flight is over. */
 static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen) {
     const attempt *a = f->attempts[which];
@@ -47,7 +66,7 @@ static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen)
     int64_t started = atomic_load(&a->fetch.started_ns);
     if (started == 0) {
         seen->starving = seen->starving || now - a->begun_ns > HURRY_NS;
-        return stk_patience_is_stuck(&r->patience, now, f->begun_ns) &&
+        return stk_patience_is_stuck(&r->patience, now, a->begun_ns) &&
                stk_flights_expire(r, f, which);
     }
     if (stk_patience_has_expired(&r->patience, now, started, atomic_load(&a->fetch.heard_ns))) {
@@ -58,6 +77,14 @@ static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen)
         stk_flights_hedge(r, f);
     }
     return false;
+}
+
+/* The place answers again: a flight that pauses need not do so for long; they differ, as pauses do.
+ */
+static void hasten(stk_reader *r, flight *f, int64_t now) {
+    int64_t soon_ns = now + stk_patience_pause_ns(&r->patience, SOON_FAILURES, 0);
+    f->retry_ns = soon_ns < f->retry_ns ? soon_ns : f->retry_ns;
+    f->excused = false;
 }
 
 /* Looks at one flight. True when it is over. */
@@ -81,6 +108,9 @@ static bool look_after(stk_reader *r, flight *f, findings *seen) {
         }
         return answered;
     }
+    if (f->retry_ns > 0 && f->excused && r->patience.answer_ns > f->missed_ns) {
+        hasten(r, f, seen->now_ns);
+    }
     if (f->retry_ns > 0 && seen->now_ns >= f->retry_ns) {
         stk_flights_go_on(r, f, NULL);
     }
@@ -96,13 +126,21 @@ static bool look_after(stk_reader *r, flight *f, findings *seen) {
 static void note_flight(const stk_reader *r, const flight *f, findings *seen) {
     if (f->read != &r->probe) {
         seen->only_doubts = seen->only_doubts && f->doubt_ns > 0;
-        seen->silent = seen->silent || (f->failures > 0 && r->patience.answer_ns <= f->failed_ns);
+        int64_t since_ns = stk_outage_counts(&r->store->outage) ? f->missed_ns : f->failed_ns;
+        seen->silent = seen->silent || (f->failures > 0 && r->patience.answer_ns <= since_ns);
     }
 }
 
-/* Asks the place for what it had before, once in a time-out at most. */
+/*
+ * Asks the place for what it had before, once in a time-out at most; where outages are waited out
+ * once in a second, since only its answers tell a bad object from one.
+ */
 static void probe(stk_reader *r, int64_t now) {
-    if (r->known == NULL || r->probe_path != NULL || now - r->probe_ns < r->patience.timeout_ns) {
+    int64_t pause_ns = r->patience.timeout_ns;
+    if (stk_outage_counts(&r->store->outage) && pause_ns > PROBE_NS) {
+        pause_ns = PROBE_NS;
+    }
+    if (r->known == NULL || r->probe_path != NULL || now - r->probe_ns < pause_ns) {
         return;
     }
     char *path = stk_mem_strdup(r->known);
@@ -131,6 +169,7 @@ static flight *inspect(stk_reader *r) {
     findings seen = {.now_ns = stk_clock_ns(), .only_doubts = true};
     stk_patience_measure(&r->patience);
     look_for_loss(r);
+    look_at_outage(r, seen.now_ns);
     for (flight *f = r->first, *next = NULL; f != NULL; f = next) {
         next = f->next;
         if (look_after(r, f, &seen)) {
@@ -221,11 +260,11 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
     r->store = config->store;
     stk_patience_begin(&r->patience, r->store->options.read_timeout_s,
                        (uint64_t)stk_clock_ns() ^ (uint64_t)(uintptr_t)r);
-    int failed = pthread_create(&r->watch, NULL, watch, r);
-    if (failed != 0) {
+    const stk_thread_config watching = {.what = "watches over reads"};
+    stk_status status = stk_thread_start(&r->watch, &watching, watch, r, err);
+    if (status != STK_OK) {
         free_reader(r);
-        return STK_FAIL(err, STK_ERR_MEMORY, "cannot start a thread that reads: %s",
-                        strerror(failed));
+        return status;
     }
     *out = r;
     return STK_OK;

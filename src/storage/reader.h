@@ -8,9 +8,10 @@
  * One policy for all places: bytes come from the cache when it has them and go into it when not; an
  * attempt that takes too long is given up; one that fails is made again after a pause that grows
  * and is never the same; one that is far slower than its peers gets a second one beside it and the
- * first to come wins. A read ends with an error when time or attempts have run out. When several
- * in a row end so, with none that worked between them, the place is lost: the reads say so, and
- * whoever reads should stop.
+ * first to come wins. A read ends with an error when time or attempts have run out. A place that
+ * answers nobody is waited for as long as the options say (outage.h). Then it is lost, and where
+ * nobody waits when several reads in a row have ended so: the reads say so, and whoever reads
+ * should stop.
  */
 #ifndef STK_STORAGE_READER_H
 #define STK_STORAGE_READER_H

@@ -20,11 +20,15 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "storage/s3_client.h"
 #include "storage/s3_list.h"
 #include "storage/s3_manifest.h"
+
+/* The names of a place's objects take no more than this part of the memory. */
+#define LIST_SHARE 4
 
 /* Objects whose bytes did not fit their ETag are remembered until they come again. */
 #define SUSPECTS 64
@@ -40,7 +44,8 @@ typedef struct get {
     stk_fetch *fetch; /* the fetch's `job` leads back; place's lock, but for who ends requests */
     stk_str key;      /* prefix and path: the fetch's own path may be gone when this ends */
     stk_bytes bytes;
-    bool summed; /* the MD5 counts */
+    const stk_tree_object *listed; /* the object in the place's tree, or NULL */
+    bool summed;                   /* the MD5 counts */
     stk_md5 md5;
     struct get *next; /* among the free ones; place's lock */
 } get;
@@ -64,10 +69,6 @@ typedef struct place {
 } place;
 
 /* ---- what arrived ---- */
-
-static const char *path_of(const get *g) {
-    return stk_str_text(&g->key) + g->place->prefix_length;
-}
 
 /* An ETag that could be an MD5, in either spelling. */
 static bool looks_like_md5(const char *etag) {
@@ -171,7 +172,7 @@ static bool is_replaced(const get *g, const stk_tree_object *listed) {
 /* A part: the bytes that were asked for, or those up to the end. */
 static stk_fetch_verdict check_part(get *g, stk_error *err) {
     const stk_http_head *answer = &g->call.http.answer;
-    const stk_tree_object *listed = stk_tree_find(&g->place->tree, path_of(g));
+    const stk_tree_object *listed = g->listed;
     stk_bytes *bytes = &g->bytes;
     uint64_t offset = g->call.offset;
     uint64_t length = g->call.length;
@@ -191,7 +192,9 @@ static stk_fetch_verdict check_part(get *g, stk_error *err) {
         size_t from = offset < bytes->size ? (size_t)offset : bytes->size;
         size_t left = bytes->size - from;
         bytes->size = left < length ? left : (size_t)length;
-        memmove(bytes->data, bytes->data + from, bytes->size);
+        if (bytes->size > 0) { /* without a body there may be no block */
+            memmove(bytes->data, bytes->data + from, bytes->size);
+        }
         return STK_FETCH_OK;
     }
     if (!answer->has_range || answer->range_first != offset) {
@@ -209,7 +212,7 @@ static stk_fetch_verdict check_part(get *g, stk_error *err) {
 static stk_fetch_verdict check_whole(get *g, stk_error *err) {
     place *p = g->place;
     const stk_http_head *answer = &g->call.http.answer;
-    const stk_tree_object *listed = stk_tree_find(&p->tree, path_of(g));
+    const stk_tree_object *listed = g->listed;
     if (answer->status != 200) {
         return fail_damaged(g, err, "a part came instead of all of it",
                             listed != NULL ? listed->size : 0);
@@ -291,6 +294,34 @@ static get *take_get(place *p) {
     return g;
 }
 
+/*
+ * How many bytes the answer may have: of a part those that were asked for, of an object those that
+ * were listed. An object that was replaced since has as many as its answer says.
+ */
+static size_t limit(const stk_s3_call *call) {
+    const stk_http_head *answer = &call->http.answer;
+    const get *g = (const get *)(const void *)call;
+    uint64_t most = STK_STORAGE_MAX_BYTES;
+    uint64_t bytes = most;
+    if (call->length > 0 && answer->status == 206) {
+        bytes = call->length;
+    } else if (g->listed != NULL) {
+        bool told = is_other(g->listed, answer) && answer->has_length;
+        bytes = told ? answer->length : g->listed->size;
+    }
+    return (size_t)(bytes < most ? bytes : most);
+}
+
+/* The bytes that a fetch is expected to bring; 0: nobody knows. */
+static uint64_t expected_bytes(const stk_fetch *fetch, const stk_tree_object *listed) {
+    uint64_t left = UINT64_MAX;
+    if (listed != NULL) {
+        left = fetch->offset < listed->size ? listed->size - fetch->offset : 0;
+    }
+    uint64_t bytes = fetch->length > 0 && fetch->length < left ? fetch->length : left;
+    return bytes < STK_STORAGE_MAX_BYTES ? bytes + 1 : listed != NULL ? STK_STORAGE_MAX_BYTES : 0;
+}
+
 static bool begin(void *place_of_source, stk_fetch *fetch) {
     place *p = place_of_source;
     get *g = take_get(p);
@@ -309,7 +340,11 @@ static bool begin(void *place_of_source, stk_fetch *fetch) {
     call->query_count = 0;
     call->offset = fetch->offset;
     call->length = fetch->length;
+    g->listed = stk_tree_find(&p->tree, fetch->path);
     call->max_bytes = STK_STORAGE_MAX_BYTES;
+    call->limit = limit;
+    call->expected_bytes = expected_bytes(fetch, g->listed);
+    call->listed = g->listed != NULL ? &g->listed->size : NULL;
     call->timeout_s = 0; /* the reader looks at the clock */
     call->bytes = &g->bytes;
     call->started_ns = &fetch->started_ns;
@@ -411,6 +446,8 @@ static stk_status list(place *p, const stk_storage_options *options, stk_s3_mani
                               .prefix = p->prefix,
                               .place = p->root,
                               .timeout_s = options->read_timeout_s,
+                              .outage_s = options->outage_s,
+                              .most_bytes = stk_machine_memory() / LIST_SHARE,
                               .stop = options->stop,
                               .deadline_ns = options->deadline_ns,
                               .events = events};
@@ -513,6 +550,11 @@ static bool notice(void *place_of_source, char *buf, size_t size) {
     return more;
 }
 
+static void bound(void *place_of_source, uint64_t bytes) {
+    const place *p = place_of_source;
+    stk_s3_client_bound(p->client, bytes);
+}
+
 static int threads(const void *place_of_source) {
     const place *p = place_of_source;
     return stk_s3_client_threads(p->client);
@@ -528,6 +570,7 @@ const stk_storage_source stk_storage_s3 = {
     .begin = begin,
     .cancel = cancel,
     .notice = notice,
+    .bound = bound,
     .threads = threads,
 };
 

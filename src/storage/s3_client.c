@@ -35,13 +35,17 @@
 
 #define CONNECT_TIMEOUT_S 10.0
 
+/* Answers in flight take no more than this part of the memory, unless somebody says how much. */
+#define MEMORY_SHARE 8
+
 /* While credentials are found again, others need not try more often. */
 #define RENEWAL_WAIT_S 0.5
 
 struct stk_s3_client {
     stk_http *engines[MOST_ENGINES];
     int engine_count;
-    atomic_uint turn; /* which engine takes the next object */
+    stk_http_room room; /* what the engines share */
+    atomic_uint turn;   /* which engine takes the next object */
     char *bucket;
     char *place;
     stk_s3_settings settings; /* region aside, constant */
@@ -149,6 +153,7 @@ static bool assemble(stk_s3_call *call) {
     call->http.header_count = count;
     call->http.timeout_s = call->timeout_s;
     call->http.max_bytes = call->max_bytes;
+    call->http.expected_bytes = (size_t)call->expected_bytes;
     call->http.bytes = call->bytes;
     call->http.started_ns = call->started_ns;
     return stk_str_ok(&call->url) && stk_str_ok(&call->range);
@@ -226,6 +231,7 @@ static void ended(stk_http_request *request) {
         .endpoint = c->settings.endpoint,
         .credentials = &c->credentials,
         .anonymous = c->anonymous,
+        .listed = call->listed,
     };
     stk_s3_judge(request, &question, &call->judgement);
     bool cured = cure(c, call);
@@ -246,6 +252,11 @@ static void ended(stk_http_request *request) {
 static void received(stk_http_request *request, const uint8_t *piece, size_t size) {
     stk_s3_call *call = call_of(request);
     call->received(call, piece, size);
+}
+
+static size_t limit(stk_http_request *request) {
+    const stk_s3_call *call = call_of(request);
+    return call->limit(call);
 }
 
 /* ---- public ---- */
@@ -276,6 +287,8 @@ static stk_status open_parts(stk_s3_client *c, const stk_s3_client_config *confi
         wanted = wanted < 1 ? 1 : wanted > MOST_ENGINES ? MOST_ENGINES : wanted;
         http.most_connections = MOST_CONNECTIONS / wanted;
         http.engines = wanted;
+        http.room = &c->room;
+        stk_s3_client_bound(c, stk_machine_memory() / MEMORY_SHARE);
         while (status == STK_OK && c->engine_count < wanted) {
             status = stk_http_open(&c->engines[c->engine_count], &http, err);
             c->engine_count += status == STK_OK;
@@ -335,6 +348,7 @@ bool stk_s3_client_send(stk_s3_client *c, stk_s3_call *call) {
     }
     call->http.done = ended;
     call->http.received = call->received != NULL ? received : NULL;
+    call->http.limit = call->limit != NULL ? limit : NULL;
     unsigned turn = call->received != NULL ? atomic_fetch_add(&c->turn, 1) : 0;
     call->engine = c->engines[turn % (unsigned)c->engine_count];
     stk_http_begin(call->engine, &call->http);
@@ -343,6 +357,10 @@ bool stk_s3_client_send(stk_s3_client *c, stk_s3_call *call) {
 
 void stk_s3_client_cancel(stk_s3_call *call) {
     stk_http_cancel(call->engine, &call->http);
+}
+
+void stk_s3_client_bound(stk_s3_client *c, uint64_t bytes) {
+    atomic_store(&c->room.most, bytes);
 }
 
 int stk_s3_client_threads(const stk_s3_client *c) {

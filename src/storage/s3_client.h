@@ -28,10 +28,14 @@ typedef struct stk_s3_call {
     size_t query_count;
     uint64_t offset;
     uint64_t length;          /* 0: all of it */
-    size_t max_bytes;         /* of the body */
+    size_t max_bytes;         /* of the body, unless `limit` is there */
+    uint64_t expected_bytes;  /* of the body: memory for them is waited for; 0: unknown */
+    const uint64_t *listed;   /* the bytes of the object as it was listed, or NULL */
     double timeout_s;         /* 0: none */
     stk_bytes *bytes;         /* where the body goes */
     atomic_llong *started_ns; /* NULL, or where to write when it really begins */
+    /* NULL, or asked when a good body begins: how many bytes it may have. */
+    size_t (*limit)(const struct stk_s3_call *call);
     /* NULL, or told of each piece of a good body, at http.answer what the head said. */
     void (*received)(struct stk_s3_call *call, const uint8_t *piece, size_t size);
     /*
@@ -74,6 +78,9 @@ bool stk_s3_client_send(stk_s3_client *client, stk_s3_call *call);
 
 /* Has a call end soon; as stk_http_cancel. */
 void stk_s3_client_cancel(stk_s3_call *call);
+
+/* Most bytes that the answers to calls in flight may take together; one alone may take more. */
+void stk_s3_client_bound(stk_s3_client *client, uint64_t bytes);
 
 /* Threads that serve calls. */
 int stk_s3_client_threads(const stk_s3_client *client);

@@ -183,13 +183,20 @@ static void wrong_region(judging *j) {
         give(j, STK_FETCH_LOST, cause);
         return;
     }
+    if (stk_str_equal(region, j->question->region)) {
+        snprintf(cause, sizeof cause,
+                 "the store sends requests elsewhere (%d%s%s) and names the region %s, for which "
+                 "they were signed; check AWS_ENDPOINT_URL and the bucket's name",
+                 j->request->answer.status, j->complaint.code[0] != '\0' ? " " : "",
+                 j->complaint.code, region);
+        give(j, STK_FETCH_LOST, cause);
+        return;
+    }
     snprintf(cause, sizeof cause, "the bucket is in region %s, not in %s; set AWS_REGION=%s",
              region, j->question->region, region);
     give(j, STK_FETCH_LOST, cause);
-    if (!stk_str_equal(region, j->question->region)) {
-        j->out->cure = STK_S3_CURE_REGION;
-        snprintf(j->out->region, sizeof j->out->region, "%s", region);
-    }
+    j->out->cure = STK_S3_CURE_REGION;
+    snprintf(j->out->region, sizeof j->out->region, "%s", region);
 }
 
 static void wrong_time(judging *j) {
@@ -279,11 +286,33 @@ static judge *judge_of(const judging *j) {
     }
 }
 
+/* The body has more bytes than it may have; an object has those that were listed. */
+static void too_large(judging *j) {
+    const stk_http_head *answer = &j->request->answer;
+    const uint64_t *listed = j->question->listed;
+    size_t most = j->request->limit_bytes > 0 ? j->request->limit_bytes : j->request->max_bytes;
+    char cause[400];
+    char size[32];
+    char came[64] = "more bytes came";
+    if (answer->has_length) {
+        snprintf(came, sizeof came, "%llu bytes were to come", (unsigned long long)answer->length);
+    }
+    if (listed == NULL || *listed > most) {
+        snprintf(cause, sizeof cause, "it is larger than %s: %s",
+                 stk_format_bytes(size, sizeof size, most), came);
+    } else {
+        snprintf(cause, sizeof cause,
+                 "%s where %llu were listed; the object was replaced since (--refresh lists "
+                 "again), or the store sends something else",
+                 came, (unsigned long long)*listed);
+    }
+    give(j, STK_FETCH_NEVER, cause);
+}
+
 /* No answer at all, or none that can be used. */
 static void judge_end(judging *j) {
     const char *reason = j->request->reason;
     char cause[512];
-    char size[32];
     switch (j->request->end) {
     case STK_HTTP_CUT_OFF:
         snprintf(cause, sizeof cause, "the connection ended too early, after %zu bytes (%s)",
@@ -291,9 +320,18 @@ static void judge_end(judging *j) {
         give(j, STK_FETCH_DAMAGED, cause);
         break;
     case STK_HTTP_TOO_LARGE:
-        snprintf(cause, sizeof cause, "it is larger than %s",
-                 stk_format_bytes(size, sizeof size, j->request->max_bytes));
-        give(j, STK_FETCH_NEVER, cause);
+        too_large(j);
+        break;
+    case STK_HTTP_NO_ROOM:
+        give(j, STK_FETCH_AGAIN,
+             "there is no memory for it beside the other reads; raise --loader-memory");
+        break;
+    case STK_HTTP_BAD_HEAD:
+        snprintf(cause, sizeof cause,
+                 "the head of the answer has more than %zu bytes; does AWS_ENDPOINT_URL name a "
+                 "store like S3?",
+                 STK_HTTP_HEAD_MAX);
+        give(j, STK_FETCH_DAMAGED, cause);
         break;
     case STK_HTTP_NO_ANSWER:
         snprintf(cause, sizeof cause, "no answer: %s", reason);

@@ -20,7 +20,8 @@ typedef struct stk_s3_question {
     const char *region;   /* that was signed for */
     const char *endpoint; /* NULL: Amazon */
     const stk_s3_credentials *credentials;
-    bool anonymous; /* somebody asked not to sign */
+    bool anonymous;         /* somebody asked not to sign */
+    const uint64_t *listed; /* the object's bytes as they were listed; NULL: they were not */
 } stk_s3_question;
 
 /* What may help where the verdict is LOST. */

@@ -80,8 +80,10 @@ typedef struct lister {
     request requests[AT_ONCE];
     size_t under_way;
     int64_t good_ns; /* when something good came last */
+    bool good;       /* something good has come */
     int64_t begun_ns;
-    bool answered; /* the host has, whatever it was */
+    uint64_t bytes; /* that the names take which were found */
+    bool answered;  /* the host has, whatever it was */
     bool warned;
     stk_rng rng;
     task *now; /* whose page is read */
@@ -131,12 +133,29 @@ static void drop_folders(task *t) {
 
 /* ---- pages ---- */
 
+/* A server decides how much there is: whether one more name may be kept, and counts it. */
+static bool has_room(lister *l, size_t bytes) {
+    l->bytes += bytes;
+    return l->listing->most_bytes == 0 || l->bytes <= l->listing->most_bytes;
+}
+
+static stk_status fail_too_many(const lister *l, stk_error *err) {
+    char size[32];
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "cannot list %s: the names of its objects take more than %s of memory; name a "
+                    "folder further down",
+                    l->listing->place, stk_format_bytes(size, sizeof size, l->listing->most_bytes));
+}
+
 static bool take_object(void *user, const char *key, size_t length, uint64_t size,
                         const char *etag) {
     lister *l = user;
     task *t = l->now;
     const char *prefix = l->listing->prefix;
     size_t head = strlen(prefix);
+    if (!has_room(l, length + strlen(etag) + sizeof(stk_tree_object))) {
+        return false;
+    }
     if (l->tree == NULL || length <= head || memcmp(key, prefix, head) != 0) {
         return true;
     }
@@ -162,6 +181,9 @@ static bool take_object(void *user, const char *key, size_t length, uint64_t siz
 static bool take_folder(void *user, const char *prefix, size_t length) {
     lister *l = user;
     task *t = l->now;
+    if (!has_room(l, length + sizeof(task))) {
+        return false;
+    }
     char *copy = stk_mem_strndup(prefix, length);
     char **grown =
         stk_mem_grow(t->folders, &t->folder_capacity, t->folder_count + 1, sizeof *t->folders);
@@ -228,6 +250,7 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
     }
     if (status == STK_OK) {
         l->good_ns = stk_clock_ns();
+        l->good = true;
         l->answered = true;
         t->failures = 0;
         if (!page.truncated) {
@@ -243,7 +266,7 @@ static stk_status take_page(lister *l, request *r, stk_error *err) {
     t->next = l->tasks;
     l->tasks = t;
     if (status == STK_ERR_MEMORY) {
-        return STK_FAIL_MEMORY(err, l->listing->place);
+        return has_room(l, 0) ? STK_FAIL_MEMORY(err, l->listing->place) : fail_too_many(l, err);
     }
     return status == STK_OK ? STK_OK
                             : STK_FAIL(err, status,
@@ -333,11 +356,14 @@ static stk_status take_failure(lister *l, request *r, stk_error *err) {
     double limit_s = 2 * l->listing->timeout_s;
     if (!l->answered && r->call.http.answer.status == 0 && limit_s > NOBODY_S) {
         limit_s = NOBODY_S;
+    } else if (l->good && l->listing->outage_s > limit_s) {
+        limit_s = l->listing->outage_s;
     }
     l->answered = l->answered || r->call.http.answer.status > 0;
     bool late = (double)(now_ns - l->good_ns) > limit_s * NS_PER_S;
+    bool strange = r->call.http.end == STK_HTTP_BAD_HEAD && ++t->strange >= STRANGE_MAX;
     bool again = judgement->verdict == STK_FETCH_AGAIN || judgement->verdict == STK_FETCH_DAMAGED;
-    if (!again || late) {
+    if (!again || late || strange) {
         return STK_FAIL(err, judgement->error.status, "%s", judgement->error.message);
     }
     if (!l->warned && now_ns - l->begun_ns > PATIENCE_NS) {

@@ -16,8 +16,10 @@
 typedef struct stk_s3_listing {
     stk_s3_client *client;
     const char *bucket;
-    const char *prefix; /* with a slash at its end, or "" */
-    const char *place;  /* "s3://bucket/prefix", for sentences */
+    const char *prefix;  /* with a slash at its end, or "" */
+    const char *place;   /* "s3://bucket/prefix", for sentences */
+    double outage_s;     /* how long a store that has answered before may be silent */
+    uint64_t most_bytes; /* of memory for what is found; 0: any */
     double timeout_s; /* of one request; when nothing good has come for twice as long it is over */
     const stk_stop *stop;     /* ends it, with STK_ERR_STOPPED; or NULL */
     int64_t deadline_ns;      /* ends it too, with STK_ERR_STORAGE; 0: none */

@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #define WORDS_MAX 64
 #define BLANKS " \t\r\n"
@@ -158,7 +159,7 @@ static stk_status run(const words *command, int limit_s, const char *source, cha
     int ends[2];
     int status = 0;
     pid_t pid = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (stk_pipe(ends, 0) != 0) {
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot run %s: %s", source, strerror(errno));
     }
     int error = stk_process_start(command->list, ends[1], &pid);

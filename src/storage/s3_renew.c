@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "storage/s3_settings.h"
 
 /* A service that was just asked says the same again. */
@@ -82,12 +83,8 @@ bool stk_s3_renewal_begin(stk_s3_renewal *r, bool urgent) {
     pthread_mutex_lock(&r->lock);
     double pause_s = urgent ? URGENT_PAUSE_S : EASY_PAUSE_S;
     if (!r->running && !(r->has_tried && stk_clock_since_s(r->tried_ns) < pause_s)) {
-        pthread_t thread;
-        pthread_attr_t attributes;
-        pthread_attr_init(&attributes);
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        r->running = pthread_create(&thread, &attributes, find, r) == 0;
-        pthread_attr_destroy(&attributes);
+        const stk_thread_config config = {.what = "renews credentials", .detached = true};
+        r->running = stk_thread_start(NULL, &config, find, r, NULL) == STK_OK;
     }
     bool running = r->running;
     pthread_mutex_unlock(&r->lock);

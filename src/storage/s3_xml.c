@@ -282,9 +282,10 @@ static bool read_all(reading *r, const void *data, size_t size) {
 stk_status stk_s3_page_parse(const void *data, size_t size, stk_s3_page *page, stk_error *err) {
     /* Some stores say it behind the keys. No key can be mistaken for it: there it has no "<". */
     static const char said[] = "<EncodingType>url</EncodingType>";
-    reading r = {.page = page, .encoded = memmem(data, size, said, sizeof said - 1) != NULL};
     page->truncated = false;
     stk_str_clear(&page->token);
+    reading r = {.page = page,
+                 .encoded = size > 0 && memmem(data, size, said, sizeof said - 1) != NULL};
     bool good = read_all(&r, data, size);
     if (r.no_memory || !stk_str_ok(&page->token)) {
         return STK_FAIL_MEMORY(err, "a page of the listing");

@@ -92,29 +92,51 @@ static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, 
     return status;
 }
 
-stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top, bool *wanted,
-                             stk_error *err) {
-    size_t tars = 0;
-    size_t tables = 0;
-    bool staging = false;
-    *wanted = false;
-    for (size_t i = 0; i < top->count; i++) {
+/* Whether a folder that is no split stands in the way of taking the place as one of shards. */
+static stk_status is_in_the_way(stk_store *store, const char *name, stk_passed_over *passed,
+                                bool *is, stk_error *err) {
+    bool junk = stk_folder_is_junk(name);
+    bool own = stk_str_equal(name, STK_RUNS_FOLDER);
+    stk_status status = own || junk ? STK_OK : stk_data_is_own(store, name, &own, err);
+    *is = !own && !junk;
+    return status == STK_OK && own ? stk_passed_over_add(passed, name, err) : status;
+}
+
+/* What stands at the top: *other is set when that is more than shards, splits and tables. */
+static stk_status look_at_top(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
+                              bool *shards, bool *tables, bool *other, stk_error *err) {
+    stk_status status = STK_OK;
+    *shards = *tables = *other = false;
+    for (size_t i = 0; status == STK_OK && !*other && i < top->count; i++) {
         const stk_dir_entry *entry = &top->entries[i];
-        if (entry->is_dir ? !stk_shard_is_split(entry->name, strlen(entry->name))
-                          : is_picture(entry->name)) {
-            return STK_OK;
+        if (!entry->is_dir) {
+            *other = is_picture(entry->name);
+            *shards = *shards || stk_shards_is_tar_name(entry->name) ||
+                      stk_str_equal(entry->name, STK_STAGING_NAME);
+            *tables = *tables || stk_str_ends_with_nocase(entry->name, ".csv");
+        } else if (!stk_shard_is_split(entry->name, strlen(entry->name))) {
+            status = is_in_the_way(store, entry->name, passed, other, err);
         }
-        tars += !entry->is_dir && stk_shards_is_tar_name(entry->name);
-        tables += !entry->is_dir && stk_str_ends_with_nocase(entry->name, ".csv");
-        staging = staging || stk_str_equal(entry->name, STK_STAGING_NAME);
     }
-    *wanted = tars > 0 || staging;
+    return status;
+}
+
+stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
+                             bool *wanted, stk_error *err) {
+    bool shards;
+    bool tables;
+    bool other;
+    *wanted = false;
+    stk_status status = look_at_top(store, top, passed, &shards, &tables, &other, err);
+    if (status != STK_OK || other) {
+        return status;
+    }
+    *wanted = shards;
     /* A table beside folders names files in them: no need to list what may be a million. */
-    if (tars == 0 && tables > 0) {
+    if (!shards && tables) {
         return STK_OK;
     }
     /* Small folders first: the first one that holds no tars settles it. */
-    stk_status status = STK_OK;
     for (size_t s = 0; s < SPLITS; s++) {
         for (size_t i = 0; i < top->count; i++) {
             const stk_dir_entry *entry = &top->entries[i];

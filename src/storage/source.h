@@ -81,6 +81,9 @@ typedef struct stk_storage_source {
     /* One sentence for people about what was noticed since, once; may be NULL. */
     bool (*notice)(void *place, char *buf, size_t size);
 
+    /* Most bytes that attempts in flight may take together; may be NULL. */
+    void (*bound)(void *place, uint64_t bytes);
+
     /* Threads that serve attempts now. */
     int (*threads)(const void *place);
 } stk_storage_source;

@@ -5,7 +5,8 @@
  * tar shards in one of them. It shows folders and reads whole objects, whose paths are below the
  * place; nothing here knows what the bytes are. Reading one object waits for it; who needs many
  * opens a stk_reader (reader.h). Nothing waits for ever: an object that does not come in time is
- * tried again and then an error, and so is a place that answers no more. Errors name the object.
+ * tried again and then an error, and so is a place that has answered nobody for longer than an
+ * outage may last. Errors name the object.
  *
  * Threads: everything but open and close may be called from many threads at once.
  */
@@ -35,13 +36,18 @@ typedef struct stk_storage_options {
     bool refresh;          /* list again what was listed in an earlier run */
     bool anonymous;        /* S3 without signatures */
     double read_timeout_s; /* how long one attempt to read may be without a sign of life */
+    double outage_s;       /* how long a place that answers nobody is waited for; 0: not at all */
     bool cache_later;      /* no option: without any cache one in memory is made that waits for
                               stk_store_use_cache */
     const stk_stop *stop;  /* no option: who waits for an answer looks at it; borrowed, or NULL */
     int64_t deadline_ns;   /* no option: waiting ends then, by stk_clock_ns; 0: never */
+    const stk_events *events; /* no option: told of outages by who waits; borrowed, or NULL */
 } stk_storage_options;
 
 extern const stk_option_table stk_storage_option_table;
+
+/* The values for a measurement: it waits out no outage unless that was asked for. */
+stk_storage_options stk_storage_to_measure(const stk_options *options);
 
 typedef struct stk_store stk_store;
 
@@ -120,6 +126,9 @@ STK_CHECKED stk_status stk_store_read_part(stk_store *store, const char *object,
 STK_CHECKED stk_status stk_store_version(stk_store *store, const char *object, char *buf,
                                          size_t size, stk_error *err);
 
+/* Whether there is such an object; one that the place does not tell of is not there. */
+STK_CHECKED stk_status stk_store_has(stk_store *store, const char *path, bool *has, stk_error *err);
+
 /* The bytes of an object where they are known without reading it; 0: not known. */
 uint64_t stk_store_size(const stk_store *store, const char *path);
 
@@ -137,8 +146,23 @@ typedef struct stk_store_counters {
 
 void stk_store_stats(const stk_store *store, stk_store_counters *counters);
 
+/*
+ * Most bytes that the answers to reads in flight may take together, where a server decides how many
+ * come; one alone may take what its object has.
+ */
+void stk_store_bound(stk_store *store, uint64_t bytes);
+
 /* Threads that serve reads now. */
 int stk_store_threads(const stk_store *store);
+
+/*
+ * For who waits for reads, on its own thread and now and then: tells the options' events of an
+ * outage that has begun or is over.
+ */
+void stk_store_tell_outage(stk_store *store);
+
+/* Whether somebody wants to be told. */
+bool stk_store_tells(const stk_store *store);
 
 /* One sentence about what happened since, such as a full cache; false when there is none. */
 bool stk_store_take_notice(stk_store *store, char *buf, size_t size);

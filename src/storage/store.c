@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -16,6 +17,7 @@
 #define FIELD(name) offsetof(stk_storage_options, name)
 #define DEFAULT_TIMEOUT "30"
 #define DEFAULT_TIMEOUT_S 30.0
+#define DEFAULT_OUTAGE "300"
 
 static const stk_option options[] = {
     {.name = "cache",
@@ -62,10 +64,29 @@ static const stk_option options[] = {
      .help =
          "how long an attempt to read may be without a sign of life; then it is made again, and "
          "after that the picture counts as bad"},
+    {.name = "outage",
+     .may_change = true,
+     .type = STK_OPTION_DURATION,
+     .offset = FIELD(outage_s),
+     .fallback = DEFAULT_OUTAGE,
+     .min = 0,
+     .max = 86400 * 7,
+     .metavar = "T",
+     .help = "how long training, prediction and staging wait for a place that answers nobody any "
+             "more, before the run ends; 0: no longer than for a few reads"},
 };
 
 const stk_option_table stk_storage_option_table =
     STK_OPTION_TABLE("Storage", options, stk_storage_options);
+
+stk_storage_options stk_storage_to_measure(const stk_options *given) {
+    stk_storage_options values =
+        *(const stk_storage_options *)stk_options_values(given, &stk_storage_option_table);
+    if (stk_options_source(given, "outage") == STK_FROM_DEFAULT) {
+        values.outage_s = 0;
+    }
+    return values;
+}
 
 /* Reads in flight of a place that uses threads. */
 #define MOST_THREADS 256
@@ -152,12 +173,17 @@ static char *kept_folder(const stk_storage_options *given) {
 static stk_status open_shards(stk_store *s, const char *only, const char *kept,
                               const stk_events *events, stk_error *err) {
     stk_dir_list top = {0};
+    stk_passed_over passed = {0};
     stk_status status = stk_store_list(s, "", &top, err);
     bool wanted = only != NULL;
     if (status == STK_OK && !wanted) {
-        status = stk_shards_wanted(s, &top, &wanted, err);
+        status = stk_shards_wanted(s, &top, &passed, &wanted, err);
     }
     stk_dir_list_free(&top);
+    if (status == STK_OK && wanted) { /* whoever lists the folder otherwise tells it */
+        stk_passed_over_tell(&passed, s->root, events);
+    }
+    stk_passed_over_free(&passed);
     if (status == STK_OK && wanted) {
         status = stk_shards_open(&s->shards, s, only, kept, s->options.refresh, events, err);
         s->tree = status == STK_OK ? stk_shards_tree(s->shards) : s->tree;
@@ -170,6 +196,7 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     const char *only = NULL;
     char *kept = kept_folder(&s->options);
     char *lists = kept != NULL ? stk_path_join(kept, "lists") : NULL;
+    stk_disk_root(kept, true);
     stk_status status = keep_root(s, root, &only, err);
     status = status == STK_OK ? choose_source(s, err) : status;
     status = status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status;
@@ -178,6 +205,9 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
+        if (s->tree != NULL) { /* it has been listed, now or in an earlier run: it is there */
+            stk_outage_answered(&s->outage, stk_clock_ns(), false);
+        }
         status = stk_store_open_cache(s, kept, events, err);
     }
     status = status == STK_OK ? open_shards(s, only, lists, events, err) : status;
@@ -199,6 +229,7 @@ static stk_store *new_store(const stk_storage_options *given) {
         pthread_mutex_init(&s->lost_lock, NULL);
         s->begun_ns = stk_clock_ns();
         stk_shunned_open(&s->shunned);
+        stk_outage_open(&s->outage, s->options.outage_s);
     }
     return s;
 }
@@ -244,6 +275,7 @@ static void free_store(void *arg) {
     }
     stk_shards_close(s->shards);
     stk_shunned_close(&s->shunned);
+    stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
     stk_mem_free(s->root);
@@ -345,8 +377,8 @@ static stk_status check_end(const stk_store *s, const char *path, int64_t start_
 }
 
 /* Waits for the answer, and tells whether it was waited for to the end. */
-static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
-    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0;
+static stk_status wait_for(stk_store *s, stk_reader *reader, waiting *w, stk_error *err) {
+    bool watched = s->options.stop != NULL || s->options.deadline_ns > 0 || stk_store_tells(s);
     int64_t start = stk_clock_ns();
     stk_status status = STK_OK;
     pthread_mutex_lock(&w->lock);
@@ -358,6 +390,7 @@ static stk_status wait_for(const stk_store *s, stk_reader *reader, waiting *w, s
         int64_t end = stk_clock_ns() + LOOK_NS;
         struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
         pthread_cond_timedwait(&w->done, &w->lock, &at);
+        stk_store_tell_outage(s);
         status = w->over ? STK_OK : check_end(s, w->read.path, start, err);
         if (status != STK_OK) {
             stk_reader_cancel(reader);
@@ -472,6 +505,22 @@ stk_status stk_store_version(stk_store *s, const char *object, char *buf, size_t
     return status;
 }
 
+stk_status stk_store_has(stk_store *s, const char *path, bool *has, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_error why = {0};
+    if (s->tree != NULL) {
+        *has = stk_tree_find(s->tree, path) != NULL;
+        return STK_OK;
+    }
+    stk_question question = {.kind = STK_FETCH_VERSION, .whole_place = true};
+    stk_status status = ask(s, path, &question, &bytes, &why);
+    stk_bytes_free(&bytes);
+    *has = status == STK_OK;
+    return status == STK_ERR_MEMORY || status == STK_ERR_STOPPED
+               ? STK_FAIL(err, status, "%s", why.message)
+               : STK_OK;
+}
+
 /* ---- what is known without reading ---- */
 
 uint64_t stk_store_size(const stk_store *s, const char *path) {
@@ -540,7 +589,26 @@ void stk_store_stats(const stk_store *s, stk_store_counters *counters) {
 
 bool stk_store_take_notice(stk_store *s, char *buf, size_t size) {
     return (s->cache != NULL && stk_cache_take_notice(s->cache, buf, size)) ||
-           (s->source->notice != NULL && s->source->notice(s->place, buf, size));
+           (s->source->notice != NULL && s->source->notice(s->place, buf, size)) ||
+           stk_outage_notice(&s->outage, s->root, stk_clock_ns(), buf, size);
+}
+
+void stk_store_bound(stk_store *s, uint64_t bytes) {
+    if (s->source->bound != NULL) {
+        s->source->bound(s->place, bytes);
+    }
+}
+
+bool stk_store_tells(const stk_store *s) {
+    return s->options.events != NULL && s->outage.most_ns > 0;
+}
+
+void stk_store_tell_outage(stk_store *s) {
+    char text[600];
+    if (stk_store_tells(s) &&
+        stk_outage_notice(&s->outage, s->root, stk_clock_ns(), text, sizeof text)) {
+        stk_events_warning(s->options.events, "%s", text);
+    }
 }
 
 int stk_store_threads(const stk_store *s) {

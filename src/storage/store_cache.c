@@ -1,8 +1,10 @@
 /* store_cache.c - which cache a store has: where, how large, and what is told of it. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
@@ -77,39 +79,87 @@ static stk_status open_ram_cache(stk_store *s, const stk_events *events, stk_err
     return status;
 }
 
-/* A cache that was not asked for never stops anybody. */
+/* A cache that is being opened, which may hang with its disk, and all that this needs. */
+typedef struct opening {
+    char *folder;  /* owned; NULL: there is none */
+    bool asked;    /* by --cache */
+    uint64_t most; /* bytes that it may hold; STK_AUTO_BYTES: to be found out */
+    stk_cache *cache;
+    stk_status status;
+    stk_error why;
+} opening;
+
+static void drop_opening(void *state) {
+    opening *o = state;
+    stk_cache_close(o->cache);
+    stk_mem_free(o->folder);
+    stk_mem_free(o);
+}
+
+static void open_packs(void *state) {
+    opening *o = state;
+    uint64_t keep_free = o->asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES;
+    o->status = o->folder != NULL
+                    ? stk_dir_make(o->folder, &o->why)
+                    : STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no home folder for a cache");
+    if (o->status == STK_OK && o->most == STK_AUTO_BYTES) {
+        o->most = auto_disk_bytes(o->folder, held_bytes(o->folder), keep_free);
+        if (o->most < AUTO_LEAST_BYTES && !o->asked) {
+            o->status =
+                STK_FAIL(&o->why, STK_ERR_STORAGE, "there is no room on the disk of %s", o->folder);
+        }
+    }
+    if (o->status == STK_OK) {
+        stk_cache_config config = {.folder = o->folder,
+                                   .most_bytes = o->most,
+                                   .keep_free_bytes = keep_free,
+                                   .queue_bytes = QUEUE_BYTES};
+        o->status = stk_cache_open(&o->cache, &config, &o->why);
+    }
+}
+
+/*
+ * A cache that was not asked for never stops anybody, and nor does one whose disk does not answer
+ * or that gets no thread: that is no mistake of who asked.
+ */
+static stk_status judge_opening(stk_status status, bool asked, bool answered, const stk_error *why,
+                                const stk_events *events, stk_error *err) {
+    if (asked && answered && status != STK_ERR_DEVICE) {
+        return STK_FAIL(err, status, "cannot use the cache that --cache names: %s", why->message);
+    }
+    stk_events_warning(events, "going on without a cache: %s%s", why->message,
+                       asked ? "" : "; name a folder with --cache");
+    return STK_OK;
+}
+
 static stk_status open_disk_cache(stk_store *s, const char *kept, bool asked,
                                   const stk_events *events, stk_error *err) {
     stk_error why = {0};
-    uint64_t most = s->options.cache_size;
-    uint64_t keep_free = asked ? KEEP_FREE_BYTES / 16 : KEEP_FREE_BYTES;
-    char *folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
-    stk_status status =
-        folder != NULL ? stk_dir_make(folder, &why)
-                       : STK_FAIL(&why, STK_ERR_STORAGE, "there is no home folder for a cache");
-    if (status == STK_OK && most == STK_AUTO_BYTES) {
-        most = auto_disk_bytes(folder, held_bytes(folder), keep_free);
-        if (most < AUTO_LEAST_BYTES && !asked) {
-            status = STK_FAIL(&why, STK_ERR_STORAGE, "there is no room on the disk of %s", folder);
-        }
+    opening *o = stk_mem_new(1, sizeof *o);
+    if (o == NULL) {
+        return STK_FAIL_MEMORY(err, "the cache");
     }
-    if (status == STK_OK) {
-        stk_cache_config config = {.folder = folder,
-                                   .most_bytes = most,
-                                   .keep_free_bytes = keep_free,
-                                   .queue_bytes = QUEUE_BYTES};
-        status = stk_cache_open(&s->cache, &config, &why);
+    o->asked = asked;
+    o->most = s->options.cache_size;
+    o->folder = kept != NULL ? stk_path_join(kept, "packs") : NULL;
+    struct stat info; /* a dead disk does not answer even this; indexes take a slow one its time */
+    if (kept != NULL && stk_disk_look(kept, &info) != 0 && errno == ETIMEDOUT) {
+        drop_opening(o);
+        o = NULL;
     }
+    if (o == NULL || !stk_disk_run(kept != NULL ? kept : "", open_packs, o, drop_opening)) {
+        (void)STK_FAIL(&why, STK_ERR_STORAGE, "cannot open %s: %s", kept, stk_disk_reason(errno));
+        return judge_opening(STK_ERR_STORAGE, asked, false, &why, events, err);
+    }
+    stk_status status = o->status;
     if (status == STK_OK) {
-        tell_cache(s, kept, most, events);
-    } else if (asked) {
-        status = STK_FAIL(err, status, "cannot use the cache that --cache names: %s", why.message);
+        s->cache = o->cache;
+        o->cache = NULL;
+        tell_cache(s, kept, o->most, events);
     } else {
-        stk_events_warning(events, "going on without a cache: %s; name a folder with --cache",
-                           why.message);
-        status = STK_OK;
+        status = judge_opening(status, asked, true, &o->why, events, err);
     }
-    stk_mem_free(folder);
+    drop_opening(o);
     return status;
 }
 

@@ -81,8 +81,13 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
         return STK_FAIL_MEMORY(err, "a command line");
     }
     begin_hearing(s, a->began_s);
-    s->batch_told = stk_knob_value(&s->batch, command);
-    s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+    /* No file is asked before a prediction: its disk may hang by then. */
+    if (is_training || s->batch.kind != STK_KNOB_KEY) {
+        s->batch_told = stk_knob_value(&s->batch, command);
+    }
+    if (is_training || s->workers.kind != STK_KNOB_KEY) {
+        s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+    }
     stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);
     stk_status status =
@@ -109,6 +114,18 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     return STK_OK;
 }
 
+/* A request that has to be fulfilled soon leaves less than --stop-grace asks for. */
+static void tell_cut_grace(const stk_supervision *s, double left_s) {
+    double grace_s = s->table.kill_s - stk_supervision_now(s);
+    if (!isinf(left_s) && grace_s < s->o->stop_grace_s) {
+        stk_events_warning(&s->events,
+                           "the request to end leaves %s for all that is to come: training has %s "
+                           "of it to stop, not the %s of --stop-grace",
+                           stk_format_span(left_s).text, stk_format_span(fmax(grace_s, 0)).text,
+                           stk_format_span(s->o->stop_grace_s).text);
+    }
+}
+
 /*
  * An end was asked for: all that is still to come is moved forward, once, and once more where a
  * request with a deadline follows one without.
@@ -125,6 +142,7 @@ static void hurry(stk_supervision *s, stk_attempt *a) {
     if (a->is_training) {
         a->stop_s = s->table.stop_s;
         a->kill_s = s->table.kill_s;
+        tell_cut_grace(s, left_s);
     } else {
         a->stop_s = s->table.predict_stop_s;
         a->kill_s = s->table.predict_kill_s;

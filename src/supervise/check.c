@@ -262,16 +262,12 @@ void stk_check_ended(stk_supervision *s, stk_attempt *a, bool hung) {
 static void record_hang(stk_supervision *s, const char *why) {
     char name[32];
     stk_str text = {0};
-    stk_error err = {0};
     snprintf(name, sizeof name, "hang-%d.txt", s->hangs + 1);
     stk_str_appendf(&text, "%s\n\n", why);
     stk_stacks_see(stk_guardian_pid(s->guardian), &text);
-    if (stk_run_folder_write(&s->folder, name, &text, &err) == STK_OK) {
-        stk_events_warning(&s->events, "the command hangs: %s; where its processes are is in %s/%s",
-                           why, s->folder.path, name);
-    } else {
-        stk_events_warning(&s->events, "the command hangs: %s (%s)", why, err.message);
-    }
+    stk_folder_writer_put(s->folder, name, &text);
+    stk_events_warning(&s->events, "the command hangs: %s; where its processes are is in %s/%s",
+                       why, stk_folder_writer_path(s->folder), name);
 }
 
 bool stk_check_hang(stk_supervision *s) {

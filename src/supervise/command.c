@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hide.h"
 #include "base/mem.h"
 
 #define SHELL "/bin/sh"
@@ -242,12 +243,13 @@ const char *stk_command_arg(const stk_command *command, const char *name) {
 /* A first word with = in it would be an assignment. */
 static bool is_plain(const char *word, bool first) {
     size_t plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_@%+=:,./-");
+                                "_@%+=:,./-*");
     return plain > 0 && word[plain] == '\0' && !(first && strchr(word, '=') != NULL);
 }
 
-static void show_word(const char *word, bool first, stk_str *text) {
-    if (is_plain(word, first)) {
+/* `word` is what is shown; a star in it is plain only where it hides something. */
+static void show_word(const char *word, bool hidden, bool first, stk_str *text) {
+    if (is_plain(word, first) && (hidden || strchr(word, '*') == NULL)) {
         stk_str_append(text, word);
         return;
     }
@@ -258,15 +260,30 @@ static void show_word(const char *word, bool first, stk_str *text) {
     stk_str_append(text, "'");
 }
 
+/* A word as it may be shown: a shell may have put a variable's value there, whose name tells. */
+static stk_str hide_word(const stk_command *command, stk_hider *hider, const char *word) {
+    stk_str shown = {0};
+    stk_hide_word(hider, word, &shown);
+    stk_hide_values(command->envp, &shown);
+    return shown;
+}
+
 void stk_command_show(const stk_command *command, stk_str *text) {
     size_t count = count_of(command->argv);
-    if (count == 3 && stk_str_equal(command->argv[0], SHELL) &&
-        stk_str_equal(command->argv[1], "-c")) {
-        stk_str_append(text, command->argv[2]); /* typed into a shell it is the same */
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        stk_str_append(text, i > 0 ? " " : "");
-        show_word(command->argv[i], i == 0, text);
+    /* Typed into a shell a shell's line is the same. */
+    bool line = count == 3 && stk_str_equal(command->argv[0], SHELL) &&
+                stk_str_equal(command->argv[1], "-c");
+    stk_hider hider = {0};
+    for (size_t i = line ? 2 : 0; i < count; i++) {
+        stk_str shown = hide_word(command, &hider, command->argv[i]);
+        const char *word = stk_str_text(&shown);
+        text->failed = text->failed || !stk_str_ok(&shown);
+        if (line) {
+            stk_str_append(text, word);
+        } else {
+            stk_str_append(text, i > 0 ? " " : "");
+            show_word(word, !stk_str_equal(word, command->argv[i]), i == 0, text);
+        }
+        stk_str_free(&shown);
     }
 }

@@ -44,7 +44,7 @@ STK_CHECKED stk_status stk_command_check_arg(const stk_command *command, const c
 void stk_command_unset_arg(stk_command *command, const char *name);        /* the last one */
 const char *stk_command_arg(const stk_command *command, const char *name); /* or NULL */
 
-/* As one would type it, with quotes where they are needed. */
+/* As one would type it, with quotes where they are needed and *** in place of secrets. */
 void stk_command_show(const stk_command *command, stk_str *text);
 
 #endif

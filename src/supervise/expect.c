@@ -6,6 +6,8 @@
 #include "supervise/expect.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,7 +15,9 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/str.h"
+#include "supervise/bounded.h"
 
 /* Of large files only as much is looked at from either end: nobody waits for gigabytes. */
 #define END_BYTES (1 << 20)
@@ -136,4 +140,87 @@ stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *
         *rows = -1;
     }
     return status == STK_ERR_STORAGE ? STK_ERR_DATA : status;
+}
+
+/* ---- a disk that may hang ---- */
+
+/* One look, with all that it works on. */
+typedef struct looking {
+    char *path;        /* owned */
+    stk_expect expect; /* of that path */
+    int64_t rows;
+    stk_status status;
+    stk_error why;
+    char full_path[PATH_MAX];
+} looking;
+
+static void free_looking(void *state) {
+    looking *l = state;
+    stk_mem_free(l->path);
+    stk_mem_free(l);
+}
+
+static looking *new_looking(const stk_expect *expect, stk_error *err) {
+    looking *l = stk_mem_new(1, sizeof *l);
+    if (l != NULL) {
+        l->expect = *expect;
+        l->expect.path = l->path = stk_mem_strdup(expect->path);
+    }
+    if (l == NULL || l->path == NULL) {
+        stk_mem_free(l);
+        (void)STK_FAIL_MEMORY(err, expect->path);
+        return NULL;
+    }
+    return l;
+}
+
+static void look_before(void *state) {
+    looking *l = state;
+    stk_expect_begin(&l->expect, l->path);
+}
+
+static void look_behind(void *state) {
+    looking *l = state;
+    l->status = stk_expect_check(&l->expect, &l->rows, &l->why);
+    if (l->status == STK_OK && realpath(l->path, l->full_path) == NULL) {
+        snprintf(l->full_path, sizeof l->full_path, "%s", l->path);
+    }
+}
+
+stk_status stk_expect_begin_within(stk_expect *expect, const char *path, double within_s,
+                                   stk_error *err) {
+    *expect = (stk_expect){.path = path};
+    looking *l = path != NULL ? new_looking(expect, err) : NULL;
+    if (l == NULL) {
+        return path == NULL ? STK_OK : STK_ERR_MEMORY;
+    }
+    if (!stk_bounded_call(look_before, l, free_looking, within_s)) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "the disk of --expect %s has not answered for %s: nothing was started",
+                        path, stk_format_span(within_s).text);
+    }
+    *expect = l->expect;
+    expect->path = path;
+    free_looking(l);
+    return STK_OK;
+}
+
+stk_status stk_expect_check_within(const stk_expect *expect, double within_s, int64_t *rows,
+                                   char full_path[PATH_MAX], stk_error *err) {
+    *rows = -1;
+    full_path[0] = '\0';
+    looking *l = expect->path != NULL ? new_looking(expect, err) : NULL;
+    if (l == NULL) {
+        return expect->path == NULL ? STK_OK : STK_ERR_MEMORY;
+    }
+    if (!stk_bounded_call(look_behind, l, free_looking, within_s)) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s was expected, and its disk has not answered for %s",
+                        expect->path, stk_format_span(within_s).text);
+    }
+    *rows = l->rows;
+    snprintf(full_path, PATH_MAX, "%s", l->full_path);
+    stk_status status =
+        l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
+    free_looking(l);
+    return status;
 }

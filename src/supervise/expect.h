@@ -2,6 +2,7 @@
 #ifndef STK_SUPERVISE_EXPECT_H
 #define STK_SUPERVISE_EXPECT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,7 +20,16 @@ typedef struct stk_expect {
 
 void stk_expect_begin(stk_expect *expect, const char *path);
 
+/* The same for a disk that may hang: STK_ERR_STORAGE where it does not answer within a time. */
+STK_CHECKED stk_status stk_expect_begin_within(stk_expect *expect, const char *path,
+                                               double within_s, stk_error *err);
+
 /* STK_ERR_DATA with a sentence: it is missing, as it was before, empty, or has a header alone. */
 STK_CHECKED stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *err);
+
+/* The same for a disk that may hang. `full_path` is that of a file that is as it should be. */
+STK_CHECKED stk_status stk_expect_check_within(const stk_expect *expect, double within_s,
+                                               int64_t *rows, char full_path[PATH_MAX],
+                                               stk_error *err);
 
 #endif

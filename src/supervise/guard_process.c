@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "supervise/tree_kill.h"
 
 /* A socket that a process forked by the maker holds open hides the maker's end; its number does
@@ -194,7 +195,7 @@ static void answer(guard *g, stk_guard_kind kind, pid_t pid, int value) {
 
 static void launch(guard *g, char **argv, char **envp) {
     int ends[2] = {-1, -1};
-    pid_t pid = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? fork() : -1;
+    pid_t pid = stk_pipe(ends, O_NONBLOCK) == 0 ? stk_fork() : -1;
     int error = errno;
     if (pid == 0) {
         become(g, argv, envp, ends[1]);
@@ -291,7 +292,7 @@ static void obey(guard *g, const stk_guard_order *order, char *texts) {
         obey_launch(g, order, texts);
     } else if (order->kind == STK_GUARD_ORPHANED) {
         g->orphaned.size = 0;
-        if (stk_bytes_reserve(&g->orphaned, order->bytes)) {
+        if (order->bytes > 0 && stk_bytes_reserve(&g->orphaned, order->bytes)) {
             memcpy(g->orphaned.data, texts, order->bytes);
             g->orphaned.size = order->bytes;
         }

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/proc_tree.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "supervise/guard_process.h"
 #include "supervise/tree_kill.h"
 
@@ -190,14 +191,13 @@ static stk_status tell(stk_guardian *g, stk_guard_order order, const stk_str *te
 static stk_status make_process(stk_guardian *g, const stk_guardian_config *config, stk_error *err) {
     int ends[2] = {-1, -1};
     pid_t maker = getpid();
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || stk_socket_pair(ends) != 0) {
         return STK_FAIL(err, STK_ERR_DEVICE, "cannot prepare the process that guards commands: %s",
                         strerror(errno));
     }
     /* What this process has started so far then began in an earlier tick than the guardian. */
     usleep((useconds_t)(1100000 / sysconf(_SC_CLK_TCK)));
-    g->pid = fork();
+    g->pid = stk_fork();
     if (g->pid == 0) {
         stk_guard_run(ends[1], config, maker);
     }

@@ -146,12 +146,13 @@ static stk_status keep(stk_knob *knob, bool first, const contents *now, const co
     contents changed = read_if_there(knob->changed);
     bool fresh = before.data == NULL || same(now, &before) || (first && changed.data == NULL);
     bool ours = fresh || same(now, &changed);
+    const stk_file_how how = {.owner_only = true}; /* the file may be so, and hold secrets */
     stk_status status = STK_OK;
     if (fresh && !same(now, &before)) {
-        status = stk_file_write(knob->original, now->data, now->size, err);
+        status = stk_file_write_how(knob->original, now->data, now->size, &how, err);
     }
     if (status == STK_OK && ours) {
-        status = stk_file_write(knob->changed, next->data, next->size, err);
+        status = stk_file_write_how(knob->changed, next->data, next->size, &how, err);
     } else if (status == STK_OK) {
         (void)unlink(knob->changed);
     }

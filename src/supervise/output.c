@@ -2,8 +2,8 @@
  * output.c - a thread for each pipe that reads, logs, hears and passes on, in this order.
  *
  * Nothing here waits for the threads without a limit: each waits only where its wake-up reaches it,
- * and one that the system holds back nevertheless (a log on a dead mount, a terminal that takes a
- * part of a write) is left alone by close and frees what is left when it comes back.
+ * and one that the system holds back nevertheless (a terminal that takes a part of a write) is left
+ * alone by close and frees what is left when it comes back. The log has a thread of its own.
  */
 #include "supervise/output.h"
 
@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "supervise/transcript.h"
 
 #define PIPE_BYTES (1 << 20)    /* of a pipe, where the system allows it */
@@ -34,6 +35,7 @@
 #define STANDS_NS 1000000000    /* text without an end is told of after this time */
 #define LEAST_END_S 0.2         /* for threads to end in when they have nothing to wait for */
 #define LONGEST_S 1e6           /* of any waiting */
+#define LOG_S 30.0              /* for opening the log */
 #define NS_PER_S 1000000000
 
 /* How a record ends; see output.h. */
@@ -419,8 +421,8 @@ static stk_status open_target(stream *s, int fd, stk_error *err) {
 
 static stk_status open_pipe(stream *s, int *end, stk_error *err) {
     int fds[2];
-    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake < 0 || pipe2(fds, O_CLOEXEC) != 0) {
+    s->wake = stk_event_fd();
+    if (s->wake < 0 || stk_pipe(fds, 0) != 0) {
         return STK_FAIL(err, STK_ERR_MEMORY, "cannot make a pipe for a command's output: %s",
                         strerror(errno));
     }
@@ -435,17 +437,11 @@ static stk_status open_pipe(stream *s, int *end, stk_error *err) {
 
 /* Signals are for the threads that expect them; a closed pipe's is then an error like others. */
 static stk_status start_thread(stream *s, stk_error *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const stk_thread_config config = {.what = "reads a command's output", .no_signals = true};
     s->running = true;
-    int error = pthread_create(&s->thread, NULL, work, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    s->running = error == 0;
-    return error == 0 ? STK_OK
-                      : STK_FAIL(err, STK_ERR_MEMORY,
-                                 "cannot start a thread that reads a command's output: %s",
-                                 strerror(error));
+    stk_status status = stk_thread_start(&s->thread, &config, work, s, err);
+    s->running = status == STK_OK;
+    return status;
 }
 
 static stk_output *make_output(const stk_output_config *config) {
@@ -490,8 +486,11 @@ stk_status stk_output_open(stk_output **output, const stk_output_config *config,
     if (o == NULL) {
         return STK_FAIL_MEMORY(err, "a command's output");
     }
-    stk_status status =
-        config->log_path != NULL ? stk_transcript_open(&o->log, config->log_path, err) : STK_OK;
+    stk_status status = STK_OK;
+    if (config->log_path != NULL) {
+        double within_s = config->log_within_s > 0 ? config->log_within_s : LOG_S;
+        status = stk_transcript_open(&o->log, config->log_path, within_s, err);
+    }
     status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
     status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
     status = status == STK_OK ? start_thread(&o->streams[0], err) : status;
@@ -556,6 +555,9 @@ bool stk_output_settle(stk_output *output, double within_s) {
         o->streams[i].dropped = false;
     }
     pthread_mutex_unlock(&o->lock);
+    if (o->log != NULL) { /* an error of it can be asked for then */
+        (void)stk_transcript_settle(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
+    }
     return whole;
 }
 

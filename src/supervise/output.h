@@ -4,8 +4,8 @@
  * Commands write to two pipes. A thread for each reads them as fast as they come and, byte for
  * byte, first writes to the log and then to where the maker's own output goes. Where that does not
  * take them the command waits, as it would without us, and nobody else does: deadlines are kept by
- * the thread that owns the output. A log that cannot be written (a full disk) loses nothing of what
- * is passed on.
+ * the thread that owns the output. A log that cannot be written (a full disk, one that hangs) loses
+ * nothing of what is passed on.
  *
  * The log has one line for each line: seconds since the start, o or e (standard output or error)
  * and how it ended: a blank (with a newline), r (with a carriage return only, as progress bars do)
@@ -39,6 +39,7 @@ typedef struct stk_output_config {
     int out;              /* where standard output is passed on to; -1: nowhere. Borrowed */
     int err;              /* the same for standard error */
     const char *log_path; /* made anew; for the call only. NULL: no log, and nothing is heard */
+    double log_within_s;  /* that its disk may take to answer; 0: half a minute */
     int64_t start_ns;     /* what times count from */
     /* Called with every line, without its end; also with the line so far that stands unended when a
      * command is done, or for a second, and then again only when something was added to it. It must

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hide.h"
 #include "base/proc_tree.h"
 #include "report/text.h"
 
@@ -225,6 +226,20 @@ static void append_files(view *v, pid_t pid) {
     append_rest(v->text, count > FILES ? count - FILES : 0, "files");
 }
 
+/* Words that are ended by NUL, with secrets hidden. */
+static void append_words(stk_str *out, const char *words, size_t length) {
+    stk_hider hider = {0};
+    stk_str line = {0};
+    for (size_t at = 0; at < length; at += strlen(words + at) + 1) {
+        stk_str_append(&line, at > 0 ? " " : "");
+        stk_hide_word(&hider, words + at, &line);
+    }
+    stk_hide_values(environ, &line);
+    out->failed = out->failed || !stk_str_ok(&line);
+    stk_report_append_line(out, stk_str_text(&line));
+    stk_str_free(&line);
+}
+
 /* Its arguments with blanks between them; the kernel's name for it where they may not be had. */
 static void append_command(view *v, const stk_proc *proc, bool blocked) {
     char path[64];
@@ -234,11 +249,8 @@ static void append_command(view *v, const stk_proc *proc, bool blocked) {
     while (length > 0 && text[length - 1] == '\0') {
         length--;
     }
-    for (ssize_t i = 0; i < length; i++) {
-        text[i] = text[i] == '\0' ? ' ' : text[i];
-    }
     if (length > 0) {
-        stk_report_append_line(v->text, text);
+        append_words(v->text, text, (size_t)length);
     } else {
         stk_str_append(v->text, "[");
         stk_report_append_line(v->text, proc->name);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "monitor/gpu_sample.h"
@@ -19,7 +20,8 @@
 #include "supervise/supervision.h"
 
 #define LOG_NAME "output.log"
-#define LATE_S 2.0 /* behind the budget: what runs then is ended without us */
+#define LATE_S 2.0    /* behind the budget: what runs then is ended without us */
+#define FOLDER_S 30.0 /* that a disk may take to begin with */
 
 typedef struct signal_name {
     const char *name;
@@ -116,9 +118,8 @@ static stk_status make_timetable(stk_supervision *s, stk_error *err) {
 /* What the command may want to know, and what makes Python speak at once and of its stack. */
 stk_status stk_supervision_surround(const stk_supervision *s, stk_command *command,
                                     stk_error *err) {
-    char path[PATH_MAX];
     char number[32];
-    const char *dir = realpath(s->folder.path, path) != NULL ? path : s->folder.path;
+    const char *dir = stk_folder_writer_full_path(s->folder);
     stk_status status = stk_command_set_env(command, "PYTHONUNBUFFERED", "1", true, err);
     if (status == STK_OK) {
         status = stk_command_set_env(command, "PYTHONFAULTHANDLER", "1", true, err);
@@ -161,8 +162,12 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
                                  .gpu_count = s->gpu_count,
                                  .root = stk_guardian_pid(s->guardian),
                                  .start_ns = s->clock.start_ns};
-    stk_status status = stk_lookout_start(&s->lookout, &config, err);
-    return status == STK_OK ? stk_symptoms_new(&s->symptoms, err) : status;
+    stk_error refused = {0};
+    if (stk_lookout_start(&s->lookout, &config, &refused) != STK_OK) {
+        stk_events_warning(&s->events, "going on without a look at the machine: %s",
+                           refused.message);
+    }
+    return stk_symptoms_new(&s->symptoms, err);
 }
 
 static void hear(void *user, const char *line, size_t length, double at_s) {
@@ -174,7 +179,7 @@ static void hear(void *user, const char *line, size_t length, double at_s) {
 
 /* The pipes that commands write to, and the guardian that holds their ends. */
 static stk_status open_guardian(stk_supervision *s, stk_error *err) {
-    char *log = stk_run_folder_file(&s->folder, LOG_NAME);
+    char *log = stk_path_join(stk_folder_writer_path(s->folder), LOG_NAME);
     int out = -1;
     int error = -1;
     if (log == NULL) {
@@ -183,6 +188,7 @@ static stk_status open_guardian(stk_supervision *s, stk_error *err) {
     stk_output_config config = {.out = s->passing.out,
                                 .err = s->passing.err,
                                 .log_path = log,
+                                .log_within_s = stk_supervision_spare(s, FOLDER_S),
                                 .start_ns = s->clock.start_ns,
                                 .hear = hear,
                                 .user = s};
@@ -208,7 +214,7 @@ static void tell_start(const stk_supervision *s) {
     stk_command_show(&s->command, &command);
     stk_supervision_shorten(&command);
     stk_event_start event = {.chosen = stk_str_text(&command),
-                             .run_dir = s->folder.path,
+                             .run_dir = stk_folder_writer_path(s->folder),
                              .start_ns = s->clock.start_ns,
                              .img_size = -1,
                              .batch = stk_int_or_none(stk_check_batch(s)),
@@ -225,8 +231,9 @@ static void tell_start(const stk_supervision *s) {
                              .budget_s = s->clock.budget_s};
     stk_events_start(&s->events, &event);
     stk_str_free(&command);
-    if (s->folder.moved != NULL) {
-        stk_events_decision(&s->events, "earlier run kept", s->folder.moved);
+    const char *moved = stk_folder_writer_moved(s->folder);
+    if (moved != NULL) {
+        stk_events_decision(&s->events, "earlier run kept", moved);
     }
 }
 
@@ -267,6 +274,49 @@ static stk_status open_json(stk_supervision *s, stk_error *err) {
     return status;
 }
 
+/* What is stored of the prediction's line has no secrets in it; the line that runs has them. */
+static stk_status hide_predict(stk_supervision *s, stk_error *err) {
+    stk_command command = {0};
+    stk_str shown = {0};
+    if (s->o->predict == NULL) {
+        return STK_OK;
+    }
+    stk_status status = stk_command_make(&command, NULL, 0, s->o->predict, err);
+    if (status == STK_OK) {
+        stk_command_show(&command, &shown);
+        status = stk_str_ok(&shown) ? STK_OK : STK_FAIL_MEMORY(err, "--predict");
+    }
+    if (status == STK_OK && !stk_str_equal(stk_str_text(&shown), s->o->predict)) {
+        status = stk_options_resolve(s->options, "predict", stk_str_text(&shown),
+                                     "secrets are hidden", err);
+    }
+    stk_str_free(&shown);
+    stk_command_free(&command);
+    return status;
+}
+
+/* The run folder, and its files before all other observers. */
+static stk_status open_folder(stk_supervision *s, stk_error *err) {
+    stk_status status = hide_predict(s, err);
+    stk_folder_writer_config config = {.out = s->o->out,
+                                       .name = s->o->name != NULL ? s->o->name : "run",
+                                       .options = s->options,
+                                       .within_s = stk_supervision_spare(s, FOLDER_S)};
+    if (status == STK_OK) {
+        status = stk_folder_writer_open(&s->folder, &config, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    s->others = s->events;
+    s->events = (stk_events){0};
+    stk_events_add(&s->events, stk_folder_writer_observer(s->folder));
+    for (int i = 0; i < s->others.count; i++) {
+        stk_events_add(&s->events, s->others.observers[i]);
+    }
+    return STK_OK;
+}
+
 /* All that is needed, in the order in which it fails cheapest. */
 stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, size_t count,
                                  stk_error *err) {
@@ -287,12 +337,11 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
         status = open_json(s, err);
     }
     if (status == STK_OK) {
-        status = stk_run_folder_open(&s->folder, s->o->out, s->o->name != NULL ? s->o->name : "run",
-                                     err);
+        status = stk_expect_begin_within(&s->expect, s->o->expect,
+                                         stk_supervision_spare(s, FOLDER_S), err);
     }
     if (status == STK_OK) {
-        /* By these a folder is known as a run's, whatever follows. */
-        status = stk_run_folder_write_options(&s->folder, s->options, err);
+        status = open_folder(s, err);
     }
     if (status == STK_OK) {
         status = stk_supervision_surround(s, &s->command, err);
@@ -300,19 +349,9 @@ stk_status stk_supervision_begin(stk_supervision *s, const char *const *words, s
     if (status == STK_OK) {
         status = open_guardian(s, err);
     }
-    if (status == STK_OK) {
-        status = stk_runfiles_new_supervised(&s->files, s->folder.path, err);
-    }
     if (status != STK_OK) {
         return status;
     }
-    stk_events all = {0};
-    stk_events_add(&all, stk_runfiles_observer(s->files)); /* others may look at the files */
-    for (int i = 0; i < s->events.count; i++) {
-        stk_events_add(&all, s->events.observers[i]);
-    }
-    s->events = all;
-    stk_expect_begin(&s->expect, s->o->expect);
     stk_trials_begin(&s->trials);
     stk_words_begin(&s->heard, 0);
     s->words = s->heard;

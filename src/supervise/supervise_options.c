@@ -44,8 +44,8 @@ static const stk_option options[] = {
      .min = 0,
      .max = 86400,
      .metavar = "T",
-     .help =
-         "from that signal to SIGKILL; auto is 10 s, and never more than a tenth of the budget"},
+     .help = "from that signal to SIGKILL, which the budget has to have room for; auto is 10 s, "
+             "and at most a tenth of the budget"},
     {.name = "check-after",
      .type = STK_OPTION_DURATION,
      .offset = FIELD(check_after_s),

@@ -9,12 +9,11 @@
 
 #include "events/events.h"
 #include "job/clockwork.h"
-#include "job/run_folder.h"
 #include "monitor/gpu_list.h"
 #include "monitor/lookout.h"
 #include "report/jsonl.h"
-#include "report/runfiles.h"
 #include "supervise/expect.h"
+#include "supervise/folder_writer.h"
 #include "supervise/guardian.h"
 #include "supervise/hang.h"
 #include "supervise/knob.h"
@@ -70,9 +69,9 @@ typedef struct stk_supervision {
     stk_clockwork clock;
     stk_timetable table;
     stk_events events;
-    stk_run_folder folder;
-    stk_runfiles *files;
-    stk_jsonl *jsonl; /* for --json-fd, or NULL */
+    stk_folder_writer *folder; /* NULL: there is none yet */
+    stk_events others;         /* all observers but the folder's */
+    stk_jsonl *jsonl;          /* for --json-fd, or NULL */
     stk_output *json_relay;
     int json_end; /* of it; -1: none */
     stk_passing passing;
@@ -96,6 +95,7 @@ typedef struct stk_supervision {
     int workers_told;
     stk_trials trials;
     stk_expect expect;
+    char expected[PATH_MAX]; /* the file's full path once it is there; "": it is not */
     stk_hang hang;
     stk_verdict verdict;
     char estimate[240]; /* "": none was made */

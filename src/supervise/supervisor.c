@@ -17,11 +17,22 @@
 #include "base/mem.h"
 #include "budget/budget.h"
 #include "report/jsonl.h"
+#include "supervise/knob_bounded.h"
 #include "supervise/relay.h"
 #include "supervise/supervision.h"
 
 #define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */
 #define CLOSE_S 0.5      /* for the last words */
+
+/* For a last look at a disk and for the last files: a share of the time that is left, within
+ * limits. The lower one does not hold for a disk that is known to hang by then. */
+#define LAST_SHARE 0.5
+#define LAST_LEAST_S 3.0
+#define LAST_FILES_S 10.0
+#define LAST_LOOK_S 600.0 /* at a table of gigabytes */
+#define HELD_S 2.0
+#define FREE_S 0.2  /* for closing the files */
+#define KNOB_S 10.0 /* for changing a file of a command and putting it back */
 
 /* ---- training ---- */
 
@@ -33,7 +44,9 @@ static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, s
     if (knob->kind == STK_KNOB_NONE || value == stk_knob_value(knob, &s->command)) {
         return STK_OK;
     }
-    stk_status status = stk_knob_set(knob, &s->command, value, s->folder.path, err);
+    stk_status status =
+        stk_knob_set_within(knob, &s->command, value, stk_folder_writer_path(s->folder),
+                            stk_supervision_spare(s, KNOB_S), err);
     if (status == STK_OK && knob->original != NULL) {
         status = stk_guardian_on_orphaned(s->guardian, knob->config.file, knob->changed,
                                           knob->original, err);
@@ -176,7 +189,9 @@ static void check_expected(stk_supervision *s, stk_status missing) {
     if (s->expect.path == NULL) {
         return;
     }
-    if (stk_expect_check(&s->expect, &rows, &why) != STK_OK) {
+    double within_s =
+        fmax(fmin(LAST_SHARE * stk_clockwork_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
+    if (stk_expect_check_within(&s->expect, within_s, &rows, s->expected, &why) != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
         s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(missing);
         return;
@@ -192,8 +207,10 @@ static void restore(stk_supervision *s, stk_knob *knob) {
     if (knob->original == NULL) {
         return;
     }
-    if (stk_knob_restore(knob, &mine, &why) != STK_OK) {
-        stk_events_warning(&s->events, "%s", why.message);
+    if (stk_knob_restore_within(knob, &mine, fmax(stk_supervision_spare(s, KNOB_S), FREE_S),
+                                &why) != STK_OK) {
+        stk_events_warning(&s->events, "%s is not put back as it was: %s", knob->config.file,
+                           why.message);
     } else if (!mine) {
         stk_events_warning(
             &s->events,
@@ -235,57 +252,79 @@ static const char *device_of(const stk_supervision *s, const stk_attempt *a) {
     return a == NULL || !a->looked ? NULL : a->on_gpu ? "cuda" : "cpu";
 }
 
+/* All that a summary says; `told` and `command` are what it points to. */
+static stk_summary summarize(const stk_supervision *s, stk_end why, stk_status status,
+                             const stk_event_attempt *told, const char *command) {
+    const stk_attempt *a = last_training(s);
+    const char *reason = stop_reason(s, why, status, a);
+    bool good = status == STK_OK && s->exit_code == 0;
+    return (stk_summary){.status = !good                           ? "failed"
+                                   : strcmp(reason, "epochs") == 0 ? "complete"
+                                                                   : "partial",
+                         .stop_reason = reason,
+                         .best_acc1 = NAN,
+                         .best_metric = NAN,
+                         .epochs_done = s->epochs_done,
+                         .folds_done = -1,
+                         .folds_planned = -1,
+                         .oof_acc1 = NAN,
+                         .oof_metric = NAN,
+                         .images_per_second = a != NULL ? a->event.images_per_second : NAN,
+                         .wait_fraction = NAN,
+                         .budget_s = s->clock.budget_s,
+                         .used_s = stk_supervision_now(s),
+                         .reserve_s = s->table.reserve_s,
+                         .batch = a != NULL ? stk_int_or_none(a->event.batch) : -1,
+                         .workers = a != NULL ? a->event.workers : -1,
+                         .prefetch = -1,
+                         .device = device_of(s, a),
+                         .bad_images = -1,
+                         .verdict = a != NULL ? a->event.verdict : NULL,
+                         .submission = good && s->expected[0] != '\0' ? s->expected : NULL,
+                         .command = command,
+                         .attempts = told,
+                         .attempt_count = s->attempt_count,
+                         .estimate = s->estimate[0] != '\0' ? s->estimate : NULL,
+                         .exit_code = s->exit_code};
+}
+
+/*
+ * Waits for the files of the run folder. What is missing there is said and changes nothing else:
+ * what was asked for is there, or it is not, and exit code and summary agree on that.
+ */
+static void settle_folder(stk_supervision *s) {
+    stk_str text = {0};
+    double left_s = fmin(LAST_SHARE * stk_clockwork_left(&s->clock), LAST_FILES_S);
+    double within_s =
+        stk_folder_writer_is_held(s->folder, HELD_S) ? left_s : fmax(left_s, LAST_LEAST_S);
+    if (!stk_folder_writer_settle(s->folder, within_s, &text)) {
+        stk_events_warning(&s->others, "%s", stk_str_text(&text));
+    }
+    stk_str_free(&text);
+}
+
 static void finish(stk_supervision *s, stk_end why, stk_status status) {
     stk_event_attempt told[STK_ATTEMPTS_MOST];
-    const stk_attempt *a = last_training(s);
     stk_str command = {0};
     for (int i = 0; i < s->attempt_count; i++) {
         told[i] = s->attempts[i].event;
     }
     stk_command_show(&s->command, &command);
     stk_supervision_shorten(&command);
-    const char *reason = stop_reason(s, why, status, a);
-    bool good = status == STK_OK && s->exit_code == 0;
-    char place[PATH_MAX];
-    const char *expected = good && s->expect.path != NULL ? realpath(s->expect.path, place) : NULL;
-    stk_summary summary = {.status = !good                           ? "failed"
-                                     : strcmp(reason, "epochs") == 0 ? "complete"
-                                                                     : "partial",
-                           .stop_reason = reason,
-                           .best_acc1 = NAN,
-                           .best_metric = NAN,
-                           .epochs_done = s->epochs_done,
-                           .folds_done = -1,
-                           .folds_planned = -1,
-                           .oof_acc1 = NAN,
-                           .oof_metric = NAN,
-                           .images_per_second = a != NULL ? a->event.images_per_second : NAN,
-                           .wait_fraction = NAN,
-                           .budget_s = s->clock.budget_s,
-                           .used_s = stk_supervision_now(s),
-                           .reserve_s = s->table.reserve_s,
-                           .batch = a != NULL ? stk_int_or_none(a->event.batch) : -1,
-                           .workers = a != NULL ? a->event.workers : -1,
-                           .prefetch = -1,
-                           .device = device_of(s, a),
-                           .bad_images = -1,
-                           .verdict = a != NULL ? a->event.verdict : NULL,
-                           .submission = expected,
-                           .command = stk_str_text(&command),
-                           .attempts = told,
-                           .attempt_count = s->attempt_count,
-                           .estimate = s->estimate[0] != '\0' ? s->estimate : NULL,
-                           .exit_code = s->exit_code};
-    stk_runfiles_finish(s->files, s->clock.budget_s - stk_supervision_now(s), NULL);
-    summary.used_s = stk_supervision_now(s);
-    stk_events_stop(&s->events, &summary);
+    stk_folder_writer_finish(s->folder, s->clock.budget_s - stk_supervision_now(s));
+    stk_summary summary = summarize(s, why, status, told, stk_str_text(&command));
+    stk_events folder = {0};
+    stk_events_add(&folder, stk_folder_writer_observer(s->folder));
+    stk_events_stop(&folder, &summary); /* first: others may look at the files */
+    settle_folder(s);
+    stk_events_stop(&s->others, &summary);
     snprintf(s->status, sizeof s->status, "%s", summary.status);
     stk_str_free(&command);
 }
 
 static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s",
-             s->folder.path != NULL ? s->folder.path : "");
+             s->folder != NULL ? stk_folder_writer_path(s->folder) : "");
     snprintf(outcome->status, sizeof outcome->status, "%s",
              s->status[0] != '\0' ? s->status : "failed");
     outcome->attempts = s->launched;
@@ -304,10 +343,9 @@ static void close_all(stk_supervision *s) {
     stk_knob_close(&s->batch);
     stk_knob_close(&s->workers);
     stk_command_free(&s->command);
-    stk_runfiles_free(s->files);
+    stk_folder_writer_close(s->folder, FREE_S);
     stk_jsonl_free(s->jsonl);
     stk_relay_close(s->json_relay, s->json_end, stk_supervision_spare(s, CLOSE_S));
-    stk_run_folder_close(&s->folder);
     pthread_mutex_destroy(&s->lock);
 }
 
@@ -343,7 +381,7 @@ static stk_status run(stk_supervision *s, const char *const *words, size_t count
         s->exit_code = stk_status_exit_code(status);
     }
     finish(s, why, status);
-    return status == STK_OK ? stk_runfiles_error(s->files, err) : status;
+    return status;
 }
 
 stk_status stk_supervise(stk_options *options, const char *const *words, size_t count,
@@ -367,7 +405,6 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     s->options = options;
     s->o = stk_options_values(options, &stk_supervise_option_table);
     s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
-    s->folder.lock_fd = -1;
     s->json_end = -1;
     s->epochs_done = -1;
     s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};

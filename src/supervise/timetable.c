@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "budget/budget.h"
 
-/* The usual grace, and the most of a budget that it takes. */
+/* The usual grace, and the most of a budget that it takes; one that was asked for is kept. */
 #define GRACE_S 10.0
 #define GRACE_SHARE 0.1
 
@@ -58,19 +58,35 @@ static double closing_of(double budget_s) {
                 budget_s / 4);
 }
 
+/* The point was given. */
+static stk_status place_at(stk_timetable *table, const stk_timetable_facts *facts, stk_error *err) {
+    double budget_s = facts->budget_s;
+    table->stop_s = slice_of(&facts->stop_at, budget_s);
+    double room_s = table->predict_stop_s - table->stop_s;
+    if (room_s < 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--stop-at leaves no time before the end of the budget of %s",
+                        stk_format_span(budget_s).text);
+    }
+    if (facts->grace_s > room_s) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--stop-at leaves %s before the end of the budget of %s, and --stop-grace "
+                        "asks for %s; give an earlier --stop-at, a larger --budget or a smaller "
+                        "--stop-grace",
+                        stk_format_span(room_s).text, stk_format_span(budget_s).text,
+                        stk_format_span(facts->grace_s).text);
+    }
+    table->grace_s = fmin(table->grace_s, room_s);
+    table->kill_s = table->stop_s + table->grace_s;
+    table->reserve_s = budget_s - table->kill_s;
+    return STK_OK;
+}
+
 static stk_status place_stop(stk_timetable *table, const stk_timetable_facts *facts,
                              stk_error *err) {
     double budget_s = facts->budget_s;
     if (facts->stop_at.given) {
-        table->stop_s = slice_of(&facts->stop_at, budget_s);
-        table->grace_s = fmin(table->grace_s, table->predict_stop_s - table->stop_s);
-        table->kill_s = table->stop_s + table->grace_s;
-        table->reserve_s = budget_s - table->kill_s;
-        return table->grace_s >= 0
-                   ? STK_OK
-                   : STK_FAIL(err, STK_ERR_USAGE,
-                              "--stop-at leaves no time before the end of the budget of %s",
-                              stk_format_span(budget_s).text);
+        return place_at(table, facts, err);
     }
     double reserve_s = facts->reserve.given ? slice_of(&facts->reserve, budget_s)
                        : facts->predicts    ? stk_budget_reserve(budget_s, NAN)
@@ -82,9 +98,10 @@ static stk_status place_stop(stk_timetable *table, const stk_timetable_facts *fa
                ? STK_OK
                : STK_FAIL(err, STK_ERR_USAGE,
                           "a reserve of %s and %s of grace leave nothing of the budget of %s for "
-                          "training; give a larger --budget or a smaller --reserve",
+                          "training; give a larger --budget or a smaller --%s",
                           stk_format_span(table->reserve_s).text,
-                          stk_format_span(table->grace_s).text, stk_format_span(budget_s).text);
+                          stk_format_span(table->grace_s).text, stk_format_span(budget_s).text,
+                          facts->grace_s > table->reserve_s ? "stop-grace" : "reserve");
 }
 
 stk_status stk_timetable_make(stk_timetable *table, const stk_timetable_facts *facts,
@@ -103,7 +120,9 @@ stk_status stk_timetable_make(stk_timetable *table, const stk_timetable_facts *f
                               facts->reserve.given ? "reserve" : "stop-at")
                    : STK_OK;
     }
-    table->grace_s = fmin(table->grace_s, GRACE_SHARE * budget_s);
+    if (isnan(facts->grace_s)) {
+        table->grace_s = fmin(table->grace_s, GRACE_SHARE * budget_s);
+    }
     table->predict_kill_s = budget_s - closing_of(budget_s);
     table->predict_stop_s =
         table->predict_kill_s - fmin(PREDICT_GRACE_S, PREDICT_GRACE_SHARE * budget_s);

@@ -26,7 +26,8 @@ typedef struct stk_timetable_facts {
     double budget_s;   /* NaN: none */
     stk_slice reserve; /* for prediction; not given: 15 %, nothing where nothing is predicted */
     stk_slice stop_at; /* when training is asked to stop; not given: by the reserve */
-    double grace_s;    /* from asking to killing; NaN: 10 s, at most a tenth of the budget */
+    double grace_s;    /* from asking to killing, kept as it is; NaN: the usual one, 10 s and at
+                          most a tenth of the budget */
     bool predicts;
 } stk_timetable_facts;
 

@@ -1,4 +1,10 @@
-/* transcript.c - appending under one lock; what a full disk tore off is taken back. */
+/*
+ * transcript.c - records in a queue, whose thread appends them; what a full disk tore off is taken
+ * back.
+ *
+ * Who hands records over waits for a disk that is slow, as a command waits for whoever reads what
+ * it says, but not for one that does not answer.
+ */
 #include "supervise/transcript.h"
 
 #include <errno.h>
@@ -10,8 +16,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/aside_queue.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "supervise/bounded.h"
 
 #define NS_PER_MS 1000000
 #define STAMP_SECONDS 999999 /* the last that a stamp has room for with three digits behind it */
@@ -23,31 +32,119 @@
 #define ROOM_BYTES ((uint64_t)64 << 20)
 #define LOOK_BYTES ((uint64_t)4 << 20)
 
-struct stk_transcript {
+#define QUEUE_BYTES ((size_t)8 << 20) /* that wait for the disk */
+#define PATIENCE_S 2.0                /* with a disk that does not take any of them */
+#define HELD_S 1.0                    /* one that takes longer for some does not answer */
+#define CLOSE_S 0.2                   /* for closing the file */
+
+static const char no_answer[] = "its disk does not answer";
+
+/* The file, and what belongs to the thread that writes it. */
+typedef struct file {
     int fd;
-    uint64_t unlooked;       /* bytes written since the disk was looked at */
-    bool full;               /* there was too little room then */
-    char *path;              /* owned */
-    pthread_mutex_t writing; /* of the file and the next */
-    uint64_t lost;           /* bytes of the commands that are missing since the last record */
-    pthread_mutex_t lock;    /* of the next; never held while something is written */
-    stk_error first;         /* what went wrong first */
+    char *path;           /* owned */
+    uint64_t unlooked;    /* bytes written since the disk was looked at */
+    bool full;            /* there was too little room then */
+    uint64_t lost;        /* bytes of the commands that are missing since the last record */
+    pthread_mutex_t lock; /* of the next; never held while something is written */
+    stk_error first;      /* what went wrong first */
+} file;
+
+struct stk_transcript {
+    file *file;             /* freed by the queue's last job */
+    stk_aside_queue *queue; /* owned */
+    pthread_mutex_t giving; /* of the next, and of the order in which records come */
+    uint64_t untold;        /* bytes that were refused since the last records that were taken */
 };
 
-stk_status stk_transcript_open(stk_transcript **transcript, const char *path, stk_error *err) {
+/* Records on their way. */
+typedef struct portion {
+    file *file;
+    uint64_t untold; /* bytes that are missing before them */
+    int64_t since_ns;
+    size_t size;
+    char records[];
+} portion;
+
+static void free_file(void *user) {
+    file *f = user;
+    if (f->fd >= 0) {
+        close(f->fd);
+    }
+    pthread_mutex_destroy(&f->lock);
+    stk_mem_free(f->path);
+    stk_mem_free(f);
+}
+
+/* Opening the file, on a disk that may hang. */
+typedef struct opening {
+    file *file; /* owned */
+    stk_status status;
+    stk_error why;
+} opening;
+
+static void free_opening(void *user) {
+    opening *o = user;
+    if (o->file != NULL) {
+        free_file(o->file);
+    }
+    stk_mem_free(o);
+}
+
+static void open_file(void *user) {
+    opening *o = user;
+    file *f = o->file;
+    /* Commands may say anything, what they were given above all. */
+    o->status = stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd,
+                                  &o->why);
+}
+
+static opening *new_opening(const char *path) {
+    opening *o = stk_mem_new(1, sizeof *o);
+    file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
+    if (f == NULL) {
+        stk_mem_free(o);
+        return NULL;
+    }
+    pthread_mutex_init(&f->lock, NULL);
+    f->fd = -1;
+    f->path = stk_mem_strdup(path);
+    o->file = f;
+    if (f->path == NULL) {
+        free_opening(o);
+        return NULL;
+    }
+    return o;
+}
+
+static stk_status open_within(file **out, const char *path, double within_s, stk_error *err) {
+    opening *o = new_opening(path);
+    if (o == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    if (!stk_bounded_call(open_file, o, free_opening, within_s)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
+    }
+    stk_status status =
+        o->status == STK_OK ? STK_OK : STK_FAIL(err, o->status, "%s", o->why.message);
+    if (status == STK_OK) {
+        *out = o->file;
+        o->file = NULL;
+    }
+    free_opening(o);
+    return status;
+}
+
+stk_status stk_transcript_open(stk_transcript **transcript, const char *path, double within_s,
+                               stk_error *err) {
     stk_transcript *t = stk_mem_new(1, sizeof *t);
     if (t == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    pthread_mutex_init(&t->writing, NULL);
-    pthread_mutex_init(&t->lock, NULL);
-    t->path = stk_mem_strdup(path);
-    t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    stk_status status = STK_OK;
-    if (t->fd < 0) {
-        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, strerror(errno));
-    } else if (t->path == NULL) {
-        status = STK_FAIL_MEMORY(err, path);
+    pthread_mutex_init(&t->giving, NULL);
+    stk_status status = open_within(&t->file, path, within_s, err);
+    if (status == STK_OK) {
+        status = stk_aside_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
     }
     if (status != STK_OK) {
         stk_transcript_close(t);
@@ -58,16 +155,20 @@ stk_status stk_transcript_open(stk_transcript **transcript, const char *path, st
 }
 
 void stk_transcript_close(stk_transcript *transcript) {
-    if (transcript == NULL) {
+    stk_transcript *t = transcript;
+    if (t == NULL) {
         return;
     }
-    if (transcript->fd >= 0) {
-        close(transcript->fd);
+    stk_aside_job last = {.work = free_file, .user = t->file};
+    if (t->queue == NULL && t->file != NULL) {
+        free_file(t->file);
+    } else if (t->queue != NULL) {
+        /* Refused only without memory: then the file is open until the process ends. */
+        (void)stk_aside_queue_give(t->queue, &last, 0);
     }
-    pthread_mutex_destroy(&transcript->writing);
-    pthread_mutex_destroy(&transcript->lock);
-    stk_mem_free(transcript->path);
-    stk_mem_free(transcript);
+    (void)stk_aside_queue_close(t->queue, CLOSE_S);
+    pthread_mutex_destroy(&t->giving);
+    stk_mem_free(t);
 }
 
 /* Whole numbers: no locale has a say. After eleven days the milliseconds make room. */
@@ -98,31 +199,31 @@ static uint64_t bytes_told(const char *records, size_t size) {
     return told;
 }
 
-static void keep_error(stk_transcript *t, int why) {
-    pthread_mutex_lock(&t->lock);
-    (void)STK_FAIL(&t->first, STK_ERR_STORAGE, "cannot write %s: %s", t->path, strerror(why));
-    pthread_mutex_unlock(&t->lock);
+static void keep_error(file *f, const char *why) {
+    pthread_mutex_lock(&f->lock);
+    (void)STK_FAIL(&f->first, STK_ERR_STORAGE, "cannot write %s: %s", f->path, why);
+    pthread_mutex_unlock(&f->lock);
 }
 
 /* False where the disk is nearly full; one that does not tell has room. */
-static bool has_room(stk_transcript *t, size_t size) {
+static bool has_room(file *f, size_t size) {
     struct statvfs disk;
-    t->unlooked += size;
-    if (t->unlooked >= LOOK_BYTES || t->full) {
-        t->unlooked = 0;
-        t->full = fstatvfs(t->fd, &disk) == 0 && disk.f_blocks > 0 &&
+    f->unlooked += size;
+    if (f->unlooked >= LOOK_BYTES || f->full) {
+        f->unlooked = 0;
+        f->full = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0 &&
                   (uint64_t)disk.f_bavail * disk.f_frsize < ROOM_BYTES;
     }
-    return !t->full;
+    return !f->full;
 }
 
 /* Returns the bytes that are in the file: all, or after an error those of whole records. */
-static size_t append(stk_transcript *t, const char *records, size_t size) {
+static size_t append(file *f, const char *records, size_t size) {
     size_t done = 0;
-    bool room = has_room(t, size);
+    bool room = has_room(f, size);
     errno = ENOSPC;
     while (done < size && room) {
-        ssize_t put = write(t->fd, records + done, size - done);
+        ssize_t put = write(f->fd, records + done, size - done);
         if (put < 0 && errno != EINTR) {
             break;
         }
@@ -131,38 +232,73 @@ static size_t append(stk_transcript *t, const char *records, size_t size) {
     if (done == size) {
         return done;
     }
-    keep_error(t, errno);
+    keep_error(f, strerror(errno));
     const char *last = done > 0 ? memrchr(records, '\n', done) : NULL;
     size_t whole = last != NULL ? (size_t)(last - records) + 1 : 0;
     struct stat info;
-    if (whole < done && fstat(t->fd, &info) == 0 &&
-        ftruncate(t->fd, info.st_size - (off_t)(done - whole)) != 0) {
-        keep_error(t, errno);
+    if (whole < done && fstat(f->fd, &info) == 0 &&
+        ftruncate(f->fd, info.st_size - (off_t)(done - whole)) != 0) {
+        keep_error(f, strerror(errno));
     }
     return whole;
+}
+
+/* On the queue's thread. */
+static void write_portion(void *user) {
+    portion *p = user;
+    file *f = p->file;
+    f->lost += p->untold;
+    if (f->lost > 0) {
+        char stamp[STK_OUTPUT_STAMP + 1];
+        char gap[120];
+        stk_transcript_stamp(stamp, p->since_ns, '!', ' ');
+        int length = snprintf(gap, sizeof gap, "%s%llu bytes could not be written here\n", stamp,
+                              (unsigned long long)f->lost);
+        f->lost = append(f, gap, (size_t)length) > 0 ? 0 : f->lost;
+    }
+    size_t done = f->lost > 0 ? 0 : append(f, p->records, p->size);
+    f->lost += bytes_told(p->records + done, p->size - done);
+    stk_mem_free(p);
 }
 
 void stk_transcript_write(stk_transcript *transcript, const char *records, size_t size,
                           int64_t since_ns) {
     stk_transcript *t = transcript;
-    pthread_mutex_lock(&t->writing);
-    if (t->lost > 0) {
-        char stamp[STK_OUTPUT_STAMP + 1];
-        char gap[120];
-        stk_transcript_stamp(stamp, since_ns, '!', ' ');
-        int length = snprintf(gap, sizeof gap, "%s%llu bytes could not be written here\n", stamp,
-                              (unsigned long long)t->lost);
-        t->lost = append(t, gap, (size_t)length) > 0 ? 0 : t->lost;
+    if (size == 0) {
+        return;
     }
-    size_t done = t->lost > 0 ? 0 : append(t, records, size);
-    t->lost += bytes_told(records + done, size - done);
-    pthread_mutex_unlock(&t->writing);
+    portion *p = stk_mem_raw(1, sizeof *p + size);
+    pthread_mutex_lock(&t->giving);
+    bool taken = false;
+    if (p != NULL) {
+        *p = (portion){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
+        memcpy(p->records, records, size);
+        stk_aside_job job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
+        taken = stk_aside_queue_give(t->queue, &job, PATIENCE_S);
+    }
+    if (taken) {
+        t->untold = 0;
+    } else {
+        t->untold += bytes_told(records, size);
+        keep_error(t->file, p != NULL ? no_answer : strerror(ENOMEM));
+        stk_mem_free(p);
+    }
+    pthread_mutex_unlock(&t->giving);
+}
+
+bool stk_transcript_settle(stk_transcript *transcript, double within_s) {
+    bool settled = stk_aside_queue_settle(transcript->queue, within_s);
+    if (!settled && stk_aside_queue_busy_s(transcript->queue) > HELD_S) {
+        keep_error(transcript->file, no_answer);
+    }
+    return settled;
 }
 
 stk_status stk_transcript_error(stk_transcript *transcript, stk_error *err) {
-    pthread_mutex_lock(&transcript->lock);
-    stk_error first = transcript->first;
-    pthread_mutex_unlock(&transcript->lock);
+    file *f = transcript->file;
+    pthread_mutex_lock(&f->lock);
+    stk_error first = f->first;
+    pthread_mutex_unlock(&f->lock);
     if (first.status != STK_OK && err != NULL && err->status == STK_OK) {
         *err = first;
     }

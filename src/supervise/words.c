@@ -51,7 +51,14 @@ static void begin_anew(stk_words *words) {
     words->done = 0;
     words->step = -1;
     words->other_steps = -1;
+    words->epochs_s = (stk_typical){0};
     words->epoch_s = NAN;
+}
+
+/* One that was held up tells nothing of those to come. */
+static void note_epoch(stk_words *words, double seconds) {
+    stk_typical_note(&words->epochs_s, seconds);
+    words->epoch_s = stk_typical_value(&words->epochs_s);
 }
 
 static void add_moment(stk_words *words, double at_s) {
@@ -114,7 +121,7 @@ static void enter_epoch(stk_words *words, int epoch, bool sure, double at_s) {
         begin_anew(words);
     } else if (words->epoch > 0) {
         if (!isnan(words->epoch_began_s)) {
-            words->epoch_s = (at_s - words->epoch_began_s) / (epoch - words->epoch);
+            note_epoch(words, (at_s - words->epoch_began_s) / (epoch - words->epoch));
         }
         if (!words->whole) {
             finish_pass(words);
@@ -180,7 +187,9 @@ static void step_to(stk_words *words, int64_t step, int64_t steps, double at_s) 
         finish_pass(words);
         if (!words->epoch_said) {
             double began_s = isnan(words->epoch_began_s) ? words->began_s : words->epoch_began_s;
-            words->epoch_s = words->epoch > 0 ? at_s - began_s : NAN;
+            if (words->epoch > 0) {
+                note_epoch(words, at_s - began_s);
+            }
             words->epoch = words->epoch > 0 ? words->epoch + 1 : 2;
             words->epoch_began_s = at_s;
         }

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/typical.h"
+
 /* Moments of the progress that are kept: enough for a rate over the last minute. */
 #define STK_WORDS_MOMENTS 128
 
@@ -34,7 +36,8 @@ typedef struct stk_words {
     int64_t batch;
     int workers;
     double epoch_began_s; /* when the epoch in work was first heard of */
-    double epoch_s;       /* how long the last whole epoch took */
+    stk_typical epochs_s; /* how long the last whole epochs took; ... */
+    double epoch_s;       /* ... the typical one of them; NaN: there was none */
     bool zero_based;      /* the command counts epochs from 0 */
     double progress_s;    /* when epoch, step or loss last changed; NaN: never */
     bool out_of_memory;   /* it said so */

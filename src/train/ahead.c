@@ -14,30 +14,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* How much one step moves the estimate of the seconds per step, once there are enough of them. */
-#define STEP_WEIGHT 0.05
-
 /* Of the updates of an epoch: what is left out beyond this is told every time. */
 #define USUAL_SKIPS 0.01
 
 /* Fewer updates may all be left out while a loss scale is looked for. */
 #define LEAST_UPDATES 8
 
-/* A mean of the first steps that becomes a moving one; the first step warms memory up. */
-static void note_time(double *mean_s, int64_t counted, double seconds) {
-    if (counted == 1) {
-        *mean_s = seconds;
-    } else if (counted > 1) {
-        *mean_s += fmax(STEP_WEIGHT, 1.0 / (double)counted) * (seconds - *mean_s);
-    }
-}
-
-void stk_trainer_note_wait(stk_trainer *t, double seconds) {
-    note_time(&t->progress.wait_s, t->waits_timed++, seconds);
-}
-
 static void note_step_time(stk_trainer *t, double seconds) {
-    note_time(&t->progress.step_s, t->progress.steps_timed++, seconds);
+    stk_step_pace_step(&t->step_pace, seconds);
+    t->progress.steps_timed = t->step_pace.timed;
+    t->progress.step_s = stk_step_pace_step_s(&t->step_pace);
+    t->progress.wait_s = stk_step_pace_wait_s(&t->step_pace);
     t->epoch_train_s += seconds;
     t->result->train_s += seconds;
     t->account.spent.steps_s += seconds;

@@ -11,11 +11,17 @@ typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */
     int classes;
-    stk_loader_config data; /* one pass; bad samples are marked, not replaced */
-    bool shuffled;          /* not in order: a part of them is a random one */
+    /* One pass; bad samples are marked, not replaced. Those that take longer than patience_ns,
+     * unless others do, are told as bad; 0: all are waited for. */
+    stk_loader_config data;
+    bool shuffled; /* not in order: a part of them is a random one */
     stk_halt halt;
-    /* Each batch with its logits (count, classes); batch->bad marks rows without meaning. */
-    void (*batch)(void *user, const stk_batch *batch, const float *logits);
+    /*
+     * Each batch with its logits (count, classes); batch->bad marks rows without meaning. rows[i]
+     * is the place of sample i in the list of data: pictures that are slow come last, and may be in
+     * a batch before where they are marked bad.
+     */
+    void (*batch)(void *user, const stk_batch *batch, const size_t *rows, const float *logits);
     void (*bad)(void *user, const char *path, const char *reason); /* may be NULL */
     void *user;
 } stk_evaluation;

@@ -43,8 +43,11 @@ static void tell_bad_val(void *user, const char *path, const char *reason) {
     stk_events_bad_image(t->config->events, path, "val", reason);
 }
 
-static void count_validation(void *user, const stk_batch *batch, const float *logits) {
+static void count_validation(void *user, const stk_batch *batch, const size_t *rows,
+                             const float *logits) {
     stk_trainer *t = user;
+    stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
+    (void)rows;
     stk_judged *judged = t->config->judged;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
@@ -93,6 +96,11 @@ static double waited_s(const stk_trainer *t) {
 }
 
 static void begin_epoch(stk_trainer *t) {
+    t->epoch_before_s =
+        t->epoch_again ? t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns) : 0;
+    t->epoch_counted = t->epoch_again && t->epoch_counted;
+    t->epoch_judged = false;
+    t->epoch_again = false;
     t->progress.epoch++;
     if (!t->within_epoch) {
         t->progress.step = 0;
@@ -133,33 +141,6 @@ static void tell_step(const stk_trainer *t) {
                             .left_s = left + (isnan(validations) ? 0 : validations),
                             .times = stk_account_stretch(&t->account, stk_clock_ns())};
     stk_events_step(t->config->events, &event);
-}
-
-/* Gives the loader as many workers and slots as the pace last asked for; 0: never. */
-static void resize_loader(stk_trainer *t) {
-    int workers = t->asked_workers;
-    int slots = t->asked_slots;
-    stk_loader_resize(t->loader, &workers, &slots);
-    t->result->workers = t->asked_workers > 0 ? workers : t->result->workers;
-    t->result->slots = t->asked_slots > 0 ? slots : t->result->slots;
-}
-
-/* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
-static void ask_pace(stk_trainer *t) {
-    t->progress.times = stk_account_all(&t->account, stk_clock_ns());
-    stk_loader_stats(t->loader, &t->progress.loader);
-    t->progress.store = stk_loader_store(t->loader);
-    t->pace = t->config->hooks.pace(t->config->hooks.user, &t->progress);
-    if (t->pace.workers > 0 || t->pace.slots > 0) {
-        t->asked_workers = t->pace.workers > 0 ? t->pace.workers : t->asked_workers;
-        t->asked_slots = t->pace.slots > 0 ? t->pace.slots : t->asked_slots;
-        resize_loader(t);
-    }
-    int64_t left = t->pace.total_steps - t->progress.steps_done;
-    t->lr_factor = t->lr_scale * stk_schedule_factor((stk_schedule)t->config->options->schedule,
-                                                     t->config->options->warmup, t->schedule);
-    t->lr = t->config->lr * t->lr_factor;
-    t->schedule_next = t->schedule + (left > 0 ? (1 - t->schedule) / (double)left : 0);
 }
 
 static stk_update make_update(const stk_trainer *t) {
@@ -205,7 +186,7 @@ static stk_status train_step(stk_trainer *t, bool last_of_epoch, stk_error *err)
     if (status != STK_OK) {
         return t->result->halted ? STK_OK : STK_FAIL(err, status, "%s", why.message);
     }
-    stk_trainer_note_wait(t, stk_clock_since_s(start));
+    stk_step_pace_wait(&t->step_pace, stk_clock_since_s(start));
     bool keep = t->micro_steps > 0;
     bool update = ++t->micro_steps >= o->accumulate || last_of_epoch;
     stk_update how = make_update(t);
@@ -284,6 +265,7 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
         return STK_OK;
     }
     t->val_start_ns = stk_clock_ns();
+    t->val_times = (stk_batch_times){.last_ns = t->val_start_ns};
     t->result->validating = true;
     stk_evaluation evaluation = {
         .backend = c->backend,
@@ -300,7 +282,9 @@ static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     t->account.spent.validate_s += seconds;
     if (status == STK_OK && (*done || is_enough(t))) {
         double part = *done ? 1 : (double)t->val.count / (double)c->val.count;
+        t->progress.validations++;
         t->progress.val_s = seconds / part;
+        t->progress.val_even_s = stk_batch_times_even(&t->val_times, seconds) / part;
         *done = true;
     }
     return status;
@@ -341,7 +325,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
-    double seconds = stk_clock_since_s(t->epoch_start_ns);
+    double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
     stk_event_epoch epoch = {.fold = c->fold,
                              .epoch = t->progress.epoch,
                              .epochs = t->pace.epochs,
@@ -367,20 +351,17 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         t->result->best = epoch;
         t->result->best_metric = metric;
     }
-    t->result->epochs_done++;
+    t->result->epochs_done += !t->epoch_counted;
     stk_events_epoch(c->events, &epoch);
     int64_t start = stk_clock_ns();
     status = c->hooks.checkpoint(c->hooks.user, &epoch, epoch.best, err);
     t->account.spent.checkpoint_s += stk_clock_since_s(start);
     if (status != STK_OK) { /* its weights are gone: it does not count */
         *t->result = before;
+        return status;
     }
-    return status;
-}
-
-static bool is_finished(const stk_trainer *t) {
-    return t->pace.stop || t->result->halted || t->result->diverged ||
-           t->result->ran_out_of_patience || t->progress.steps_done >= t->pace.total_steps;
+    t->epoch_counted = t->epoch_judged = true;
+    return STK_OK;
 }
 
 /* Without an error *exec stays NULL only where the device was halted, which the result tells. */
@@ -421,13 +402,13 @@ static stk_status choose_exec(stk_trainer *t, stk_error *err) {
 static stk_status run_steps(stk_trainer *t, stk_error *err) {
     stk_train_progress *p = &t->progress;
     stk_status status = STK_OK;
-    while (status == STK_OK && p->step < p->steps_per_epoch && !is_finished(t)) {
+    while (status == STK_OK && p->step < p->steps_per_epoch && !stk_trainer_is_finished(t)) {
         bool last = p->step + 1 == p->steps_per_epoch || p->steps_done + 1 >= t->pace.total_steps;
         status = train_step(t, last, err);
         if (status == STK_OK && !t->result->diverged && !t->result->halted) {
             tell_step(t);
             if (p->step < p->steps_per_epoch) {
-                ask_pace(t);
+                stk_trainer_ask_pace(t);
             }
             if (stk_trainer_save_is_due(t)) {
                 status = stk_trainer_collect(t, true, err);
@@ -448,25 +429,36 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
     if (status != STK_OK || t->result->halted) {
         return status;
     }
-    ask_pace(t);
+    stk_trainer_ask_pace(t);
     status = run_steps(t, err);
     bool whole = p->step == p->steps_per_epoch;
-    if (status != STK_OK || p->step == 0 || t->result->diverged || t->torn) {
+    bool idle = p->step == 0 || t->went_on_at == p->steps_done; /* it is as it was */
+    if (status != STK_OK || idle || t->result->diverged || t->torn) {
         return status;
     }
     if (!whole) { /* before the part of an epoch is judged as if it were one */
         status = stk_trainer_save_within(t, err);
     }
-    int epochs_before = t->result->epochs_done;
     if (status == STK_OK && !t->result->diverged && !t->result->halted) {
         status = end_epoch(t, err);
     }
-    if (status == STK_OK && whole && t->result->epochs_done > epochs_before) {
+    if (status == STK_OK && whole && t->epoch_judged) {
         stk_trainer_save(t, true);
     }
     int64_t patience = t->config->options->patience;
     t->result->ran_out_of_patience = patience > 0 && t->since_best >= patience;
     return status;
+}
+
+static void tell_fewer_workers(const stk_trainer *t, int wanted) {
+    stk_loader_counters now;
+    stk_loader_stats(t->loader, &now);
+    if (now.workers < wanted) {
+        stk_events_warning(t->config->events,
+                           "pictures are decoded by %d threads instead of %d: the system refuses "
+                           "more; allow this user more processes (ulimit -u)",
+                           now.workers, wanted);
+    }
 }
 
 /* Batches from where the training stands. */
@@ -485,7 +477,8 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     t->result->workers = data.plan.workers;
     t->result->slots = data.plan.slots;
     if (status == STK_OK) {
-        resize_loader(t);
+        tell_fewer_workers(t, data.plan.workers);
+        stk_trainer_resize_loader(t);
     }
     return status;
 }
@@ -559,6 +552,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
                      .result = result,
                      .lr_scale = 1,
                      .saved_steps = -1,
+                     .went_on_at = -1,
                      .account = {.since_ns = stk_clock_ns()},
                      .watch = stk_loss_watch_new(config->graph->classes)};
     memset(result, 0, sizeof *result);
@@ -576,7 +570,7 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
             if (status == STK_OK && result->diverged) {
                 status = go_back(&t, err);
             }
-        } while (status == STK_OK && !is_finished(&t));
+        } while (status == STK_OK && stk_trainer_goes_on(&t));
     }
     if (t.loader != NULL) {
         stk_loader_take_bad(t.loader, tell_bad, &t);

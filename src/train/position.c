@@ -88,7 +88,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .schedule = t->schedule,
                                 .lr_scale = t->lr_scale,
                                 .setbacks = t->setbacks,
-                                .epochs_done = r->epochs_done,
+                                .epochs_done = r->epochs_done - (begun && t->epoch_counted),
                                 .since_best = t->since_best,
                                 .has_best = r->has_best,
                                 .best = r->best,

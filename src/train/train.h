@@ -5,7 +5,8 @@
  * neither deadlines nor folds nor files: how many steps there will be comes from the `pace` hook,
  * which is asked before every step and may change its mind; saving is the `checkpoint` hook's. The
  * learning rate follows progress from 0 to 1 over whatever steps are left, so it ends low however
- * often the total changes.
+ * often the total changes. When all steps are done and judged, the hook is asked once more: where
+ * it finds time for others, training goes on with the learning rate of a longer training.
  *
  * A training that has gone wrong (loss_watch.h, or weights that are no numbers) goes back to the
  * last epoch that was kept, and on with half the learning rate, three times at most.
@@ -63,9 +64,14 @@ typedef struct stk_train_progress {
     int64_t steps_per_epoch;
     int64_t steps_done;  /* of all epochs */
     int64_t steps_timed; /* by this process */
-    double step_s;       /* recent seconds per step; NaN before the second one */
+    double step_s;       /* recent seconds per step, see step_pace.h; NaN before the second one */
     double wait_s;       /* of these, waiting for pictures */
-    double val_s;        /* seconds of the last validation; NaN before the first */
+    int validations;     /* timed by this process */
+    double val_s;        /* seconds of the last one; NaN before the first */
+    double val_even_s;   /* the same, had its slowest batch been as fast as the others */
+    /* All steps of the last pace are done and judged, and this is where training would go on: is
+     * there time for more? */
+    bool over;
     /* Of this fold by this process, up to now; stk_times_between() tells what came between two. */
     stk_times times;
     double copy_s; /* pictures travelled to the device that long, whether or not it waited */

@@ -2,6 +2,8 @@
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
+#include "train/batch_times.h"
+#include "train/step_pace.h"
 #include "train/times.h"
 #include "train/train.h"
 
@@ -29,16 +31,22 @@ typedef struct stk_trainer {
     int setbacks;
     int64_t updates; /* times the weights have moved */
     stk_loss_watch watch;
-    bool torn;            /* a step was halted: running statistics are those of no step */
-    bool within_epoch;    /* the running epoch was begun before: by another process, say */
-    int64_t saved_ns;     /* when the state was last kept */
-    int64_t saved_steps;  /* steps_done then; -1: never */
-    int64_t step_before;  /* steps of the running epoch that it was entered with */
-    int64_t waits_timed;  /* for batches, by this process */
-    int64_t micro_steps;  /* batches since the weights last moved */
-    int since_best;       /* epochs */
-    stk_metrics val;      /* of the running validation, which began ... */
-    int64_t val_start_ns; /* ... then */
+    bool torn;               /* a step was halted: running statistics are those of no step */
+    bool within_epoch;       /* the running epoch was begun before: by another process, say */
+    int64_t saved_ns;        /* when the state was last kept */
+    int64_t saved_steps;     /* steps_done then; -1: never */
+    int64_t went_on_at;      /* steps_done when training last went on behind a plan; -1: never */
+    bool epoch_again;        /* then the running epoch was entered again, ... */
+    double epoch_before_s;   /* ... which had taken so long by then */
+    bool epoch_counted;      /* result->epochs_done has the running epoch, or a part of it */
+    bool epoch_judged;       /* it was validated since it was entered */
+    int64_t step_before;     /* steps of the running epoch that it was entered with */
+    stk_step_pace step_pace; /* of this process */
+    int64_t micro_steps;     /* batches since the weights last moved */
+    int since_best;          /* epochs */
+    stk_metrics val;         /* of the running validation, which began ... */
+    int64_t val_start_ns;    /* ... then */
+    stk_batch_times val_times;
     stk_pending_step pending[STK_STEPS_AHEAD];
     int pending_count;
     const stk_batch *held; /* of the last step, which may still read it; NULL: none */
@@ -62,8 +70,21 @@ typedef struct stk_trainer {
     bool told_batch; /* the first one */
 } stk_trainer;
 
-/* Pictures of a step that is about to begin were waited for. */
-void stk_trainer_note_wait(stk_trainer *t, double seconds);
+/* Asks how far to go; the next step moves the schedule by one of the steps that are left. */
+void stk_trainer_ask_pace(stk_trainer *t);
+
+/* Gives the loader as many workers and slots as the pace last asked for; 0: never. */
+void stk_trainer_resize_loader(stk_trainer *t);
+
+/* Whether no step is left of what the pace asked for, or something else has ended the training. */
+bool stk_trainer_is_finished(const stk_trainer *t);
+
+/*
+ * Whether training goes on, also behind the epoch or the part of one that was planned as the last:
+ * with what its validation has told there may be time for the rest of that epoch, or for others.
+ * The learning rate becomes that of a training of so many steps.
+ */
+bool stk_trainer_goes_on(stk_trainer *t);
 
 /* A step was begun at start_ns and counted; its result is to be collected. */
 void stk_trainer_note_step(stk_trainer *t, size_t count, bool update, int64_t start_ns);

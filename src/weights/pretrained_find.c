@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -135,7 +136,7 @@ static void consider(search *s, const char *name, char *path) {
         return;
     }
     if (split_name(name, base, tag, sizeof base) && strcmp(base, s->base) == 0 &&
-        stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        stk_disk_look(path, &info) == 0 && S_ISREG(info.st_mode)) {
         here = grade(s, tag);
         s->others += here == OF_THE_MODEL;
     }
@@ -188,7 +189,7 @@ static char *newest_snapshot(search *s, const char *snapshots) {
     for (size_t i = 0; i < list.count; i++) {
         char *path = in_snapshot(s, snapshots, list.entries[i].name);
         struct stat info;
-        if (path != NULL && stat(path, &info) == 0 &&
+        if (path != NULL && stk_disk_look(path, &info) == 0 &&
             (newest == NULL || is_newer(info.st_mtim, changed))) {
             stk_mem_free(newest);
             newest = path;
@@ -403,6 +404,10 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place, 
     if (stk_path_is_file(wanted)) {
         return hand_over(stk_mem_strdup(wanted), stk_mem_strdup("the file that was given"), place,
                          err);
+    }
+    stk_status answers = stk_path_check_answer(wanted, err);
+    if (answers != STK_OK) {
+        return answers;
     }
     if (is_path(name)) {
         return STK_FAIL(err, STK_ERR_USAGE,

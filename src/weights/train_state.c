@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -21,6 +22,27 @@ static bool is_kept(const stk_backend *backend, const stk_state *state, int kind
 
 /* What a backend remembers besides, and a file may lack: then it was written by another one. */
 #define EXTRAS_NAME "extras"
+
+/*
+ * The last tensor: a checksum of the notes, key and text each with its NUL, and of all numbers
+ * before it, piece after piece, each seeded with the sum so far.
+ */
+#define CHECKSUM_NAME "checksum"
+
+/* Where the numbers go, and the sum of what went there. */
+typedef struct summed_writer {
+    stk_file_writer *file;
+    uint64_t sum;
+} summed_writer;
+
+static void add_to_sum(uint64_t *sum, const void *bytes, size_t size) {
+    *sum = stk_checksum_seeded(bytes, size, *sum);
+}
+
+static stk_status append(summed_writer *writer, const void *bytes, size_t size, stk_error *err) {
+    add_to_sum(&writer->sum, bytes, size);
+    return stk_file_append(writer->file, bytes, size, err);
+}
 
 /* Shape and size in the state's order; the name is owned by the tensor. */
 static stk_tensor describe(const stk_param *param, int kind) {
@@ -50,7 +72,8 @@ static void free_tensors(stk_tensor *tensors, size_t count) {
 static stk_status list(const stk_backend *backend, const stk_state *state, const stk_graph *graph,
                        bool gradients, stk_tensor **tensors, size_t *count, stk_error *err) {
     *count = 0;
-    *tensors = stk_mem_new((size_t)graph->param_count * STK_TENSOR_KINDS + 1, sizeof **tensors);
+    /* Two more: the extras and the checksum. */
+    *tensors = stk_mem_new((size_t)graph->param_count * STK_TENSOR_KINDS + 2, sizeof **tensors);
     bool good = *tensors != NULL;
     for (int k = 0; k < STK_TENSOR_KINDS && good; k++) {
         for (int p = 0; p < graph->param_count && good && is_kept(backend, state, k, gradients);
@@ -77,13 +100,23 @@ static stk_status add_extras(const stk_backend *backend, stk_tensor *tensors, si
     return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
 }
 
-static stk_status write_extras(stk_file_writer *writer, const stk_backend *backend,
-                               stk_state *state, stk_error *err) {
+static stk_status add_checksum(stk_tensor *tensors, size_t *count, stk_error *err) {
+    stk_tensor *tensor = &tensors[(*count)++];
+    *tensor = (stk_tensor){.name = stk_mem_strdup(CHECKSUM_NAME),
+                           .rank = 1,
+                           .shape = {1},
+                           .dtype = "U64",
+                           .bytes = sizeof(uint64_t)};
+    return tensor->name != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the training's state");
+}
+
+static stk_status write_extras(summed_writer *writer, const stk_backend *backend, stk_state *state,
+                               stk_error *err) {
     float extras[STK_STATE_EXTRAS] = {0};
     stk_status status =
         backend->extras_read != NULL ? backend->extras_read(state, extras, err) : STK_OK;
     return status == STK_OK && backend->extras_read != NULL
-               ? stk_file_append(writer, extras, sizeof extras, err)
+               ? append(writer, extras, sizeof extras, err)
                : status;
 }
 
@@ -98,9 +131,8 @@ static stk_status read_extras(const stk_tensor_file *file, const stk_backend *ba
     return status == STK_OK ? backend->extras_write(state, extras, err) : status;
 }
 
-static stk_status write_numbers(stk_file_writer *writer, const stk_backend *backend,
-                                stk_state *state, const stk_graph *graph, bool gradients,
-                                stk_error *err) {
+static stk_status write_numbers(summed_writer *writer, const stk_backend *backend, stk_state *state,
+                                const stk_graph *graph, bool gradients, stk_error *err) {
     float *values = stk_mem_raw(stk_fill_most(graph), sizeof *values);
     stk_status status = values != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a parameter");
     for (int k = 0; k < STK_TENSOR_KINDS; k++) {
@@ -109,8 +141,7 @@ static stk_status write_numbers(stk_file_writer *writer, const stk_backend *back
              p++) {
             status = backend->state_read(state, (stk_tensor_kind)k, p, values, err);
             if (status == STK_OK) {
-                status =
-                    stk_file_append(writer, values, graph->params[p].count * sizeof *values, err);
+                status = append(writer, values, graph->params[p].count * sizeof *values, err);
             }
         }
     }
@@ -123,18 +154,29 @@ stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *back
                                 const stk_tensor_note *notes, size_t note_count, stk_error *err) {
     stk_tensor *tensors = NULL;
     size_t count = 0;
+    summed_writer summed = {.file = writer};
+    for (size_t i = 0; i < note_count; i++) {
+        add_to_sum(&summed.sum, notes[i].key, strlen(notes[i].key) + 1);
+        add_to_sum(&summed.sum, notes[i].text, strlen(notes[i].text) + 1);
+    }
     stk_status status = list(backend, state, graph, gradients, &tensors, &count, err);
     if (status == STK_OK) {
         status = add_extras(backend, tensors, &count, err);
     }
     if (status == STK_OK) {
+        status = add_checksum(tensors, &count, err);
+    }
+    if (status == STK_OK) {
         status = stk_tensors_begin(writer, tensors, count, notes, note_count, err);
     }
     if (status == STK_OK) {
-        status = write_numbers(writer, backend, state, graph, gradients, err);
+        status = write_numbers(&summed, backend, state, graph, gradients, err);
     }
     if (status == STK_OK) {
-        status = write_extras(writer, backend, state, err);
+        status = write_extras(&summed, backend, state, err);
+    }
+    if (status == STK_OK) {
+        status = stk_file_append(writer, &summed.sum, sizeof summed.sum, err);
     }
     free_tensors(tensors, count);
     if (status != STK_OK) {
@@ -142,6 +184,52 @@ stk_status stk_train_state_save(stk_file_writer *writer, const stk_backend *back
         return status;
     }
     return stk_file_commit(writer, err);
+}
+
+/* The sum of the notes of a file, in their order. */
+static uint64_t sum_notes(const stk_tensor_file *file) {
+    const stk_json *notes = stk_json_get(file->header, "__metadata__");
+    uint64_t sum = 0;
+    for (const stk_json *note = stk_json_at(notes, 0); note != NULL;
+         note = stk_json_next(notes, note)) {
+        const char *key = stk_json_key_of(note);
+        const char *text = stk_json_string(note);
+        add_to_sum(&sum, key, strlen(key) + 1);
+        add_to_sum(&sum, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
+    }
+    return sum;
+}
+
+stk_status stk_train_state_verify(const stk_tensor_file *file, const char *path, stk_error *err) {
+    const stk_tensor *last = stk_tensors_find(file, CHECKSUM_NAME);
+    uint64_t written = 0;
+    uint64_t most = 0;
+    if (last == NULL) {
+        return STK_OK;
+    }
+    size_t before = (size_t)(last - file->tensors);
+    for (size_t i = 0; i < before; i++) {
+        most = file->tensors[i].bytes > most ? file->tensors[i].bytes : most;
+    }
+    void *bytes = stk_mem_raw((size_t)most + 1, 1);
+    stk_status status = bytes != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
+    uint64_t sum = sum_notes(file);
+    for (size_t i = 0; i < before && status == STK_OK; i++) {
+        status = stk_tensors_read(file, &file->tensors[i], bytes, err);
+        if (status == STK_OK) {
+            add_to_sum(&sum, bytes, (size_t)file->tensors[i].bytes);
+        }
+    }
+    stk_mem_free(bytes);
+    bool whole = last->bytes == sizeof written && before + 1 == file->count;
+    if (status == STK_OK && whole) {
+        status = stk_tensors_read(file, last, &written, err);
+    }
+    if (status == STK_OK && (!whole || written != sum)) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s is damaged: its bytes are not those that were written", path);
+    }
+    return status;
 }
 
 static bool same_tensor(const stk_tensor *a, const stk_tensor *b) {

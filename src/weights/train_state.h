@@ -5,7 +5,8 @@
  * "second/NAME", "ema/NAME" and, where gradients wait to be used, "gradient/NAME". The numbers are
  * in the state's own order, a convolution's being (O, kh, kw, I): nothing is turned on the way, and
  * what is read back is what was there bit for bit. What a backend remembers besides is "extras".
- * What else is to be kept goes into the notes.
+ * What else is to be kept goes into the notes. The last tensor, "checksum", is one of all the
+ * others and of the notes.
  */
 #ifndef STK_WEIGHTS_TRAIN_STATE_H
 #define STK_WEIGHTS_TRAIN_STATE_H
@@ -21,6 +22,13 @@ STK_CHECKED stk_status stk_train_state_save(stk_file_writer *writer, const stk_b
                                             stk_state *state, const stk_graph *graph,
                                             bool gradients, const stk_tensor_note *notes,
                                             size_t note_count, stk_error *err);
+
+/*
+ * Reads all of the file: STK_ERR_DATA when its numbers or notes are not those that were written. A
+ * file without a checksum, of an older version, is not looked at.
+ */
+STK_CHECKED stk_status stk_train_state_verify(const stk_tensor_file *file, const char *path,
+                                              stk_error *err);
 
 /* Whether the file has every tensor of the state, by name and shape; STK_ERR_DATA names one. */
 STK_CHECKED stk_status stk_train_state_fits(const stk_tensor_file *file, const char *path,

@@ -114,6 +114,30 @@ if can_fake bad_disk; then
     expect_same r/submission.csv whole/submission.csv
 fi
 
+it "the disk is full at files that only tell of the run: exit code and summary say that all was done"
+if can_fake bad_disk; then
+    for file in events.jsonl results.csv report.html; do
+        bad_disk "$file" 3 full r
+        expect_exit 0
+        expect_out "of the run folder .*$file could not be written: .*No space left on device"
+        expect_same r/submission.csv whole/submission.csv
+        expect_summary r/summary.json status complete
+        expect_summary r/summary.json stop_reason epochs
+    done
+    bad_disk summary.json 1 full r
+    expect_exit 0
+    expect_out "of the run folder summary.json could not be written: .*No space left on device"
+    expect_no_file r/summary.json
+fi
+
+it "the disk is full at the table of validation: exit code and summary speak of an error"
+if can_fake bad_disk; then
+    bad_disk validation.csv 1 full r
+    expect_exit 5
+    expect_same r/submission.csv whole/submission.csv
+    expect_summary r/summary.json stop_reason error
+fi
+
 it "the disk is full at the submission: the one before stays, and predict makes it good"
 if can_fake bad_disk; then
     calls_of submission.csv calls.submission

@@ -134,6 +134,39 @@ printf 'id,cat,dog\n%s,0,1\n' "$(sed -n 2p k/sample_submission.csv | cut -d , -f
 train table
 refused 3 'cat, dog'
 
+it "labels that are no classes: what is measured, several a picture, a column for each"
+cp -r k ages && awk -F , 'NR == 1 { print "id,age" } NR > 1 { print $1 "," NR * 7 % 90 }' k/train.csv >ages/train.csv
+train ages
+refused 3 "column 'age' of ages/train.csv holds 24 different whole numbers from 1 to 8[0-9]" 'regression is not supported'
+cp -r k lists && awk -F , 'NR == 1 { print } NR > 1 { print $1 "," NR " " NR + 1 }' k/train.csv >lists/train.csv
+train lists
+refused 3 "'2 3'" 'several labels per picture are not supported'
+cp -r k hot && awk -F , 'NR == 1 { print "id,a,b,c" } NR > 1 { print $1 "," (NR % 3 == 0) "," (NR % 3 == 1) "," (NR % 3 == 2) }' \
+    k/train.csv >hot/train.csv
+train hot
+refused 3 '3 columns \(a, b, c\)' 'one 1 in each row' 'not supported'
+sed '2s/,0,0,1$/,1,0,1/' hot/train.csv >several && mv several hot/train.csv
+train hot
+refused 3 '3 columns \(a, b, c\)' 'several labels per picture are not supported'
+
+it "a sample submission whose rows are nowhere"
+cp -r k nowhere_rows && sed '2,$s/^/26/' k/sample_submission.csv >nowhere_rows/sample_submission.csv
+train nowhere_rows
+refused 3 'sample_submission.csv' 'none of the 6 ids' 'nowhere_rows/test' '--sample-submission none'
+train nowhere_rows --sample-submission none
+expect_exit 0
+expect_file r/submission.csv '^id,label,'
+rm -rf r
+mkdir parts && cp -r f/train parts/train_val2019 && cp -r f/test parts/test2019
+printf 'id,predicted\n268243,0\n268244,0\n' >parts/kaggle_sample_submission.csv
+train parts
+refused 3 'kaggle_sample_submission.csv' 'none of the 2 ids' 'parts/test2019'
+train parts --sample-submission sub.csv
+refused 2 '--sample-submission sub.csv'
+rm -r parts/train_val2019 parts/kaggle_sample_submission.csv && cp -r f/val parts/val2019
+train parts
+refused 3 'no training set: test2019, val2019'
+
 it "an unreadable image is skipped, counted and named"
 cp -r k spoilt
 head -c 200 "k/train/$id.jpg" >"spoilt/train/$id.jpg"

@@ -26,6 +26,14 @@ expect_out '24 training images, 3 validation, 6 test, 3 classes'
 } >wanted
 expect_submission r-folders/submission.csv wanted "$labels"
 
+it "takes train, val and test folders with a year or a number for what they are"
+mkdir years && cp -r f/train years/train2019 && cp -r f/val years/val_2019 && cp -r f/test years/Test-2
+train years r-years
+expect_exit 0
+expect_out '24 training images, 3 validation, 6 test, 3 classes'
+expect_out 'test set from Test-2'
+expect_same r-years/submission.csv r-folders/submission.csv
+
 it "writes label and probabilities when there is no sample file"
 expect "ten commas a line or so: id, label, 3 classes" \
     [ "$(awk -F , '{ print NF }' r-folders/submission.csv | sort -u)" = 5 ]
@@ -117,6 +125,16 @@ rm odd/sample_submission.csv
 train odd r-odd
 expect_exit 0
 expect_file r-odd/submission.csv '"tri, ""angle""_'
+
+it "takes combinations of labels as classes, and says so"
+cp -r k lists
+awk -F , 'BEGIN { split("scab,rust,scab rust", l) } NR == 1 { print "id,labels" }
+    NR > 1 { print $1 "," l[NR % 3 + 1] }' k/train.csv >lists/train.csv
+train lists r-lists
+expect_exit 0
+expect_out "3 classes"
+expect_out "'scab rust': several labels per picture are not supported, so each of the 3 texts is a class"
+expect_submission r-lists/submission.csv k/sample_submission.csv
 
 it "finds pictures by ids with and without their ending, in capitals and in subfolders"
 cp -r k endings

@@ -104,7 +104,7 @@ mv k/train/hung/* k/train/ && rmdir k/train/hung
 
 it "a mount that dies while training ends the run with a sentence"
 rm -rf r
-mounted DEAD_AFTER=220 -- "${train[@]}" --epochs 100
+mounted DEAD_AFTER=220 -- "${train[@]}" --epochs 100 --outage 0
 expect_exit 5
 expect_err 'nothing can be read from k any more: 4 reads in a row failed'
 expect_err 'no answer within 0.5 s'
@@ -112,6 +112,14 @@ expect_summary r/summary.json status failed
 expect_summary r/summary.json stop_reason error
 expect_summary r/summary.json bad_images 0
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
+expect_sound r k/sample_submission.csv "$labels"
+
+it "a mount that is away for longer than an outage may last ends the run"
+rm -rf r
+mounted DEAD_AFTER=220 -- "${train[@]}" --epochs 100 --outage 2s
+expect_exit 5
+expect_err 'nothing can be read from k any more: no answer for 2 s, as long as --outage allows'
+expect_summary r/summary.json bad_images 0
 expect_sound r k/sample_submission.csv "$labels"
 
 it "a mount that dies while it is measured ends that too"
@@ -210,7 +218,7 @@ mounted DEAD_WHILE="$WORK/dead" -- predict --run r --read-timeout 0.5
 expect_exit 5
 expect_err 'no answer within 0.5 s'
 expect_same r/submission.csv kept
-mounted DEAD_AFTER=30 -- predict --run r --read-timeout 0.5
+mounted DEAD_AFTER=30 -- predict --run r --read-timeout 0.5 --outage 0
 expect_exit 5
 expect_err 'nothing can be read from .*k any more'
 expect_same r/submission.csv kept

@@ -343,6 +343,39 @@ expect "both came" [ "$(cat "$OUT")" = 01234567890123456789 ]
 expect "over two connections" [ "$(stat_of connections)" = 3 ] # and one that asks
 control reset=1
 
+it "goes away for a while"
+control away_for_s=0.4
+get /bucket/ten
+expect "curl says $CODE, expected 52 or 56" [ "$CODE" = 52 -o "$CODE" = 56 ]
+expect "it comes back" wait_for 20 works
+control reset=1
+
+# begins PATH BYTES: the beginning of an answer that has no end, head and all, in $OUT.
+begins() {
+    curl -sS -i "$URL$1" 2>/dev/null | head -c "$2" >"$OUT"
+    expect "$2 bytes came" [ "$(wc -c <"$OUT")" = "$2" ]
+}
+
+it "sends bodies and heads without an end, and nothing"
+control 'endless_percent=100'
+begins /bucket/ten 300000
+expect_no_out '^Content-Length'
+control 'endless_length=77&endless_status=404'
+get /bucket/ten
+status_is 404
+expect "as much as was told, as far as a client listens" [ "$(wc -c <"$OUT")" = 77 ]
+control 'reset=1&head_percent=100'
+get /bucket/ten --max-time 5
+expect "curl gives up on it: $CODE" [ "$CODE" != 0 -a "$CODE" != 28 ]
+control head_lines=1
+begins /bucket/ten 100000
+expect "lines came" [ "$(grep -c '^X-Another: line' "$OUT")" -gt 1000 ]
+control 'reset=1&empty_percent=100'
+get '/bucket?list-type=2'
+status_is 200
+expect_empty "$OUT"
+control reset=1
+
 it "denies and misses keys by name"
 control 'deny=dir/3&missing=dir/4'
 get /bucket/dir/3

@@ -282,6 +282,16 @@ expect "lr takes it: $(cat "$ERR")" [ "$CODE" != 2 ]
 
 # ---- who wins, and what is wrong ----
 
+it "begins another run with the options of one"
+if needs_yaml; then
+    for file in args.yaml args.json; do
+        run train --config "r-d/$file" --out "again-$file"
+        expect_exit 0
+        expect_same <(grep -v '"run_id"\|"out"' r-d/args.json) <(grep -v '"run_id"\|"out"' "again-$file/args.json")
+    done
+    expect_not "two runs have one name" grep -qF "$(grep '"run_id"' r-d/args.json)" again-args.json/args.json
+fi
+
 it "lets flags win over the file, wherever they stand"
 if needs_yaml; then
     printf 'epochs: 1\nbatch_size: 4\nseed: 5\n' >low.yaml

@@ -39,7 +39,8 @@ expect "AdamW keeps two numbers a weight" [ "$(number optimiser)" = $((2 * $(num
 expect "a copy of the state has all but the gradients" \
     [ "$(number saving)" = $(($(number weights) + $(number optimiser) + $(number average))) ]
 expect "an average is as large as the weights" [ "$(number average)" = "$(number weights)" ]
-expect_out '"folds_wanted": 3, "epochs_wanted": 3, "epochs_weighed": 3, "folds": 3, "epochs": 3, "cut": false'
+expect_out '"folds_wanted": 3, "epochs_wanted": 3, "epochs_weighed": 3, "folds": 3, "epochs": 3, "steps": [0-9]+, "cut": false'
+expect "its steps are those of whole epochs" [ "$(number steps)" = $((3 * $(number steps_per_epoch))) ]
 expect_out '"budget_s": null, "reserve_s": null'
 expect "an epoch is its steps and a validation" awk -v n="$(number steps_per_epoch)" \
     -v s="$(number step_s)" -v v="$(number val_s)" -v e="$(number epoch_s)" \
@@ -52,10 +53,16 @@ it "says what a budget would cut"
 run plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1m
 expect_exit 0
 expect_out '^  reserve +9 s'
-expect_out '^the budget cuts it to 1 fold of [0-9]+ epochs$'
+expect_out '^the budget cuts it to 1 fold of [0-9]+ epochs(, the last one to [0-9]+ %)?$'
 run plan k "${SMALL[@]}" --epochs 100000 --folds 5 --budget 1s --json
 expect_exit 0
 expect_out '"budget_s": 1, .*"folds": 1, .*"cut": true'
+
+it "does not call a part of an epoch an epoch"
+# An epoch of 30 steps, or more, of this network takes longer than half a second anywhere.
+run plan k --epochs 3 --budget 1s --model resnet18 --img-size 128 --batch 2 --quiet
+expect_exit 0
+expect_out '^the budget (cuts it to 1 fold of a part of an epoch: [0-9]+ of [0-9]+ steps \([0-9]+ %\)|is too short to train: .*)$'
 
 it "weighs folds with as many epochs as a training does where nobody said how many"
 run plan k "${SMALL[@]}" --folds 20 --budget 1s --json

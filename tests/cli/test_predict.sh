@@ -97,9 +97,9 @@ expect "each model has the same weight" awk -F , '
     ' first first-folds other-run.csv three.csv
 run predict --run=r --run r-folds
 expect_exit 0
-expect_out 'r/submission.csv \(6 rows, from 3 models\)'
+expect_out '^submission: submission.csv \(6 rows, from 3 models\)'
+expect_same r/submission.csv first
 expect_same r-folds/submission.csv first-folds
-cp first r/submission.csv
 run predict --run r --run ./r/ --out once.csv
 expect_exit 0
 expect_out 'warning: ./r/ is the same run as r: its models count once'

@@ -97,6 +97,25 @@ supervise --budget 12s --stop-at 2s -- python3 -u saves.py
 expect_exit 0
 expect_file saved '^asked 1, fed True$'
 
+it "keeps the grace that was asked for, and refuses one that there is no room for"
+cat >slow_save.sh <<'END'
+trap '(trap "" TERM; sleep 1); echo saved; exit 0' TERM
+echo begun
+while :; do sleep 0.05; done
+END
+supervise --budget 6s --stop-grace 3s -- sh slow_save.sh
+expect_exit 0
+expect_out '^saved$'
+expect_err 'budget 6 s, 3 s of grace'
+expect "it ended by itself" test "$(attempts '{exit_code} {stop_reason}')" = '0 budget'
+run run --out refused --budget 6s --stop-grace 6s -- sh slow_save.sh
+expect_exit 2
+expect_err '6 s of grace leave nothing of the budget of 6 s for training; .*smaller --stop-grace'
+expect_no_file refused
+run run --out refused --budget 6s --stop-at 80% --stop-grace 3s -- sh slow_save.sh
+expect_exit 2
+expect_err 'stop-at leaves .* before the end of the budget of 6 s, and --stop-grace asks for 3 s'
+
 it "ends commands that ignore signals, hide, and fork away, and no others"
 sleep 300 &
 other=$!
@@ -164,6 +183,32 @@ expect_file run/hang-1.txt 'train.py'
 expect_file run/hang-2.txt
 expect "it was started twice" test "$(attempts '{part} {stop_reason}' | tr '\n' ',')" = 'train hang,train hang,predict done,'
 expect_err 'Fatal Python error: Aborted'
+
+it "hides secrets in all that it stores and says, gives them to the command, and keeps its files for their owner"
+export MY_API_KEY=secret-7-of-all
+cat >given.sh <<'END'
+printf '%s\n' "$HF_TOKEN" "$@" >given
+sleep 100
+END
+supervise --hang 1s --retries 0 --predict 'echo --token secret-1 | wc -w' -- env HF_TOKEN=secret-2 sh given.sh \
+    --auth-token secret-3 --password=secret-4 "$MY_API_KEY" https://user:secret-5@host/x?signature=secret-6
+expect_exit 0
+expect_out '^2$'
+expect "it had its arguments" test "$(tr '\n' ' ' <given)" = \
+    "secret-2 --auth-token secret-3 --password=secret-4 $MY_API_KEY https://user:secret-5@host/x?signature=secret-6 "
+expect_file run/hang-1.txt 'HF_TOKEN=\*\*\*|auth-token \*\*\*'
+expect_file run/summary.json 'auth-token \*\*\* --password=\*\*\* \*\*\* .https://\*\*\*@host/x\?signature=\*\*\*'
+expect_file run/args.yaml 'token \*\*\*'
+run report run --out again.html
+run status run --json
+cp "$OUT" status
+for file in run/*.* again.html status; do
+    expect_not "$file has a secret" grep -q 'secret-[1-7]' "$file"
+done
+expect_no_err 'secret-[1-7]'
+others=$(find run -type f -perm /077 ! -path run/state/lock)
+expect "others may read: $others" test -z "$others"
+unset MY_API_KEY
 
 it "takes printing without progress for a hang"
 supervise --hang 2s --on-hang stop -- python3 -u "$TRAIN" --hang-after 1 --hang-printing

@@ -56,21 +56,31 @@ for folder in sys.argv[1:]:
     with open(folder + ".seen", "w") as out:
         for tag in events.Tags()["scalars"]:
             for event in events.Scalars(tag):
-                print(tag, event.step, "%.5g" % event.value, file=out)
+                print(tag, event.step, "%.9g" % event.value, file=out)
         for tag in events.Tags()["images"]:
             for event in events.Images(tag):
                 assert event.encoded_image_string[:3] == b"\xff\xd8\xff", event
                 print("image", tag, event.step, "%dx%d" % (event.width, event.height), file=out)
 PYTHON
 
-# expect_epochs SEEN RUN FOLD: it has the epochs of results.csv, each once and with its figures.
+# same_figures A B: as many figures, at least one, and each differs by at most 2 in 10,000.
+same_figures() {
+    paste "$1" "$2" | awk -F '\t' '
+        function size(x) { return x < 0 ? -x : x }
+        $1 == "" || $2 == "" || size($1 - $2) > 2e-4 * size($1) { bad = 1 }
+        END { exit bad || NR == 0 }'
+}
+
+# expect_epochs SEEN RUN FOLD: it has the epochs of results.csv, each once and with its figures. The table
+# rounds to six digits of a loss and three decimals of a percentage; an event has a float32.
 expect_epochs() {
     local tag column
     for tag in train/loss val/loss val/acc1 lr; do
         column=$(head -n 1 "$2/results.csv" | tr , '\n' | grep -nx "$tag" | cut -d : -f 1)
-        awk -F , -v c="$column" -v f="$3" 'NR > 1 && $1 == f { printf "%.4g\n", $c }' "$2/results.csv" >want
-        awk -v t="$tag" '$1 == t { printf "%.4g\n", $3 }' "$1" >have
-        expect_same want have
+        awk -F , -v c="$column" -v f="$3" 'NR > 1 && $1 == f { print $c }' "$2/results.csv" >want
+        awk -v t="$tag" '$1 == t { print $3 }' "$1" >have
+        expect "$1 has $(tr '\n' ' ' <have)for $tag, results.csv $(tr '\n' ' ' <want)" \
+            same_figures want have
     done
     # shellcheck disable=SC2016  # awk's dollars
     expect "the steps of a curve of $1 do not rise" \

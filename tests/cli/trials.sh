@@ -105,6 +105,41 @@ landed() {
     read -r CODE TOOK < <(awk '{ printf "%d %.3f\n", $1, $3 - $2 }' "$1.end")
 }
 
+# ---- a machine that stands still for a while ----
+
+# stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: a training into the folder r that is stopped at these moments
+# for so long, by seconds since its start; $TOOK, and $STALLED, all of these seconds.
+stalled() {
+    local budget=$1 moments=$2 now=0 begun moment
+    shift 2
+    rm -rf r
+    begun=$EPOCHREALTIME
+    STALLED=0
+    start train --out r --budget "$budget" "$@"
+    for moment in $moments; do
+        sleep "$(awk -v a="${moment%:*}" -v n="$now" 'BEGIN { print a - n }')"
+        kill -STOP "$PID"
+        sleep "${moment#*:}"
+        kill -CONT "$PID"
+        now=$(awk -v a="${moment%:*}" -v n="${moment#*:}" 'BEGIN { print a + n }')
+        STALLED=$(awk -v a="$STALLED" -v n="${moment#*:}" 'BEGIN { print a + n }')
+    done
+    ended "$((budget * 2 + 10))"
+    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+}
+
+# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start.
+trained_until() {
+    grep -E '"event": "(step|epoch)"' "$1/events.jsonl" | tail -n 1 | sed 's/^{"t": \([0-9.]*\).*/\1/'
+}
+
+# trained_share RUN [STALLED]: percent of the time before the reserve at which its training had ended, both
+# without the seconds in which it stood still.
+trained_share() {
+    awk -v t="$(trained_until "$1")" -v s="${2:-0}" -v b="$(json "$1/summary.json" budget_s)" \
+        -v r="$(json "$1/summary.json" reserve_s)" 'BEGIN { printf "%d", r < b ? 100 * (t - s) / (b - r - s) : 0 }'
+}
+
 # ---- a disk on which a run dies, or which fills up ----
 
 # What there is to save is little, and all that a training can have: the best weights, the last ones,

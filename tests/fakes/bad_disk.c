@@ -7,6 +7,7 @@
  *     BAD_DISK_DOES   kill: SIGKILL instead of the call; tear: after half of a write, otherwise as
  *                     kill; full: this call and all later ones that need room fail with ENOSPC;
  *                     hold: its thread waits there for good, and others go on;
+ *                     dead: so does every thread from there on, also those that open to read;
  *                     slow: from there on whoever syncs waits a second more
  *     BAD_DISK_LOG    a file that gets a line per call: its number, its name, the path
  *
@@ -98,6 +99,9 @@ static bool may_go_on(const char *call, const char *path, bool needs_room, bool 
         }
         return true;
     }
+    if (strcmp(does, "dead") == 0) {
+        hold();
+    }
     if (strcmp(does, "slow") == 0) {
         sleep(strcmp(call, "fsync") == 0 ? 1 : 0);
         return true;
@@ -130,7 +134,8 @@ int open(const char *path, int flags, ...) {
         mode = va_arg(arguments, mode_t);
         va_end(arguments);
     }
-    return !makes || may_go_on("open", path, true, NULL) ? REAL(open)(path, flags, mode) : -1;
+    bool counts = makes || strcmp(setting("BAD_DISK_DOES"), "dead") == 0;
+    return !counts || may_go_on("open", path, true, NULL) ? REAL(open)(path, flags, mode) : -1;
 }
 
 ssize_t write(int fd, const void *data, size_t size) {

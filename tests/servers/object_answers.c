@@ -343,6 +343,32 @@ static void break_off(const os_plan *plan, os_answer *answer) {
     }
 }
 
+/* Bytes that an answer without an end is made of. */
+#define ENDLESS_BYTES 65536
+
+/* A head or a body that goes on until the client goes away. */
+static void answer_endless(const os_request *request, const os_plan *plan, os_answer *answer) {
+    static const char line[] = "X-Another: line\r\n";
+    os_head_start(answer, request, plan->endless_status);
+    if (plan->fault == OS_FAULT_ENDLESS && plan->told > 0) {
+        os_text_addf(&answer->head, "Content-Length: %llu\r\n", (unsigned long long)plan->told);
+    }
+    if (plan->fault == OS_FAULT_ENDLESS) {
+        os_text_addf(&answer->head, "Connection: close\r\n\r\n");
+    } else if (!plan->many_lines) {
+        os_text_addf(&answer->head, "X-Long: ");
+    }
+    while (answer->body.size < ENDLESS_BYTES) {
+        bool lines = plan->fault == OS_FAULT_HEAD && plan->many_lines;
+        os_text_addf(&answer->body, "%s", lines ? line : "endless-");
+    }
+    answer->endless = true;
+    answer->length = plan->told;
+    answer->stop_at = UINT64_MAX;
+    answer->end = OS_END_CLOSE;
+    answer->fault = os_fault_name(plan->fault);
+}
+
 static void answer_well(os_server *server, const os_request *request, const os_target *target,
                         const os_plan *plan, os_answer *answer) {
     switch (target->kind) {
@@ -373,6 +399,11 @@ void os_answer_make(os_server *server, const os_request *request, const os_targe
     }
     if (plan->fault == OS_FAULT_REFUSE || plan->fault == OS_FAULT_HANG) {
         answer->end = plan->fault == OS_FAULT_HANG ? OS_END_SILENT : OS_END_RESET;
+        answer->fault = os_fault_name(plan->fault);
+    } else if (plan->fault == OS_FAULT_ENDLESS || plan->fault == OS_FAULT_HEAD) {
+        answer_endless(request, plan, answer);
+    } else if (plan->fault == OS_FAULT_EMPTY) {
+        os_answer_text(answer, request, 200, "application/xml");
         answer->fault = os_fault_name(plan->fault);
     } else if (!answer_refusal(server, request, target, plan, answer)) {
         answer_well(server, request, target, plan, answer);

@@ -34,6 +34,13 @@ static const setting settings[] = {
     NUMBER(truncate_percent, 100, "a whole answer, but the object is cut short"),
     NUMBER(corrupt_percent, 100, "one bit of the object is wrong"),
     NUMBER(close_percent, 100, "a whole answer, then the connection is closed without notice"),
+    NUMBER(endless_percent, 100, "a body that never ends"),
+    NUMBER(endless_length, 9e15, "the Content-Length that such a body is told with; 0: none"),
+    NUMBER(endless_status, 599, "the status that it comes with; 0: 200"),
+    NUMBER(head_percent, 100, "a head that never ends"),
+    NUMBER(head_lines, 1, "1: it has many lines; 0: one line that never ends"),
+    NUMBER(empty_percent, 100, "answers 200 without a body"),
+    NUMBER(away_for_s, 1e6, "resets connections for so many seconds from now on"),
     NUMBER(refuse, 1, "1: resets connections instead of answering"),
     NUMBER(rate_kbps, 1e9, "kilobits per second and connection; 0: no limit"),
     NUMBER(skew_s, 1e9, "the server's clock is ahead by so much (matters with --require-auth)"),
@@ -51,7 +58,8 @@ static const char *const fault_names[OS_FAULT_KINDS] = {
     [OS_FAULT_NONE] = "none",       [OS_FAULT_REFUSE] = "refuse", [OS_FAULT_HANG] = "hang",
     [OS_FAULT_FAIL] = "fail",       [OS_FAULT_DENY] = "deny",     [OS_FAULT_MISSING] = "missing",
     [OS_FAULT_DROP] = "drop",       [OS_FAULT_STALL] = "stall",   [OS_FAULT_TRUNCATE] = "truncate",
-    [OS_FAULT_CORRUPT] = "corrupt", [OS_FAULT_CLOSE] = "close",
+    [OS_FAULT_CORRUPT] = "corrupt", [OS_FAULT_CLOSE] = "close",   [OS_FAULT_ENDLESS] = "endless",
+    [OS_FAULT_HEAD] = "head",       [OS_FAULT_EMPTY] = "empty",
 };
 
 const char *os_fault_name(os_fault fault) {
@@ -136,6 +144,9 @@ bool os_faults_set(os_faults *faults, const char *text, int64_t now_ns, os_text 
         if (good && strcmp(name.bytes, "fail_503_for_s") == 0) {
             next.fail_until_ns = now_ns + (int64_t)(next.fail_503_for_s * 1e9);
         }
+        if (good && strcmp(name.bytes, "away_for_s") == 0) {
+            next.away_until_ns = now_ns + (int64_t)(next.away_for_s * 1e9);
+        }
         counts_anew = counts_anew || strcmp(name.bytes, "nth") == 0;
         free(value);
         os_text_free(&name);
@@ -171,7 +182,8 @@ static os_fault draw_fault(const os_settings *now, uint64_t request) {
         {OS_FAULT_HANG, now->hang_percent},         {OS_FAULT_FAIL, now->fail_percent},
         {OS_FAULT_DROP, now->drop_percent},         {OS_FAULT_STALL, now->stall_percent},
         {OS_FAULT_TRUNCATE, now->truncate_percent}, {OS_FAULT_CORRUPT, now->corrupt_percent},
-        {OS_FAULT_CLOSE, now->close_percent}};
+        {OS_FAULT_CLOSE, now->close_percent},       {OS_FAULT_ENDLESS, now->endless_percent},
+        {OS_FAULT_HEAD, now->head_percent},         {OS_FAULT_EMPTY, now->empty_percent}};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (100 * draw(request, (uint64_t)order[i].fault) < order[i].percent) {
             return order[i].fault;
@@ -195,7 +207,10 @@ void os_faults_plan(os_faults *faults, const char *key, bool is_get, int64_t now
     *plan = (os_plan){.status = (int)now->fail_status,
                       .where = draw(request, WHERE),
                       .mask = (unsigned char)(1U << (unsigned)(8 * draw(request, MASK))),
-                      .reset = draw(request, RESET) < 0.5};
+                      .reset = draw(request, RESET) < 0.5,
+                      .told = (uint64_t)now->endless_length,
+                      .endless_status = now->endless_status > 0 ? (int)now->endless_status : 200,
+                      .many_lines = now->head_lines > 0};
     bool may_fail = may_be_hit(now, ++faults->requests);
     if (may_fail && (now->only[0] == '\0' || contains(key, now->only))) {
         double delay_ms = now->delay_ms + now->delay_jitter_ms * draw(request, JITTER);
@@ -207,7 +222,7 @@ void os_faults_plan(os_faults *faults, const char *key, bool is_get, int64_t now
             plan->fault = OS_FAULT_FAIL;
             plan->status = 503;
         }
-        if (now->refuse > 0) {
+        if (now->refuse > 0 || now_ns < now->away_until_ns) {
             plan->fault = OS_FAULT_REFUSE;
         }
     }

@@ -25,6 +25,9 @@ typedef enum os_fault {
     OS_FAULT_TRUNCATE, /* a whole answer with an object that is cut */
     OS_FAULT_CORRUPT,  /* one bit of the body is wrong */
     OS_FAULT_CLOSE,    /* a whole answer, then closed without notice */
+    OS_FAULT_ENDLESS,  /* a body that never ends */
+    OS_FAULT_HEAD,     /* a head that never ends */
+    OS_FAULT_EMPTY,    /* status 200 and no body */
     OS_FAULT_KINDS
 } os_fault;
 
@@ -34,6 +37,10 @@ typedef struct os_settings {
     double tail_percent, tail_ms;
     double hang_percent, fail_percent, fail_status, fail_503_for_s;
     double drop_percent, stall_percent, truncate_percent, corrupt_percent, close_percent;
+    double endless_percent, endless_length; /* the length that such a body's head tells; 0: none */
+    double endless_status;                  /* 0: 200 */
+    double head_percent, head_lines;        /* 1: of many lines; 0: one line that never ends */
+    double empty_percent, away_for_s;
     double refuse;    /* 1: on */
     double rate_kbps; /* kilobits (1,000 bits) per second and connection; 0: no limit */
     double skew_s;    /* the server's clock is ahead by so much */
@@ -44,6 +51,7 @@ typedef struct os_settings {
     char deny[128], missing[128], only[128]; /* parts of keys; "": none, and for `only` all */
     char deny_code[64];                      /* the error that `deny` answers with */
     int64_t fail_until_ns;                   /* follows from fail_503_for_s */
+    int64_t away_until_ns;                   /* follows from away_for_s */
 } os_settings;
 
 typedef struct os_faults {
@@ -62,6 +70,9 @@ typedef struct os_plan {
     double where;       /* 0 to 1: which byte */
     unsigned char mask; /* one bit, for OS_FAULT_CORRUPT */
     double bytes_per_s; /* 0: no limit */
+    uint64_t told;      /* of OS_FAULT_ENDLESS: the Content-Length; 0: none */
+    int endless_status;
+    bool many_lines; /* of OS_FAULT_HEAD */
 } os_plan;
 
 /* The name of a fault in counts and in the log. */

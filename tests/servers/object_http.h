@@ -45,6 +45,7 @@ typedef struct os_answer {
     const char *fault; /* the name of a fault in it, for the log, or NULL */
     os_text head;      /* the status line and the headers */
     os_text body;      /* when fd is negative */
+    bool endless;      /* the body is sent over and over */
     int fd;            /* owned; a file whose bytes from `offset` are the body, or -1 */
     uint64_t offset;
     uint64_t length;  /* of the body in bytes, as promised; a HEAD has none to send */

@@ -173,6 +173,11 @@ static uint64_t allowed_bytes(loop *l, connection *c) {
 /* Sends one piece of the body, as send does. The byte that is to be wrong is a piece of its own. */
 static ssize_t send_piece(connection *c, uint64_t size) {
     const os_answer *answer = &c->answer;
+    if (answer->endless) {
+        uint64_t from = c->body_sent % answer->body.size;
+        uint64_t rest = answer->body.size - from;
+        return send(c->fd, answer->body.bytes + from, size < rest ? size : rest, MSG_NOSIGNAL);
+    }
     if (answer->fd < 0) {
         return send(c->fd, answer->body.bytes + c->body_sent, size, MSG_NOSIGNAL);
     }

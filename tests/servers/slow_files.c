@@ -2,10 +2,10 @@
  * slow_files.c - a shared object for LD_PRELOAD that makes files below a folder behave like those
  * on a slow, hung or dead mount. README.md in this folder tells how to use it.
  *
- * Each function of the C library that opens, reads or looks at files is replaced by one that first
- * takes its time (slow_rules.h) and then calls the real one. What the C library calls inside itself
- * cannot be replaced, so that streams are handled where a program calls them, and reading through a
- * mapping costs its time when the mapping is made.
+ * Each function of the C library that opens, reads, looks at or changes files is replaced by one
+ * that first takes its time (slow_rules.h) and then calls the real one. What the C library calls
+ * inside itself cannot be replaced, so that streams are handled where a program calls them, and
+ * reading through a mapping costs its time when the mapping is made.
  */
 #include "slow_rules.h"
 
@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -240,3 +241,34 @@ LOOK(char *, __realpath_chk, PATH, (const char *path, char *resolved, size_t roo
      (path, resolved, room))
 LOOK(int, fstat, slow_fd(fd), (int fd, struct stat *info), (fd, info))
 LOOK(int, fstat64, slow_fd(fd), (int fd, struct stat64 *info), (fd, info))
+
+/* ---- changing ---- */
+
+/* What changes a file or a folder takes the time of a look as well, and a dead mount never answers
+ * it either. */
+LOOK(ssize_t, write, slow_fd(fd), (int fd, const void *data, size_t size), (fd, data, size))
+LOOK(ssize_t, pwrite, slow_fd(fd), (int fd, const void *data, size_t size, off_t at),
+     (fd, data, size, at))
+LOOK(ssize_t, pwrite64, slow_fd(fd), (int fd, const void *data, size_t size, off64_t at),
+     (fd, data, size, at))
+LOOK(ssize_t, writev, slow_fd(fd), (int fd, const struct iovec *parts, int count),
+     (fd, parts, count))
+LOOK(ssize_t, pwritev, slow_fd(fd), (int fd, const struct iovec *parts, int count, off_t at),
+     (fd, parts, count, at))
+LOOK(ssize_t, pwritev64, slow_fd(fd), (int fd, const struct iovec *parts, int count, off64_t at),
+     (fd, parts, count, at))
+LOOK(int, fsync, slow_fd(fd), (int fd), (fd))
+LOOK(int, fdatasync, slow_fd(fd), (int fd), (fd))
+LOOK(int, ftruncate, slow_fd(fd), (int fd, off_t size), (fd, size))
+LOOK(int, ftruncate64, slow_fd(fd), (int fd, off64_t size), (fd, size))
+LOOK(int, flock, slow_fd(fd), (int fd, int how), (fd, how))
+LOOK(int, rename, PATH, (const char *path, const char *to), (path, to))
+LOOK(int, renameat2, PATH_AT,
+     (int folder, const char *path, int other, const char *to, unsigned flags),
+     (folder, path, other, to, flags))
+LOOK(int, link, PATH, (const char *path, const char *to), (path, to))
+LOOK(int, unlink, PATH, (const char *path), (path))
+LOOK(int, unlinkat, PATH_AT, (int folder, const char *path, int flags), (folder, path, flags))
+LOOK(int, mkdir, PATH, (const char *path, mode_t mode), (path, mode))
+LOOK(int, mkdirat, PATH_AT, (int folder, const char *path, mode_t mode), (folder, path, mode))
+LOOK(int, rmdir, PATH, (const char *path), (path))

@@ -53,7 +53,7 @@ void *slow_real(const char *name) {
     if (found == NULL) {
         static const char text[] =
             "slow_files: a function that the program wants is in no library\n";
-        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        (void)!syscall(SYS_write, STDERR_FILENO, text, sizeof text - 1);
         abort();
     }
     return found;

@@ -218,6 +218,24 @@ static inline blob make_rgb_png(const stk_image *image, int interlace) {
     return make_png(image->pixels, (size_t)image->width * 3, image->width, image->height, kind);
 }
 
+/* A plain picture of one bit per pixel: some bytes, whatever its size. */
+static inline blob make_flat_png(int width, int height, int interlace) {
+    size_t row_bytes = ((size_t)width + 7) / 8;
+    uint8_t *rows = stk_mem_new((size_t)height, row_bytes);
+    png_kind kind = {.depth = 1, .colour = PNG_COLOR_TYPE_GRAY, .interlace = interlace};
+    blob png = make_png(rows, row_bytes, width, height, kind);
+    stk_mem_free(rows);
+    return png;
+}
+
+/*
+ * 256 million pixels in some kilobytes: made in no time, but decoding it takes a second or more on
+ * any machine.
+ */
+static inline blob make_slow_png(void) {
+    return make_flat_png(16000, 16000, PNG_INTERLACE_NONE);
+}
+
 #ifdef STK_HAVE_WEBP
 
 typedef enum webp_kind { WEBP_LOSSY, WEBP_LOSSLESS } webp_kind;

@@ -62,6 +62,7 @@ typedef struct scripted_place {
     scripted_attempt *first;
     scripted_object objects[SCRIPTED_OBJECTS];
     int object_count;
+    bool away;    /* all attempts that are begun end with AGAIN; lock */
     int attempts; /* begun, ever */
     int cancels;
 } scripted_place;
@@ -96,6 +97,13 @@ static inline void scripted_read_step(const scripted_object *object, scripted_at
     }
 }
 
+/* Nobody gets an answer from now on, or everybody does again. */
+static inline void scripted_set_away(scripted_place *p, bool away) {
+    pthread_mutex_lock(&p->lock);
+    p->away = away;
+    pthread_mutex_unlock(&p->lock);
+}
+
 static inline bool scripted_begin(void *place, stk_fetch *fetch) {
     scripted_place *p = place;
     scripted_attempt *a = stk_mem_new(1, sizeof *a);
@@ -106,6 +114,10 @@ static inline bool scripted_begin(void *place, stk_fetch *fetch) {
     a->fetch = fetch;
     a->object = scripted_find(p, fetch->path);
     scripted_read_step(a->object, a);
+    if (p->away) {
+        a->step = 'a';
+        a->due_ns = stk_clock_ns() + SCRIPTED_MS;
+    }
     p->attempts++;
     a->object->attempts++;
     a->object->now++;

@@ -1,5 +1,6 @@
 /* A step that takes long can be halted between its parts, and then changes no parameter. */
 #include <string.h>
+#include <time.h>
 
 #include "backend/backends.h"
 #include "base/error.h"
@@ -10,16 +11,23 @@
 #define SIZE_PX 16
 #define CLASSES 3
 #define BATCH 4
+#define STALL_S 0.3
 
 typedef struct halt_after {
     int calls;     /* that are answered with false */
     double next_s; /* that the last call spoke of */
+    double most_s; /* and the most of all */
+    int stall_in;  /* the call after so many between two parts takes STALL_S; 0: none does */
 } halt_after;
 
 static bool is_halted(void *user, double next_s) {
     halt_after *halt = user;
     CHECK(next_s >= 0 && next_s < 60);
     halt->next_s = next_s;
+    halt->most_s = next_s > halt->most_s ? next_s : halt->most_s;
+    if (next_s > 0 && halt->stall_in > 0 && --halt->stall_in == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = (long)(STALL_S * 1e9)}, NULL);
+    }
     bool within = next_s == 0; /* a part: how often that is asked depends on how long it takes */
     return within ? halt->calls <= 0 : halt->calls-- <= 0;
 }
@@ -130,6 +138,24 @@ static void a_halted_step_moves_no_parameter(void) {
     tear_down(&f);
 }
 
+/* Which part that was does not matter, nor whether it was in the first step: the next one is not
+ * thought to take as long. */
+static void a_part_that_was_held_up_tells_nothing(void) {
+    for (int before = 0; before < 3; before++) {
+        fixture f;
+        stk_error err = {0};
+        if (set_up(&f)) {
+            for (int i = 0; i < before + 3; i++) {
+                f.halt.stall_in = i == before ? 5 : 0;
+                CHECK_INT(step(&f, 1000000, true, &err), STK_OK);
+                CHECK_INT(f.halt.stall_in, 0);
+            }
+            CHECK(f.halt.most_s > 0 && f.halt.most_s < STALL_S);
+        }
+        tear_down(&f);
+    }
+}
+
 static void a_halted_inference_writes_no_logits(void) {
     fixture f;
     if (set_up(&f)) {
@@ -230,9 +256,8 @@ static void a_step_is_halted_within_a_layer(void) {
 }
 
 static const check_test tests[] = {
-    TEST(a_halted_step_moves_no_parameter),
-    TEST(a_halted_inference_writes_no_logits),
-    TEST(a_step_is_halted_within_a_layer),
+    TEST(a_halted_step_moves_no_parameter),    TEST(a_part_that_was_held_up_tells_nothing),
+    TEST(a_halted_inference_writes_no_logits), TEST(a_step_is_halted_within_a_layer),
     TEST(first_weights_can_be_given_up),
 };
 

@@ -1,6 +1,8 @@
 /* test_base_csv.c - tables as they come from spreadsheets, editors and accidents. */
 #include "check.h"
 
+#include <malloc.h>
+
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -97,7 +99,7 @@ static void errors_name_the_line(void) {
         CHECK_INT(parse(cases[i].text, &csv, &err), STK_ERR_DATA);
         CHECK_CONTAINS(err.message, cases[i].part);
         CHECK_CONTAINS(err.message, "t.csv");
-        CHECK(csv.buffer == NULL && csv.cells == NULL);
+        CHECK(csv.buffer == NULL && csv.starts == NULL && csv.header == NULL);
     }
     stk_error err = {0};
     stk_csv csv;
@@ -160,6 +162,85 @@ static void lack_of_memory_is_told(void) {
     CHECK_INT(status, STK_OK);
 }
 
+/* A text of so many repetitions of a piece. */
+static char *repeated(const char *piece, size_t times) {
+    size_t length = strlen(piece);
+    char *text = stk_mem_raw(times * length + 1, 1);
+    for (size_t i = 0; text != NULL && i < times; i++) {
+        memcpy(text + i * length, piece, length + 1);
+    }
+    return text;
+}
+
+static void a_table_is_little_larger_than_its_file(void) {
+    enum { COLUMNS = 1000, ROWS = 5000 };
+    stk_error err;
+    stk_csv csv;
+    char *row = repeated(",", COLUMNS);
+    REQUIRE(row != NULL);
+    row[COLUMNS - 1] = '\n';
+    char *text = repeated(row, ROWS);
+    REQUIRE(text != NULL);
+    REQUIRE_OK(parse(text, &csv, &err), &err);
+    CHECK_INT(csv.rows, ROWS - 1);
+    CHECK_INT(csv.columns, COLUMNS);
+    CHECK_STR(stk_csv_cell(&csv, ROWS - 2, COLUMNS - 1), "");
+    size_t beside = malloc_usable_size(csv.starts) + malloc_usable_size(csv.lines) +
+                    malloc_usable_size((void *)csv.header);
+    CHECK(beside < (size_t)COLUMNS * ROWS / 20); /* a pointer for each cell would be 40 MB */
+    stk_csv_free(&csv);
+    stk_mem_free(text);
+    stk_mem_free(row);
+}
+
+static void endless_headers_are_refused(void) {
+    stk_error err;
+    stk_csv csv;
+    char *text = repeated(",", STK_CSV_COLUMNS_MAX);
+    REQUIRE(text != NULL);
+    CHECK_INT(parse(text, &csv, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "t.csv, line 1: the header has more than 100000 columns");
+    text[STK_CSV_COLUMNS_MAX - 1] = '\0';
+    REQUIRE_OK(parse(text, &csv, &err), &err);
+    CHECK_INT(csv.columns, STK_CSV_COLUMNS_MAX);
+    stk_csv_free(&csv);
+    stk_mem_free(text);
+}
+
+static void blanks_are_cut_off(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse(" id , label\n\t1,\" a b \"\n,  \n x,y", &csv, &err), &err);
+    CHECK_STR(stk_csv_cell(&csv, 0, 1), " a b ");
+    stk_csv_trim(&csv);
+    static const char *const cells[][2] = {{"1", "a b"}, {"", ""}, {"x", "y"}};
+    CHECK_STR(csv.header[0], "id");
+    CHECK_STR(csv.header[1], "label");
+    REQUIRE(csv.rows == 3);
+    for (size_t row = 0; row < 3; row++) {
+        const char *first = stk_csv_cell(&csv, row, 0);
+        CHECK_STR(first, cells[row][0]);
+        CHECK_STR(stk_csv_next(first), cells[row][1]);
+    }
+    stk_csv_free(&csv);
+}
+
+static void takes_a_block_over(void) {
+    stk_error err = {0};
+    stk_csv csv;
+    stk_bytes bytes = {0};
+    REQUIRE(stk_bytes_reserve(&bytes, 7));
+    memcpy(bytes.data, "a,b\n1,2", 7);
+    bytes.size = 7;
+    REQUIRE_OK(stk_csv_take("t.csv", &bytes, &csv, &err), &err);
+    CHECK(bytes.data == NULL && bytes.size == 0);
+    CHECK_STR(stk_csv_cell(&csv, 0, 1), "2");
+    stk_csv_free(&csv);
+    CHECK_INT(stk_csv_take("t.csv", &bytes, &csv, &err), STK_ERR_DATA);
+    CHECK_CONTAINS(err.message, "empty");
+    CHECK(bytes.data == NULL);
+}
+
 static const check_test tests[] = {
     TEST(reads_a_plain_table),
     TEST(reads_quotes_crlf_and_bom),
@@ -170,6 +251,10 @@ static const check_test tests[] = {
     TEST(reads_files),
     TEST(what_is_written_reads_back),
     TEST(lack_of_memory_is_told),
+    TEST(a_table_is_little_larger_than_its_file),
+    TEST(endless_headers_are_refused),
+    TEST(blanks_are_cut_off),
+    TEST(takes_a_block_over),
 };
 
 CHECK_MAIN(tests)

@@ -293,11 +293,11 @@ static void a_lock_has_one_holder(void) {
     CHECK(taken && first >= 0);
     REQUIRE_OK(stk_file_lock(path, &second, &taken, &err), &err);
     CHECK(!taken && second == -1);
-    stk_file_unlock(first);
+    stk_file_unlock(first, ".");
     REQUIRE_OK(stk_file_lock(path, &second, &taken, &err), &err);
     CHECK(taken);
-    stk_file_unlock(second);
-    stk_file_unlock(-1);
+    stk_file_unlock(second, ".");
+    stk_file_unlock(-1, ".");
     CHECK_INT(stk_file_lock(in(folder, "no/lock"), &first, &taken, &err), STK_ERR_STORAGE);
     CHECK(!taken);
 }
@@ -316,12 +316,12 @@ static void looking_at_a_lock(void) {
     REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
     REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
     CHECK_INT(state, STK_LOCK_HELD);
-    stk_file_unlock(fd);
+    stk_file_unlock(fd, ".");
     REQUIRE_OK(stk_file_lock_look(path, &state, &err), &err);
     CHECK_INT(state, STK_LOCK_FREE);
     REQUIRE_OK(stk_file_lock(path, &fd, &taken, &err), &err);
     CHECK(taken);
-    stk_file_unlock(fd);
+    stk_file_unlock(fd, ".");
 }
 
 static void pieces_are_read_anywhere(void) {

@@ -105,6 +105,21 @@ static void broken_utf8_becomes_a_mark(void) {
     stk_json_free(root);
 }
 
+/* A terminal that shows a line of JSON obeys nothing in it, and a reader gets what was meant. */
+static void what_a_terminal_obeys_is_escaped(void) {
+    const char *text = "a\x1b[31m\xC2\x9B\x7F\xE2\x80\xAE\xC3\xA9";
+    stk_str out = {0};
+    stk_error err;
+    stk_json *root;
+    stk_json_writer w = stk_json_write_to(&out, 0);
+    stk_json_put_string(&w, text);
+    CHECK_STR(stk_str_text(&out), "\"a\\u001b[31m\\u009b\\u007f\\u202e\xC3\xA9\"");
+    REQUIRE_OK(parse(stk_str_text(&out), &root, &err), &err);
+    CHECK_STR(stk_json_string(root), text);
+    stk_json_free(root);
+    stk_str_free(&out);
+}
+
 static void reads_a_tree(void) {
     stk_error err;
     stk_json *root;
@@ -297,6 +312,7 @@ static const check_test tests[] = {
     TEST(writes_indented),
     TEST(numbers_survive_the_trip),
     TEST(broken_utf8_becomes_a_mark),
+    TEST(what_a_terminal_obeys_is_escaped),
     TEST(reads_a_tree),
     TEST(reads_escapes),
     TEST(whole_numbers_are_exact),

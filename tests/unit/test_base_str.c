@@ -222,13 +222,49 @@ static void counts_are_grouped(void) {
     CHECK_STR(stk_format_count(buf, 4, 1234567), "1,2"); /* cut, not written over */
 }
 
+static void knows_what_a_terminal_obeys(void) {
+    static const struct {
+        const char *text;
+        int code;
+    } cases[] = {{"\x1b", 0x1b},
+                 {"\n", 10},
+                 {"\x7f", 0x7f},
+                 {" ", -1},
+                 {"~", -1},
+                 {"\xC2\x80", 128},
+                 {"\xC2\x9B", 155},
+                 {"\xC2\xA0", -1},
+                 {"\xC3\x9B", -1},
+                 {"\xE2\x80\xA9", -1},
+                 {"\xE2\x80\xAA", 0x202A},
+                 {"\xE2\x80\xAE", 0x202E},
+                 {"\xE2\x80\xAF", -1},
+                 {"\xE2\x81\xA5", -1},
+                 {"\xE2\x81\xA6", 0x2066},
+                 {"\xE2\x81\xA9", 0x2069},
+                 {"\xE2\x81\xAA", -1},
+                 {"\xF0\x9F\x98\x80", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t length = strlen(cases[i].text);
+        CHECK_INT(stk_utf8_length(cases[i].text, length), length);
+        CHECK_INT(stk_utf8_control(cases[i].text, length), cases[i].code);
+    }
+}
+
 static const check_test tests[] = {
-    TEST(counts_are_grouped),   TEST(appends_grow_the_text),
-    TEST(take_hands_over),      TEST(failed_append_is_remembered),
-    TEST(compares_texts),       TEST(nearest_finds_what_was_meant),
-    TEST(parses_whole_numbers), TEST(parses_numbers),
-    TEST(parses_sizes),         TEST(parses_durations),
-    TEST(parses_truth),         TEST(shows_durations_and_sizes),
+    TEST(knows_what_a_terminal_obeys),
+    TEST(counts_are_grouped),
+    TEST(appends_grow_the_text),
+    TEST(take_hands_over),
+    TEST(failed_append_is_remembered),
+    TEST(compares_texts),
+    TEST(nearest_finds_what_was_meant),
+    TEST(parses_whole_numbers),
+    TEST(parses_numbers),
+    TEST(parses_sizes),
+    TEST(parses_durations),
+    TEST(parses_truth),
+    TEST(shows_durations_and_sizes),
 };
 
 CHECK_MAIN(tests)

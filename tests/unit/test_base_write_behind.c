@@ -2,14 +2,28 @@
 #include "check.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "base/write_behind.h"
 #include "folder_looks.h"
 
 #define LARGE ((size_t)4 << 20)
+
+static atomic_bool disk_hangs;
+
+/* Instead of the C library's: the disk answers when it may. */
+int fsync(int fd) {
+    while (atomic_load(&disk_hangs)) {
+        usleep(1000);
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 /* Sends a text on its way, in two pieces. */
 static void send_text(stk_write_behind *behind, const char *path, const char *text, bool gather) {
@@ -20,7 +34,7 @@ static void send_text(stk_write_behind *behind, const char *path, const char *te
     REQUIRE_OK(stk_file_append(writer, text, half, &err), &err);
     REQUIRE_OK(stk_file_append(writer, text + half, strlen(text) - half, &err), &err);
     REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_go(behind, NULL, NULL);
+    stk_write_behind_go(behind);
 }
 
 static void files_arrive_one_after_the_other(void) {
@@ -99,35 +113,65 @@ static void what_may_not_be_gathered_is_written_at_once(void) {
     stk_write_behind_free(&behind);
 }
 
-/* What was to be done when a file is in place: it must be there by then. */
-typedef struct deed {
-    const char *path;
-    bool was_there;
-    int times;
-} deed;
-
-static void look(void *user) {
-    deed *d = user;
-    d->was_there = stk_path_is_file(d->path);
-    d->times++;
-}
-
-static void something_is_done_when_it_is_in_place(void) {
+static void what_is_superfluous_goes_when_it_is_in_place(void) {
     const char *folder = check_folder();
     for (int way = 0; way < 3; way++) { /* at once, behind, in vain */
-        deed d = {.path = in(folder, way == 0 ? "at once" : way == 1 ? "behind" : "no/such")};
+        const char *old[] = {in(folder, "old a"), in(folder, "old b")};
         stk_write_behind behind = {0};
         stk_file_writer *writer = NULL;
         stk_error err = {0};
-        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, d.path, way > 0, &err), &err);
+        const char *path = in(folder, way == 0 ? "at once" : way == 1 ? "behind" : "no/such");
+        REQUIRE_OK(stk_file_write(old[0], "x", 1, &err), &err);
+        REQUIRE_OK(stk_file_write(old[1], "x", 1, &err), &err);
+        REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, way > 0, &err), &err);
         REQUIRE_OK(stk_file_append(writer, "x", 1, &err), &err);
         REQUIRE_OK(stk_file_commit(writer, &err), &err);
-        stk_write_behind_go(&behind, look, &d);
+        stk_write_behind_remove(&behind, old[0]);
+        stk_write_behind_remove(&behind, old[1]);
+        CHECK(stk_path_is_file(old[0]) && stk_path_is_file(old[1]));
+        stk_write_behind_go(&behind);
         CHECK_INT(stk_write_behind_settle(&behind, &err), way < 2 ? STK_OK : STK_ERR_STORAGE);
-        CHECK_INT(d.times, way < 2 ? 1 : 0);
-        CHECK(d.was_there == (way < 2));
+        CHECK(stk_path_is_file(old[0]) == (way == 2) && stk_path_is_file(old[1]) == (way == 2));
         stk_write_behind_free(&behind);
     }
+}
+
+static void without_a_thread_it_is_written_at_once(void) {
+    const char *path = in(check_folder(), "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    stk_start_fail_after(STK_START_THREAD, 0);
+    send_text(&behind, path, "text", true);
+    stk_start_fail_after(STK_START_THREAD, -1);
+    CHECK(stk_write_behind_is_done(&behind) && holds(path, "text"));
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    send_text(&behind, path, "behind", true); /* by now there is one */
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    CHECK(holds(path, "behind"));
+    stk_write_behind_free(&behind);
+}
+
+static void what_hangs_is_given_up(void) {
+    const char *path = in(check_folder(), "a");
+    stk_write_behind behind = {0};
+    stk_error err = {0};
+    atomic_store(&disk_hangs, true);
+    send_text(&behind, path, "late", true);
+    CHECK(!stk_write_behind_wait(&behind, stk_clock_ns() + 1000000));
+    CHECK_INT(stk_write_behind_give_up(&behind, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "its disk gave no answer within");
+    CHECK(!stk_write_behind_is_pending(&behind));
+    atomic_store(&disk_hangs, false);
+    for (int i = 0; i < 60000 && !stk_path_is_file(path); i++) {
+        usleep(1000); /* what was left behind comes into place when the disk answers */
+    }
+    CHECK(holds(path, "late"));
+    send_text(&behind, path, "next", true);
+    REQUIRE(stk_write_behind_wait(&behind, INT64_MAX));
+    err = (stk_error){0};
+    REQUIRE_OK(stk_write_behind_give_up(&behind, &err), &err); /* there is nothing to give up */
+    CHECK(holds(path, "next"));
+    stk_write_behind_free(&behind);
 }
 
 static void an_error_is_told_once(void) {
@@ -185,7 +229,7 @@ static void without_memory_it_is_written_at_once(void) {
         REQUIRE_OK(status, &err);
         REQUIRE_OK(stk_file_append(writer, text + first + 50, 50 - first, &err), &err);
         REQUIRE_OK(stk_file_commit(writer, &err), &err);
-        stk_write_behind_go(&behind, NULL, NULL);
+        stk_write_behind_go(&behind);
         CHECK(stk_write_behind_is_done(&behind) && holds(path, text));
         REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
         CHECK_INT(entries(folder), 1);
@@ -235,7 +279,7 @@ static int send_over_limit(const char *path) {
         stk_file_commit(writer, NULL) != STK_OK) {
         return 2;
     }
-    stk_write_behind_go(&behind, NULL, NULL);
+    stk_write_behind_go(&behind);
     stk_status status = stk_write_behind_settle(&behind, &err);
     bool told = strstr(err.message, path) != NULL && strstr(err.message, "too large") != NULL;
     stk_mem_free(big);
@@ -248,11 +292,18 @@ static void a_full_disk_keeps_the_old_file(void) {
 }
 
 static const check_test tests[] = {
-    TEST(files_arrive_one_after_the_other),      TEST(it_can_be_seen_when_one_is_done),
-    TEST(the_end_waits_for_what_is_pending),     TEST(what_may_not_be_gathered_is_written_at_once),
-    TEST(something_is_done_when_it_is_in_place), TEST(an_error_is_told_once),
-    TEST(what_is_discarded_leaves_nothing),      TEST(without_memory_it_is_written_at_once),
-    TEST(what_is_spilt_may_not_find_room),       TEST(a_full_disk_keeps_the_old_file),
+    TEST(files_arrive_one_after_the_other),
+    TEST(it_can_be_seen_when_one_is_done),
+    TEST(the_end_waits_for_what_is_pending),
+    TEST(what_may_not_be_gathered_is_written_at_once),
+    TEST(what_is_superfluous_goes_when_it_is_in_place),
+    TEST(without_a_thread_it_is_written_at_once),
+    TEST(what_hangs_is_given_up),
+    TEST(an_error_is_told_once),
+    TEST(what_is_discarded_leaves_nothing),
+    TEST(without_memory_it_is_written_at_once),
+    TEST(what_is_spilt_may_not_find_room),
+    TEST(a_full_disk_keeps_the_old_file),
 };
 
 CHECK_MAIN(tests)

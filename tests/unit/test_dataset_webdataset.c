@@ -193,6 +193,32 @@ static void is_for_shards_only(void) {
     fails_with(STK_ERR_DATA, "no class folders");
 }
 
+static void runs_beside_shards_and_in_them(void) {
+    fresh();
+    PUT_TAR("a.tar", "1.cls=cat", "1.jpg", "2.cls=dog", "2.jpg", "3.cls=cat", "3.jpg", "4.cls=dog",
+            "4.jpg");
+    put("runs/train/results.png");
+    put("mine/args.json");
+    put("mine/results.png");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->layout, STK_LAYOUT_WEBDATASET);
+    CHECK_INT(d->train.count, 4);
+    CHECK_CONTAINS(warnings, "passed over 2 folders");
+    CHECK_CONTAINS(warnings, ": mine, runs;");
+    stk_dataset_free(d);
+
+    fresh(); /* the folder of a data set after a training in it, as a tar */
+    PUT_TAR("a.tar", "cat/1.jpg", "cat/2.jpg", "dog/1.jpg", "dog/2.jpg", "runs/train/args.json={}",
+            "runs/train/a.png", "runs/train/b.png", "mine/args.json={}", "mine/a.png");
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->class_count, 2);
+    CHECK_INT(d->train.count, 4);
+    CHECK_CONTAINS(warnings, ": mine, runs;");
+    stk_dataset_free(d);
+}
+
 static const check_test tests[] = {
     TEST(reads_numbers_as_classes),
     TEST(reads_names_of_classes),
@@ -202,5 +228,6 @@ static const check_test tests[] = {
     TEST(takes_class_folders_in_tars),
     TEST(takes_a_table_beside_tars),
     TEST(is_for_shards_only),
+    TEST(runs_beside_shards_and_in_them),
 };
 CHECK_MAIN(tests)

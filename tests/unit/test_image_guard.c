@@ -17,15 +17,6 @@ static blob make_flat_jpeg(int width, int height, bool progressive) {
     return jpeg;
 }
 
-static blob make_flat_png(int width, int height, int interlace) {
-    size_t row_bytes = ((size_t)width + 7) / 8;
-    uint8_t *rows = stk_mem_new((size_t)height, row_bytes);
-    png_kind kind = {.depth = 1, .colour = PNG_COLOR_TYPE_GRAY, .interlace = interlace};
-    blob png = make_png(rows, row_bytes, width, height, kind);
-    stk_mem_free(rows);
-    return png;
-}
-
 /* ---- the gate ---- */
 
 typedef struct gate_log {

@@ -14,7 +14,6 @@ static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_i
                                  .wait_s = 0,
                                  .batch = 32,
                                  .val_s = val_s,
-                                 .slower = NAN,
                                  .val_images = 40,
                                  .test_images = test_images,
                                  .views = 1};
@@ -23,33 +22,30 @@ static stk_inference_facts facts_of(double budget_s, double val_s, size_t test_i
 static void cases_by_hand(void) {
     static const struct {
         const char *what;
-        double budget, step_s, wait_s, val_s, slower;
+        double budget, step_s, wait_s, val_s;
         size_t val, test;
         int views;
         double val_takes, view_takes;
         int views_kept;
     } cases[] = {
-        {"a validation tells", 100, 3.2, 0, 4, NAN, 40, 10, 1, 4, 1, 1},
-        {"whatever steps take", 100, NAN, NAN, 4, NAN, 40, 10, 1, 4, 1, 1},
-        {"and whatever is waited for", 100, 3.2, 3, 4, NAN, 40, 10, 1, 4, 1, 1},
-        {"before it a third of a step", 100, 3.2, 0, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"waiting for pictures: all of it", 100, 3.2, 1.6, NAN, NAN, 40, 10, 1, 4, 1, 1},
-        {"a little waiting is none", 100, 3.2, 0.3, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"waiting is not known", 100, 3.2, NAN, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
-        {"five times as slow since", 100, 16, 0, 4, 5, 40, 10, 1, 20, 5, 1},
-        {"faster since: it may not last", 100, 1, 0, 4, 0.3, 40, 10, 1, 4, 1, 1},
-        {"no test pictures", 100, 3.2, 0, 4, NAN, 40, 0, 8, 4, 0, 8},
-        {"no validation", 100, 3.2, 0, NAN, NAN, 0, 10, 1, 0, 0.33, 1},
-        {"views that fit into 15 %", 100, 3.2, 0, 4, NAN, 40, 20, 8, 4, 2, 4},
-        {"the same from steps", 100, 3.2, 0, NAN, NAN, 40, 100, 8, 1.32, 3.3, 2},
-        {"one at least", 100, 3.2, 0, 4, NAN, 40, 2000, 8, 4, 200, 1},
-        {"without a budget all", NAN, 3.2, 0, 4, NAN, 40, 2000, 8, 4, 200, 8},
+        {"a validation tells", 100, 3.2, 0, 4, 40, 10, 1, 4, 1, 1},
+        {"whatever steps take", 100, NAN, NAN, 4, 40, 10, 1, 4, 1, 1},
+        {"and whatever is waited for", 100, 3.2, 3, 4, 40, 10, 1, 4, 1, 1},
+        {"before it a third of a step", 100, 3.2, 0, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"waiting for pictures: all of it", 100, 3.2, 1.6, NAN, 40, 10, 1, 4, 1, 1},
+        {"a little waiting is none", 100, 3.2, 0.3, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"waiting is not known", 100, 3.2, NAN, NAN, 40, 10, 1, 1.32, 0.33, 1},
+        {"no test pictures", 100, 3.2, 0, 4, 40, 0, 8, 4, 0, 8},
+        {"no validation", 100, 3.2, 0, NAN, 0, 10, 1, 0, 0.33, 1},
+        {"views that fit into 15 %", 100, 3.2, 0, 4, 40, 20, 8, 4, 2, 4},
+        {"the same from steps", 100, 3.2, 0, NAN, 40, 100, 8, 1.32, 3.3, 2},
+        {"one at least", 100, 3.2, 0, 4, 40, 2000, 8, 4, 200, 1},
+        {"without a budget all", NAN, 3.2, 0, 4, 40, 2000, 8, 4, 200, 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_inference_facts f = facts_of(cases[i].budget, cases[i].val_s, cases[i].test);
         f.step_s = cases[i].step_s;
         f.wait_s = cases[i].wait_s;
-        f.slower = cases[i].slower;
         f.val_images = cases[i].val;
         f.views = cases[i].views;
         stk_inference t = stk_inference_estimate(&f);
@@ -60,6 +56,28 @@ static void cases_by_hand(void) {
         }
         CHECK_NEAR(t.predict_s, t.views * t.view_s, 1e-9);
     }
+}
+
+/* Three are remembered, each with what a step took then. */
+static void validations_tell_what_one_takes_now(void) {
+    stk_validations past = {0};
+    CHECK(isnan(stk_validations_now(&past, 0.1)));
+    stk_validations_note(&past, 4, 3.5, 0.1); /* its slowest batch took half a second too long */
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 3.5, 1e-9);
+    CHECK_NEAR(stk_validations_now(&past, 0.5), 17.5, 1e-9); /* five times as slow since */
+    CHECK_NEAR(stk_validations_now(&past, 0.03), 3.5, 1e-9); /* faster since: it may not last */
+    CHECK_NEAR(stk_validations_now(&past, NAN), 3.5, 1e-9);
+    stk_validations_note(&past, 5, 5, 0.1);
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 4, 1e-9);
+    stk_validations_note(&past, 30, 29, 0.1); /* held up, and outvoted */
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 5, 1e-9);
+    stk_validations_note(&past, 4.5, 4.5, NAN);
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 5, 1e-9);
+    stk_validations_note(&past, 4.4, 4.4, 0.1);
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 4.5, 1e-9);
+    stk_validations_note(&past, 40, 40, 0.1); /* two of three: they have become slow */
+    stk_validations_note(&past, 42, 42, 0.1);
+    CHECK_NEAR(stk_validations_now(&past, 0.1), 40, 1e-9);
 }
 
 static void nothing_is_known_before_two_steps(void) {
@@ -140,6 +158,7 @@ static void a_running_validation_tells_the_pace_of_now(void) {
 
 static const check_test tests[] = {
     TEST(cases_by_hand),
+    TEST(validations_tell_what_one_takes_now),
     TEST(nothing_is_known_before_two_steps),
     TEST(the_first_epoch_leaves_time_to_predict),
     TEST(a_running_validation_tells_the_pace_of_now),

@@ -2,6 +2,8 @@
 #include "check.h"
 #include "job_runs.h"
 
+#include "job/fingerprints.h"
+
 #include <unistd.h>
 
 #define STATE "state/train.safetensors"
@@ -52,6 +54,18 @@ static void replace(const char *name, const char *from, const char *to) {
     stk_mem_free(data);
 }
 
+/*
+ * A state that was changed on purpose: its checksum becomes a tensor that nobody knows, as if an
+ * older version had written the file.
+ */
+static void put_state(char *data, size_t size) {
+    char *at = memmem(data, size, "\"checksum\"", 10);
+    if (at != NULL) {
+        at[1] = '_';
+    }
+    put(STATE, data, size);
+}
+
 /* One note of the state gets another text; the header grows, and the numbers follow it. */
 static void set_note(const char *key, const char *value) {
     size_t size = 0;
@@ -84,7 +98,7 @@ static void set_note(const char *key, const char *value) {
     }
     stk_str_append_bytes(&file, out.text, out.length);
     stk_str_append_bytes(&file, data + 8 + header, size - 8 - header);
-    put(STATE, file.text, file.length);
+    put_state(file.text, file.length);
     stk_str_free(&file);
     stk_str_free(&out);
     stk_mem_free(text);
@@ -100,7 +114,7 @@ static void hide_note(const char *key) {
     char *at = memmem(data, size, name, strlen(name));
     REQUIRE(at != NULL);
     at[1] = '_';
-    put(STATE, data, size);
+    put_state(data, size);
     stk_mem_free(data);
 }
 
@@ -347,6 +361,138 @@ static void damaged_state_falls_back_to_the_last_epoch(void) {
     refused("", "there is nothing else to go on from: begin a new run");
 }
 
+/* The whole length, and one bit in the middle of the numbers. */
+static void damaged_bytes_fall_back_to_the_last_epoch(void) {
+    size_t size = 0;
+    begin(false);
+    char *data = slurp(dir, STATE, &size);
+    data[size / 2] ^= 1;
+    put(STATE, data, size);
+    stk_mem_free(data);
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.warnings, "its bytes are not those that were written");
+    CHECK_CONTAINS(story.decisions, "goes on at epoch 2, step 1");
+    begin(true);
+    data = slurp(dir, STATE, &size);
+    data[size / 2] ^= 1;
+    put(STATE, data, size);
+    stk_mem_free(data);
+    refused("epochs=4", "its bytes are not those that were written");
+}
+
+static void state_of_another_run_is_refused(void) {
+    size_t size = 0;
+    begin(true);
+    char *data = slurp(dir, STATE, &size);
+    begin(true);
+    put(STATE, data, size);
+    refused("epochs=4", "is the state of another run");
+    stk_mem_free(data);
+    begin(true); /* a run of an older version has no id, and neither has its state */
+    hide_note("run");
+    resume("epochs=4");
+    REQUIRE_OK(story.status, &story.err);
+}
+
+static void lost_table_is_written_again(void) {
+    size_t size = 0;
+    begin(true);
+    char *before = slurp(dir, "results.csv", &size);
+    discard("results.csv");
+    resume("epochs=4");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.warnings, "results.csv is gone; 3 epochs of it were written again");
+    char *after = slurp(dir, "results.csv", NULL);
+    CHECK(after != NULL && strncmp(after, before, size) == 0 && strlen(after) > size);
+    stk_mem_free(after);
+    stk_mem_free(before);
+}
+
+/* A run on pictures of its own, until it is complete. */
+static const char *begin_on_own_pictures(const char *settings) {
+    static char data[300];
+    snprintf(data, sizeof data, "%s/data", check_folder());
+    make_part(data, "train", 6, 0);
+    make_part(data, "val", 2, 100);
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    memset(&story, 0, sizeof story);
+    train(&story, data, dir, settings, (stk_run){0});
+    must(story.status, &story.err);
+    return data;
+}
+
+static void replaced_pictures_are_noticed(void) {
+    static const char *const names[] = {"train/c1/03.jpg", "val/c0/01.jpg"};
+    for (int i = 0; i < 2; i++) {
+        char path[600];
+        const char *data = begin_on_own_pictures("");
+        snprintf(path, sizeof path, "%s/%s", data, names[i]);
+        write_picture(path, 1, 77);
+        resume("epochs=4");
+        CHECK_INT(story.status, STK_ERR_DATA);
+        CHECK_CONTAINS(story.err.message, names[i]);
+        CHECK_CONTAINS(story.err.message, "is not the picture that the run was begun with");
+        CHECK(has_file(dir, BEST));
+        write_picture(path, i == 0 ? 1 : 0, i == 0 ? 3 : 101); /* what it was */
+        resume("epochs=4");
+        REQUIRE_OK(story.status, &story.err);
+    }
+}
+
+/* Without the file, or with one that is damaged, nothing is judged. */
+static void lost_fingerprints_are_told(void) {
+    size_t size = 0;
+    char path[600];
+    const char *data = begin_on_own_pictures("");
+    char *prints = slurp(dir, STK_FINGERPRINTS_FILE, &size);
+    REQUIRE(prints != NULL);
+    prints[size - 1] ^= 1;
+    put(STK_FINGERPRINTS_FILE, prints, size);
+    stk_mem_free(prints);
+    snprintf(path, sizeof path, "%s/train/c1/03.jpg", data);
+    write_picture(path, 1, 77);
+    resume("epochs=4");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_CONTAINS(story.warnings, "would not be noticed");
+    CHECK_CONTAINS(story.warnings, "is damaged");
+}
+
+/* Weights to start from: those that this very model has after some epochs. */
+static void replaced_pretrained_weights_are_noticed(void) {
+    char weights[600];
+    char settings[700];
+    size_t size = 0;
+    stk_error err = {0};
+    stk_stop stop = {0};
+    begin(true);
+    char *data = slurp(dir, BEST, &size);
+    snprintf(weights, sizeof weights, "%s/start.safetensors", check_folder());
+    must(stk_file_write(weights, data, size, &err), &err);
+    snprintf(settings, sizeof settings, "folds=2 pretrained=%s", weights);
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    for (int last = 0; last < 2; last++) {
+        memset(&story, 0, sizeof story);
+        story.stop = &stop;
+        story.stop_level = STK_STOP_SOON;
+        story.stop_after_steps = last == 0 ? 2 : 4; /* a fold has three */
+        stop = (stk_stop){0};
+        train(&story, shared_data(), dir, settings, (stk_run){.stop = &stop});
+        REQUIRE_OK(story.status, &story.err);
+        data[size - 1] ^= 1;
+        must(stk_file_write(weights, data, size, &err), &err);
+        resume("");
+        if (last == 0) {
+            CHECK_INT(story.status, STK_ERR_DATA);
+            CHECK_CONTAINS(story.err.message, "is not the file that the run was begun with");
+        } else {
+            CHECK_INT(story.status, STK_OK);
+            CHECK_CONTAINS(story.warnings, "is not the file that the run was begun with");
+        }
+    }
+    stk_mem_free(data);
+}
+
 /* A run that the time ended goes on when there is more of it, one that had its epochs does not. */
 static void new_budget_is_more_time(void) {
     begin(true);
@@ -372,6 +518,12 @@ static const check_test tests[] = {
     TEST(options_must_be_those_of_the_state),
     TEST(damaged_results_leave_the_summary),
     TEST(damaged_state_falls_back_to_the_last_epoch),
+    TEST(damaged_bytes_fall_back_to_the_last_epoch),
+    TEST(state_of_another_run_is_refused),
+    TEST(lost_table_is_written_again),
+    TEST(replaced_pictures_are_noticed),
+    TEST(lost_fingerprints_are_told),
+    TEST(replaced_pretrained_weights_are_noticed),
     TEST(new_budget_is_more_time),
     TEST(older_states_are_taken_up),
     TEST(batch_is_that_of_the_state),

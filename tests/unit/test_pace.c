@@ -10,14 +10,24 @@
 #include "base/rng.h"
 #include "job/folds.h"
 #include "job/pace.h"
+#include "train/batch_times.h"
+#include "train/step_pace.h"
 #include "train/train.h"
 
 #define STEPS 50 /* of an epoch */
 #define BATCH 32
 #define VAL_IMAGES 400
 
-/* As src/train/ahead.c measures steps. */
-#define STEP_WEIGHT 0.05
+#define VAL_BATCHES 8
+
+#define MOST_STALLS 8
+
+/* All of it stands still for a while. */
+typedef struct stall {
+    double at_s;
+    double seconds;
+    bool over;
+} stall;
 
 typedef struct simulation {
     stk_job job;
@@ -29,11 +39,17 @@ typedef struct simulation {
     double step_s;       /* what a step takes really ... */
     double changes_at_s; /* ... and after this moment ... */
     double later_step_s; /* ... this */
+    double slows_from_s; /* or step by step until ... */
+    double slows_to_s;   /* ... this moment; 0: it does not */
     double noise;        /* by which part it may be more or less */
-    double schedule;     /* of the last fold, in the end */
-    int64_t steps;       /* of it */
-    int epochs;          /* of it: whole ones */
-    double stop_at_s;    /* when an end is asked for */
+    stall stalls[MOST_STALLS];
+    double stalled_s; /* of the seconds that have passed */
+    double trained_s; /* when the last training ended */
+    double schedule;  /* of the last fold, in the end */
+    int went_on;      /* behind a plan */
+    int64_t steps;    /* of it */
+    int epochs;       /* of it: whole ones */
+    double stop_at_s; /* when an end is asked for */
     stk_stop stop;
 } simulation;
 
@@ -81,7 +97,25 @@ static void set_clock(simulation *s) {
 static double real_step_s(const simulation *s) {
     stk_rng rng = stk_rng_make(1, STK_RNG_TEST, 0, (uint64_t)(s->now * 1e6));
     double step_s = s->now < s->changes_at_s ? s->step_s : s->later_step_s;
+    if (s->slows_to_s > 0) {
+        double part = (s->now - s->slows_from_s) / (s->slows_to_s - s->slows_from_s);
+        step_s = s->step_s + fmin(fmax(part, 0), 1) * (s->later_step_s - s->step_s);
+    }
     return step_s * (1 + s->noise * stk_rng_range(&rng, -1, 1));
+}
+
+/* So much work is done; what it took with the stalls that fall into it. */
+static double pass(simulation *s, double seconds) {
+    for (int i = 0; i < MOST_STALLS; i++) {
+        stall *at = &s->stalls[i];
+        if (!at->over && at->seconds > 0 && at->at_s < s->now + seconds) {
+            at->over = true;
+            s->stalled_s += at->seconds;
+            seconds += at->seconds;
+        }
+    }
+    s->now += seconds;
+    return seconds;
 }
 
 /* Inference takes a third of a step's time per picture. */
@@ -97,41 +131,69 @@ static stk_train_pace ask(simulation *s, stk_fold_pace *pace, const stk_train_pr
     return stk_job_pace(pace, p);
 }
 
+static void validate(simulation *s, stk_train_progress *p) {
+    stk_batch_times times = {.last_ns = (int64_t)(s->now * 1e9)};
+    double start = s->now;
+    for (int i = 0; i < VAL_BATCHES; i++) {
+        pass(s, infer_s(s, VAL_IMAGES / VAL_BATCHES));
+        stk_batch_times_note(&times, VAL_IMAGES / VAL_BATCHES, (int64_t)(s->now * 1e9));
+    }
+    p->validations++;
+    p->val_s = s->now - start;
+    p->val_even_s = stk_batch_times_even(&times, p->val_s);
+}
+
+/* As stk_trainer_goes_on(). */
+static bool goes_on(simulation *s, stk_fold_pace *pace, stk_train_progress *p, stk_train_pace *go) {
+    bool whole = p->step == STEPS;
+    if (p->steps_done < go->total_steps || go->stop) {
+        return !go->stop;
+    }
+    stk_train_progress next = *p;
+    next.over = true;
+    next.epoch += whole;
+    next.step = whole ? 0 : p->step;
+    *go = ask(s, pace, &next);
+    if (go->stop || go->total_steps <= p->steps_done) {
+        return false;
+    }
+    s->schedule = fmin(s->schedule, (double)p->steps_done / (double)go->total_steps);
+    s->went_on++;
+    return true;
+}
+
 /* What stk_train_fold() does with the pace. */
 static void simulate_fold(simulation *s) {
     stk_fold_pace pace;
     stk_train_progress p = {.steps_per_epoch = STEPS, .step_s = NAN, .wait_s = 0, .val_s = NAN};
     stk_train_pace go = {0};
+    stk_step_pace steps = {0};
     set_clock(s);
     stk_job_pace_open(&pace, &s->job);
     pace.val_images = VAL_IMAGES;
     s->schedule = 0;
     s->epochs = 0;
     do {
-        p.epoch++;
-        p.step = 0;
+        p.epoch += p.step % STEPS == 0;
+        p.step %= STEPS;
         go = ask(s, &pace, &p);
         while (p.step < STEPS && p.steps_done < go.total_steps && !go.stop) {
-            double took = real_step_s(s);
             s->schedule += (1 - s->schedule) / (double)(go.total_steps - p.steps_done);
-            s->now += took;
+            stk_step_pace_step(&steps, pass(s, real_step_s(s)));
             p.step++;
             p.steps_done++;
-            int64_t counted = p.steps_timed++;
-            p.step_s = counted == 1 ? took
-                       : counted > 1
-                           ? p.step_s + fmax(STEP_WEIGHT, 1.0 / (double)counted) * (took - p.step_s)
-                           : p.step_s;
+            p.steps_timed = steps.timed;
+            p.step_s = stk_step_pace_step_s(&steps);
             go = p.step < STEPS ? ask(s, &pace, &p) : go;
         }
         if (p.step > 0) {
-            p.val_s = infer_s(s, VAL_IMAGES);
-            s->now += p.val_s;
+            validate(s, &p);
         }
         s->epochs += p.step == STEPS;
-    } while (p.steps_done < go.total_steps && !go.stop);
+    } while (goes_on(s, &pace, &p, &go));
     s->steps = p.steps_done;
-    s->now += s->job.views * infer_s(s, s->job.ballot.rows);
+    s->trained_s = s->now;
+    pass(s, s->job.views * infer_s(s, s->job.ballot.rows));
 }
 
 static void what_fits_is_trained_and_nothing_is_told(void) {
@@ -175,6 +237,125 @@ static void throughput_that_falls_to_a_fifth(void) {
             CHECK_CONTAINS(s.told, " of 20 epochs: ");
         }
     }
+}
+
+/* Percent of the time before the reserve, less the stalls, at which training had ended. */
+static double share_used(const simulation *s) {
+    const stk_job *job = &s->job;
+    double before_s = job->clock.budget_s - job->plan.reserve_s;
+    return 100 * (s->trained_s - s->stalled_s) / (before_s - s->stalled_s);
+}
+
+/* Budgets with stalls that begin at any moment: in steps, in validations, in the first of each. */
+static void stalls_do_not_end_it(void) {
+    static const struct {
+        double budget_s, step_s, stall_s;
+        int stalls;
+    } cases[] = {{10, 0.05, 2, 1}, {10, 0.004, 2, 1}, {60, 0.05, 8, 1},
+                 {60, 0.5, 8, 1},  {30, 0.05, 1, 3},  {30, 0.2, 1, 3}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double last_s = 0.85 * cases[c].budget_s - cases[c].stalls * cases[c].stall_s;
+        for (int i = 0; i < 100; i++) {
+            static simulation s;
+            open_simulation(&s, cases[c].budget_s, 0, 1, 500);
+            s.now = 0.2;
+            s.step_s = cases[c].step_s;
+            for (int k = 0; k < cases[c].stalls; k++) {
+                s.stalls[k] = (stall){.at_s = 0.2 + (i * 0.01 + k) * last_s / cases[c].stalls,
+                                      .seconds = cases[c].stall_s};
+            }
+            simulate_fold(&s);
+            CHECK(s.now <= cases[c].budget_s);
+            CHECK(s.stalled_s > 0);
+            if (!(share_used(&s) >= 85)) {
+                CHECK_FAIL("%g s, steps of %g s, stall at %g s: training ended at %g s\n%s",
+                           cases[c].budget_s, cases[c].step_s, s.stalls[0].at_s, s.trained_s,
+                           s.told);
+            }
+            double factor = stk_schedule_factor(STK_SCHEDULE_COSINE, 0, s.schedule);
+            if (!(factor < 0.2)) { /* a stall at the very end comes when it is still falling */
+                CHECK_FAIL("%g s, steps of %g s, stall at %g s: the rate ends at %g of the highest",
+                           cases[c].budget_s, cases[c].step_s, s.stalls[0].at_s, factor);
+            }
+            CHECK(s.decisions <= 4);
+        }
+    }
+}
+
+/* One of 20 validations takes a second longer: nobody hears of other epochs. */
+static void a_stalled_validation_does_not_make_the_plan_flutter(void) {
+    for (int i = 0; i < 20; i++) {
+        static simulation s;
+        open_simulation(&s, 60, 0, 1, 500);
+        s.step_s = 0.04; /* an epoch of 2 s, a validation of 0.17 s */
+        s.stalls[0] = (stall){.at_s = 2 + 2.17 * i + 2.01, .seconds = 1};
+        simulate_fold(&s);
+        CHECK_INT(times_told(&s, " epochs instead of "), 0);
+        CHECK(share_used(&s) >= 85);
+    }
+}
+
+/* From full speed to a fifth in the course of 40 s. */
+static void a_gradual_slowdown_is_kept_up_with(void) {
+    static simulation s;
+    open_simulation(&s, 100, 0, 1, 500);
+    s.slows_from_s = 30;
+    s.slows_to_s = 70;
+    s.later_step_s = 0.5;
+    simulate_fold(&s);
+    CHECK(s.now <= 100);
+    CHECK(share_used(&s) >= 85);
+    CHECK(stk_schedule_factor(STK_SCHEDULE_COSINE, 0, s.schedule) < 0.1);
+}
+
+/* Its steps were thought to take ten times as long, and the plan is over at 15 s. */
+static void a_plan_that_was_too_short_is_made_again(void) {
+    static simulation s;
+    stk_fold_pace pace;
+    open_simulation(&s, 100, 0, 1, 0);
+    set_clock(&s);
+    stk_job_pace_open(&pace, &s.job);
+    pace.val_images = VAL_IMAGES;
+    stk_train_progress p = {.epoch = 3,
+                            .steps_per_epoch = STEPS,
+                            .steps_done = 2 * STEPS,
+                            .steps_timed = 2 * STEPS,
+                            .step_s = 0.1,
+                            .wait_s = 0,
+                            .validations = 1,
+                            .val_s = 0.5,
+                            .val_even_s = 0.5,
+                            .over = true};
+    s.job.planned_total = 2 * STEPS;
+    s.now = 15;
+    stk_train_pace go = ask(&s, &pace, &p);
+    CHECK(!go.stop && go.total_steps > 10 * STEPS);
+    CHECK_CONTAINS(s.told, "training goes on for ");
+    CHECK_CONTAINS(s.told, " steps: a step takes 0.1 s and a validation 0.5 s, and 70 s are left");
+    CHECK_INT(s.decisions, 1);
+    s.job.planned_total = p.steps_done;
+    s.now = 83; /* two seconds are not worth a validation */
+    CHECK_INT(ask(&s, &pace, &p).total_steps, p.steps_done);
+    CHECK_INT(s.decisions, 1);
+    s.now = 40;
+    p.step_s = 50; /* 45 s are left, and no step fits into them */
+    CHECK_INT(ask(&s, &pace, &p).total_steps, p.steps_done);
+    CHECK_CONTAINS(s.told, "training ends after 100 steps: a step takes 50 s and a validation ");
+    CHECK_INT(s.decisions, 2);
+    s.stop_at_s = 0; /* nobody is told to stop what is over */
+    CHECK_INT(ask(&s, &pace, &p).total_steps, p.steps_done);
+    CHECK_INT(s.decisions, 2);
+}
+
+/* All epochs that were asked for are trained: the time that is left is nobody's business. */
+static void no_more_than_was_asked_for(void) {
+    static simulation s;
+    open_simulation(&s, 1000, 3, 1, 500);
+    simulate_fold(&s);
+    CHECK_INT(s.epochs, 3);
+    CHECK_INT(s.went_on, 0);
+    CHECK_INT(s.decisions, 0);
+    CHECK(!s.job.plan.cut);
 }
 
 /* A slow beginning promises less than there is time for. */
@@ -281,11 +462,16 @@ static void views_that_are_given_up_are_told(void) {
 }
 
 /* Two views fit at the speed of the validation and do not at a little less: steps waver about it,
- * and validations tell. */
+ * and two of three validations tell. */
 static void views_that_waver_are_told_once_an_epoch(void) {
     static simulation s;
     stk_fold_pace pace;
-    stk_train_progress p = {.epoch = 2, .steps_per_epoch = STEPS, .steps_done = STEPS, .val_s = 4};
+    stk_train_progress p = {.epoch = 2,
+                            .steps_per_epoch = STEPS,
+                            .steps_done = STEPS,
+                            .validations = 1,
+                            .val_s = 4,
+                            .val_even_s = 4};
     open_simulation(&s, 100, 5, 1, 480); /* a view takes 4.8 s, and two of 4.83 are kept for */
     s.view_options.tta = s.job.views = 2;
     stk_job_pace_open(&pace, &s.job);
@@ -296,12 +482,14 @@ static void views_that_waver_are_told_once_an_epoch(void) {
         (void)ask(&s, &pace, &p);
     }
     CHECK_INT(times_told(&s, " views"), 0);
+    p.step_s = 0.1;
     for (p.epoch = 3; p.epoch <= 6; p.epoch++, p.steps_done += STEPS) {
         p.step = 0;
-        p.val_s = p.epoch < 5 ? 4.2 : 4;
+        p.validations++;
+        p.val_s = p.val_even_s = p.epoch < 5 ? 4.2 : 4;
         (void)ask(&s, &pace, &p);
-        CHECK_INT(times_told(&s, "1 of 2 views"), 1);
-        CHECK_INT(times_told(&s, "all 2 views"), p.epoch < 5 ? 0 : 1);
+        CHECK_INT(times_told(&s, "1 of 2 views"), p.epoch >= 4);
+        CHECK_INT(times_told(&s, "all 2 views"), p.epoch >= 6);
     }
 }
 
@@ -399,7 +587,9 @@ static void behind_a_request_to_stop_nothing_is_planned(void) {
                                             .steps_done = STEPS,
                                             .steps_timed = STEPS,
                                             .step_s = 1,
-                                            .val_s = 4};
+                                            .validations = 1,
+                                            .val_s = 4,
+                                            .val_even_s = 4};
     for (int stop = 0; stop < 2; stop++) {
         static simulation s;
         stk_fold_pace pace;
@@ -444,6 +634,11 @@ static const check_test tests[] = {
     TEST(what_fits_is_trained_and_nothing_is_told),
     TEST(a_cut_at_planning_is_told_with_its_numbers),
     TEST(throughput_that_falls_to_a_fifth),
+    TEST(stalls_do_not_end_it),
+    TEST(a_stalled_validation_does_not_make_the_plan_flutter),
+    TEST(a_gradual_slowdown_is_kept_up_with),
+    TEST(a_plan_that_was_too_short_is_made_again),
+    TEST(no_more_than_was_asked_for),
     TEST(throughput_that_rises),
     TEST(first_steps_that_are_slow_do_not_end_it),
     TEST(a_budget_that_just_fits_does_not_flutter),

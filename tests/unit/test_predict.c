@@ -1,5 +1,6 @@
 /* test_predict.c - averaging of models, and probabilities of samples against inference by hand. */
 #include "check.h"
+#include "image_files.h"
 #include "small_pictures.h"
 
 #include "backend/cpu/cpu_device.h"
@@ -327,6 +328,107 @@ static void halting_leaves_rows_alone(void) {
     }
 }
 
+/* ---- pictures that take long ---- */
+
+#define SLOW_ROW 3
+
+static void write_slow(const model *m, blob png) {
+    stk_error err = {0};
+    char path[320];
+    snprintf(path, sizeof path, "%s/slow.png", m->pictures.root);
+    must(stk_file_write(path, png.bytes, png.size, &err), &err);
+    free_blob(&png);
+}
+
+static bool others_are_there(void *user) {
+    const model *m = user;
+    size_t rows = 0;
+    for (size_t row = 0; row < ROWS; row++) {
+        rows += m->have[row];
+    }
+    return rows >= ROWS - 1;
+}
+
+/* In the first batch, where all others would wait for it. */
+static void slow_pictures_do_not_hold_up_others(void) {
+    stk_error err = {0};
+    static model m;
+    stk_sample samples[ROWS];
+    open_model(&m);
+    write_slow(&m, make_slow_png());
+    memcpy(samples, m.pictures.samples, sizeof samples);
+    samples[SLOW_ROW].path = "slow.png";
+    m.prediction.data.samples = samples;
+    m.prediction.halt = (stk_halt){others_are_there, &m};
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(!m.predicted.done);
+    for (size_t row = 0; row < ROWS; row++) {
+        CHECK_INT(is_untouched(&m, row), row == SLOW_ROW);
+    }
+    CHECK_INT(m.bad, 0);
+    close_model(&m);
+}
+
+/* Who has no patience for it does without: it is told, and all that was wanted is done. */
+static void slow_pictures_can_be_given_up(void) {
+    stk_error err = {0};
+    static model m;
+    stk_sample samples[ROWS];
+    open_model(&m);
+    write_slow(&m, make_slow_png());
+    memcpy(samples, m.pictures.samples, sizeof samples);
+    samples[SLOW_ROW].path = "slow.png";
+    m.prediction.data.samples = samples;
+    m.prediction.data.patience_ns = 100000000;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(m.predicted.done);
+    for (size_t row = 0; row < ROWS; row++) {
+        CHECK_INT(is_untouched(&m, row), row == SLOW_ROW);
+    }
+    CHECK_INT(m.bad, 1);
+    close_model(&m);
+}
+
+/* Where there is time all are seen, in every view; those that are put aside are not mixed up. */
+static void slow_pictures_come_last(void) {
+    stk_error err = {0};
+    stk_exec *exec = NULL;
+    stk_compile_config config = {.batch = 1};
+    static model m;
+    stk_sample samples[ROWS];
+    size_t indices[ROWS];
+    open_model(&m);
+    write_slow(&m, make_flat_png(5000, 5000, PNG_INTERLACE_NONE));
+    memcpy(samples, m.pictures.samples, sizeof samples);
+    for (size_t row = 0; row < ROWS; row++) {
+        indices[row] = ROWS - 1 - row;
+        if (row % 41 == SLOW_ROW) {
+            samples[row].path = "slow.png";
+        }
+    }
+    m.prediction.data.samples = samples;
+    m.prediction.data.indices = indices;
+    m.prediction.views = 2;
+    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    CHECK(m.predicted.done && m.predicted.views == 2);
+    REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
+    m.pictures.samples = samples;
+    for (size_t row = 0; row < ROWS; row++) {
+        double views[2][CLASSES];
+        for (int view = 0; view < 2; view++) {
+            m.prediction.data.transform.view = view;
+            infer_by_hand(&m, exec, indices[row], views[view]);
+        }
+        CHECK(m.have[row]);
+        for (size_t c = 0; c < CLASSES; c++) {
+            CHECK_NEAR(m.probs[row * CLASSES + c], (views[0][c] + views[1][c]) / 2, 1e-6);
+        }
+    }
+    CHECK_INT(m.bad, 0);
+    stk_cpu_backend.exec_free(exec);
+    close_model(&m);
+}
+
 static float on_its_way[STK_PREDICT_BATCH * CLASSES];
 
 static stk_status ahead_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
@@ -564,6 +666,9 @@ static const check_test tests[] = {
     TEST(same_bits_again),
     TEST(missing_and_bad_rows_are_left_alone),
     TEST(halting_leaves_rows_alone),
+    TEST(slow_pictures_do_not_hold_up_others),
+    TEST(slow_pictures_can_be_given_up),
+    TEST(slow_pictures_come_last),
     TEST(halting_behind_the_last_batch),
     TEST(views_are_averaged),
     TEST(views_can_be_given_up),

@@ -228,10 +228,10 @@ static void the_picture_is_a_file(void) {
     char path[320];
     stk_doctor_predict(&rates, &changes, 0, &found);
     snprintf(path, sizeof path, "%s/bars.svg", check_folder());
-    REQUIRE_OK(stk_doctor_draw(&found, path, &err), &err);
+    REQUIRE_OK(stk_doctor_draw(&found, path, NULL, &err), &err);
     CHECK(stk_path_is_file(path));
     snprintf(path, sizeof path, "%s/absent/bars.svg", check_folder());
-    CHECK_INT(stk_doctor_draw(&found, path, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_doctor_draw(&found, path, NULL, &err), STK_ERR_STORAGE);
 }
 
 static void bars_are_in_proportion_and_cut_off(void) {

@@ -149,17 +149,24 @@ static void walks_over_all_folders_and_no_link_twice(void) {
     write_text(root, "labels.csv", "id,label");
     write_text(root, "a/one.PNG", "x");
     write_text(root, "a/deep/two.webp", "x");
+    make_folder(root, "runs/train"); /* what Stoker wrote, and what a file system left behind */
+    make_folder(root, "a/mine");
+    make_folder(root, "lost+found");
+    write_text(root, "runs/train/results.png", "x");
+    write_text(root, "a/mine/args.json", "{}");
+    write_text(root, "a/mine/results.png", "x");
+    write_text(root, "lost+found/three.jpg", "x");
     snprintf(path, sizeof path, "%s/a/deep/back", root);
     REQUIRE(symlink("../..", path) == 0);
     stk_store *store = store_of(root);
-    REQUIRE_OK(stk_picture_walk(store, 100, &paths, &err), &err);
+    REQUIRE_OK(stk_picture_walk(store, 100, NULL, &paths, &err), &err);
     CHECK_INT(paths.count, 3);
     for (size_t i = 0; i < paths.count; i++) {
         CHECK(strcmp(paths.items[i], "top.jpg") == 0 || strcmp(paths.items[i], "a/one.PNG") == 0 ||
               strcmp(paths.items[i], "a/deep/two.webp") == 0);
     }
     stk_picture_paths_free(&paths);
-    REQUIRE_OK(stk_picture_walk(store, 2, &paths, &err), &err);
+    REQUIRE_OK(stk_picture_walk(store, 2, NULL, &paths, &err), &err);
     CHECK_INT(paths.count, 2);
     stk_picture_paths_free(&paths);
     stk_store_close(store);
@@ -172,7 +179,7 @@ static void walking_says_that_there_is_nothing(void) {
     snprintf(root, sizeof root, "%s", check_folder());
     write_text(root, "notes.txt", "x");
     stk_store *store = store_of(root);
-    CHECK_INT(stk_picture_walk(store, 100, &paths, &err), STK_ERR_DATA);
+    CHECK_INT(stk_picture_walk(store, 100, NULL, &paths, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "no pictures");
     CHECK_CONTAINS(err.message, root);
     stk_picture_paths_free(&paths);
@@ -253,7 +260,7 @@ static void reads_given_pictures_once(void) {
         .cache = "ram", .cache_size = STK_AUTO_BYTES, .read_timeout_s = 30};
     stk_storage_question q = question_of(shared_folder(), "1,2,4");
     must(stk_store_open(&q.store, shared_folder(), &options, NULL, &err), &err);
-    must(stk_picture_walk(q.store, PICTURES, &paths, &err), &err);
+    must(stk_picture_walk(q.store, PICTURES, NULL, &paths, &err), &err);
     q.paths = (const char *const *)paths.items;
     q.path_count = PICTURES - 3;
     q.once = true;

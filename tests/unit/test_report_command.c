@@ -3,6 +3,8 @@
 #include "folder_texts.h"
 #include "told_command.h"
 
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -45,6 +47,22 @@ static stk_json *parse(const char *text) {
         CHECK_FAIL("no JSON: %s", err.message);
     }
     return json;
+}
+
+/* Command lines are in them. */
+static void its_files_are_for_their_owner(void) {
+    static const char *const names[] = {"events.jsonl", "summary.json", "report.html"};
+    const char *folder = check_folder();
+    mode_t before = umask(0);
+    write_run(folder, true);
+    umask(before);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct stat info = {0};
+        char *path = stk_path_join(folder, names[i]);
+        CHECK(path != NULL && stat(path, &info) == 0);
+        CHECK_INT(info.st_mode & 0777, 0600);
+        stk_mem_free(path);
+    }
 }
 
 static void its_folder_has_what_it_told(void) {
@@ -107,7 +125,7 @@ static void what_was_written_is_read(void) {
 static char *page_of(const char *folder) {
     stk_report_runs report;
     stk_error err = {0};
-    if (stk_report_runs_make(&report, &folder, 1, NULL, true, &err) != STK_OK) {
+    if (stk_report_runs_make(&report, &folder, 1, NULL, true, NULL, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         return NULL;
     }
@@ -363,7 +381,7 @@ static void nothing_is_lost_without_memory(void) {
         stk_error err = {0};
         stk_report_runs report = {0};
         stk_mem_fail_after(n);
-        good = stk_report_runs_make(&report, &folder, 1, NULL, false, &err) == STK_OK;
+        good = stk_report_runs_make(&report, &folder, 1, NULL, false, NULL, &err) == STK_OK;
         stk_mem_fail_after(-1);
         CHECK(good || err.status == STK_ERR_MEMORY);
         stk_report_runs_free(&report);
@@ -384,17 +402,12 @@ static void nothing_is_lost_without_memory(void) {
 }
 
 static const check_test tests[] = {
-    TEST(its_folder_has_what_it_told),
-    TEST(what_was_written_is_read),
-    TEST(its_page_has_attempts_and_no_empty_sections),
-    TEST(a_page_of_one_that_was_killed),
-    TEST(odd_attempts_are_bounded),
-    TEST(the_screen_beside_a_command),
-    TEST(one_that_runs_seen_from_outside),
-    TEST(one_that_ended_seen_from_outside),
-    TEST(many_attempts_seen_from_outside),
-    TEST(a_comparison_has_the_best_attempt),
-    TEST(nothing_is_lost_without_memory),
+    TEST(its_files_are_for_their_owner),     TEST(its_folder_has_what_it_told),
+    TEST(what_was_written_is_read),          TEST(its_page_has_attempts_and_no_empty_sections),
+    TEST(a_page_of_one_that_was_killed),     TEST(odd_attempts_are_bounded),
+    TEST(the_screen_beside_a_command),       TEST(one_that_runs_seen_from_outside),
+    TEST(one_that_ended_seen_from_outside),  TEST(many_attempts_seen_from_outside),
+    TEST(a_comparison_has_the_best_attempt), TEST(nothing_is_lost_without_memory),
 };
 
 CHECK_MAIN(tests)

@@ -251,11 +251,17 @@ static void steps_come_twice_a_second(void) {
         stk_events_step(&events, &step);
         fake_ns += 1000000;
     }
+    /* The last of a command stands before its end, once. */
+    stk_events_attempt(&events, &(stk_event_attempt){.ended = true});
+    stk_events_attempt(&events, &(stk_event_attempt){.ended = true});
     stk_jsonl_free(jsonl);
     close(fd);
     char *text = read_text(folder, "out");
     REQUIRE(text != NULL);
-    CHECK_INT(count_lines(text), 10);
+    CHECK_INT(count_lines(text), 13);
+    stk_json *last = parse_line(text, 10);
+    CHECK_NEAR(stk_json_number(stk_json_get(last, "step"), NAN), 5000, 0);
+    stk_json_free(last);
     stk_mem_free(text);
 }
 
@@ -605,6 +611,12 @@ static void an_error_is_kept_and_writing_goes_on(void) {
     CHECK_INT(stk_runfiles_error(files, NULL), STK_ERR_STORAGE);
     CHECK_INT(stk_runfiles_error(files, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "results.csv");
+    stk_str lacking = {0};
+    CHECK(stk_runfiles_lacking(files, &lacking));
+    CHECK_CONTAINS(stk_str_text(&lacking), "of the run folder rows of results.csv, the plot, "
+                                           "report.html could not be written: ");
+    CHECK_CONTAINS(stk_str_text(&lacking), err.message);
+    stk_str_free(&lacking);
     REQUIRE(rename(moved, folder) == 0);
     stk_runfiles_finish(files, INFINITY, NULL);
     stk_events_stop(&events, &empty_summary);
@@ -617,6 +629,7 @@ static void an_error_is_kept_and_writing_goes_on(void) {
     stk_error_clear(&err);
     CHECK_INT(stk_runfiles_error(files, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "results.csv");
+    CHECK(!stk_runfiles_lacking(files, &lacking)); /* all of it could be written after all */
     stk_runfiles_free(files);
     stk_mem_free(folder);
     stk_mem_free(moved);

@@ -99,7 +99,7 @@ static void the_page_of_the_run_and_of_its_files_say_the_same(void) {
     write_run(folder, 5, true);
     char *written = get_file(folder, "report.html");
     REQUIRE(written != NULL);
-    REQUIRE_OK(stk_report_runs_make(&report, dirs, 1, NULL, true, &err), &err);
+    REQUIRE_OK(stk_report_runs_make(&report, dirs, 1, NULL, true, NULL, &err), &err);
     char *again = get_file(folder, "report.html");
     REQUIRE(again != NULL);
     /* All but the figures that were rounded on their way through the files. */
@@ -194,7 +194,7 @@ static void damage_is_named_and_passed_over(void) {
     char copy[256];
     snprintf(copy, sizeof copy, "%s", folder);
     const char *dirs[] = {copy};
-    REQUIRE_OK(stk_report_runs_make(&report, dirs, 1, NULL, true, &err), &err);
+    REQUIRE_OK(stk_report_runs_make(&report, dirs, 1, NULL, true, NULL, &err), &err);
     stk_report_runs_free(&report);
 }
 
@@ -270,7 +270,7 @@ static void runs_are_compared(void) {
     const char *dirs[] = {folders[0], folders[1]};
     char *page = stk_path_join(folders[0], "both.html");
     REQUIRE(page != NULL);
-    REQUIRE_OK(stk_report_runs_make(&report, dirs, 2, page, true, &err), &err);
+    REQUIRE_OK(stk_report_runs_make(&report, dirs, 2, page, true, NULL, &err), &err);
     REQUIRE_OK(stk_compare_text(report.runs, 2, &text, &err), &err);
     const char *table = stk_str_text(&text);
     CHECK_CONTAINS(table, "complete  90.00 %");
@@ -334,7 +334,7 @@ static void nothing_is_lost_without_memory(void) {
         stk_report_runs report = {0};
         char *page = stk_path_join(folders[0], "both.html");
         stk_mem_fail_after(n);
-        stk_status status = stk_report_runs_make(&report, dirs, 2, page, true, &err);
+        stk_status status = stk_report_runs_make(&report, dirs, 2, page, true, NULL, &err);
         stk_mem_fail_after(-1);
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
         done = status == STK_OK;

@@ -5,10 +5,13 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "image_files.h"
 #include "small_pictures.h"
+#include "stage/pump.h"
 #include "stage/stage.h"
 #include "stage/stage_dest.h"
 
@@ -644,7 +647,7 @@ static void two_stagings_do_not_mix(void) {
     REQUIRE(taken);
     CHECK_INT(stage_plainly(&staged), STK_ERR_USAGE);
     CHECK_CONTAINS(error.message, "another staging is writing");
-    stk_file_unlock(fd);
+    stk_file_unlock(fd, ".");
     REQUIRE_OK(stage_plainly(&staged), &error);
 }
 
@@ -698,6 +701,42 @@ static void damaged_descriptions_are_refused(void) {
     }
 }
 
+/* Who closes a pump does not wait until its picture is decoded. */
+static void closing_a_pump_cancels_decoding(void) {
+    static const char *const paths[] = {"slow.png"};
+    const char *folder = check_folder();
+    stk_error err = {0};
+    char path[PATH_MAX];
+    double seconds[2] = {0};
+    picture_set set = make_pictures(folder, 1);
+    blob png = make_slow_png();
+    snprintf(path, sizeof path, "%s/slow.png", folder);
+    must(stk_file_write(path, png.bytes, png.size, &err), &err);
+    free_blob(&png);
+    for (int i = 0; i < 2; i++) {
+        stk_pump *pump = NULL;
+        const stk_pumped *pumped = NULL;
+        stk_pump_config config = {.store = set.store,
+                                  .paths = paths,
+                                  .count = 1,
+                                  .recode = {.max_side = 64},
+                                  .workers = 1};
+        int64_t start = stk_clock_ns();
+        REQUIRE_OK(stk_pump_open(&pump, &config, &err), &err);
+        while (i == 0 && pumped == NULL) {
+            REQUIRE_OK(stk_pump_next(pump, 1000000000, &pumped, &err), &err);
+        }
+        usleep(i == 0 ? 0 : 50000); /* it is being decoded, or soon */
+        start = i == 0 ? start : stk_clock_ns();
+        stk_pump_close(pump);
+        seconds[i] = stk_clock_since_s(start);
+    }
+    if (seconds[1] > seconds[0] / 2) {
+        CHECK_FAIL("closing took %.2f s, decoding takes %.2f s", seconds[1], seconds[0]);
+    }
+    free_pictures(&set);
+}
+
 static const check_test tests[] = {
     TEST(class_folders),
     TEST(kaggle_tables),
@@ -716,6 +755,7 @@ static const check_test tests[] = {
     TEST(two_stagings_do_not_mix),
     TEST(a_request_to_stop_ends_it),
     TEST(damaged_descriptions_are_refused),
+    TEST(closing_a_pump_cancels_decoding),
 };
 
 CHECK_MAIN(tests)

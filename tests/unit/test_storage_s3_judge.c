@@ -135,7 +135,7 @@ static void answers_to_a_read(void) {
          "<Error><Code>AuthorizationHeaderMalformed</Code><Region>us-east-1</Region></Error>",
          STK_FETCH_LOST,
          STK_S3_CURE_NONE,
-         {"us-east-1"}},
+         {"names the region us-east-1, for which", "AWS_ENDPOINT_URL"}},
         {401, "", STK_FETCH_LOST, STK_S3_CURE_NONE, {"(401)"}},
         {407, "", STK_FETCH_LOST, STK_S3_CURE_NONE, {"proxy"}},
         {400,

@@ -326,11 +326,16 @@ static void knows_a_place_of_shards(void) {
         {{"train/cat/x.jpg", "val/cat/x.jpg"}, false},
         {{"labels.csv", "train/x.jpg"}, false},
         {{"readme.txt"}, false},
+        {{"a.tar", "runs/train/plot.png"}, true}, /* what Stoker wrote is no data */
+        {{"a.tar", "mine/args.json", "mine/plot.png"}, true},
+        {{"train/0.tar", "val/0.tar", "near/stage.json"}, true},
+        {{"a.tar", "lost+found/x", "__MACOSX/a.tar"}, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_store *store = NULL;
         stk_dir_list top;
         bool wanted = false;
+        stk_passed_over passed = {0};
         stk_error err = {0};
         begin();
         write_file("empty/place.tex", ""); /* opened first, since the others fail to open */
@@ -341,10 +346,11 @@ static void knows_a_place_of_shards(void) {
             stk_mem_free(name);
         }
         REQUIRE_OK(stk_store_list(store, "", &top, &err), &err);
-        REQUIRE_OK(stk_shards_wanted(store, &top, &wanted, &err), &err);
+        REQUIRE_OK(stk_shards_wanted(store, &top, &passed, &wanted, &err), &err);
         if (wanted != cases[i].wanted) {
             CHECK_FAIL("case %zu (%s): wanted is %d", i, cases[i].files[0], wanted);
         }
+        stk_passed_over_free(&passed);
         stk_dir_list_free(&top);
         stk_store_close(store);
     }

@@ -181,6 +181,25 @@ static void without_memory(void) {
     CHECK_FAIL("it never has memory");
 }
 
+/* What is shown has no secrets in it; what runs has them. */
+static void secrets_are_not_shown(void) {
+    static const char *const words[] = {
+        "t",       "--token", "abc def",    "--api-key=x", "*", "value-of-a-key",
+        "URL=a*b", "-c",      "--password", "p w"};
+    stk_command command = {0};
+    stk_error err = {0};
+    REQUIRE_OK(stk_command_make(&command, words, sizeof words / sizeof *words, NULL, &err), &err);
+    REQUIRE_OK(stk_command_set_env(&command, "MY_SECRET", "value-of-a-key", false, &err), &err);
+    shows(&command, "t --token *** --api-key=*** '*' *** 'URL=a*b' -c --password ***");
+    CHECK_STR(command.argv[2], "abc def");
+    CHECK_STR(command.argv[9], "p w");
+    stk_command_free(&command);
+    REQUIRE_OK(stk_command_make(&command, NULL, 0, "A_TOKEN=x run --pwd='a b' | tee y", &err),
+               &err);
+    shows(&command, "A_TOKEN=*** run --pwd='***' | tee y");
+    stk_command_free(&command);
+}
+
 static const check_test tests[] = {
     TEST(arguments_are_replaced_in_their_own_form),
     TEST(arguments_are_taken_off),
@@ -190,5 +209,6 @@ static const check_test tests[] = {
     TEST(surroundings),
     TEST(quotes),
     TEST(without_memory),
+    TEST(secrets_are_not_shown),
 };
 CHECK_MAIN(tests)

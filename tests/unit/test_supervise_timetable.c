@@ -50,14 +50,45 @@ static void usual(void) {
     CHECK_NEAR(t.predict_stop_s, 1796, 1e-9);
 }
 
-static void grace_is_a_tenth_at_most(void) {
+static void usual_grace_is_a_tenth_at_most(void) {
     stk_timetable t = make(20, NULL, NULL, NAN, true);
     CHECK_NEAR(t.grace_s, 2, 1e-9);
     CHECK_NEAR(t.stop_s, 20 - 3 - 2, 1e-9);
-    t = make(20, NULL, NULL, 1, true);
+}
+
+/* Whoever asks for a grace gets it: the request to stop comes that much earlier. */
+static void grace_that_was_asked_for_is_kept(void) {
+    stk_timetable t = make(20, NULL, NULL, 1, true);
     CHECK_NEAR(t.grace_s, 1, 1e-9);
-    t = make(20, NULL, NULL, 60, true);
-    CHECK_NEAR(t.grace_s, 2, 1e-9);
+    t = make(60, NULL, NULL, 20, true);
+    CHECK_NEAR(t.grace_s, 20, 1e-9);
+    CHECK_NEAR(t.kill_s, 51, 1e-9);
+    CHECK_NEAR(t.stop_s, 31, 1e-9);
+    t = make(60, NULL, NULL, 20, false);
+    CHECK_NEAR(t.kill_s - t.stop_s, 20, 1e-9);
+    t = make(60, NULL, "50%", 20, true);
+    CHECK_NEAR(t.stop_s, 30, 1e-9);
+    CHECK_NEAR(t.kill_s, 50, 1e-9);
+    t = make(60, NULL, NULL, 0, true);
+    CHECK_NEAR(t.stop_s, t.kill_s, 1e-9);
+}
+
+/* What cannot be kept is refused, with figures, and never cut. */
+static void grace_that_does_not_fit_is_refused(void) {
+    stk_timetable t;
+    stk_error err = {0};
+    stk_timetable_facts facts = {.budget_s = 20, .grace_s = 60, .predicts = true};
+    CHECK(stk_timetable_make(&t, &facts, &err) == STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "60 s");
+    CHECK_CONTAINS(err.message, "20 s");
+    CHECK_CONTAINS(err.message, "--stop-grace");
+    err = (stk_error){0};
+    facts = (stk_timetable_facts){
+        .budget_s = 100, .stop_at = slice("95%"), .grace_s = 10, .predicts = true};
+    CHECK(stk_timetable_make(&t, &facts, &err) == STK_ERR_USAGE);
+    CHECK_CONTAINS(err.message, "--stop-at");
+    CHECK_CONTAINS(err.message, "--stop-grace");
+    CHECK_CONTAINS(err.message, "10 s");
 }
 
 /* Nothing is kept for a prediction that nobody asked for, but the last files are written. */
@@ -78,8 +109,8 @@ static void a_point_can_be_given(void) {
     t = make(100, NULL, "30s", 5, true);
     CHECK_NEAR(t.stop_s, 30, 1e-9);
     CHECK_NEAR(t.kill_s, 35, 1e-9);
-    t = make(100, NULL, "95%", 10,
-             true); /* no longer than until the prediction would have to end */
+    t = make(100, NULL, "95%", NAN,
+             true); /* the usual grace: until the prediction would have to end at most */
     CHECK_NEAR(t.stop_s, 95, 1e-9);
     CHECK(t.kill_s <= t.predict_stop_s);
 }
@@ -142,7 +173,9 @@ static void order_holds(void) {
 static const check_test tests[] = {
     TEST(slices),
     TEST(usual),
-    TEST(grace_is_a_tenth_at_most),
+    TEST(usual_grace_is_a_tenth_at_most),
+    TEST(grace_that_was_asked_for_is_kept),
+    TEST(grace_that_does_not_fit_is_refused),
     TEST(without_prediction),
     TEST(a_point_can_be_given),
     TEST(what_does_not_fit_is_said),

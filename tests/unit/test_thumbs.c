@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "base/clock.h"
+#include "image_files.h"
 #include "report/thumbs.h"
 #include "scripted_place.h"
 #include "small_pictures.h"
@@ -128,9 +129,31 @@ static void thumbs_without_memory(void) {
     free_pictures(&set);
 }
 
+/* A picture that takes long to decode is given up when the time is over. */
+static void thumbs_of_slow_pictures(void) {
+    const char *folder = check_folder();
+    static const char *const paths[] = {"slow.png"};
+    stk_confusion confusion = worst_of(paths, 1);
+    stk_thumbs thumbs = {0};
+    stk_error err = {0};
+    char path[300];
+    picture_set set = make_pictures(folder, 1);
+    blob png = make_slow_png();
+    snprintf(path, sizeof path, "%s/slow.png", folder);
+    must(stk_file_write(path, png.bytes, png.size, &err), &err);
+    free_blob(&png);
+    stk_thumbs_make(&thumbs, &confusion, set.store, stk_clock_ns() + HOUR_NS / 36000);
+    REQUIRE(thumbs.count == 1);
+    CHECK(thumbs.items[0].jpeg == NULL);
+    CHECK_CONTAINS(thumbs.items[0].why, "there was no time");
+    stk_thumbs_free(&thumbs);
+    free_pictures(&set);
+}
+
 static const check_test tests[] = {
-    TEST(thumbs_of_a_folder),  TEST(thumbs_by_the_path_of_the_data), TEST(thumbs_of_a_slow_place),
-    TEST(thumbs_without_time), TEST(thumbs_without_memory),
+    TEST(thumbs_of_a_folder),     TEST(thumbs_by_the_path_of_the_data),
+    TEST(thumbs_of_a_slow_place), TEST(thumbs_of_slow_pictures),
+    TEST(thumbs_without_time),    TEST(thumbs_without_memory),
 };
 
 CHECK_MAIN(tests)

@@ -11,7 +11,8 @@ static void hooks_are_called_in_order(void) {
     CHECK_INT(run_fold(&f), STK_OK);
     CHECK_STR(script.story, "psSpsSvEC"
                             "psSpsSvEC"
-                            "psSpsSvEc");
+                            "psSpsSvEc"
+                            "o");
     CHECK_INT(f.result.epochs_done, 3);
     CHECK(f.result.has_best && !f.result.diverged && !f.result.ran_out_of_patience);
     CHECK_INT(f.result.best.epoch, 2);
@@ -42,6 +43,63 @@ static void pace_ends_in_the_middle_of_an_epoch(void) {
     CHECK_INT(script.step_count, 3);
     CHECK_INT(f.result.epochs_done, 2); /* the part counts and is validated */
     CHECK_INT(script.infers, 2);
+    close_fold(&f);
+}
+
+/* Epochs have two steps. Behind two whole ones there is time for one and a half more. */
+static void training_goes_on_where_there_is_time(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.options.schedule = STK_SCHEDULE_LINEAR;
+    f.total = 4;
+    f.more = 7;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 7);
+    CHECK_INT(f.result.epochs_done, 4);
+    CHECK_INT(f.epochs, 4);
+    CHECK_INT(f.over_progress.epoch, 4);
+    CHECK_INT(f.over_progress.step, 1);
+    CHECK_INT(f.over_progress.validations, 4);
+    /* The rate is that of a training of seven steps from there on. */
+    CHECK_NEAR(script.steps[3].lr, 0.1 * (1 - 3 / 4.0), 1e-8);
+    for (int i = 4; i < 7; i++) {
+        CHECK_NEAR(script.steps[i].lr, 0.1 * (1 - i / 7.0), 1e-8);
+    }
+    close_fold(&f);
+}
+
+/* An epoch whose end was not planned is finished, and counts once. */
+static void training_goes_on_within_an_epoch(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.total = 3;
+    f.more = 4;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 4);
+    CHECK_INT(script.infers, 3);
+    CHECK_INT(f.result.epochs_done, 2);
+    CHECK_INT(f.epochs, 3); /* it was told twice */
+    CHECK_INT(f.epoch[1].epoch, 2);
+    CHECK_INT(f.epoch[2].epoch, 2);
+    CHECK(f.epoch[2].seconds > f.epoch[1].seconds);
+    CHECK_NEAR(f.result.images, 32, 0);
+    CHECK_INT(f.step.step, 2);
+    CHECK_INT(f.over_progress.epoch, 3);
+    close_fold(&f);
+}
+
+/* A hook that has time for more and then has not is not asked for ever. */
+static void going_on_for_nothing_ends_it(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    f.total = 3;
+    f.more = 4;
+    f.change_at = 3;
+    f.changed = 3;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(script.step_count, 3);
+    CHECK_INT(script.infers, 2); /* and nothing is validated again */
+    CHECK_INT(f.result.epochs_done, 2);
     close_fold(&f);
 }
 
@@ -402,6 +460,9 @@ static void mixing_reaches_the_backend(void) {
 static const check_test tests[] = {
     TEST(hooks_are_called_in_order),
     TEST(pace_ends_in_the_middle_of_an_epoch),
+    TEST(training_goes_on_where_there_is_time),
+    TEST(training_goes_on_within_an_epoch),
+    TEST(going_on_for_nothing_ends_it),
     TEST(stop_ends_at_once),
     TEST(no_steps_at_all),
     TEST(patience_stops),

@@ -424,6 +424,49 @@ static void state_files_are_exact(void) {
     close_fold(&k.f);
 }
 
+/* A file with one byte changed at that place; what reading it says goes to err. */
+static stk_status read_damaged(const char *path, size_t at, stk_error *err) {
+    char damaged[600];
+    char *text = NULL;
+    size_t size = 0;
+    stk_run_state back;
+    *err = (stk_error){0};
+    snprintf(damaged, sizeof damaged, "%s.damaged", path);
+    must(stk_file_read(path, 0, &text, &size, err), err);
+    CHECK(at < size);
+    text[at] ^= 1;
+    must(stk_file_write(damaged, text, size, err), err);
+    stk_mem_free(text);
+    stk_status status = stk_run_state_read(damaged, &back, err);
+    if (status == STK_OK) {
+        stk_run_state_free(&back);
+    }
+    return status;
+}
+
+static void damaged_bytes_are_noticed(void) {
+    stk_error err = {0};
+    keeper k;
+    char path[512];
+    char *text = NULL;
+    size_t size = 0;
+    stk_run_state run = {.position = {.lr_scale = 1}, .samples = "abc", .used_s = 12.5};
+    open_keeper(&k, plain_graph(), true);
+    snprintf(path, sizeof path, "%s/whole.safetensors", state_folder());
+    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    must(stk_file_read(path, 0, &text, &size, &err), &err);
+    const char *note = memmem(text, size, "\"12.5\"", 6);
+    CHECK(note != NULL);
+    CHECK_INT(read_damaged(path, (size_t)(note - text) + 1, &err), STK_ERR_DATA); /* "02.5" */
+    CHECK_CONTAINS(err.message, "is damaged");
+    for (size_t back = 1; back < size / 2; back += size / 40) { /* numbers, and the sum itself */
+        CHECK_INT(read_damaged(path, size - back, &err), STK_ERR_DATA);
+        CHECK_CONTAINS(err.message, "not those that were written");
+    }
+    stk_mem_free(text);
+    close_fold(&k.f);
+}
+
 /* ---- what a backend remembers besides ---- */
 
 static float remembered[STK_STATE_EXTRAS];
@@ -461,7 +504,7 @@ static void what_a_backend_remembers_is_kept(void) {
          &err);
     stk_tensor_file file;
     must(stk_tensors_open(&file, path, &err), &err);
-    stk_tensor *last = &file.tensors[file.count - 1];
+    stk_tensor *last = &file.tensors[file.count - 2]; /* the checksum is behind it */
     CHECK_STR(last->name, "extras");
     for (int count = STK_STATE_EXTRAS; count >= STK_STATE_EXTRAS - 1; count--) {
         last->shape[0] = (uint64_t)count;
@@ -486,6 +529,7 @@ static const check_test tests[] = {
     TEST(three_setbacks_are_enough),
     TEST(broken_weights_are_never_kept),
     TEST(loss_is_watched),
+    TEST(damaged_bytes_are_noticed),
     TEST(epochs_of_few_steps_are_judged),
     TEST(explosion_of_few_steps_goes_back),
     TEST(state_files_are_exact),

@@ -195,6 +195,9 @@ static int paces;
 /* Asks for more before the second step and for fewer before the fourth. */
 static stk_train_pace pace_and_resize(void *user, const stk_train_progress *progress) {
     stk_train_pace answer = pace(user, progress);
+    if (progress->over) {
+        return answer;
+    }
     if (paces < 16) {
         workers_seen[paces] = progress->loader.workers;
         slots_seen[paces] = progress->loader.slots;

@@ -151,6 +151,8 @@ typedef struct fold {
     size_t val_seen;     /* what it was told last */
     int fail_checkpoint; /* the checkpoint of this epoch fails; 0: none */
     stk_train_progress last_progress;
+    stk_train_progress over_progress; /* when it was last asked for more */
+    int64_t more;                     /* the total that is answered then, once; 0: the same */
     /* what was told */
     int epochs;
     stk_event_epoch epoch[64];
@@ -166,6 +168,13 @@ static picture_set shared;
 
 static inline stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold *f = user;
+    if (progress->over) {
+        tell('o');
+        f->over_progress = *progress;
+        f->total = f->more > 0 ? f->more : f->total;
+        f->more = 0;
+        return (stk_train_pace){.epochs = 9, .total_steps = f->total};
+    }
     tell('p');
     f->last_progress = *progress;
     int64_t total =

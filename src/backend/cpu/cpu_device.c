@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/typical.h"
 
 static const cpu_kernel *const kernels[STK_OP_COUNT] = {
     [STK_OP_INPUT] = &stk_cpu_input,
@@ -50,7 +51,7 @@ static const cpu_kernel *kernel_of(const stk_pieces *pieces, int index) {
 
 struct stk_device {
     stk_pool *pool;
-    char description[32]; /* "16 threads" */
+    char description[64]; /* "16 threads" */
     stk_device_config config;
 };
 
@@ -62,8 +63,18 @@ struct stk_exec {
     char *arena;                           /* plan.arena_bytes */
     stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
     size_t done_count;
-    double longest_part_s; /* of the last call; 0: there was none */
+    stk_typical long_part_s; /* of the last calls; see parts */
 };
+
+static void describe_threads(stk_device *device, int wanted) {
+    int threads = stk_pool_threads(device->pool);
+    int length = snprintf(device->description, sizeof device->description, "%d thread%s", threads,
+                          threads == 1 ? "" : "s");
+    if (threads < wanted) {
+        snprintf(device->description + length, sizeof device->description - (size_t)length,
+                 ": the system refuses more");
+    }
+}
 
 static stk_status cpu_device_open(stk_device **out, const stk_device_config *config,
                                   stk_error *err) {
@@ -77,8 +88,7 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
         return status;
     }
     device->config = *config;
-    snprintf(device->description, sizeof device->description, "%d thread%s", config->threads,
-             config->threads == 1 ? "" : "s");
+    describe_threads(device, config->threads);
     stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
@@ -348,7 +358,8 @@ typedef struct parts {
     stk_pool *pool;
     int64_t asked_ns;  /* when it was last asked in the middle of one */
     int64_t last_ns;   /* when the last part ended */
-    double longest_s;  /* of all so far */
+    double longest_s;  /* of all so far ... */
+    double long_s;     /* ... and the longest but one: one part alone may have been held up */
     double next_times; /* a backward part has twice the products of its forward part */
 } parts;
 
@@ -375,20 +386,38 @@ static void begin_parts(const stk_exec *exec, parts *p, double next_times) {
 /* What follows is done to its end. */
 static void end_parts(stk_exec *exec, const parts *p) {
     stk_pool_watch(p->pool, NULL, NULL);
-    exec->longest_part_s = p->longest_s;
+    stk_typical_note(&exec->long_part_s, p->long_s);
 }
 
-/* The first part of a call may be the longest: the call before tells. */
+static void note_part(parts *p) {
+    int64_t now = stk_clock_ns();
+    double seconds = (double)(now - p->last_ns) * 1e-9;
+    bool first = p->longest_s <= 0;
+    p->long_s = first ? seconds : fmax(p->long_s, fmin(seconds, p->longest_s));
+    p->longest_s = fmax(p->longest_s, seconds);
+    p->last_ns = now;
+}
+
+/*
+ * What a long part takes. The first part of a call may be the longest: the calls before tell. A
+ * call that takes longer than those was held up, or everything is slower now: where there is really
+ * no time left, asking in the middle of a part ends it.
+ */
+static double long_part(const stk_exec *exec, const parts *p) {
+    double seconds[STK_TYPICAL_MOST] = {p->long_s};
+    int count = exec->long_part_s.count;
+    memcpy(seconds + 1, exec->long_part_s.values, (size_t)count * sizeof *seconds);
+    return stk_typical_of(seconds, count + 1);
+}
+
 static stk_status check_halt(stk_exec *exec, parts *p, stk_error *err) {
     const stk_device_config *config = p->config;
     if (config->halted == NULL) {
         return STK_OK;
     }
-    p->longest_s = fmax(p->longest_s, stk_clock_since_s(p->last_ns));
-    p->last_ns = stk_clock_ns();
-    double longest_s = fmax(p->longest_s, exec->longest_part_s);
-    bool halted =
-        stk_pool_was_halted(p->pool) || config->halted(config->user, p->next_times * longest_s);
+    note_part(p);
+    bool halted = stk_pool_was_halted(p->pool) ||
+                  config->halted(config->user, p->next_times * long_part(exec, p));
     return halted ? STK_FAIL(err, STK_ERR_STOPPED, "stopped in the middle of a step") : STK_OK;
 }
 

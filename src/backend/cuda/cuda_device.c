@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 /* CUDA 13 has no compilers and no convolutions for what is older. */
 enum { OLDEST_FOR_CUDA_13 = 75 };
@@ -150,7 +151,8 @@ static stk_status make_context(stk_device *d, stk_error *err) {
 static stk_status open_both(stk_device *d, stk_error *err) {
     opening toolkit = {.device = d};
     pthread_t thread;
-    bool apart = pthread_create(&thread, NULL, open_toolkit, &toolkit) == 0;
+    const stk_thread_config config = {.what = "opens NVIDIA's libraries"};
+    bool apart = stk_thread_start(&thread, &config, open_toolkit, &toolkit, NULL) == STK_OK;
     stk_status status = make_context(d, err);
     if (apart) {
         pthread_join(thread, NULL);

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_store.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 #include "base/checksum.h"
 #include "base/digest.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -28,6 +30,9 @@
 
 /* The time of a file tells when it was last used, to within this. */
 #define USED_AGAIN_S ((time_t)24 * 3600)
+
+/* How long one call of its disk is waited for. */
+#define WAIT_S 3.0
 
 typedef struct file_head {
     char magic[8];
@@ -43,8 +48,9 @@ struct cuda_store {
     char *machine; /* owned */
     char *place;   /* owned: the machine's folder in it */
     atomic_bool written;
-    atomic_bool off;   /* nothing can be written ... */
-    stk_error trouble; /* ... for this reason: written by the thread that found it */
+    atomic_bool silent; /* its disk does not answer: nothing is looked for any more */
+    atomic_bool off;    /* nothing can be written ... */
+    stk_error trouble;  /* ... for this reason: written by the thread that found it */
 };
 
 /* A name for a text. */
@@ -79,12 +85,48 @@ stk_status stk_cuda_store_open(cuda_store **store, const char *folder, const cha
     return STK_OK;
 }
 
+/* So that what is in use is removed last. */
+static void note_use(const char *path) {
+    struct stat info;
+    if (stk_disk_look(path, &info) == 0 && time(NULL) - info.st_mtime > USED_AGAIN_S) {
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
+    }
+}
+
+/* Nobody waits long for what can be made again: not the threads either that compile kernels. */
+static stk_disk *enter_disk(const cuda_store *s) {
+    stk_disk *disk = stk_disk_is_entered()
+                         ? NULL
+                         : stk_disk_enter(&(stk_disk_config){.look_s = WAIT_S, .move_s = WAIT_S});
+    stk_disk_root(disk != NULL ? s->folder : NULL, true);
+    return disk;
+}
+
+/* After each use; a disk that hangs is not asked again. */
+static void leave_disk(cuda_store *s, stk_disk *disk) {
+    if (s->folder != NULL && stk_disk_hangs(s->folder) && !atomic_exchange(&s->silent, true) &&
+        !atomic_exchange(&s->off, true)) {
+        (void)STK_FAIL(&s->trouble, STK_ERR_STORAGE, "%s: %s", s->folder,
+                       stk_disk_reason(ETIMEDOUT));
+    }
+    stk_disk_leave(disk);
+}
+
+static void trim(void *folder) {
+    stk_cuda_store_trim(folder, CUDA_STORE_MOST_BYTES);
+}
+
 void stk_cuda_store_close(cuda_store *store) {
     if (store == NULL) {
         return;
     }
-    if (atomic_load(&store->written)) {
-        stk_cuda_store_trim(store->folder, CUDA_STORE_MOST_BYTES);
+    if (atomic_load(&store->written) && !atomic_load(&store->silent)) {
+        stk_disk *disk = enter_disk(store);
+        char *folder = stk_mem_strdup(store->folder);
+        if (folder != NULL && stk_disk_run(folder, trim, folder, stk_mem_free)) {
+            stk_mem_free(folder);
+        }
+        stk_disk_leave(disk);
     }
     stk_mem_free(store->folder);
     stk_mem_free(store->machine);
@@ -121,14 +163,6 @@ static bool is_good(const char *data, size_t size, const char *whole, file_head 
            stk_checksum(data + sizeof *head, rest) == head->checksum;
 }
 
-/* So that what is in use is removed last. */
-static void note_use(const char *path) {
-    struct stat info;
-    if (stat(path, &info) == 0 && time(NULL) - info.st_mtime > USED_AGAIN_S) {
-        (void)utimensat(AT_FDCWD, path, NULL, 0);
-    }
-}
-
 void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t *bytes) {
     char *whole;
     char *path;
@@ -138,6 +172,10 @@ void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t 
     stk_error ignored = {0};
     *blob = NULL;
     *bytes = 0;
+    if (atomic_load(&store->silent)) {
+        return;
+    }
+    stk_disk *disk = enter_disk(store);
     if (find_place(store, key, &whole, &path) && stk_path_is_file(path) &&
         stk_file_read(path, MOST_FILE_BYTES, &data, &size, &ignored) == STK_OK &&
         is_good(data, size, whole, &head)) {
@@ -147,6 +185,7 @@ void stk_cuda_store_get(cuda_store *store, const char *key, void **blob, size_t 
         data = NULL;
         note_use(path);
     }
+    leave_disk(store, disk);
     stk_mem_free(data);
     stk_mem_free(whole);
     stk_mem_free(path);
@@ -170,8 +209,10 @@ void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, si
     if (path != NULL && stk_str_ok(&file)) {
         uint64_t sum = stk_checksum(file.text + sizeof(file_head), file.length - sizeof(file_head));
         memcpy(file.text + offsetof(file_head, checksum), &sum, sizeof sum);
+        stk_disk *disk = enter_disk(store);
         bool done = stk_dir_make(store->place, &why) == STK_OK &&
                     stk_file_write(path, file.text, file.length, &why) == STK_OK;
+        leave_disk(store, disk);
         if (done) {
             atomic_store(&store->written, true);
         } else if (!atomic_exchange(&store->off, true)) {

@@ -1,0 +1,303 @@
+/*
+ * hide.c - one pass over a text: names, what stands behind them, addresses, known beginnings.
+ *
+ * A name is made of parts, as in HF_HUB_TOKEN or --wandb.api-key. Words of the trade that only
+ * sound like secrets (tokenizer, max-tokens, sort-key) must stay readable: so whole parts are
+ * compared, and a key counts only with a word before it that says which.
+ */
+#include "base/hide.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define PART_MOST 24 /* bytes of a part of a name that is looked at */
+#define PARTS_MOST 8
+
+/* Shorter values of variables are words like any other. */
+#define VALUE_LEAST 8
+
+/* A value that may be a key: so long, with letters and digits. */
+#define RANDOM_LEAST 16
+
+static bool is_name(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Whether a value without quotes ends before this character. */
+static bool ends_value(char c) {
+    return c == '\0' || is_blank(c) || strchr("\"'`;&|()<>,}]", c) != NULL;
+}
+
+/* ---- names ---- */
+
+typedef struct parts {
+    char text[PARTS_MOST][PART_MOST]; /* the last ones, in small letters */
+    int count;
+} parts;
+
+static void add_part(parts *p, const char *from, size_t length) {
+    if (length == 0) {
+        return;
+    }
+    if (p->count == PARTS_MOST) {
+        memmove(p->text[0], p->text[1], sizeof p->text - sizeof p->text[0]);
+        p->count--;
+    }
+    /* Of a long part the end tells what it is: myserviceaccesstoken. */
+    size_t taken = length < PART_MOST - 1 ? length : PART_MOST - 1;
+    for (size_t i = 0; i < taken; i++) {
+        p->text[p->count][i] = (char)tolower((unsigned char)from[length - taken + i]);
+    }
+    p->text[p->count++][taken] = '\0';
+}
+
+static parts split(const char *name, size_t length) {
+    parts p = {.count = 0};
+    size_t from = 0;
+    for (size_t i = 0; i <= length; i++) {
+        if (i == length || name[i] == '_' || name[i] == '-' || name[i] == '.') {
+            add_part(&p, name + from, i - from);
+            from = i + 1;
+        }
+    }
+    return p;
+}
+
+static bool is_among(const char *part, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(part, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool ends_with_one(const char *part, const char *const *endings, size_t count) {
+    size_t length = strlen(part);
+    for (size_t i = 0; i < count; i++) {
+        size_t tail = strlen(endings[i]);
+        if (length >= tail && strcmp(part + length - tail, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+bool stk_hide_is_secret(const char *name, size_t length) {
+    static const char *const anywhere[] = {"secret",      "secrets", "password",   "passwords",
+                                           "passwd",      "pwd",     "passphrase", "credential",
+                                           "credentials", "apikey",  "bearer"};
+    static const char *const last[] = {"auth", "authorization", "signature", "sig", "cookie"};
+    static const char *const endings[] = {"token",     "password",   "passwd",    "apikey",
+                                          "accesskey", "privatekey", "secretkey", "accountkey"};
+    static const char *const whose[] = {"api",     "access",  "private", "secret",  "account",
+                                        "auth",    "wandb",   "comet",   "neptune", "kaggle",
+                                        "openai",  "aws",     "azure",   "gcp",     "hf",
+                                        "mlflow",  "clearml", "signing", "shared",  "encryption",
+                                        "storage", "ssh",     "license", "master",  "service"};
+    parts p = split(name, length);
+    for (int i = 0; i < p.count; i++) {
+        if (is_among(p.text[i], anywhere, COUNT(anywhere))) {
+            return true;
+        }
+    }
+    if (p.count == 0) {
+        return false;
+    }
+    const char *end = p.text[p.count - 1];
+    bool key = strcmp(end, "key") == 0 && p.count > 1 &&
+               is_among(p.text[p.count - 2], whose, COUNT(whose));
+    return key || is_among(end, last, COUNT(last)) || ends_with_one(end, endings, COUNT(endings));
+}
+
+/* --key alone says nothing: what stands there has to look like one. */
+static bool may_be_key(const char *name, size_t length) {
+    parts p = split(name, length);
+    return p.count > 0 && strcmp(p.text[p.count - 1], "key") == 0;
+}
+
+static bool looks_random(const char *value, size_t length) {
+    size_t digits = 0;
+    size_t letters = 0;
+    for (size_t i = 0; i < length; i++) {
+        digits += isdigit((unsigned char)value[i]) != 0;
+        letters += isalpha((unsigned char)value[i]) != 0;
+    }
+    return length >= RANDOM_LEAST && digits > 1 && letters > 1;
+}
+
+static bool is_secret_value(const char *name, size_t name_length, const char *value,
+                            size_t length) {
+    return stk_hide_is_secret(name, name_length) ||
+           (may_be_key(name, name_length) && looks_random(value, length));
+}
+
+/* Beginnings of tokens that services give out, by which they are known without a name. */
+static bool is_known_token(const char *word, size_t length) {
+    static const char *const beginnings[] = {
+        "ghp_",  "gho_", "ghs_", "ghu_",  "ghr_",  "github_pat_", "glpat-", "sk-",
+        "sk_",   "hf_",  "AKIA", "ASIA",  "xoxb-", "xoxa-",       "xoxp-",  "xoxs-",
+        "xoxr-", "AIza", "npm_", "pypi-", "eyJ",   "dckr_pat_",   "r8_",    "lsv2_",
+    };
+    for (size_t i = 0; i < COUNT(beginnings); i++) {
+        size_t known = strlen(beginnings[i]);
+        if (length >= known + RANDOM_LEAST && strncmp(word, beginnings[i], known) == 0 &&
+            looks_random(word + known, length - known)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the text ---- */
+
+/* Behind a value that begins here: at its closing quote, or where a word ends. */
+static const char *end_of_value(const char *p) {
+    if (*p == '"' || *p == '\'') {
+        const char *close = strchr(p + 1, *p);
+        return close != NULL ? close + 1 : p + strlen(p);
+    }
+    while (!ends_value(*p)) {
+        p += *p == '\\' && p[1] != '\0' ? 2 : 1;
+    }
+    return p;
+}
+
+/* A header's value has blanks in it: it goes to the quote that the header began with, or the line's
+ * end. */
+static const char *end_of_header(const char *p) {
+    return p + strcspn(p, "\"'\r\n");
+}
+
+static void append_part(stk_str *out, const char *from, const char *to) {
+    stk_str_append_bytes(out, from, (size_t)(to - from));
+}
+
+/* *** with the quotes that the value has. */
+static const char *append_hidden(stk_str *out, const char *value, const char *end) {
+    bool quoted = *value == '"' || *value == '\'';
+    stk_str_append_bytes(out, value, quoted ? 1 : 0);
+    stk_str_append(out, STK_HIDDEN);
+    stk_str_append_bytes(out, value, quoted ? 1 : 0);
+    return end;
+}
+
+/* What follows a name, without blanks and a closing quote: = or :, or the blanks behind a flag. */
+static const char *value_behind(const char *name, const char *p) {
+    const char *at = p;
+    if (*at == '=') {
+        return at + 1;
+    }
+    if (*at == '"' || *at == '\'') {
+        at++;
+    }
+    while (*at == ' ') {
+        at++;
+    }
+    if (*at == ':' && at[1] != '/') {
+        at++;
+        while (*at == ' ') {
+            at++;
+        }
+        return at;
+    }
+    return name[0] == '-' && is_blank(*p) ? p + strspn(p, " \t") : NULL;
+}
+
+/* Copies a name that begins here and hides its value; returns where to go on. */
+static const char *pass_name(stk_hider *hider, const char *name, stk_str *out) {
+    const char *end = name;
+    while (is_name(*end)) {
+        end++;
+    }
+    size_t length = (size_t)(end - name);
+    if (is_known_token(name, length)) {
+        stk_str_append(out, STK_HIDDEN);
+        return end_of_value(end);
+    }
+    append_part(out, name, end);
+    if (*end == '\0') {
+        hider->value_next = name[0] == '-' && stk_hide_is_secret(name, length);
+        return end;
+    }
+    const char *value = value_behind(name, end);
+    bool flag = value != NULL && is_blank(*end) && name[0] == '-';
+    if (value == NULL || *value == '\0' || (flag && *value == '-')) {
+        return end;
+    }
+    bool header = length >= 13 && strncasecmp(end - 13, "authorization", 13) == 0;
+    const char *behind = header ? end_of_header(value) : end_of_value(value);
+    if (behind == value || !is_secret_value(name, length, value, (size_t)(behind - value))) {
+        return end;
+    }
+    append_part(out, end, value);
+    return append_hidden(out, value, behind);
+}
+
+/* Behind "://": copies an address up to its host, without user and password. */
+static const char *pass_host(const char *p, stk_str *out) {
+    size_t length = strcspn(p, "/?# \t\r\n\"'");
+    const char *at = memrchr(p, '@', length);
+    const char *colon = at != NULL ? memchr(p, ':', (size_t)(at - p)) : NULL;
+    if (at != NULL && (colon != NULL || (size_t)(at - p) >= RANDOM_LEAST)) {
+        stk_str_append(out, STK_HIDDEN);
+        p = at;
+    }
+    return p;
+}
+
+void stk_hide_word(stk_hider *hider, const char *word, stk_str *out) {
+    bool value = hider->value_next && word[0] != '-';
+    hider->value_next = false;
+    if (value) {
+        stk_str_append(out, STK_HIDDEN);
+        return;
+    }
+    const char *p = word;
+    while (*p != '\0') {
+        if (is_name(*p)) {
+            p = pass_name(hider, p, out);
+        } else if (strncmp(p, "://", 3) == 0) {
+            stk_str_append(out, "://");
+            p = pass_host(p + 3, out);
+        } else {
+            stk_str_append_bytes(out, p++, 1);
+        }
+    }
+}
+
+/* Puts *** in the place of a text, wherever it stands. */
+static void hide_text(stk_str *word, const char *secret) {
+    stk_str changed = {0};
+    const char *from = stk_str_text(word);
+    const char *at = strstr(from, secret);
+    if (at == NULL) {
+        return;
+    }
+    for (; at != NULL; at = strstr(from, secret)) {
+        stk_str_append_bytes(&changed, from, (size_t)(at - from));
+        stk_str_append(&changed, STK_HIDDEN);
+        from = at + strlen(secret);
+    }
+    stk_str_append(&changed, from);
+    stk_str_free(word);
+    *word = changed;
+}
+
+void stk_hide_values(char *const *environment, stk_str *text) {
+    for (size_t i = 0; environment[i] != NULL; i++) {
+        const char *name = environment[i];
+        const char *equals = strchr(name, '=');
+        if (equals != NULL && strlen(equals + 1) >= VALUE_LEAST &&
+            stk_hide_is_secret(name, (size_t)(equals - name))) {
+            hide_text(text, equals + 1);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/*
+ * hide.h - command lines without the secrets that stand in them.
+ *
+ * What is stored or shown of a command has *** in place of values whose names look like those of
+ * secrets (--token X, --api-key=X, PASSWORD=X, "token": "X", an Authorization header, ?signature=X
+ * in an address), of user and password in an address, and of words that begin as well-known tokens
+ * do. It is a guess: a secret without a name stays, and a harmless value may be hidden. Threads:
+ * safe.
+ */
+#ifndef STK_BASE_HIDE_H
+#define STK_BASE_HIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+
+/* What stands in place of a secret. */
+#define STK_HIDDEN "***"
+
+/* From one word of a command line to the next; starts zeroed. */
+typedef struct stk_hider {
+    bool value_next; /* the word before was a flag whose value is a secret */
+} stk_hider;
+
+/* Appends a word of a command line, which may be a whole line for a shell, with secrets hidden. */
+void stk_hide_word(stk_hider *hider, const char *word, stk_str *out);
+
+/* Hides the values of variables whose names look like those of secrets, wherever they stand: a
+ * shell may have put them there. The list is as `environ` is. */
+void stk_hide_values(char *const *environment, stk_str *text);
+
+/* Whether a value of this name is one to be hidden; dashes in front do not matter. */
+bool stk_hide_is_secret(const char *name, size_t length);
+
+#endif

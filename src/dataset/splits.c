@@ -1,0 +1,183 @@
+/*
+ * splits.c - which folders at the top of a data set are its parts, by their names.
+ *
+ * The usual names are parts in any case. Others are read word by word: "train_val2019" is a
+ * training set and "Test Images" a test set, while "test station" is neither. A name that is less
+ * than clear ("test-2", "Training") is a part only where there is a training set, so that classes
+ * may be called so elsewhere.
+ */
+#include "dataset/listing.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+static const char *const usual_names[STK_SPLIT_KINDS][4] = {
+    [STK_SPLIT_TRAIN] = {"train", NULL},
+    [STK_SPLIT_VAL] = {"val", "valid", "validation", NULL},
+    [STK_SPLIT_TEST] = {"test", "test_images", NULL},
+};
+
+static const char *const kind_words[STK_SPLIT_KINDS] = {
+    [STK_SPLIT_TRAIN] = "training set",
+    [STK_SPLIT_VAL] = "validation set",
+    [STK_SPLIT_TEST] = "test set",
+};
+
+/* How clearly a name says what a folder is for. */
+typedef enum clarity { UNCLEAR, CLEAR, USUAL } clarity;
+
+/* Words that name a part. Those that are weak mean other things as well. */
+static const struct {
+    const char *word;
+    stk_split_kind kind;
+    bool weak;
+} words[] = {
+    {"train", STK_SPLIT_TRAIN, false},    {"trainval", STK_SPLIT_TRAIN, false},
+    {"trainset", STK_SPLIT_TRAIN, false}, {"training", STK_SPLIT_TRAIN, true},
+    {"val", STK_SPLIT_VAL, false},        {"validation", STK_SPLIT_VAL, false},
+    {"valset", STK_SPLIT_VAL, false},     {"valid", STK_SPLIT_VAL, true},
+    {"test", STK_SPLIT_TEST, false},      {"testset", STK_SPLIT_TEST, false},
+    {"testing", STK_SPLIT_TEST, true},
+};
+
+/* Words that stand beside them. */
+static const char *const companions[] = {"set",    "images",   "image",   "imgs", "img",  "data",
+                                         "photos", "pictures", "dataset", "jpg",  "jpeg", "png"};
+
+static bool is_year(const char *word) {
+    return strlen(word) == 4 && (strncmp(word, "19", 2) == 0 || strncmp(word, "20", 2) == 0);
+}
+
+static bool is_companion(const char *word) {
+    for (size_t i = 0; i < sizeof companions / sizeof *companions; i++) {
+        if (stk_str_equal(word, companions[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a name means, word by word. */
+static stk_split_kind read_name(const char *name, clarity *clear) {
+    bool named[STK_SPLIT_KINDS] = {false};
+    bool weak = false;
+    bool helped = false; /* by a year or a companion */
+    bool numbered = false;
+    char word[STK_WORD_MOST];
+    for (const char *at = name; stk_next_word(&at, word);) {
+        size_t i = 0;
+        while (i < sizeof words / sizeof *words && !stk_str_equal(words[i].word, word)) {
+            i++;
+        }
+        if (i < sizeof words / sizeof *words) {
+            named[words[i].kind] = true;
+            weak = weak || words[i].weak;
+        } else if (isdigit((unsigned char)word[0])) {
+            numbered = true;
+            helped = helped || is_year(word);
+        } else if (is_companion(word)) {
+            helped = true;
+        } else {
+            return STK_SPLIT_NONE;
+        }
+    }
+    *clear = !weak && (helped || !numbered) ? CLEAR : UNCLEAR;
+    /* "train_val" trains on both; other pairs mean nothing. */
+    stk_split_kind kind = named[STK_SPLIT_TRAIN]  ? STK_SPLIT_TRAIN
+                          : named[STK_SPLIT_VAL]  ? STK_SPLIT_VAL
+                          : named[STK_SPLIT_TEST] ? STK_SPLIT_TEST
+                                                  : STK_SPLIT_NONE;
+    return named[STK_SPLIT_TEST] && kind != STK_SPLIT_TEST ? STK_SPLIT_NONE : kind;
+}
+
+static stk_split_kind kind_of(const char *name, clarity *clear) {
+    for (int kind = STK_SPLIT_TRAIN; kind < STK_SPLIT_KINDS; kind++) {
+        for (const char *const *usual = usual_names[kind]; *usual != NULL; usual++) {
+            if (stk_str_equal_nocase(name, *usual)) {
+                *clear = USUAL;
+                return (stk_split_kind)kind;
+            }
+        }
+    }
+    return read_name(name, clear);
+}
+
+/* Looks for the folder of a part that has no usual name; unclear ones count with `unclear`. */
+static void find_other(stk_listing *listing, stk_split_kind kind, bool unclear) {
+    stk_split_folder *found = &listing->splits[kind];
+    found->candidates = (stk_few){0};
+    for (size_t i = 0; i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        clarity clear = USUAL;
+        if (entry->is_dir && kind_of(entry->name, &clear) == kind &&
+            (unclear || clear != UNCLEAR)) {
+            stk_few_add(&found->candidates, entry->name);
+        }
+    }
+    found->name = found->candidates.count == 1 ? found->candidates.first[0] : NULL;
+}
+
+/* Whether every folder is called like a part, however unclearly. */
+static bool all_are_parts(const stk_listing *listing) {
+    for (size_t i = 0; i < listing->top.count; i++) {
+        const stk_dir_entry *entry = &listing->top.entries[i];
+        clarity clear;
+        if (entry->is_dir && kind_of(entry->name, &clear) == STK_SPLIT_NONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void stk_listing_find_splits(stk_listing *listing) {
+    stk_split_folder *train = &listing->splits[STK_SPLIT_TRAIN];
+    bool divided = false; /* there is a training set, or several that could be it */
+    for (int kind = STK_SPLIT_TRAIN; kind < STK_SPLIT_KINDS; kind++) {
+        stk_split_folder *found = &listing->splits[kind];
+        found->name = stk_listing_entry(listing, usual_names[kind], true);
+        found->usual = found->name != NULL;
+        if (kind == STK_SPLIT_TRAIN && !found->usual) {
+            find_other(listing, STK_SPLIT_TRAIN, false);
+            if (train->candidates.count == 0 && all_are_parts(listing)) {
+                find_other(listing, STK_SPLIT_TRAIN, true);
+            }
+        } else if (!found->usual) {
+            find_other(listing, (stk_split_kind)kind, divided);
+        }
+        divided = divided || found->usual || found->candidates.count > 0;
+    }
+}
+
+const char *stk_listing_split(stk_listing *listing, stk_split_kind kind) {
+    stk_split_folder *found = &listing->splits[kind];
+    char names[300];
+    if (found->told || found->usual) {
+        return found->name;
+    }
+    found->told = true;
+    if (found->name != NULL) {
+        char *what = stk_str_format("%s from %s", kind_words[kind], found->name);
+        stk_events_decision(listing->events, what != NULL ? what : found->name,
+                            "the name of the folder says so");
+        stk_mem_free(what);
+    } else if (found->candidates.count > 1 && kind != STK_SPLIT_TRAIN) {
+        stk_events_warning(listing->events,
+                           "%s has %zu folders that could be the %s (%s): none of them is used; "
+                           "rename the one that is meant to %s",
+                           listing->dataset->root, found->candidates.count, kind_words[kind],
+                           stk_few_text(&found->candidates, names, sizeof names),
+                           usual_names[kind][0]);
+    }
+    return found->name;
+}
+
+bool stk_listing_is_split(const stk_listing *listing, const char *name) {
+    const stk_split_folder *train = &listing->splits[STK_SPLIT_TRAIN];
+    clarity clear = UNCLEAR;
+    stk_split_kind kind = kind_of(name, &clear);
+    return kind != STK_SPLIT_NONE &&
+           (clear != UNCLEAR || train->name != NULL || train->candidates.count > 0);
+}

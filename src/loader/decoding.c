@@ -1,0 +1,169 @@
+/* decoding.c - from a sample's bytes to its square in a slot, or to the reason why there is none.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "loader/pipeline.h"
+
+#define NS_PER_S 1000000000
+
+/*
+ * Takes the lock. Whether it was new does not matter; lack of memory ends the loader. A picture
+ * that is only slow counts among the bad ones, but does not make them too many.
+ */
+static stk_status remember_bad(stk_loader *l, size_t position, const char *reason,
+                               int64_t patience_ns, stk_error *err) {
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&l->lock);
+    if (l->is_bad[position] == 0) {
+        bad_sample *grown =
+            stk_mem_grow(l->bad, &l->bad_capacity, l->bad_count + 1, sizeof *l->bad);
+        char *copy = stk_mem_strdup(reason);
+        l->bad = grown != NULL ? grown : l->bad;
+        if (grown == NULL || copy == NULL) {
+            stk_mem_free(copy);
+            status = STK_FAIL_MEMORY(err, "the list of bad images");
+        } else {
+            l->bad[l->bad_count++] = (bad_sample){position, copy, patience_ns};
+            l->is_bad[position] = 1;
+            l->late_bad += patience_ns > 0;
+            atomic_store(&l->bads, l->bad_count);
+        }
+    }
+    if (status == STK_OK && l->config.stop_after_bad > 0 &&
+        l->bad_count - l->late_bad >= l->config.stop_after_bad) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%zu of %zu images cannot be used, more than --max-bad allows (a higher "
+                          "one goes on without them); the first is %s: %s",
+                          l->bad_count - l->late_bad, l->config.count,
+                          stk_loader_sample(l, l->bad[0].position)->path, l->bad[0].reason);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/* Back from a library; false when the loader was closed meanwhile. */
+static bool come_back(worker *w) {
+    return atomic_exchange(&w->place, WORKER_OUT) != WORKER_LEFT;
+}
+
+/*
+ * Where decoded pictures are kept, every picture is first decoded as a whole, whether or not it can
+ * be kept, so that what comes out does not depend on what is in the cache. Larger ones never are.
+ */
+#define MOST_RAW_PIXELS (4 << 20)
+
+static stk_status decode_whole(worker *w, const task *t, bool is_own, const stk_bytes **bytes,
+                               const stk_image_limit *limit, stk_error *why) {
+    int width;
+    int height;
+    stk_image image = {0};
+    const stk_bytes *from = *bytes;
+    if (!stk_store_keeps_made(w->loader->config.store) ||
+        stk_image_is_raw(from->data, from->size)) {
+        return STK_OK;
+    }
+    stk_status status = stk_image_size(from->data, from->size, &width, &height, why);
+    if (status != STK_OK || (int64_t)width * height > MOST_RAW_PIXELS) {
+        return status;
+    }
+    atomic_store(&w->place, WORKER_INSIDE);
+    status = stk_image_decode_within(from->data, from->size, limit, &image, why);
+    status = status == STK_OK ? stk_image_encode_raw(&image, &w->raw, why) : status;
+    stk_image_free(&image);
+    if (!come_back(w)) {
+        return STK_ERR_STOPPED;
+    }
+    if (status == STK_OK) {
+        *bytes = &w->raw;
+        if (is_own) {
+            stk_store_keep(w->loader->config.store, &t->read, w->raw.data, w->raw.size);
+        }
+    }
+    return status;
+}
+
+/* Decodes and transforms into `out`, which belongs to a slot. */
+static stk_status transform(worker *w, const stk_bytes *bytes, const stk_image_limit *limit,
+                            stk_rng rng, uint8_t *out, int64_t *augment_ns, stk_error *why) {
+    const stk_loader *l = w->loader;
+    uint8_t *square = w->square != NULL ? w->square : out;
+    stk_workbench_limit(w->bench, limit);
+    atomic_store(&w->place, WORKER_INSIDE);
+    stk_status status = stk_transform_apply(w->bench, &l->config.transform, bytes->data,
+                                            bytes->size, rng, square, augment_ns, why);
+    if (!come_back(w)) {
+        return STK_ERR_STOPPED;
+    }
+    if (status == STK_OK && square != out) {
+        memcpy(out, square, l->image_bytes);
+    }
+    return status;
+}
+
+/*
+ * Whether the picture need not be decoded to know that it takes too long: it was tried before. What
+ * comes out is the same, only sooner.
+ */
+static bool is_known_slow(worker *w, size_t position) {
+    stk_loader *l = w->loader;
+    w->patience_ns = stk_loader_patience_ns(l);
+    return w->patience_ns > 0 && l->config.replace_bad && atomic_load(&l->lates) > 0 &&
+           stk_loader_is_slow(l, position, w->patience_ns);
+}
+
+/* What becomes of a picture that did not come within its patience. */
+static stk_status give_up_slow(worker *w, size_t position, stk_error *err) {
+    stk_loader *l = w->loader;
+    char reason[160];
+    if (!l->config.replace_bad) {
+        return stk_loader_put_aside(l, position, err);
+    }
+    atomic_fetch_add(&l->lates, 1);
+    snprintf(reason, sizeof reason,
+             "it takes more than %.2g s to decode, too long for the time that there is: scale it "
+             "down",
+             (double)w->patience_ns / NS_PER_S);
+    return remember_bad(l, position, reason, w->patience_ns, err);
+}
+
+stk_status stk_worker_decode(worker *w, const task *t, size_t position, const stk_bytes *bytes,
+                             stk_error *why, uint8_t *out, bool *good, stk_error *err) {
+    stk_loader *l = w->loader;
+    *good = false;
+    if (why->status == STK_OK && is_known_slow(w, position)) {
+        return STK_OK;
+    }
+    if (why->status == STK_OK) {
+        size_t place = (size_t)(t->batch % l->per_epoch) * l->config.batch + t->place;
+        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->per_epoch,
+                                   stk_sampler_global(l->sampler, place));
+        int64_t start = stk_clock_ns();
+        int64_t cpu_ns = stk_clock_cpu_ns();
+        int64_t augment_ns = 0;
+        bool is_own = bytes == &t->read.bytes;
+        stk_image_limit limit = {.cancelled = &l->cancelled, .cpu_ns = w->patience_ns};
+        *good = decode_whole(w, t, is_own, &bytes, &limit, why) == STK_OK &&
+                transform(w, bytes, &limit, rng, out, &augment_ns, why) == STK_OK;
+        uint64_t decode_ns = (uint64_t)(stk_clock_ns() - start - augment_ns);
+        atomic_fetch_add(&l->decode_ns, decode_ns);
+        atomic_fetch_add(&l->augment_ns, (uint64_t)augment_ns);
+        atomic_fetch_add(&l->good_ns, *good ? (uint64_t)(stk_clock_cpu_ns() - cpu_ns) : 0);
+        atomic_fetch_add(&l->source_px, *good ? stk_workbench_source_px(w->bench) : 0);
+    }
+    if (*good) {
+        atomic_fetch_add(&l->images, 1);
+        return STK_OK;
+    }
+    bool cancelled = atomic_load(&l->cancelled);
+    if (why->status == STK_ERR_STOPPED && !cancelled && w->patience_ns > 0) {
+        return give_up_slow(w, position, err);
+    }
+    if (why->status == STK_ERR_MEMORY || why->status == STK_ERR_INTERNAL || cancelled) {
+        return STK_FAIL(err, cancelled ? STK_ERR_STOPPED : why->status, "%s", why->message);
+    }
+    return remember_bad(l, position, why->message, 0, err);
+}

@@ -1,0 +1,152 @@
+/* passed_over.c - which folders of a place are no data, and one line about them. */
+#include "storage/passed_over.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "storage/shard_index.h"
+
+/* Names that one line has room for. */
+#define NAMES_TOLD 3
+
+/* The files that tell a run, a staged copy and one that is not finished. */
+static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME};
+
+#define MARKS (sizeof marks / sizeof *marks)
+
+bool stk_folder_is_junk(const char *name) {
+    static const char *const junk[] = {"__MACOSX", "lost+found",   "__pycache__",
+                                       "@eaDir",   "$RECYCLE.BIN", "System Volume Information"};
+    for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
+        if (stk_str_equal(name, junk[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool stk_folder_is_own(const stk_dir_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        const stk_dir_entry *entry = &list->entries[i];
+        for (size_t m = 0; !entry->is_dir && m < MARKS; m++) {
+            if (stk_str_equal(entry->name, marks[m])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static char *join(const char *folder, const char *name) {
+    return folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
+}
+
+stk_status stk_passed_over_add(stk_passed_over *passed, const char *path, stk_error *err) {
+    size_t place;
+    bool added;
+    if (stk_map_find(&passed->seen, path, &place)) {
+        return STK_OK;
+    }
+    char *copy = stk_mem_strdup(path);
+    char **grown = copy != NULL ? stk_mem_grow(passed->paths, &passed->capacity, passed->count + 1,
+                                               sizeof *grown)
+                                : NULL;
+    passed->paths = grown != NULL ? grown : passed->paths;
+    if (grown == NULL || !stk_map_add(&passed->seen, copy, passed->count, &added)) {
+        stk_mem_free(copy);
+        return STK_FAIL_MEMORY(err, path);
+    }
+    grown[passed->count++] = copy;
+    return STK_OK;
+}
+
+/* Takes out what is known by its name. */
+static stk_status drop_named(const char *folder, stk_passed_over *passed, stk_dir_list *list,
+                             stk_error *err) {
+    stk_status status = STK_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        stk_dir_entry entry = list->entries[i];
+        bool runs = entry.is_dir && stk_str_equal(entry.name, STK_RUNS_FOLDER);
+        if (!runs && !(entry.is_dir && stk_folder_is_junk(entry.name))) {
+            list->entries[kept++] = entry;
+            continue;
+        }
+        if (runs && passed != NULL && status == STK_OK) {
+            char *path = join(folder, entry.name);
+            status = path != NULL ? stk_passed_over_add(passed, path, err)
+                                  : STK_FAIL_MEMORY(err, entry.name);
+            stk_mem_free(path);
+        }
+        stk_mem_free(entry.name);
+    }
+    list->count = kept;
+    return status;
+}
+
+stk_status stk_data_list(stk_store *store, const char *folder, stk_passed_over *passed,
+                         stk_dir_list *list, bool *own, stk_error *err) {
+    *own = false;
+    stk_status status = stk_store_list(store, folder, list, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    *own = folder[0] != '\0' && stk_folder_is_own(list);
+    if (*own) {
+        stk_dir_list_free(list);
+        return passed != NULL ? stk_passed_over_add(passed, folder, err) : STK_OK;
+    }
+    status = drop_named(folder, passed, list, err);
+    if (status != STK_OK) {
+        stk_dir_list_free(list);
+    }
+    return status;
+}
+
+stk_status stk_data_is_own(stk_store *store, const char *folder, bool *own, stk_error *err) {
+    stk_status status = STK_OK;
+    *own = false;
+    for (size_t m = 0; status == STK_OK && !*own && m < MARKS; m++) {
+        char *path = stk_path_join(folder, marks[m]);
+        status = path != NULL ? stk_store_has(store, path, own, err) : STK_FAIL_MEMORY(err, folder);
+        stk_mem_free(path);
+    }
+    return status;
+}
+
+static int compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void stk_passed_over_tell(const stk_passed_over *passed, const char *root,
+                          const stk_events *events) {
+    char names[400];
+    size_t length = 0;
+    if (passed->count == 0) {
+        return;
+    }
+    qsort(passed->paths, passed->count, sizeof *passed->paths, compare);
+    for (size_t i = 0; i < passed->count && i < NAMES_TOLD; i++) {
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%.100s",
+                                   i > 0 ? ", " : "", passed->paths[i]);
+    }
+    stk_events_warning(events,
+                       "passed over %zu folder%s of %s: %s%s; what Stoker wrote (folders called "
+                       "%s, and those with args.json, stage.json or %s in them) is no data, so "
+                       "rename a class that is called so",
+                       passed->count, passed->count == 1 ? "" : "s", root, names,
+                       passed->count > NAMES_TOLD ? " ..." : "", STK_RUNS_FOLDER, STK_STAGING_NAME);
+}
+
+void stk_passed_over_free(stk_passed_over *passed) {
+    for (size_t i = 0; i < passed->count; i++) {
+        stk_mem_free(passed->paths[i]);
+    }
+    stk_mem_free(passed->paths);
+    stk_map_free(&passed->seen);
+    memset(passed, 0, sizeof *passed);
+}

@@ -1,0 +1,45 @@
+/* step_pace.c - groups of steps, and the typical one of the last. */
+#include "train/step_pace.h"
+
+#include <math.h>
+
+/* Seconds of a group; a longer step is one by itself. */
+#define GROUP_S 0.25
+
+/* Groups that count: a lasting change is believed after the fourth. */
+#define GROUPS 7
+
+void stk_step_pace_wait(stk_step_pace *p, double seconds) {
+    p->waited += p->timed > 0 ? seconds : 0;
+}
+
+void stk_step_pace_step(stk_step_pace *p, double seconds) {
+    if (p->timed++ == 0) {
+        return; /* it warms memory up */
+    }
+    p->steps++;
+    p->seconds += seconds;
+    if (p->seconds < GROUP_S) {
+        return;
+    }
+    p->step_s.room = p->wait_s.room = GROUPS;
+    stk_typical_note(&p->step_s, p->seconds / (double)p->steps);
+    stk_typical_note(&p->wait_s, p->waited / (double)p->steps);
+    p->steps = 0;
+    p->seconds = p->waited = 0;
+}
+
+/* Until the first group is full the steps of it tell. */
+static double value_of(const stk_step_pace *p, const stk_typical *groups, double open) {
+    return groups->count > 0 ? stk_typical_value(groups)
+           : p->steps > 0    ? open / (double)p->steps
+                             : NAN;
+}
+
+double stk_step_pace_step_s(const stk_step_pace *p) {
+    return value_of(p, &p->step_s, p->seconds);
+}
+
+double stk_step_pace_wait_s(const stk_step_pace *p) {
+    return value_of(p, &p->wait_s, p->waited);
+}

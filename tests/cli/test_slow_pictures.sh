@@ -1,0 +1,74 @@
+# Pictures that take long to decode: they cost neither the time nor what was trained.
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
+. "$(dirname "$0")/lib.sh"
+
+MAKE=$(dirname "$STOKER")/tests/hostile_picture
+"$STOKER" sample k --layout kaggle --classes 4 --per-class 40 --quiet || exit 1
+labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
+"$MAKE" rows rows || exit 1
+"$MAKE" markers markers || exit 1
+
+# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
+put() {
+    local picture=$1 folder=$2 number
+    shift 2
+    for number in "$@"; do
+        cp "$picture" "$(find "$folder" -type f | sort | sed -n "${number}p")"
+    done
+}
+
+# Predictions of six pictures take more than the whole budget; a million markers took for ever.
+cp -r k hostile-test
+put rows hostile-test/test 1 2 9 17 25 33
+put markers hostile-test/test 4
+
+it "delivers what was trained although some test pictures take longer than the budget"
+timed train --data hostile-test --out r --budget 7s --img-size 32
+expect_exit 0
+expect_took 7
+expect_submission r/submission.csv k/sample_submission.csv "$labels"
+if ! is_sanitized; then
+    expect_summary r/summary.json status partial
+    expect_summary r/summary.json stop_reason budget
+    expect_out 'there was time to predict [0-9]+ of [0-9]+ test images only'
+    expect_out 'submission: .* from 1 model'
+fi
+expect_sound r k/sample_submission.csv "$labels"
+expect_tidy r
+
+it "predicts all others first where a budget is short"
+if [ -e r/weights/best.safetensors ]; then
+    rm -f r/submission.csv
+    timed predict --run r --budget 3s
+    expect_exit 0
+    expect_took 3
+    expect_submission r/submission.csv k/sample_submission.csv "$labels"
+    is_sanitized || expect_out 'the last model predicted [1-3][0-9] of 40 images'
+else
+    skip "there was no time for a model"
+fi
+
+it "trains without a picture that takes too long for the budget, and says so"
+cp -r k hostile-train
+put rows hostile-train/train 7 30 60 90
+put markers hostile-train/train 9
+timed train --data hostile-train --out r-train --budget 5s --img-size 32
+expect_exit 0
+expect_took 5
+expect_submission r-train/submission.csv k/sample_submission.csv "$labels"
+expect_summary r-train/summary.json stop_reason budget
+if [ "$(json r-train/summary.json epochs_done)" != 0 ]; then
+    expect_file r-train/bad_images.csv 'it takes (more than 0.1 s|too long) to decode'
+fi
+
+it "ends soon after a signal while pictures are decoded"
+rm -rf r
+start train --data hostile-train --out r --img-size 32 --epochs 10000 --batch 8
+begun() { [ -e r/events.jsonl ]; }
+wait_for 60 begun || fail "the run did not begin"
+sleep 1
+kill -TERM "$PID"
+ended 20
+expect_summary r/summary.json stop_reason signal
+
+finish

@@ -1,0 +1,23 @@
+# A training that stands still for a moment goes on afterwards, and uses its time.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
+
+"$STOKER" sample k --layout kaggle --classes 4 --per-class 50 --quiet || exit 1
+wide_sample k
+
+it "goes on after a stall of two seconds"
+stalled 6 1.5:2 --data k
+expect_exit 0
+expect_took 6
+expect_delivered r k/sample_submission.csv "$LABELS"
+expect_summary r/summary.json stop_reason budget
+if ! is_sanitized; then
+    expect_summary r/summary.json status 'complete|partial'
+    share=$(trained_share r "$STALLED")
+    expect "training ended at $share % of the time before the reserve" [ "$share" -ge 75 ]
+    expect_no_out 'halted'
+fi
+
+finish

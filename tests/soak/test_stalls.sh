@@ -1,0 +1,60 @@
+# Trainings that stand still for seconds, or share their cores with two busy loops: none is late, each uses
+# at least 85 % of the time before the reserve, less the stalls, and delivers a model, unless a line says that
+# it does not beat class priors: a few steps of a large network do not. SOAK_STALLS picks some of them, by
+# their seconds. At the end there is a table of all.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/../cli/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
+
+"$STOKER" sample k --layout kaggle --quiet || exit 1
+wide_sample k
+
+# Seconds; moments and lengths of stalls, with commas; busy loops beside it; options.
+trials=('10 3:2 0' '10 1.1:2 0' '10 4.6:2 0' '10 6:2 0' '12 2:2 0 --folds 3' '15 5:3 0 --epochs 300'
+    '30 4:1,12:1,20:1 0' '30 5.1:1,9.3:1,15.2:1 0' '30 6:4 0 --model resnet18 --img-size 64'
+    '60 20:8 0' '60 31.7:8 0' '15 - 2 --model resnet18 --img-size 64' '15 4:2 2' '20 - 2')
+
+busy=()
+be_busy() {
+    for ((i = 0; i < $1; i++)); do
+        (until=$((SECONDS + 150)) && while [ "$SECONDS" -lt "$until" ]; do :; done) &
+        busy+=($!)
+    done
+}
+
+rest() {
+    for pid in "${busy[@]}"; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    busy=()
+}
+
+echo '| budget | stalls              | busy |   took | reserve | used  | epochs | status   | best  | options' >table
+for trial in "${trials[@]}"; do
+    read -r budget moments loops options <<<"$trial"
+    [[ " ${SOAK_STALLS:-$budget} " == *" $budget "* ]] || continue
+    it "$budget s, stalls $moments, $loops busy loops, $options"
+    moments=${moments//[-]/}
+    be_busy "$loops"
+    # shellcheck disable=SC2086  # words
+    stalled "$budget" "${moments//,/ }" --data k $options
+    rest
+    expect_exit 0
+    is_sanitized || expect "it took $TOOK s" awk -v a="$TOOK" -v b="$budget" 'BEGIN { exit !(a <= b) }'
+    expect_delivered r k/sample_submission.csv "$LABELS"
+    expect_summary r/summary.json stop_reason budget
+    share=$(trained_share r "$STALLED")
+    if ! is_sanitized; then
+        grep -q '^class priors instead of the model: ' "$OUT" ||
+            expect_summary r/summary.json status 'complete|partial'
+        expect "training ended at $share % of the time before the reserve" [ "$share" -ge 85 ]
+    fi
+    printf '| %4d s | %-19s | %4s | %6.2f | %7.2f | %3s %% | %6s | %-8s | %5.1f | %s\n' "$budget" "$moments" "$loops" \
+        "$TOOK" "$(json r/summary.json reserve_s)" "$share" "$(json r/summary.json epochs_done)" \
+        "$(json r/summary.json status)" "$(json r/summary.json best_acc1 | sed 's/null/nan/')" "$options" >>table
+done
+lib_close
+cat table
+finish

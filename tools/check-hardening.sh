@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Checks that what was built is hardened: tools/check-hardening.sh BUILD_DIR
+# The command and the shared library: loaded at any address, symbols bound at the start and read-only
+# after it (full RELRO), no executable stack, checked functions of the C library, stack protector. The
+# objects of the library: marked for CET (x86_64) or BTI (arm64); whether a whole program is marked depends
+# on the system's own start-up code too.
+# With --self-test: it says no to a program that is built without.
+set -eu
+
+cd "$(dirname "$0")/.."
+bad=0
+complain() {
+    echo "check-hardening: $*"
+    bad=1
+}
+
+# check_linked FILE: one that is loaded.
+check_linked() {
+    local headers dynamic symbols
+    headers=$(readelf -hlW "$1")
+    dynamic=$(readelf -dW "$1")
+    symbols=$(readelf --dyn-syms -W "$1")
+    grep -q 'Type: *DYN' <<<"$headers" || complain "$1 is not position-independent"
+    grep -q 'GNU_RELRO' <<<"$headers" || complain "$1 has no RELRO"
+    grep -Eq '\((BIND_NOW|FLAGS)\).*NOW|FLAGS_1.*NOW' <<<"$dynamic" || complain "$1 binds symbols late"
+    ! grep -Eq 'GNU_STACK.* RWE ' <<<"$headers" || complain "$1 has an executable stack"
+    grep -q '__stack_chk_fail' <<<"$symbols" || complain "$1 has no stack protector"
+    grep -Eq '__[a-z]+_chk@' <<<"$symbols" || complain "$1 does not use checked functions"
+}
+
+# check_marked OBJECT: its jumps are marked, where the compiler can do that.
+check_marked() {
+    local mark
+    case $(uname -m) in
+    x86_64) mark='IBT' ;;
+    aarch64) mark='BTI' ;;
+    *) return 0 ;;
+    esac
+    readelf -nW "$1" | grep -q "$mark" || complain "$1 is not marked for $mark"
+}
+
+if [ "${1:-}" = --self-test ]; then
+    folder=$(mktemp -d "${TMPDIR:-/tmp}/stoker-hardening-XXXXXX")
+    trap 'rm -rf "$folder"' EXIT
+    echo 'int main(void) { return 0; }' >"$folder/plain.c"
+    cc -no-pie -Wl,-z,lazy -Wl,-z,norelro -Wl,-z,execstack -fno-stack-protector -fcf-protection=none \
+        -o "$folder/plain" "$folder/plain.c"
+    said=$(check_linked "$folder/plain" && check_marked "$folder/plain")
+    count=$(grep -c . <<<"$said" || true)
+    printf '%s\n' "$said" | sed "s|$folder/||; s/^/as it should: /"
+    [ "$count" = 7 ] || {
+        echo "check-hardening: found $count of 7 faults"
+        exit 1
+    }
+    exit 0
+fi
+
+build=${1:-build}
+for file in "$build/stoker" "$build/libstoker.so"; do
+    if [ ! -e "$file" ]; then
+        echo "check-hardening: $file does not exist; build first" >&2
+        exit 2
+    fi
+    check_linked "$file"
+done
+# The markings of all objects at once: the linker drops one that an object lacks.
+ld -r -o "$build/hardening.o" --whole-archive "$build/libstoker.a"
+check_marked "$build/hardening.o"
+rm -f "$build/hardening.o"
+[ "$bad" = 0 ]
