@@ -87,13 +87,13 @@ ssize_t stk_disk_read_at(int fd, const char *path, void *data, size_t size, off_
 ssize_t stk_disk_write(int fd, const char *path, const void *data, size_t size);
 ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t size, off_t at);
 int stk_disk_sync(int fd, const char *path);
-int stk_disk_cut(int fd, const char *path, off_t size); /* ftruncate */
-int stk_disk_lock(int fd, const char *path, int how);   /* flock */
-int stk_disk_look(const char *path, struct stat *info); /* stat */
+int stk_disk_cut(int fd, const char *path, off_t size);      /* ftruncate */
+int stk_disk_lock(int fd, const char *path, int how);        /* flock */
+int stk_disk_look(const char *path, struct stat *info);      /* stat */
 int stk_disk_look_link(const char *path, struct stat *info); /* lstat */
 int stk_disk_look_at(int fd, const char *path, struct stat *info);
-int stk_disk_set_mode(int fd, const char *path, mode_t mode);                  /* fchmod */
-int stk_disk_set_owner(int fd, const char *path, uid_t owner, gid_t group);    /* fchown */
+int stk_disk_set_mode(int fd, const char *path, mode_t mode);               /* fchmod */
+int stk_disk_set_owner(int fd, const char *path, uid_t owner, gid_t group); /* fchown */
 int stk_disk_access(const char *path, int mode);
 int stk_disk_make_dir(const char *path, mode_t mode);
 int stk_disk_remove_dir(const char *path);

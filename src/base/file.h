@@ -177,8 +177,8 @@ STK_CHECKED stk_status stk_path_check_answer(const char *path, stk_error *err);
 /*
  * Whether a file that is written later can be put at `path`, which a user has chosen: the folder of
  * the file that links lead to must exist and may be written to, or what is there takes bytes.
- * Otherwise the error is one of usage, or, where the disk does not answer, of storage, and names the
- * option that gave the path.
+ * Otherwise the error is one of usage, or, where the disk does not answer, of storage, and names
+ * the option that gave the path.
  */
 STK_CHECKED stk_status stk_path_check_place(const char *option, const char *path, stk_error *err);
 

@@ -99,8 +99,8 @@ static stk_status open_hidden(stk_file_writer *writer, stk_error *err) {
     errno = EEXIST;
     for (int i = 0; i < HIDDEN_TRIES && writer->fd < 0 && errno == EEXIST; i++) {
         draw_number(writer->hidden);
-        writer->fd =
-            stk_disk_open(writer->hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        writer->fd = stk_disk_open(writer->hidden,
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     }
     writer->made = writer->fd >= 0;
     return writer->made ? STK_OK : FAIL_WRITING(err, writer->path);
@@ -261,7 +261,8 @@ static bool is_gathered(const stk_file_writer *writer) {
 static stk_status replace(stk_file_writer *writer, stk_error *err) {
     bool passing = writer->how.passing;
     take_over_mode(writer);
-    if (!passing && stk_disk_sync(writer->fd, writer->path) != 0 && errno != EINVAL && errno != EROFS) {
+    if (!passing && stk_disk_sync(writer->fd, writer->path) != 0 && errno != EINVAL &&
+        errno != EROFS) {
         return FAIL_WRITING(err, writer->path);
     }
     int closed = stk_disk_close(writer->fd, writer->path);
@@ -390,8 +391,8 @@ stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd, 
     *fd = stk_disk_open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
     int why = errno;
     if (*fd < 0) {
-        bool other = why != ETIMEDOUT && stk_disk_look_link(path, &info) == 0 &&
-                     !S_ISREG(info.st_mode);
+        bool other =
+            why != ETIMEDOUT && stk_disk_look_link(path, &info) == 0 && !S_ISREG(info.st_mode);
         errno = why;
         return other ? stk_file_place_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
     }

@@ -25,10 +25,10 @@ typedef struct stk_seen_list {
 
 typedef struct stk_seen_pictures {
     stk_seen_list train;
-    stk_seen_list val;   /* of a validation folder */
-    char *path;          /* owned: where they are kept */
-    const char *samples; /* borrowed: what the pictures are called, as a digest */
-    size_t saved;        /* how many the file knows */
+    stk_seen_list val;       /* of a validation folder */
+    char *path;              /* owned: where they are kept */
+    const char *samples;     /* borrowed: what the pictures are called, as a digest */
+    size_t saved;            /* how many the file knows */
     stk_write_behind behind; /* the file on its way to the disk */
 } stk_seen_pictures;
 
@@ -45,8 +45,8 @@ void stk_seen_pictures_free(stk_seen_pictures *pictures);
 STK_CHECKED stk_status stk_seen_pictures_recall(stk_seen_pictures *pictures, stk_error *err);
 
 /*
- * Sends the file to the disk anew where more is known than it has, unless the one before is still on
- * its way. An error may be that of the one before.
+ * Sends the file to the disk anew where more is known than it has, unless the one before is still
+ * on its way. An error may be that of the one before.
  */
 STK_CHECKED stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err);
 

@@ -95,20 +95,20 @@ typedef struct stk_job {
     stk_resume resume;
     stk_seen_pictures pictures; /* what the pictures are that the state was trained on */
     bool unkept_told;           /* that they could not be kept */
-    stk_run_state run_state;   /* what was to be saved last; see state_save.c */
-    bool state_saved;          /* there is something to go on from: ... */
-    stk_train_position saved;  /* ... this */
-    char *state_path;          /* owned: where it lies */
-    char *epoch_path;          /* owned: where its last one between epochs is kept */
-    bool between_epochs;       /* what lies at state_path is of such a moment */
-    char *kept_best;           /* owned: where the best weights are kept that it speaks of */
-    stk_write_behind behind;   /* what is on its way there; see state_save.c ... */
-    stk_train_position saving; /* ... and where training stood then */
-    stk_typical state_write_s; /* how long saving took until it was on the disk ... */
-    stk_typical state_copy_s;  /* ... of these, training stood still for the copy ... */
-    stk_typical state_wait_s;  /* ... and because the one before was still on its way */
-    stk_typical checkpoint_s;  /* how long saving the best weights took */
-    bool state_lost;           /* it could not be saved, and that was told */
+    stk_run_state run_state;    /* what was to be saved last; see state_save.c */
+    bool state_saved;           /* there is something to go on from: ... */
+    stk_train_position saved;   /* ... this */
+    char *state_path;           /* owned: where it lies */
+    char *epoch_path;           /* owned: where its last one between epochs is kept */
+    bool between_epochs;        /* what lies at state_path is of such a moment */
+    char *kept_best;            /* owned: where the best weights are kept that it speaks of */
+    stk_write_behind behind;    /* what is on its way there; see state_save.c ... */
+    stk_train_position saving;  /* ... and where training stood then */
+    stk_typical state_write_s;  /* how long saving took until it was on the disk ... */
+    stk_typical state_copy_s;   /* ... of these, training stood still for the copy ... */
+    stk_typical state_wait_s;   /* ... and because the one before was still on its way */
+    stk_typical checkpoint_s;   /* how long saving the best weights took */
+    bool state_lost;            /* it could not be saved, and that was told */
     stk_summary summary;
     double images, train_s, wait_s; /* over all folds */
     int workers, slots;             /* that the last loader ended with; 0: none ran */

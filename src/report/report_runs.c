@@ -106,9 +106,8 @@ stk_status stk_report_runs_make(stk_report_runs *report, const char *const *dirs
         status = report->page != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
     }
     if (status == STK_OK) {
-        status =
-            count == 1 ? write_one(report, &how, pictures, out == NULL, err)
-                       : write_several(report, &how, err);
+        status = count == 1 ? write_one(report, &how, pictures, out == NULL, err)
+                            : write_several(report, &how, err);
     }
     if (status != STK_OK) {
         stk_report_runs_free(report);

@@ -95,8 +95,8 @@ static void open_file(void *user) {
     opening *o = user;
     file *f = o->file;
     /* Commands may say anything, what they were given above all. */
-    o->status = stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd,
-                                  &o->why);
+    o->status =
+        stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd, &o->why);
 }
 
 static opening *new_opening(const char *path) {

@@ -35,6 +35,7 @@ sample train write 20 100 500 850 985
 sample train fsync 100 500 940
 sample train rename 200 600 900
 sample train read 50 500 970
+sample train thread 0 230 500 900
 sample predict own 90 300 600 900
 sample predict open 330 900
 sample predict write 0
@@ -49,7 +50,9 @@ sample stage fsync 200 700
 sample stage rename 0 500 1000
 sample stage read 300
 sample stage thread 0 1000
-sample run own 100 800
+sample run own 100 400 800
+sample run write 0 500 900
+sample run rename 500
 sample run read 500
 sample run thread 0 500
 sample run pipe 0 500

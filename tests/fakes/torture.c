@@ -310,13 +310,26 @@ static bool memory_fails(const char *call, void *caller) {
     return failed;
 }
 
+/* Whether a file is the one that a standard stream goes to, under another descriptor. */
+static bool is_standard(const struct stat *about) {
+    struct stat standard;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &standard) == 0 && standard.st_dev == about->st_dev &&
+            standard.st_ino == about->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Of reads and writes: only files, not what is said to people or to other processes. */
 static bool file_fails(kind k, const char *call, int fd, const void *caller) {
     struct stat about;
     char link[64];
     char path[800];
     if (k != tortured || fd <= STDERR_FILENO || !is_own(caller) || fstat(fd, &about) != 0 ||
-        !(S_ISREG(about.st_mode) || (S_ISDIR(about.st_mode) && k == FSYNC))) {
+        !(S_ISREG(about.st_mode) || (S_ISDIR(about.st_mode) && k == FSYNC)) ||
+        is_standard(&about)) {
         return false;
     }
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
