@@ -53,7 +53,7 @@ timed_slots=2
 long='^(test_(cuda_(operations|networks|norm|backend|stats|conv|depthwise)|cudnn_api|models_golden)|'
 long+='test_(cuda_(join_back_ways|normed|layer)|storage_(reader|cache_shared)|image_part|job|job_stop)|'
 long+='test_(backend_chain|train_ahead|train_cpu|sample)|'
-long+='cli_(cuda|s3|mounts|resume|weights|bench_step))$'
+long+='cli_(cuda|s3|mounts|hangs|resume|weights|bench_step))$'
 
 # run_one NAME COMMAND...: output, exit code and seconds, those that passed and those of CPU time, go
 # to files named NAME in the scratch folder.

@@ -477,7 +477,7 @@ static call *copy_call(const call *c) {
     copy->path = memcpy(room, c->path, path);
     copy->to = to > 0 ? memcpy(room + path, c->to, to) : NULL;
     copy->data = room + path + to;
-    if (is_write(c->op)) {
+    if (is_write(c->op) && c->data != NULL) {
         memcpy(copy->data, c->data, c->size);
     }
     return copy;

@@ -16,6 +16,9 @@
 /* Requests left before they fail; negative: never. Relaxed: only tests set it, between calls. */
 static atomic_llong requests_left[STK_START_KINDS] = {-1, -1, -1};
 
+/* Whether only the first of those that would fail does. */
+static atomic_bool only_once[STK_START_KINDS];
+
 bool stk_start_must_fail(stk_startable kind) {
     atomic_llong *counter = &requests_left[kind];
     long long left = atomic_load_explicit(counter, memory_order_relaxed);
@@ -25,11 +28,20 @@ bool stk_start_must_fail(stk_startable kind) {
             return false;
         }
     }
+    if (left == 0 && atomic_load(&only_once[kind])) {
+        return atomic_compare_exchange_strong(counter, &left, -1);
+    }
     return left == 0;
 }
 
 void stk_start_fail_after(stk_startable kind, int64_t requests) {
+    atomic_store(&only_once[kind], false);
     atomic_store(&requests_left[kind], requests);
+}
+
+void stk_start_fail_once(stk_startable kind, int64_t request) {
+    atomic_store(&only_once[kind], true);
+    atomic_store(&requests_left[kind], request);
 }
 
 /* 0 or the system's reason. */

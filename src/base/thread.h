@@ -55,6 +55,9 @@ typedef enum stk_startable {
  */
 void stk_start_fail_after(stk_startable kind, int64_t requests);
 
+/* For tests: the same for that request alone. */
+void stk_start_fail_once(stk_startable kind, int64_t request);
+
 /* For process.c: whether a test wants this request to fail. */
 bool stk_start_must_fail(stk_startable kind);
 

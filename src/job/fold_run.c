@@ -41,7 +41,9 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     stk_job_look_at_state(fold->job);
     fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
     stk_train_pace pace = stk_job_pace(&fold->pace, progress);
-    stk_eyes_look(fold->job, progress, &pace);
+    if (!progress->over) { /* no step follows that they could look at, or change */
+        stk_eyes_look(fold->job, progress, &pace);
+    }
     return pace;
 }
 

@@ -133,7 +133,10 @@ static void tell_unsaved(stk_job *job, const stk_error *why) {
         stk_events_warning(&job->events, "a resume would go on from an earlier epoch: %s",
                            why->message);
     }
-    (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
+    /* Who wants the run to end now does not wait for its last state: that is no fault. */
+    if (stk_stop_asked(job->clock.stop) != STK_STOP_NOW) {
+        (void)STK_FAIL(&job->late_error, why->status, "%s", why->message);
+    }
 }
 
 /*

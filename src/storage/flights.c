@@ -248,10 +248,11 @@ static void assign_blame(stk_reader *r, flight *f, const stk_fetch *fetch, int64
     stk_outage *outage = &r->store->outage;
     int64_t since_ns = f->missed_ns > 0 ? f->missed_ns : started_ns;
     bool network = fetch->verdict == STK_FETCH_AGAIN && fetch->error.status != STK_ERR_MEMORY;
-    bool excused = network && stk_outage_missed(outage, since_ns, f->failures == 0,
+    int64_t now = stk_clock_ns();
+    bool excused = network && stk_outage_missed(outage, since_ns, now, f->failures == 0,
                                                 cause_of(f, &f->read->error));
     if (network && !excused && stk_outage_is_ill(outage)) {
-        excused = stk_clock_ns() - f->begun_ns < outage->most_ns;
+        excused = now - f->begun_ns < outage->most_ns;
     }
     f->excused = excused;
     f->blamed += !excused;

@@ -11,6 +11,12 @@
 #define TELL_NS ((int64_t)10 * 1000000000)
 #define TELL_SHARE 10
 
+/* An outage is noticed when it is no older than this; an attempt before may have been stopped. */
+#define MOST_BEFORE_NS ((int64_t)60 * 1000000000)
+
+/* Who looks at an outage after so long was stopped meanwhile. */
+#define STOPPED_NS ((int64_t)2 * 1000000000)
+
 /* How much one read moves the share of those that fail, and the share that is too much. */
 #define FAILING_WEIGHT 0.02
 #define FAILING_MOST 0.25
@@ -51,7 +57,8 @@ void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first) {
     pthread_mutex_unlock(&o->lock);
 }
 
-bool stk_outage_missed(stk_outage *o, int64_t since_ns, bool first, const char *why) {
+bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
+                       const char *why) {
     if (!stk_outage_counts(o)) {
         return false;
     }
@@ -60,7 +67,9 @@ bool stk_outage_missed(stk_outage *o, int64_t since_ns, bool first, const char *
     bool silent = answer_ns <= since_ns;
     if (silent) {
         if (atomic_load(&o->begun_ns) == 0) {
-            atomic_store(&o->begun_ns, since_ns);
+            int64_t least_ns = now_ns - MOST_BEFORE_NS;
+            atomic_store(&o->begun_ns, since_ns > least_ns ? since_ns : least_ns);
+            o->looked_ns = now_ns;
         }
         snprintf(o->why, sizeof o->why, "%s", why);
     } else if (first) {
@@ -77,8 +86,19 @@ bool stk_outage_is_ill(stk_outage *o) {
     return ill;
 }
 
-bool stk_outage_is_too_long(const stk_outage *o, int64_t now_ns) {
+bool stk_outage_is_too_long(stk_outage *o, int64_t now_ns) {
+    if (atomic_load(&o->begun_ns) == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&o->lock);
     int64_t begun_ns = atomic_load(&o->begun_ns);
+    int64_t gap_ns = now_ns - o->looked_ns;
+    if (begun_ns > 0 && gap_ns > STOPPED_NS) {
+        begun_ns += gap_ns;
+        atomic_store(&o->begun_ns, begun_ns);
+    }
+    o->looked_ns = now_ns;
+    pthread_mutex_unlock(&o->lock);
     return begun_ns > 0 && now_ns - begun_ns >= o->most_ns;
 }
 

@@ -49,7 +49,7 @@ static void look_for_loss(stk_reader *r) {
 
 /* What other readers of the store have got, and how long nobody has. */
 static void look_at_outage(stk_reader *r, int64_t now) {
-    const stk_outage *outage = &r->store->outage;
+    stk_outage *outage = &r->store->outage;
     int64_t answer_ns = atomic_load(&outage->answer_ns);
     if (answer_ns > r->patience.answer_ns) {
         stk_patience_answered(&r->patience, answer_ns);

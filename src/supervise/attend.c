@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "supervise/knob_bounded.h"
 #include "supervise/supervision.h"
 
 #define TICK_MS 50
@@ -24,6 +25,7 @@
 #define KILL_S 5.0        /* that the kernel may take to let go of killed processes: ... */
 #define KILL_SHARE 0.5    /* ... no more than this part of the time that is left, ... */
 #define KILL_LEAST_S 0.2  /* ... and so much in any case */
+#define KNOB_S 5.0        /* that a file which a command is told by may take to be read */
 #define SETTLE_S 2.0      /* that its last words may take to be passed on */
 #define GPU_FREE_S 15.0   /* that a driver may take to free a dead process's memory */
 #define GPU_SLACK 128e6   /* bytes: other programs' needs vary too */
@@ -82,11 +84,12 @@ stk_status stk_attend_start(stk_supervision *s, const stk_command *command, bool
     }
     begin_hearing(s, a->began_s);
     /* No file is asked before a prediction: its disk may hang by then. */
+    double within_s = stk_supervision_spare(s, KNOB_S);
     if (is_training || s->batch.kind != STK_KNOB_KEY) {
-        s->batch_told = stk_knob_value(&s->batch, command);
+        s->batch_told = stk_knob_value_within(&s->batch, command, within_s);
     }
     if (is_training || s->workers.kind != STK_KNOB_KEY) {
-        s->workers_told = stk_int_or_none(stk_knob_value(&s->workers, command));
+        s->workers_told = stk_int_or_none(stk_knob_value_within(&s->workers, command, within_s));
     }
     stk_symptoms_begin(s->symptoms, &s->last, a->began_s);
     stk_hang_begin(&s->hang, s->o->hang_s > 0 ? s->o->hang_s : INFINITY, a->began_s);

@@ -5,10 +5,13 @@
 #include "base/mem.h"
 #include "supervise/bounded.h"
 
+typedef enum what_to_do { LOOK, SET, RESTORE } what_to_do;
+
 typedef struct turning {
+    what_to_do what;
     stk_knob knob; /* its texts are owned */
-    int64_t value;
-    char *run_dir; /* owned; NULL: put the file back */
+    int64_t value; /* to be set, or what was found */
+    char *run_dir; /* owned; of a knob that is set */
     bool mine;
     stk_status status;
     stk_error why;
@@ -29,7 +32,8 @@ static bool copy_text(char **copy, const char *text) {
 }
 
 /* NULL without memory. */
-static turning *new_turning(const stk_knob *knob, int64_t value, const char *run_dir) {
+static turning *new_turning(const stk_knob *knob, what_to_do what, int64_t value,
+                            const char *run_dir) {
     turning *t = stk_mem_new(1, sizeof *t);
     char *key = NULL;
     char *file = NULL;
@@ -37,6 +41,7 @@ static turning *new_turning(const stk_knob *knob, int64_t value, const char *run
         return NULL;
     }
     t->knob = (stk_knob){.config = {.what = knob->config.what}, .kind = knob->kind};
+    t->what = what;
     t->value = value;
     bool copied = copy_text(&key, knob->config.key) && copy_text(&file, knob->config.file) &&
                   copy_text(&t->knob.original, knob->original) &&
@@ -52,8 +57,17 @@ static turning *new_turning(const stk_knob *knob, int64_t value, const char *run
 
 static void turn(void *state) {
     turning *t = state;
-    t->status = t->run_dir != NULL ? stk_knob_set(&t->knob, NULL, t->value, t->run_dir, &t->why)
-                                   : stk_knob_restore(&t->knob, &t->mine, &t->why);
+    switch (t->what) {
+    case LOOK:
+        t->value = stk_knob_value(&t->knob, NULL);
+        break;
+    case SET:
+        t->status = stk_knob_set(&t->knob, NULL, t->value, t->run_dir, &t->why);
+        break;
+    case RESTORE:
+        t->status = stk_knob_restore(&t->knob, &t->mine, &t->why);
+        break;
+    }
 }
 
 static void take_text(char **place, char **text) {
@@ -83,13 +97,26 @@ static stk_status turn_within(stk_knob *knob, turning *t, bool *mine, double wit
     return status;
 }
 
+int64_t stk_knob_value_within(const stk_knob *knob, const stk_command *command, double within_s) {
+    turning *t = knob->kind == STK_KNOB_KEY ? new_turning(knob, LOOK, -1, NULL) : NULL;
+    if (t == NULL) {
+        return knob->kind != STK_KNOB_KEY ? stk_knob_value(knob, command) : -1;
+    }
+    if (!stk_bounded_call(turn, t, free_turning, within_s)) {
+        return -1;
+    }
+    int64_t value = t->value;
+    free_turning(t);
+    return value;
+}
+
 stk_status stk_knob_set_within(stk_knob *knob, stk_command *command, int64_t value,
                                const char *run_dir, double within_s, stk_error *err) {
     if (knob->kind != STK_KNOB_KEY) {
         return stk_knob_set(knob, command, value, run_dir, err);
     }
     bool mine = true;
-    return turn_within(knob, new_turning(knob, value, run_dir), &mine, within_s, err);
+    return turn_within(knob, new_turning(knob, SET, value, run_dir), &mine, within_s, err);
 }
 
 stk_status stk_knob_restore_within(stk_knob *knob, bool *mine, double within_s, stk_error *err) {
@@ -97,5 +124,5 @@ stk_status stk_knob_restore_within(stk_knob *knob, bool *mine, double within_s, 
     if (knob->original == NULL) {
         return STK_OK;
     }
-    return turn_within(knob, new_turning(knob, 0, NULL), mine, within_s, err);
+    return turn_within(knob, new_turning(knob, RESTORE, 0, NULL), mine, within_s, err);
 }

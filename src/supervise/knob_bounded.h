@@ -10,7 +10,8 @@
 
 #include "supervise/knob.h"
 
-/* As stk_knob_set and stk_knob_restore. */
+/* As stk_knob_value, stk_knob_set and stk_knob_restore. */
+int64_t stk_knob_value_within(const stk_knob *knob, const stk_command *command, double within_s);
 STK_CHECKED stk_status stk_knob_set_within(stk_knob *knob, stk_command *command, int64_t value,
                                            const char *run_dir, double within_s, stk_error *err);
 STK_CHECKED stk_status stk_knob_restore_within(stk_knob *knob, bool *mine, double within_s,

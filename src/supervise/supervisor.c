@@ -41,12 +41,13 @@ static stk_status turn_knob(stk_supervision *s, stk_knob *knob, int64_t value, s
     if (value < 0) {
         return stk_knob_unset(knob, &s->command, err);
     }
-    if (knob->kind == STK_KNOB_NONE || value == stk_knob_value(knob, &s->command)) {
+    double within_s = stk_supervision_spare(s, KNOB_S);
+    if (knob->kind == STK_KNOB_NONE ||
+        value == stk_knob_value_within(knob, &s->command, within_s)) {
         return STK_OK;
     }
-    stk_status status =
-        stk_knob_set_within(knob, &s->command, value, stk_folder_writer_path(s->folder),
-                            stk_supervision_spare(s, KNOB_S), err);
+    stk_status status = stk_knob_set_within(knob, &s->command, value,
+                                            stk_folder_writer_path(s->folder), within_s, err);
     if (status == STK_OK && knob->original != NULL) {
         status = stk_guardian_on_orphaned(s->guardian, knob->config.file, knob->changed,
                                           knob->original, err);
@@ -207,8 +208,10 @@ static void restore(stk_supervision *s, stk_knob *knob) {
     if (knob->original == NULL) {
         return;
     }
-    if (stk_knob_restore_within(knob, &mine, fmax(stk_supervision_spare(s, KNOB_S), FREE_S),
-                                &why) != STK_OK) {
+    /* A file that is somebody else's is worth some seconds behind the budget. */
+    bool held = stk_folder_writer_is_held(s->folder, HELD_S);
+    double within_s = fmax(stk_supervision_spare(s, KNOB_S), held ? FREE_S : LAST_LEAST_S);
+    if (stk_knob_restore_within(knob, &mine, within_s, &why) != STK_OK) {
         stk_events_warning(&s->events, "%s is not put back as it was: %s", knob->config.file,
                            why.message);
     } else if (!mine) {

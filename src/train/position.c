@@ -123,6 +123,7 @@ void stk_trainer_put(stk_trainer *t, const stk_train_position *from) {
     t->result->best_metric = from->best_metric;
     t->saved_steps = from->steps_done; /* what was read back need not be written again */
     t->saved_ns = stk_clock_ns();
+    t->went_on_at = -1;
 }
 
 void stk_trainer_save(stk_trainer *t, bool whole) {

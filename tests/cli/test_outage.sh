@@ -6,7 +6,6 @@
 # shellcheck source=tests/cli/cache_kills.sh
 . "$ROOT/tests/cli/cache_kills.sh"
 
-# With a time-out of half a second four reads in a row fail within one.
 RUN_TIMEOUT=60
 export HOME=$WORK XDG_CACHE_HOME=$WORK/cache AWS_EC2_METADATA_DISABLED=true no_proxy=127.0.0.1
 export AWS_ACCESS_KEY_ID=AKIDOFATEST AWS_SECRET_ACCESS_KEY=secret-of-a-test
@@ -18,7 +17,7 @@ labels=$(tail -n +2 set/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 serve --root set --warm
 PORT=${URL##*:}
 export AWS_ENDPOINT_URL=$URL
-train=(train --data s3://bucket --img-size 16 --cache off --read-timeout 0.5 --epochs 2000)
+train=(train --data s3://bucket --img-size 16 --cache off --epochs 2000)
 
 said() {
     cat "$OUT" "$ERR" | grep -Eq -- "$1"
@@ -46,10 +45,11 @@ expect_sound r set/sample_submission.csv "$labels"
 
 it "a store that refuses everything for a while is waited out as well"
 rm -rf r
-start "${train[@]}" --out r
+start "${train[@]}" --out r --outage 15s
 wait_for 30 trained r || fail "no epoch was done"
 control 'fail_503_for_s=3'
-sleep 4
+wait_for 30 said 's3://bucket: no answer for .*503 SlowDown' || fail "nobody was told of the outage"
+wait_for 30 said 's3://bucket answers again after' || fail "nobody was told of its end"
 kill -INT "$PID"
 ended 40
 expect_exit 0
@@ -83,11 +83,12 @@ control 'reset=1'
 
 it "staging waits it out"
 control 'delay_ms=20'
-start stage s3://bucket near --read-timeout 0.5
+start stage s3://bucket near --outage 15s
 wait_for 30 test -d near
 control 'away_for_s=3'
 ended 40
 expect_exit 0
+expect_out 's3://bucket: no answer for .*: waiting up to 15 s'
 find near -name '*.tar' -exec tar -tf {} \; >members
 expect "all pictures are there: $(grep -c jpg members)" \
     [ "$(grep -c jpg members)" = "$(find set -name '*.jpg' | wc -l)" ]

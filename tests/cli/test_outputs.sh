@@ -17,7 +17,7 @@ ln -s /proc/self/fd/1 stdout
 through_pipe() {
     rm -f "$1" got
     mkfifo "$1"
-    timeout 60 cat "$1" >got &
+    timeout 300 cat "$1" >got &
     local reader=$!
     run "${@:2}"
     wait_for 10 has_ended "$reader" || kill "$reader"
@@ -26,6 +26,9 @@ through_pipe() {
 }
 
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# Whether the process has its handler of SIGTERM: before that the signal would end it at once.
+listens() { [ $((16#$(sed -n 's/^SigCgt:\s*//p' "/proc/$PID/status") & 1 << 14)) != 0 ]; }
 
 # has_device NAME MINOR: makes a device as /dev/NAME here; false where that is not allowed.
 has_device() {
@@ -102,6 +105,7 @@ RUN_TIMEOUT=60 run predict a --out pipe --budget 2s
 expect_exit 5
 expect_err 'nobody reads it'
 start predict a --out pipe
+wait_for 60 listens
 sleep 1 # most of this it waits at the pipe; a signal before that ends it as well
 kill -TERM "$PID"
 ended 60
@@ -109,6 +113,7 @@ expect_exit 130
 expect "it is still a pipe" [ -p pipe ]
 rm -f pipe && mkfifo pipe
 start report a --out pipe
+wait_for 60 listens
 sleep 0.3
 kill -TERM "$PID"
 ended 60
@@ -200,8 +205,8 @@ for name in state weights; do
 done
 rm -rf p && cp -a stopped p && ln -s "$WORK/elsewhere" p/notes
 start train --resume p --quiet
-wait_for 60 has_begun
-sleep 0.3
+goes_on() { [ ! -e p/summary.json ]; } # it is taken away behind the clean-up
+wait_for 60 goes_on
 kill -INT "$PID"
 ended 60
 expect "what a link leads to is not cleaned up" [ -s elsewhere/.some.tmp ]

@@ -55,10 +55,10 @@ expect_err 'No space left on device'
 
 # A training that says more than pipes and queues hold, and then waits to be stopped.
 # shellcheck disable=SC2016  # the shell that is run expands it
-LOUD='yes 0123456789012345678901234567890123456789 | head -c 16000000; echo all said; trap "echo saved; exit 0" TERM; while :; do sleep 0.05; done'
+LOUD='head -c 12000000 /dev/zero | tr "\\0" x; echo all said; trap "echo saved; exit 0" TERM; while :; do sleep 0.05; done'
 
 it "stops training and predicts in time when the disk of the run folder hangs"
-on_disk run/events.jsonl:run/output.log:run/report:run/summary 3 dead --budget 8s --predict "$PREDICTS; echo predicted" --expect submission.csv -- sh -c "$LOUD"
+on_disk run/events.jsonl:run/output.log:run/report:run/summary 3 dead --budget 12s --predict "$PREDICTS; echo predicted" --expect submission.csv -- sh -c "$LOUD"
 expect_exit 0
 expect_out '^saved$'
 expect_out '^predicted$'

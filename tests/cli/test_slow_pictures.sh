@@ -27,7 +27,8 @@ timed train --data hostile-test --out r --budget 7s --img-size 32
 expect_exit 0
 expect_took 7
 expect_submission r/submission.csv k/sample_submission.csv "$labels"
-if ! is_sanitized; then
+# A machine that is busy with other things may have no time to train anything that is worth it.
+if ! is_sanitized && [ -e r/weights/best.safetensors ]; then
     expect_summary r/summary.json status partial
     expect_summary r/summary.json stop_reason budget
     expect_out 'there was time to predict [0-9]+ of [0-9]+ test images only'
@@ -37,16 +38,15 @@ expect_sound r k/sample_submission.csv "$labels"
 expect_tidy r
 
 it "predicts all others first where a budget is short"
-if [ -e r/weights/best.safetensors ]; then
-    rm -f r/submission.csv
-    timed predict --run r --budget 3s
-    expect_exit 0
-    expect_took 3
-    expect_submission r/submission.csv k/sample_submission.csv "$labels"
-    is_sanitized || expect_out 'the last model predicted [1-3][0-9] of 40 images'
-else
-    skip "there was no time for a model"
-fi
+run train --data k --out r-whole --epochs 1 --img-size 32
+rm -f r-whole/submission.csv
+mv k k-whole && mv hostile-test k
+timed predict --run r-whole --budget 5s
+expect_exit 0
+expect_took 5
+mv k hostile-test && mv k-whole k
+expect_submission r-whole/submission.csv k/sample_submission.csv "$labels"
+is_sanitized || expect_out 'the last model predicted [1-3][0-9] of 40 images'
 
 it "trains without a picture that takes too long for the budget, and says so"
 cp -r k hostile-train

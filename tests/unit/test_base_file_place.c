@@ -70,7 +70,7 @@ static void links_to_own_files_are_refused(void) {
     CHECK_INT(stk_file_alias(other, path, &errs[4]), STK_ERR_STORAGE);
     CHECK_CONTAINS(errs[4].message, "it is a link");
     stk_transcript *transcript = NULL; /* output.log, which is made empty when it is opened */
-    CHECK_INT(stk_transcript_open(&transcript, path, &errs[5]), STK_ERR_STORAGE);
+    CHECK_INT(stk_transcript_open(&transcript, path, 10, &errs[5]), STK_ERR_STORAGE);
     CHECK(kind_of(path) == S_IFLNK && holds(other, "precious"));
     CHECK_INT(entries(folder), 2);
 }

@@ -6,23 +6,46 @@
 
 /* ---- what is known of silence ---- */
 
+/* The reads of a minute look at it. */
+static bool is_too_long(stk_outage *o, int64_t from_s, int64_t to_s) {
+    bool is = false;
+    for (int64_t s = from_s; s <= to_s; s++) {
+        is = stk_outage_is_too_long(o, s * SECOND);
+    }
+    return is;
+}
+
 static void silence_is_nobodys_fault(void) {
     stk_outage o;
     stk_outage_open(&o, 300);
-    CHECK(!stk_outage_missed(&o, 1 * SECOND, true, "x")); /* it has never answered */
+    CHECK(!stk_outage_missed(&o, 1 * SECOND, 2 * SECOND, true, "x")); /* it has never answered */
     stk_outage_answered(&o, 10 * SECOND, true);
-    CHECK(!stk_outage_missed(&o, 9 * SECOND, true, "x")); /* somebody was answered since */
-    CHECK(!stk_outage_is_too_long(&o, 1000 * SECOND));
-    CHECK(stk_outage_missed(&o, 10 * SECOND, true, "x"));
-    CHECK(stk_outage_missed(&o, 40 * SECOND, false, "x"));
-    CHECK(!stk_outage_is_too_long(&o, 309 * SECOND));
-    CHECK(stk_outage_is_too_long(&o, 310 * SECOND)); /* since it began */
-    stk_outage_answered(&o, 310 * SECOND, true);
-    CHECK(!stk_outage_is_too_long(&o, 900 * SECOND));
+    CHECK(!stk_outage_missed(&o, 9 * SECOND, 11 * SECOND, true, "x")); /* somebody was answered */
+    CHECK(!is_too_long(&o, 12, 1000));
+    stk_outage_answered(&o, 1010 * SECOND, true);
+    CHECK(stk_outage_missed(&o, 1010 * SECOND, 1011 * SECOND, true, "x"));
+    CHECK(stk_outage_missed(&o, 1040 * SECOND, 1041 * SECOND, false, "x"));
+    CHECK(!is_too_long(&o, 1011, 1309));
+    CHECK(is_too_long(&o, 1310, 1310)); /* since it began */
+    stk_outage_answered(&o, 1310 * SECOND, true);
+    CHECK(!is_too_long(&o, 1311, 1900));
     stk_outage_close(&o);
     stk_outage_open(&o, 0); /* nobody waits */
     stk_outage_answered(&o, 10 * SECOND, true);
-    CHECK(!stk_outage_missed(&o, 20 * SECOND, true, "x"));
+    CHECK(!stk_outage_missed(&o, 20 * SECOND, 21 * SECOND, true, "x"));
+    stk_outage_close(&o);
+}
+
+/* A process that is stopped for an hour, before or in an outage, has not waited for an hour. */
+static void time_in_which_nobody_looks_does_not_count(void) {
+    stk_outage o;
+    stk_outage_open(&o, 300);
+    stk_outage_answered(&o, 10 * SECOND, true);
+    CHECK(stk_outage_missed(&o, 10 * SECOND, 3610 * SECOND, true, "x"));
+    CHECK(!is_too_long(&o, 3610, 3700));
+    CHECK(!stk_outage_is_too_long(&o, 7300 * SECOND));
+    CHECK(!is_too_long(&o, 7301, 7440));
+    CHECK(is_too_long(&o, 7441, 7620));
     stk_outage_close(&o);
 }
 
@@ -31,7 +54,7 @@ static void each_outage_is_told_twice(void) {
     char words[400];
     stk_outage_open(&o, 300);
     stk_outage_answered(&o, 10 * SECOND, true);
-    CHECK(stk_outage_missed(&o, 12 * SECOND, true, "Connection refused"));
+    CHECK(stk_outage_missed(&o, 12 * SECOND, 13 * SECOND, true, "Connection refused"));
     CHECK(!stk_outage_notice(&o, "s3://b", 21 * SECOND, words, sizeof words));
     CHECK(stk_outage_notice(&o, "s3://b", 24 * SECOND, words, sizeof words));
     CHECK_STR(words, "s3://b: no answer for 12 s (Connection refused): waiting up to 300 s");
@@ -40,7 +63,8 @@ static void each_outage_is_told_twice(void) {
     CHECK(stk_outage_notice(&o, "s3://b", 73 * SECOND, words, sizeof words));
     CHECK_STR(words, "s3://b answers again after 60 s");
     CHECK(!stk_outage_notice(&o, "s3://b", 74 * SECOND, words, sizeof words));
-    CHECK(stk_outage_missed(&o, 80 * SECOND, true, "reset")); /* a short one is not worth a word */
+    CHECK(stk_outage_missed(&o, 80 * SECOND, 81 * SECOND, true,
+                            "reset")); /* a short one is not worth a word */
     stk_outage_answered(&o, 100 * SECOND, false);
     CHECK(!stk_outage_notice(&o, "s3://b", 101 * SECOND, words, sizeof words));
     stk_outage_close(&o);
@@ -52,12 +76,12 @@ static void a_place_that_fails_many_is_ill(void) {
     stk_outage_open(&o, 300);
     for (int i = 0; i < 200; i++) {
         stk_outage_answered(&o, (10 + i) * SECOND, true);
-        CHECK(!stk_outage_missed(&o, (9 + i) * SECOND, false, "x"));
+        CHECK(!stk_outage_missed(&o, (9 + i) * SECOND, (10 + i) * SECOND, false, "x"));
     }
     CHECK(!stk_outage_is_ill(&o));
     for (int i = 0; i < 200; i++) {
         stk_outage_answered(&o, (300 + i) * SECOND, true);
-        CHECK(!stk_outage_missed(&o, (299 + i) * SECOND, true, "x"));
+        CHECK(!stk_outage_missed(&o, (299 + i) * SECOND, (300 + i) * SECOND, true, "x"));
     }
     CHECK(stk_outage_is_ill(&o));
     for (int i = 0; i < 200; i++) {
@@ -175,10 +199,15 @@ static void a_place_that_never_answered_is_not_waited_for(void) {
 }
 
 static const check_test tests[] = {
-    TEST(silence_is_nobodys_fault),       TEST(each_outage_is_told_twice),
-    TEST(a_place_that_fails_many_is_ill), TEST(an_outage_is_waited_out),
-    TEST(people_are_told_of_an_outage),   TEST(an_outage_that_lasts_too_long_loses_the_place),
-    TEST(one_bad_object_is_no_outage),    TEST(a_place_that_never_answered_is_not_waited_for),
+    TEST(silence_is_nobodys_fault),
+    TEST(time_in_which_nobody_looks_does_not_count),
+    TEST(each_outage_is_told_twice),
+    TEST(a_place_that_fails_many_is_ill),
+    TEST(an_outage_is_waited_out),
+    TEST(people_are_told_of_an_outage),
+    TEST(an_outage_that_lasts_too_long_loses_the_place),
+    TEST(one_bad_object_is_no_outage),
+    TEST(a_place_that_never_answered_is_not_waited_for),
 };
 
 CHECK_MAIN(tests)
