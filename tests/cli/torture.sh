@@ -60,7 +60,7 @@ after_train() {
     local why
     if [ "$CODE" = 0 ]; then
         [ -s r/submission.csv ] || wrong "there is no submission"
-        [ -s r/summary.json ] || grep -q 'summary\.json' "$ERR" || wrong "there is no summary, and nobody says so"
+        [ -s r/summary.json ] || grep -q 'summary\.json' "$OUT" "$ERR" || wrong "there is no summary, and nobody says so"
     fi
     if [ -e r/submission.csv ]; then
         why=$(submission_trouble r/submission.csv k/sample_submission.csv "$LABELS" | head -n 1)
@@ -107,7 +107,7 @@ after_run() {
     if [ -s run/summary.json ]; then
         said=$(json run/summary.json exit_code | head -n 1) # those of the attempts follow
         [ "$said" = "$CODE" ] || wrong "summary.json says exit code $said"
-    elif [ "$CODE" = 0 ] && ! grep -q 'summary\.json' "$ERR"; then
+    elif [ "$CODE" = 0 ] && ! grep -q 'summary\.json' "$OUT" "$ERR"; then
         wrong "there is no summary, and nobody says so"
     fi
     check_json run/summary.json
