@@ -424,7 +424,9 @@ stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_
     stk_str args = {0};
     stk_options_yaml(options, &yaml);
     stk_options_json(options, &args);
-    if (folder->id[0] != '\0') {
+    if (!stk_str_ok(&args)) {
+        json.failed = true; /* half of the options is not what the run was told */
+    } else if (folder->id[0] != '\0') {
         stk_str_appendf(&json, "{\n  \"run_id\": \"%s\",%s", folder->id, stk_str_text(&args) + 1);
     } else {
         stk_str_append(&json, stk_str_text(&args));

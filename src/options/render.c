@@ -243,6 +243,7 @@ void stk_options_json(const stk_options *options, stk_str *out) {
         }
         stk_str key = {0};
         append_key(&key, entry->option->name);
+        out->failed = out->failed || key.failed;
         stk_json_key(&writer, stk_str_text(&key));
         stk_str_free(&key);
         put_json_value(&writer, entry);
