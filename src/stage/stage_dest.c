@@ -115,8 +115,9 @@ static stk_status walk(const stk_stage_dest *dest,
                        void *user, stk_error *err) {
     DIR *folder = opendir(dest->path);
     if (folder == NULL) {
-        return STK_FAIL(err, STK_ERR_STORAGE, "cannot list the folder %s: %s", dest->path,
-                        strerror(errno));
+        bool lacking = errno == ENOMEM || errno == EMFILE || errno == ENFILE;
+        return STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE,
+                        "cannot list the folder %s: %s", dest->path, strerror(errno));
     }
     stk_status status = STK_OK;
     for (const struct dirent *entry = readdir(folder); entry != NULL && status == STK_OK;
