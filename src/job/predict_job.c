@@ -13,6 +13,7 @@
 
 #include "backend/opened_device.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_place.h"
@@ -201,7 +202,7 @@ static stk_status open_ballot(predict_job *job, stk_error *err) {
 static char *new_name(const char *name) {
     struct stat info;
     char *path = stk_str_format("%s.csv", name);
-    for (int i = 2; path != NULL && lstat(path, &info) == 0; i++) {
+    for (int i = 2; path != NULL && stk_disk_look_link(path, &info) == 0; i++) {
         stk_mem_free(path);
         path = stk_str_format("%s-%d.csv", name, i);
     }

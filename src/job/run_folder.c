@@ -44,7 +44,7 @@ static char *lock_path(const char *folder) {
 
 static bool is_link(const char *path) {
     struct stat info;
-    return lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
+    return stk_disk_look_link(path, &info) == 0 && S_ISLNK(info.st_mode);
 }
 
 /* Fails where the path is a link: what a run writes must lie where it seems to lie. */

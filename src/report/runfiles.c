@@ -143,7 +143,8 @@ static stk_status write_summary(const stk_runfiles *files, const stk_summary *su
     stk_str_append(&text, "\n");
     stk_status status = write_text(files, files->summary_path, &text, err);
     if (status != STK_OK) {
-        (void)unlink(files->summary_path); /* that of an earlier process would not be true */
+        (void)stk_disk_remove(
+            files->summary_path); /* that of an earlier process would not be true */
     }
     stk_str_free(&text);
     return status;
