@@ -23,6 +23,7 @@ typedef struct cli_verb {
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
     size_t most_words;                      /* words without a flag that it takes; 0: one */
+    bool out_is_file;                       /* --out names a file, or standard output */
     bool beside; /* another program writes to standard output, and lines for people go elsewhere */
 } cli_verb;
 

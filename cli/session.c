@@ -158,8 +158,8 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
 }
 
 /* Rows on standard output must not be mixed with anything else. */
-static stk_status look_at_out(cli_session *session, stk_error *err) {
-    const char *out = stk_options_get(session->options, "out");
+static stk_status look_at_out(cli_session *session, const cli_verb *verb, stk_error *err) {
+    const char *out = verb->out_is_file ? stk_options_get(session->options, "out") : NULL;
     session->stdout_taken = out != NULL && stk_path_is_descriptor(out, STDOUT_FILENO);
     return session->stdout_taken && session->json
                ? STK_FAIL(err, STK_ERR_USAGE,
@@ -196,7 +196,13 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         session->json = is_true(session->options, "json");
         session->quiet = is_true(session->options, "quiet");
         session->detach = is_true(session->options, "detach");
-        status = look_at_out(session, &err);
+        if (!verb->beside) { /* that one has its own way with disks */
+            session->disk = stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
+                                                              .move_s = STK_DISK_MOVE_S,
+                                                              .stop = &stop_request,
+                                                              .left_s = left_to_stop});
+        }
+        status = look_at_out(session, verb, &err);
     }
     if (status == STK_OK) {
         status = open_reports(session, verb, &err);
@@ -206,12 +212,6 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         return false;
     }
     catch_signals(verb->beside);
-    if (!verb->beside) { /* that one has its own way with disks */
-        session->disk = stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
-                                                          .move_s = STK_DISK_MOVE_S,
-                                                          .stop = &stop_request,
-                                                          .left_s = left_to_stop});
-    }
     return true;
 }
 

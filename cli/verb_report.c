@@ -77,6 +77,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_report = {
     .name = "report",
+    .out_is_file = true,
     .summary = "Writes the page of a run from its files, or compares several runs.",
     .usage = "RUN [RUN...] [--out FILE]",
     .options = stk_options_for_report,
