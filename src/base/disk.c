@@ -466,7 +466,8 @@ static bool is_write(operation op) {
 /* A copy in one block, with all that it needs; NULL without memory. */
 static call *copy_call(const call *c) {
     size_t path = strlen(c->path) + 1;
-    size_t to = c->to != NULL ? strlen(c->to) + 1 : 0;
+    const char *second = c->to != NULL ? c->to : "";
+    size_t to = strlen(second) + 1;
     call *copy = stk_mem_raw(sizeof *copy + path + to + c->size, 1);
     if (copy == NULL) {
         return NULL;
@@ -475,7 +476,7 @@ static call *copy_call(const call *c) {
     *copy = *c;
     copy->result = -1;
     copy->path = memcpy(room, c->path, path);
-    copy->to = to > 0 ? memcpy(room + path, c->to, to) : NULL;
+    copy->to = memcpy(room + path, second, to);
     copy->data = room + path + to;
     if (is_write(c->op) && c->data != NULL) {
         memcpy(copy->data, c->data, c->size);

@@ -21,7 +21,7 @@ double stk_typical_value(const stk_typical *t) {
 }
 
 double stk_typical_of(const double *values, int count) {
-    double sorted[STK_TYPICAL_MOST];
+    double sorted[STK_TYPICAL_MOST] = {0};
     if (count <= 0) {
         return NAN;
     }

@@ -430,7 +430,8 @@ void stk_cache_writer_put(stk_cache *cache, stk_cache_key key, const void *data,
 
 /* As long as that, or less where the caller has less; a disk that is alive needs no more. */
 static int64_t within(int64_t ns, double left_s) {
-    return (int64_t)fmax(fmin((double)ns, left_s * SECOND_NS), LEAST_NS);
+    const int64_t least_ns = LEAST_NS;
+    return (int64_t)fmax(fmin((double)ns, left_s * SECOND_NS), (double)least_ns);
 }
 
 void stk_cache_writer_flush(stk_cache *cache) {
