@@ -6,7 +6,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-build=build-coverage
+build='build-coverage'
 tools/build.sh "$build" -DSTK_COVERAGE=ON -DSTK_HARDENING=OFF
 find "$build" -name '*.gcda' -delete
 code=0
