@@ -30,9 +30,9 @@
 #define MAX_SIZE (64 * 1024)
 
 /*
- * Inputs in which a piece of a seed is repeated until they are so large. Sanitizers that check whole
- * strings at every call of the C library make such an input quadratic by themselves: there it is
- * smaller, and the ordinary build tells the time.
+ * Inputs in which a piece of a seed is repeated until they are so large. Sanitizers that check
+ * whole strings at every call of the C library make such an input quadratic by themselves: there it
+ * is smaller, and the ordinary build tells the time.
  */
 #define LARGE_SIZE (MOST_CPU_S > 1 ? (size_t)1 << 17 : (size_t)1 << 20)
 
