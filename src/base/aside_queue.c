@@ -32,8 +32,8 @@ struct stk_aside_queue {
     entry *first;           /* owned, as all behind it; the first one is in work or the next */
     entry *last;
     size_t bytes;     /* of all of them */
-    uint64_t given;   /* jobs so far, and ... */
-    uint64_t done;    /* ... those of them that are done */
+    uint64_t given;   /* jobs so far */
+    uint64_t done;    /* jobs that are done */
     uint64_t held;    /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
     int64_t begun_ns; /* when the job in work was begun; 0: none is */
     bool ending;      /* the work ends when nothing is left */

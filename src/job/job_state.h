@@ -65,8 +65,8 @@ typedef struct stk_job {
     stk_graph *graph;
     stk_state_config state_config;
     stk_state *state;
-    char *pretrained; /* owned: the file that every fold starts from; NULL: none ... */
-    char pretrained_sum[STK_RUN_ID_TEXT]; /* ... and its checksum; "": none was looked at */
+    char *pretrained; /* owned: the file that every fold starts from; NULL: none */
+    char pretrained_sum[STK_RUN_ID_TEXT]; /* checksum of that file; "": none was looked at */
     stk_ballot ballot;
     stk_oof oof;           /* only with folds */
     stk_val_table val;     /* what the best epochs said of the validation pictures */

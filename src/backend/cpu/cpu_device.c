@@ -358,8 +358,8 @@ typedef struct parts {
     stk_pool *pool;
     int64_t asked_ns;  /* when it was last asked in the middle of one */
     int64_t last_ns;   /* when the last part ended */
-    double longest_s;  /* of all so far ... */
-    double long_s;     /* ... and the longest but one: one part alone may have been held up */
+    double longest_s;  /* the longest part so far */
+    double long_s;     /* the longest but one: one part alone may have been held up */
     double next_times; /* a backward part has twice the products of its forward part */
 } parts;
 

@@ -49,8 +49,8 @@ struct cuda_store {
     char *place;   /* owned: the machine's folder in it */
     atomic_bool written;
     atomic_bool silent; /* its disk does not answer: nothing is looked for any more */
-    atomic_bool off;    /* nothing can be written ... */
-    stk_error trouble;  /* ... for this reason: written by the thread that found it */
+    atomic_bool off;    /* nothing can be written any more */
+    stk_error trouble;  /* why not: written by the thread that found it */
 };
 
 /* A name for a text. */
