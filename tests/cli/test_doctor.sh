@@ -146,7 +146,7 @@ it "names a slow mount as the narrowest"
 if [ -e "$SLOW" ]; then
     export ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
     run_any env SLOW_FILES_ROOT="$WORK/k" SLOW_FILES_OPEN_MS=300 LD_PRELOAD="$SLOW" "$STOKER" \
-        doctor k --model convnet_s --img-size 16 --batch 4 --seconds 3 --json
+        doctor k --model convnet_s --img-size 16 --batch 4 --workers 2 --seconds 3 --json
     expect_exit 0
     is_sanitized || # then the step may be as slow
         expect "storage is the narrowest: $(figure storage_warm), decoding $(figure decode), step $(figure step)" \
