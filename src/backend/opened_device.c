@@ -6,6 +6,9 @@
 
 #include "backend/backends.h"
 
+/* Seconds; a quarter of a second and more was seen with an H200. */
+#define GPU_END_S 0.5
+
 stk_status stk_opened_device_open(stk_opened_device *opened, const char *name, stk_precision asked,
                                   const stk_device_config *config, stk_error *err) {
     stk_backend_choice found;
@@ -37,6 +40,10 @@ void stk_opened_device_close(stk_opened_device *opened) {
 
 bool stk_opened_device_is_cpu(const stk_opened_device *opened) {
     return strcmp(opened->backend->name, "cpu") == 0;
+}
+
+double stk_opened_device_end_s(const stk_opened_device *opened) {
+    return opened->backend == NULL || stk_opened_device_is_cpu(opened) ? 0 : GPU_END_S;
 }
 
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room) {

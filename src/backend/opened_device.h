@@ -29,6 +29,10 @@ void stk_opened_device_close(stk_opened_device *opened);
 /* Whether it computes in the host's memory, on the host's cores. */
 bool stk_opened_device_is_cpu(const stk_opened_device *opened);
 
+/* What the end of a process takes that has used it: NVIDIA's libraries take their time to unload.
+ */
+double stk_opened_device_end_s(const stk_opened_device *opened);
+
 /* What the device is, and in brackets why it is this one: "2 threads (given)". */
 const char *stk_opened_device_describe(const stk_opened_device *opened, char *text, size_t room);
 

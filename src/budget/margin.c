@@ -36,5 +36,6 @@ double stk_margin_stretch(const stk_margin *margin, double seconds) {
 double stk_margin_needed(const stk_margin *margin, stk_margin_work first, double budget_s) {
     double unknown = isnan(budget_s) ? 0 : UNKNOWN_SHARE * budget_s;
     unknown = fmax(unknown, UNKNOWN_LEAST_S * fmin(fmax(margin->busy, 1), BUSY_MOST));
+    unknown = fmax(unknown, margin->end_s);
     return STK_MARGIN_SAFETY * stk_margin_took(margin, first) + fmin(unknown, UNKNOWN_MOST_S);
 }

@@ -21,7 +21,8 @@ typedef enum stk_margin_work {
 /* Zero-initialised: nothing was measured yet. */
 typedef struct stk_margin {
     double recent_s[STK_MARGIN_WORKS][2]; /* the last two of each, the latest first */
-    double busy; /* how many times as long everything takes as it would alone; 0: not known */
+    double busy;  /* how many times as long everything takes as it would alone; 0: not known */
+    double end_s; /* what the end of the process takes at least; 0: next to nothing */
 } stk_margin;
 
 void stk_margin_note(stk_margin *margin, stk_margin_work work, double seconds);

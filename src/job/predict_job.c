@@ -461,6 +461,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
     if (status == STK_OK) {
         status = stk_opened_device_open(&job->opened, job->options->device,
                                         (stk_precision)job->options->precision, &config, err);
+        job->clock.margin.end_s = stk_opened_device_end_s(&job->opened);
         job->host = (stk_host_memory){job->opened.backend, job->opened.device};
     }
     if (status == STK_OK) {

@@ -113,6 +113,7 @@ static stk_status count_training(const stk_job *job, size_t *train, size_t *val,
 static stk_status choose(stk_job *job, stk_error *err) {
     stk_device_config device = {.halted = stk_clockwork_must_halt, .user = &job->clock};
     stk_status status = stk_choose(&job->choice, job->options, &device, err);
+    job->clock.margin.end_s = stk_opened_device_end_s(&job->choice.opened);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
     return status;

@@ -52,6 +52,16 @@ static void a_busy_machine_needs_longer(void) {
     CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 3, 1e-12);
 }
 
+static void the_end_of_a_process_can_be_known_to_take_longer(void) {
+    stk_margin margin = {.busy = 1, .end_s = 0.5};
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 5), 0.5, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, NAN), 0.5, 1e-12);
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 50), 1,
+               1e-12); /* its share is more */
+    margin.end_s = 9;
+    CHECK_NEAR(stk_margin_needed(&margin, STK_MARGIN_CLOSING, 5), 2, 1e-12);
+}
+
 static void times_scatter_on_a_busy_machine(void) {
     stk_margin margin = {0};
     CHECK_NEAR(stk_margin_stretch(&margin, 0.5), 0.5, 1e-12);
@@ -66,6 +76,7 @@ static const check_test tests[] = {
     TEST(nothing_measured),
     TEST(the_longer_of_the_last_two),
     TEST(a_busy_machine_needs_longer),
+    TEST(the_end_of_a_process_can_be_known_to_take_longer),
     TEST(times_scatter_on_a_busy_machine),
     TEST(what_is_done_is_not_waited_for),
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda_conv_check.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -47,6 +48,7 @@ struct cuda_convs {
     size_t capacity;
     int count;
     int timed, loaded;
+    double longest_s;            /* that the caller's thread took to gather the ways of one */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
     void *refresh_user;
 };
@@ -402,7 +404,7 @@ typedef struct gathering {
 
 static bool must_stop(const cuda_convs *convs) {
     const cuda_convs_config *config = &convs->config;
-    return config->halted != NULL && config->halted(config->user, 0);
+    return config->halted != NULL && config->halted(config->user, convs->longest_s);
 }
 
 static void gather(void *context, size_t task, int thread) {
@@ -415,6 +417,7 @@ static void gather(void *context, size_t task, int thread) {
     if (atomic_load(&g->stopped)) {
         return;
     }
+    int64_t start = stk_clock_ns();
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
     if (status == STK_OK) {
@@ -422,6 +425,9 @@ static void gather(void *context, size_t task, int thread) {
                                       &entry->trouble);
     }
     entry->gathered = status == STK_OK;
+    if (thread == 0) {
+        g->convs->longest_s = fmax(g->convs->longest_s, stk_clock_since_s(start));
+    }
 }
 
 static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {

@@ -7,11 +7,13 @@
  */
 #include "backend/cuda/cuda_kernels.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/cuda/cuda_store.h"
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/map.h"
@@ -62,6 +64,7 @@ struct cuda_kernels {
     char target[24]; /* "sm_90": the GPU's; "compute_90": older, and the driver does the rest */
     bool own;        /* the former */
     int compiled, loaded;
+    double longest_s; /* that one kernel took the caller's thread: the next may, too */
 };
 
 /* Room for the key of any launch. */
@@ -345,7 +348,7 @@ static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
 
 /* The kernels that are made at the same time. */
 typedef struct batch {
-    const cuda_kernels *kernels;
+    cuda_kernels *kernels;
     kernel **missing; /* owned */
     size_t count;
     atomic_bool stopped;
@@ -353,7 +356,7 @@ typedef struct batch {
 
 /* For the caller's thread, which is the one that may ask. */
 static bool is_halted(const cuda_kernels *k) {
-    return k->config.halted != NULL && k->config.halted(k->config.user, 0);
+    return k->config.halted != NULL && k->config.halted(k->config.user, k->longest_s);
 }
 
 static void get_code_task(void *context, size_t task, int thread) {
@@ -361,8 +364,13 @@ static void get_code_task(void *context, size_t task, int thread) {
     if (thread == 0 && is_halted(b->kernels)) {
         atomic_store(&b->stopped, true);
     }
-    if (!atomic_load(&b->stopped)) {
-        get_code(b->kernels, b->missing[task], false);
+    if (atomic_load(&b->stopped)) {
+        return;
+    }
+    int64_t start = stk_clock_ns();
+    get_code(b->kernels, b->missing[task], false);
+    if (thread == 0) {
+        b->kernels->longest_s = fmax(b->kernels->longest_s, stk_clock_since_s(start));
     }
 }
 
