@@ -61,6 +61,26 @@ static void runs_beside_class_folders(void) {
     CHECK_CONTAINS(warnings, "run, runs");
 }
 
+/* Killed before its options were written: it has a lock, and perhaps a picture. */
+static void runs_that_hardly_began(void) {
+    fresh();
+    put_classes(".");
+    put("mine/state/lock");
+    expect_two_classes(": mine;");
+    put("mine/events.jsonl");
+    put("mine/results.png");
+    expect_two_classes(": mine;");
+    put("test/state/lock");
+    expect_two_classes(": mine, test;");
+
+    /* A folder of that name alone says nothing. */
+    put("cat/state/a.jpg");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 7);
+    stk_dataset_free(d);
+}
+
 static void runs_deeper_in_a_data_set(void) {
     fresh();
     put_classes("train");
@@ -181,6 +201,7 @@ static void memory_runs_out(void) {
     put_classes("train");
     put_run("train/runs/a");
     put_run("train/mine");
+    put("train/begun/state/lock");
     put_run("test");
     stk_dataset_options o = options();
     stk_status status = STK_ERR_MEMORY;
@@ -199,6 +220,7 @@ static void memory_runs_out(void) {
 
 static const check_test tests[] = {
     TEST(runs_beside_class_folders),
+    TEST(runs_that_hardly_began),
     TEST(runs_deeper_in_a_data_set),
     TEST(runs_called_like_a_part_of_the_data_set),
     TEST(a_folder_called_runs_is_no_class),
