@@ -263,6 +263,7 @@ static const cli_verb loader = {
     .usage = "--data DIR [--seconds N] [--epochs N] [--rate N] [--sheet FILE.png] [options]",
     .options = stk_options_for_bench_loader,
     .run = run_loader,
+    .ends_at_stop = true,
 };
 
 /* ---- the list of them ---- */

@@ -63,6 +63,12 @@ bool stk_clockwork_must_write(void *clock);
 /* For stk_disk: seconds for which a disk that does not answer may still be waited for. */
 double stk_clockwork_patience(void *clock);
 
+/*
+ * What to make of a failure before anything could be delivered: one of storage becomes
+ * STK_ERR_STOPPED once a request to stop was made, since then no disk is waited for.
+ */
+stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, stk_error *err);
+
 /* Enters a disk (base/disk.h) that is waited for no longer than the clock allows. */
 stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock);
 

@@ -543,6 +543,9 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
         stk_disk_root(job.options->runs.items[i], false);
     }
     stk_status status = run_job(&job, outcome, err);
+    if (outcome->status[0] == '\0') {
+        status = stk_clockwork_failed(&job.clock, status, err);
+    }
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
     outcome->best_acc1 = job.ballot.models > 0 ? job.acc1_sum / job.ballot.models : NAN;
