@@ -25,6 +25,7 @@ typedef struct cli_verb {
     size_t most_words;                      /* words without a flag that it takes; 0: one */
     bool out_is_file;                       /* --out names a file, or standard output */
     bool beside; /* another program writes to standard output, and lines for people go elsewhere */
+    bool ends_at_stop; /* a request to stop leaves nothing to deliver, so it ends whatever hangs */
 } cli_verb;
 
 extern const cli_verb cli_sample;
@@ -76,8 +77,9 @@ typedef struct cli_session {
     struct stk_jsonl *jsonl;
     struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
     int relay_end;
-    FILE *lines;           /* for people, through the relay; or NULL */
-    struct stk_disk *disk; /* entered (base/disk.h): no disk is waited for without end; or NULL */
+    FILE *lines;             /* for people, through the relay; or NULL */
+    struct stk_disk *disk;   /* entered (base/disk.h): no disk is waited for without end; or NULL */
+    struct cli_guard *guard; /* of a verb that ends at a request to stop (guard.c); or NULL */
 } cli_session;
 
 /*
@@ -125,6 +127,14 @@ int cli_run_job(const cli_verb *verb, int argc, char **argv, const char *word_me
  * told, or the other process has ended without that; *exit_code says how to end.
  */
 bool cli_detach(cli_session *session, int *exit_code);
+
+/*
+ * Takes the signals that ask for an end away from the calling thread, which may hang in a call of
+ * a dead mount. Another thread takes them, and ends the process with exit code 130 when the calling
+ * one has not ended the guard some seconds after a request to stop. NULL without memory or thread.
+ */
+struct cli_guard *cli_guard_begin(const stk_stop *stop);
+void cli_guard_end(struct cli_guard *guard); /* NULL is fine */
 
 /* Like cli_close for who has nothing to tell. */
 void cli_free(cli_session *session);

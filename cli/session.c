@@ -212,10 +212,12 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
         return false;
     }
     catch_signals(verb->beside);
+    session->guard = verb->ends_at_stop ? cli_guard_begin(&stop_request) : NULL;
     return true;
 }
 
 void cli_free(cli_session *session) {
+    cli_guard_end(session->guard);
     stk_screen_free(session->screen);
     stk_jsonl_free(session->jsonl);
     if (session->lines != NULL) {
@@ -228,6 +230,9 @@ void cli_free(cli_session *session) {
 }
 
 int cli_close(cli_session *session, stk_status status, const stk_error *err) {
+    /* A disk that was not waited for any longer: nothing but the request ended the verb. */
+    bool stopped = session->guard != NULL && stk_stop_asked(&stop_request) != STK_STOP_NONE;
+    status = stopped && status == STK_ERR_STORAGE ? STK_ERR_STOPPED : status;
     cli_free(session);
     if (status != STK_OK) {
         cli_complain(err->message);

@@ -213,6 +213,7 @@ static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk
     const stk_probe_options *given = stk_options_values(session->options, &stk_probe_option_table);
     const stk_feed_options *feed = stk_options_values(session->options, &stk_feed_option_table);
     const stk_stop *stop = session->run.stop;
+    stk_events events = {0};
     stk_loader_figures figures = {0};
     bool by_epoch = given->rate > 0 || feed->epochs > 0;
     bool measured = given->seconds > 0;
@@ -222,16 +223,19 @@ static stk_status bench_loader(cli_session *session, stk_epoch_list *epochs, stk
                         "--seconds 0 measures nothing; pass more of them, or --sheet FILE.png");
     }
     stk_status status = STK_OK;
+    stk_events_add(&events, cli_run_for_object(session).observer);
     if (measured) {
         status = by_epoch ? stk_probe_epochs(session->options, given->rate, given->seconds, stop,
-                                             &figures, epochs, err)
-                          : stk_probe_loader(session->options, given->seconds, stop, &figures, err);
+                                             &events, &figures, epochs, err)
+                          : stk_probe_loader(session->options, given->seconds, stop, &events,
+                                             &figures, err);
         if (status != STK_OK) {
             return status;
         }
     }
     if (given->sheet != NULL) {
-        status = stk_sheet_write(session->options, stop, given->sheet, err);
+        status =
+            stk_sheet_write(session->options, stop, measured ? NULL : &events, given->sheet, err);
         sheet = status == STK_OK ? given->sheet : NULL;
     }
     /* A sheet that cannot be written does not take away what was measured. */
@@ -259,6 +263,7 @@ static const cli_verb loader = {
     .usage = "--data DIR [--seconds N] [--epochs N] [--rate N] [--sheet FILE.png] [options]",
     .options = stk_options_for_bench_loader,
     .run = run_loader,
+    .ends_at_stop = true,
 };
 
 /* ---- the list of them ---- */

@@ -189,4 +189,5 @@ const cli_verb cli_bench_storage = {
     .usage = "--data PATH|URL [--rate N] [--in-flight N,N...] [options]",
     .options = stk_options_for_bench_storage,
     .run = run,
+    .ends_at_stop = true,
 };

@@ -143,4 +143,5 @@ const cli_verb cli_doctor = {
     .usage = "--data PATH|URL [--model NAME] [--seconds N] [--plot FILE.png|svg] [options]",
     .options = stk_options_for_doctor,
     .run = run,
+    .ends_at_stop = true,
 };

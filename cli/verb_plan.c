@@ -225,4 +225,5 @@ const cli_verb cli_plan = {
     .usage = "--data DIR [--model NAME] [--budget T] [options]",
     .options = stk_options_for_plan,
     .run = run,
+    .ends_at_stop = true,
 };

@@ -82,5 +82,6 @@ const cli_verb cli_report = {
     .usage = "RUN [RUN...] [--out FILE]",
     .options = stk_options_for_report,
     .run = run,
+    .ends_at_stop = true,
     .most_words = CLI_MOST_WORDS,
 };

@@ -30,4 +30,5 @@ const cli_verb cli_sample = {
     .usage = "DIR [--layout folder|kaggle] [--classes N] [--per-class N] [--seed S]",
     .options = stk_options_for_sample,
     .run = run,
+    .ends_at_stop = true,
 };

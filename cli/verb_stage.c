@@ -127,5 +127,6 @@ const cli_verb cli_stage = {
     .usage = "SRC DEST [--classes N] [--per-class N] [--max-side PX] [--quality Q] [options]",
     .options = stk_options_for_stage,
     .run = run,
+    .ends_at_stop = true,
     .most_words = 2,
 };

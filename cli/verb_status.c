@@ -38,4 +38,5 @@ const cli_verb cli_status = {
     .usage = "[RUN] [--json]",
     .options = stk_options_for_status,
     .run = run,
+    .ends_at_stop = true,
 };

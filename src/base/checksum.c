@@ -14,6 +14,13 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+/* Bytes of a file that are read at a time; the checksum depends on it. */
+#define PIECE_BYTES ((size_t)1 << 20)
+
 #define LANES 4
 #define LANE_BYTES 16
 #define STRIPE_BYTES ((size_t)LANES * LANE_BYTES)
@@ -81,6 +88,23 @@ static const uint32_t crc_table[16] = {
     0x61C69362u, 0x7198540Du, 0x82F63B78u, 0x92A8FC17u, 0xA24BB5A6u, 0xB21572C9u,
     0xC38D26C4u, 0xD3D3E1ABu, 0xE330A81Au, 0xF36E6F75u,
 };
+
+stk_status stk_checksum_file(const char *path, uint64_t *sum, stk_error *err) {
+    stk_file_reader *file = NULL;
+    char *piece = stk_mem_raw(PIECE_BYTES, 1);
+    stk_status status =
+        piece != NULL ? stk_file_open(&file, path, err) : STK_FAIL_MEMORY(err, path);
+    uint64_t size = status == STK_OK ? stk_file_size(file) : 0;
+    *sum = 0;
+    for (uint64_t at = 0; at < size && status == STK_OK; at += PIECE_BYTES) {
+        size_t part = size - at < PIECE_BYTES ? (size_t)(size - at) : PIECE_BYTES;
+        status = stk_file_read_at(file, at, piece, part, err);
+        *sum = status == STK_OK ? stk_checksum_seeded(piece, part, *sum) : *sum;
+    }
+    stk_file_close(file);
+    stk_mem_free(piece);
+    return status;
+}
 
 uint32_t stk_crc32c(const void *data, size_t size) {
     const uint8_t *bytes = data;

@@ -11,11 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stoker/status.h>
+
 /* data may be NULL when size is 0, and need not be aligned. */
 uint64_t stk_checksum(const void *data, size_t size);
 
 /* The same for another purpose: different seeds give checksums that have nothing in common. */
 uint64_t stk_checksum_seeded(const void *data, size_t size, uint64_t seed);
+
+/* One of all of a file: that of its pieces of a megabyte, each seeded with the one before. */
+STK_CHECKED stk_status stk_checksum_file(const char *path, uint64_t *sum, stk_error *err);
 
 /* CRC-32C (Castagnoli), as iSCSI and TensorFlow's records have it; far slower than the above. */
 uint32_t stk_crc32c(const void *data, size_t size);

@@ -51,8 +51,8 @@ typedef struct root {
 
 /* A call that was given up. */
 typedef struct stray {
-    stk_aside *aside; /* owned, and below ... */
-    char *below;      /* ... this path: others would hang as well; owned */
+    stk_aside *aside; /* owned: the thread that makes the call */
+    char *below;      /* owned: calls below this path would hang as well */
     void *state;      /* its own */
     void (*drop)(void *state);
 } stray;

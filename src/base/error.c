@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hide.h"
+
 static const struct {
     const char *name;
     int exit_code;
@@ -31,6 +33,7 @@ stk_status stk_error_set(stk_error *err, stk_status status, const char *file, in
         va_start(args, format);
         vsnprintf(err->message, sizeof err->message, format, args);
         va_end(args);
+        stk_hide_addresses(err->message); /* a sentence may be shown and kept anywhere */
         err->status = status;
         err->file = file;
         err->line = line;

@@ -8,7 +8,8 @@
 
 /*
  * Fills err, if it is not NULL and not set yet, and returns the status, so that a failing function
- * ends with `return STK_FAIL(err, STK_ERR_DATA, "cannot read %s: %s", path, why);`.
+ * ends with `return STK_FAIL(err, STK_ERR_DATA, "cannot read %s: %s", path, why);`. User and
+ * password of an address in the sentence are hidden.
  */
 #define STK_FAIL(err, status, ...) \
     stk_error_same(stk_error_set((err), (status), __FILE__, __LINE__, __VA_ARGS__), (status))

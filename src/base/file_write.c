@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "base/file_place.h"
 #include "base/file_stream.h"
 #include "base/mem.h"
+#include "base/random_id.h"
 #include "base/str.h"
 
 #define FAIL_WRITING(err, path) \
@@ -22,7 +22,7 @@
 
 /* A name that nobody guesses is free; the tries are for where nothing random is to be had. */
 #define HIDDEN_TRIES 100
-#define HIDDEN_DIGITS 16
+#define HIDDEN_DIGITS (STK_RANDOM_ID_TEXT - 1)
 #define HIDDEN_END ".tmp"
 #define HIDDEN_BASE_BYTES 200 /* of the file's own name: the system allows 255 for all of it */
 
@@ -51,12 +51,8 @@ static void free_writer(stk_file_writer *writer) {
 
 /* Sixteen digits that nobody can know before go into a hidden name. */
 static void draw_number(char *hidden) {
-    uint64_t number = 0;
-    char digits[HIDDEN_DIGITS + 1];
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number) {
-        number = (uint64_t)stk_clock_ns() * (uint64_t)gettid();
-    }
-    snprintf(digits, sizeof digits, "%0*llx", HIDDEN_DIGITS, (unsigned long long)number);
+    char digits[STK_RANDOM_ID_TEXT];
+    stk_random_id_text(digits);
     memcpy(hidden + strlen(hidden) - strlen(HIDDEN_END) - HIDDEN_DIGITS, digits, HIDDEN_DIGITS);
 }
 

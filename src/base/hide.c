@@ -241,16 +241,41 @@ static const char *pass_name(stk_hider *hider, const char *name, stk_str *out) {
     return append_hidden(out, value, behind);
 }
 
+/*
+ * The bytes of user and password that an address begins with behind "://". A secret of S3 may have
+ * a slash in it, so what follows a colon and is no port is one up to the word's last @.
+ */
+static size_t user_length(const char *p) {
+    size_t host = strcspn(p, "/?# \t\r\n\"'");
+    size_t word = strcspn(p, " \t\r\n\"'");
+    const char *colon = memchr(p, ':', host);
+    const char *at = memrchr(p, '@', host);
+    if (at != NULL) {
+        size_t length = (size_t)(at - p);
+        return (colon != NULL && colon < at) || length >= RANDOM_LEAST ? length : 0;
+    }
+    bool port = colon != NULL && strspn(colon + 1, "0123456789") == host - (size_t)(colon + 1 - p);
+    at = colon != NULL && !port && p[0] != '[' ? memrchr(p, '@', word) : NULL;
+    return at != NULL ? (size_t)(at - p) : 0;
+}
+
 /* Behind "://": copies an address up to its host, without user and password. */
 static const char *pass_host(const char *p, stk_str *out) {
-    size_t length = strcspn(p, "/?# \t\r\n\"'");
-    const char *at = memrchr(p, '@', length);
-    const char *colon = at != NULL ? memchr(p, ':', (size_t)(at - p)) : NULL;
-    if (at != NULL && (colon != NULL || (size_t)(at - p) >= RANDOM_LEAST)) {
+    size_t length = user_length(p);
+    if (length > 0) {
         stk_str_append(out, STK_HIDDEN);
-        p = at;
     }
-    return p;
+    return p + length;
+}
+
+void stk_hide_addresses(char *text) {
+    for (char *at = strstr(text, "://"); at != NULL; at = strstr(at, "://")) {
+        at += 3;
+        size_t length = user_length(at);
+        size_t stars = length < strlen(STK_HIDDEN) ? length : strlen(STK_HIDDEN);
+        memset(at, STK_HIDDEN[0], stars);
+        memmove(at + stars, at + length, strlen(at + length) + 1);
+    }
 }
 
 void stk_hide_word(stk_hider *hider, const char *word, stk_str *out) {

@@ -30,6 +30,9 @@ void stk_hide_word(stk_hider *hider, const char *word, stk_str *out);
  * shell may have put them there. The list is as `environ` is. */
 void stk_hide_values(char *const *environment, stk_str *text);
 
+/* Hides user and password of the addresses in a text, in place and without memory. */
+void stk_hide_addresses(char *text);
+
 /* Whether a value of this name is one to be hidden; dashes in front do not matter. */
 bool stk_hide_is_secret(const char *name, size_t length);
 

@@ -5,6 +5,10 @@
  * not finite becomes null, bytes that are not UTF-8 become U+FFFD). The reader makes a tree out of
  * one text; it refuses what RFC 8259 refuses, repeated keys and nesting over 64 levels. Threads: a
  * tree may be read by many.
+ *
+ * Names of files may hold bytes that are not UTF-8. Where such a name must be read back the writer
+ * is `exact`: a byte 0x80 to 0xff that is part of no character becomes \udc80 to \udcff, as in
+ * Python's surrogateescape, and the reader makes the byte of it again.
  */
 #ifndef STK_BASE_JSON_H
 #define STK_BASE_JSON_H
@@ -23,6 +27,7 @@ typedef struct stk_json_writer {
     bool after_key;  /* the next value belongs to the key just written */
     int indent;      /* spaces per level; 0: all on one line */
     int depth;       /* open objects and arrays */
+    bool exact;      /* bytes that are not UTF-8 can be read back; set by the caller */
 } stk_json_writer;
 
 stk_json_writer stk_json_write_to(stk_str *out, int indent);

@@ -96,7 +96,10 @@ static void put_utf8(tree *t, unsigned code) {
     }
 }
 
-/* Behind a backslash. Surrogates must come in pairs. A NUL would cut the string short. */
+/*
+ * Behind a backslash. Surrogates must come in pairs, unless they are \udc80 to \udcff and stand for
+ * a byte that is not UTF-8. A NUL would cut the string short.
+ */
 static stk_status read_escape(tree *t, stk_error *err) {
     static const char plain[] = "\"\\/bfnrt";
     static const char meant[] = "\"\\/\b\f\n\r\t";
@@ -117,6 +120,9 @@ static stk_status read_escape(tree *t, stk_error *err) {
                 return fail_at(t, "half of a surrogate pair", err);
             }
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+        } else if (code >= 0xDC80 && code <= 0xDCFF) {
+            put_byte(t, code - 0xDC00);
+            return STK_OK;
         } else if (code >= 0xDC00 && code <= 0xDFFF) {
             return fail_at(t, "half of a surrogate pair", err);
         }

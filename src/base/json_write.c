@@ -60,18 +60,21 @@ void stk_json_end_array(stk_json_writer *writer) {
     close_container(writer, "]");
 }
 
+/* Where the codes begin that stand for bytes. */
+#define ESCAPED_BYTE 0xDC00u
+
 /*
  * Names of files may hold any bytes, but a JSON text with broken UTF-8 could not be read back. What
  * a terminal would obey is escaped: people look at such lines.
  */
-static void append_quoted(stk_str *out, const char *text) {
+static void append_quoted(stk_str *out, const char *text, bool exact) {
     size_t left = strlen(text);
     size_t length;
     stk_str_append(out, "\"");
     for (const char *p = text; left > 0; p += length) {
         length = stk_utf8_length(p, left);
         if (length == 0) {
-            stk_str_append(out, "\\ufffd");
+            stk_str_appendf(out, "\\u%04x", exact ? ESCAPED_BYTE + (unsigned char)*p : 0xFFFDu);
             length = 1;
         } else if (*p == '"' || *p == '\\') {
             stk_str_appendf(out, "\\%c", *p);
@@ -89,7 +92,7 @@ static void append_quoted(stk_str *out, const char *text) {
 
 void stk_json_key(stk_json_writer *writer, const char *key) {
     before_value(writer);
-    append_quoted(writer->out, key);
+    append_quoted(writer->out, key, writer->exact);
     stk_str_append(writer->out, ": ");
     writer->after_key = true;
 }
@@ -100,7 +103,7 @@ void stk_json_put_string(stk_json_writer *writer, const char *text) {
         return;
     }
     before_value(writer);
-    append_quoted(writer->out, text);
+    append_quoted(writer->out, text, writer->exact);
     writer->need_comma = true;
 }
 

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #define LEAST_BATCH 8
-#define USUAL_MOST 128 /* unless it was measured that more is faster ... */
-#define MOST_BATCH 512 /* ... and then this: larger ones need a recipe of their own */
+#define USUAL_MOST 128 /* the most where nothing was measured */
+#define MOST_BATCH 512 /* the most in any case: larger ones need a recipe of their own */
 
 #define MOST_ACCUMULATE 65536 /* as in the option */
 

@@ -63,8 +63,8 @@ typedef struct stk_batch_choice {
     size_t wanted;         /* images of so many steps as were asked for, were there more memory */
     uint64_t bytes;        /* that this batch needs */
     stk_batch_limit limit; /* why it is not larger */
-    size_t most;           /* the largest that is worth measuring; 0: none is ... */
-    stk_batch_limit most_limit; /* ... and why no larger one is */
+    size_t most;           /* the largest that is worth measuring; 0: none is */
+    stk_batch_limit most_limit; /* why no larger one is worth measuring */
 } stk_batch_choice;
 
 /* Steps that an epoch with such a batch has to have. */

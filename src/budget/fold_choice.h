@@ -30,8 +30,8 @@ typedef struct stk_fold_facts {
 
 typedef struct stk_fold_choice {
     int folds;       /* to train in all, those that were begun included */
-    int epochs;      /* of each that there is time for then, at most ... */
-    int all_epochs;  /* ... these: the wanted, or what they are compared with */
+    int epochs;      /* of each fold that there is time for; at most all_epochs */
+    int all_epochs;  /* the epochs that were wanted, or those that are compared */
     double wanted_s; /* from now on, for all of what was wanted; NaN when not known */
     double left_s;   /* from now on, for training and for all predictions but the last */
 } stk_fold_choice;

@@ -19,8 +19,8 @@
 
 /* Zero-initialised: there was none. */
 typedef struct stk_validations {
-    double val_s[STK_VALIDATIONS_KEPT];  /* a ring: seconds ... */
-    double step_s[STK_VALIDATIONS_KEPT]; /* ... and what a step took then; NaN: not known */
+    double val_s[STK_VALIDATIONS_KEPT];  /* a ring: seconds of the last validations */
+    double step_s[STK_VALIDATIONS_KEPT]; /* seconds of a step at each of them; NaN: not known */
     double even_s; /* of the last one, had its slowest batch been as fast as the others */
     int count;     /* of all */
 } stk_validations;
@@ -60,8 +60,8 @@ typedef struct stk_inference_watch {
     size_t test_images;
     double first_s;   /* when its first batch was seen: beginning takes a while of its own */
     size_t first;     /* pictures of that; 0: not yet */
-    size_t seen;      /* with the last one ... */
-    double seen_s;    /* ... after so many seconds */
+    size_t seen;      /* pictures with the last batch that was seen */
+    double seen_s;    /* when the last batch was seen */
     int batches;      /* between the two */
     double picture_s; /* of the fastest of these */
 } stk_inference_watch;

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hide.h"
+
 #define TELL(events, callback, ...)                                 \
     for (int i = 0; (events) != NULL && i < (events)->count; i++) { \
         const stk_observer *observer = (events)->observers[i];      \
@@ -68,6 +70,7 @@ void stk_events_warning(const stk_events *events, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    stk_hide_addresses(text);
     TELL(events, warning, text);
 }
 

@@ -109,6 +109,16 @@ double stk_clockwork_patience(void *user) {
     return stk_clockwork_left(clock) - stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
 }
 
+stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, stk_error *err) {
+    if (status == STK_ERR_STORAGE && stk_clockwork_stopping(clock)) {
+        status = STK_ERR_STOPPED;
+        if (err != NULL) {
+            err->status = status;
+        }
+    }
+    return status;
+}
+
 stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock) {
     return stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
                                              .move_s = STK_DISK_MOVE_S,

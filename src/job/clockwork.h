@@ -20,9 +20,9 @@ typedef struct stk_clockwork {
     stk_stop *stop;    /* borrowed, may be NULL */
     stk_margin margin; /* what the last work of a run took so far */
     double also_s;     /* kept for a file of predictions beside the submission; 0: there is none */
-    int64_t ran_ns;    /* by the job's thread, and ... */
-    int64_t waited_ns; /* ... for a core, when it was last looked how busy the machine is */
-    int64_t looked_ns; /* when that was */
+    int64_t ran_ns;    /* CPU time of the job's thread at the last look at how busy it is */
+    int64_t waited_ns; /* time that the thread had waited for a core by then */
+    int64_t looked_ns; /* when the last look was */
     /* What the device does now is of no use after a request to stop, which then halts it. */
     bool hasty;
 } stk_clockwork;
@@ -62,6 +62,12 @@ bool stk_clockwork_must_write(void *clock);
 
 /* For stk_disk: seconds for which a disk that does not answer may still be waited for. */
 double stk_clockwork_patience(void *clock);
+
+/*
+ * What to make of a failure before anything could be delivered: one of storage becomes
+ * STK_ERR_STOPPED once a request to stop was made, since then no disk is waited for.
+ */
+stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, stk_error *err);
 
 /* Enters a disk (base/disk.h) that is waited for no longer than the clock allows. */
 stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock);

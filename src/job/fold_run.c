@@ -27,8 +27,8 @@ typedef struct fold_run {
     stk_fold_pace pace;            /* how far it goes */
     stk_inference_watch watch;     /* of the running validation */
     bool resumed;                  /* an earlier process began it */
-    bool begun;                    /* somebody did, and training goes on from ... */
-    stk_train_position position;   /* ... this */
+    bool begun;                    /* it was begun before, here or by an earlier process */
+    stk_train_position position;   /* where training goes on then */
     stk_train_result result;
 } fold_run;
 

@@ -33,8 +33,8 @@ typedef struct stk_batch_search {
     bool open;             /* it will be measured */
     char skipped[96];      /* why it could have been and was not; "" otherwise */
     double took_s;         /* seconds of measuring */
-    double last_s;         /* of these, for the last batch ... */
-    double others_s;       /* ... and for all but the first */
+    double last_s;         /* seconds of measuring the last batch */
+    double others_s;       /* seconds of measuring all batches but the first */
     double allowed_s;      /* for all but the first, and for the steps of the first */
 } stk_batch_search;
 
@@ -49,9 +49,9 @@ typedef struct stk_job {
     stk_events events;
     stk_clockwork clock;
     stk_dataset *dataset;
-    stk_choice choice;  /* its batch and what is added up to an update may shrink: ... */
-    size_t batch_asked; /* ... from this; 0: they have not */
-    int64_t accumulate_asked;
+    stk_choice choice;        /* its batch and accumulate may shrink in a run */
+    size_t batch_asked;       /* the batch before it shrank; 0: it has not */
+    int64_t accumulate_asked; /* accumulate before it changed */
     size_t infer_batch;       /* pictures of a step of validation and prediction */
     stk_device_memory memory; /* of the device, before anything was taken */
     stk_batch_search batch;
@@ -71,8 +71,8 @@ typedef struct stk_job {
     stk_oof oof;           /* only with folds */
     stk_val_table val;     /* what the best epochs said of the validation pictures */
     char *submission;      /* owned path; NULL without test rows */
-    bool submitted;        /* the file exists ... */
-    int models;            /* ... and has the votes of so many */
+    bool submitted;        /* the submission exists */
+    int models;            /* whose votes are in the submission */
     int folds;             /* that were asked for */
     int folds_now;         /* that there is time for, by the last plan */
     double epoch_s;        /* of one epoch with its validation; NaN: not measured yet */
@@ -96,17 +96,17 @@ typedef struct stk_job {
     stk_seen_pictures pictures; /* what the pictures are that the state was trained on */
     bool unkept_told;           /* that they could not be kept */
     stk_run_state run_state;    /* what was to be saved last; see state_save.c */
-    bool state_saved;           /* there is something to go on from: ... */
-    stk_train_position saved;   /* ... this */
+    bool state_saved;           /* there is a state to go on from */
+    stk_train_position saved;   /* where training stood in that state */
     char *state_path;           /* owned: where it lies */
     char *epoch_path;           /* owned: where its last one between epochs is kept */
     bool between_epochs;        /* what lies at state_path is of such a moment */
     char *kept_best;            /* owned: where the best weights are kept that it speaks of */
-    stk_write_behind behind;    /* what is on its way there; see state_save.c ... */
-    stk_train_position saving;  /* ... and where training stood then */
-    stk_typical state_write_s;  /* how long saving took until it was on the disk ... */
-    stk_typical state_copy_s;   /* ... of these, training stood still for the copy ... */
-    stk_typical state_wait_s;   /* ... and because the one before was still on its way */
+    stk_write_behind behind;    /* the state on its way to the disk; see state_save.c */
+    stk_train_position saving;  /* where training stood in the state on its way */
+    stk_typical state_write_s;  /* from a save to its bytes on the disk */
+    stk_typical state_copy_s;   /* of a save: training stood still for the copy */
+    stk_typical state_wait_s;   /* of a save: it waited for the save before it */
     stk_typical checkpoint_s;   /* how long saving the best weights took */
     bool state_lost;            /* it could not be saved, and that was told */
     stk_summary summary;

@@ -227,23 +227,32 @@ static stk_status name_file(predict_job *job, stk_error *err) {
     return job->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 
-/*
- * Where to write, and with a budget the first file: a deadline must find one. The run's own
- * submission, which a training has left, is such a one already.
- */
-static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
+/* Where to write. What cannot be written is told before anything is read. */
+static stk_status find_place(predict_job *job, stk_error *err) {
     stk_file_place place = {0};
+    stk_error why = {0};
     stk_status status = name_file(job, err);
-    if (status == STK_OK) { /* what cannot be written is told before the models are asked */
-        status = stk_file_place_find(&place, job->path, job->how.chosen, err);
-    }
+    status =
+        status == STK_OK ? stk_file_place_find(&place, job->path, job->how.chosen, err) : status;
     if (status != STK_OK) {
         return status;
     }
-    bool own = !job->how.chosen && job->given->data == NULL;
-    job->kept = own && stk_path_is_file(job->path);
     job->once = place.stream;
     stk_file_place_free(&place);
+    status =
+        stk_path_check_place(job->options->out != NULL ? "--out" : "cannot write", job->path, &why);
+    return status == STK_OK ? STK_OK
+                            : STK_FAIL(err, status == STK_ERR_USAGE ? STK_ERR_STORAGE : status,
+                                       "%s", why.message);
+}
+
+/*
+ * With a budget the first file: a deadline must find one. The run's own submission, which a
+ * training has left, is such a one already.
+ */
+static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    bool own = !job->how.chosen && job->given->data == NULL;
+    job->kept = own && stk_path_is_file(job->path);
     stk_margin_note(&job->clock.margin, STK_MARGIN_SUBMISSION,
                     CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2)));
     bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept && !job->once;
@@ -459,6 +468,9 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
         status = stk_voters_find(&job->voters, job->options, &job->events, err);
     }
     if (status == STK_OK) {
+        status = find_place(job, err);
+    }
+    if (status == STK_OK) {
         status = stk_opened_device_open(&job->opened, job->options->device,
                                         (stk_precision)job->options->precision, &config, err);
         job->clock.margin.end_s = stk_opened_device_end_s(&job->opened);
@@ -532,6 +544,9 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
         stk_disk_root(job.options->runs.items[i], false);
     }
     stk_status status = run_job(&job, outcome, err);
+    if (outcome->status[0] == '\0') {
+        status = stk_clockwork_failed(&job.clock, status, err);
+    }
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
     outcome->best_acc1 = job.ballot.models > 0 ? job.acc1_sum / job.ballot.models : NAN;

@@ -21,9 +21,6 @@
 /* Evaluation makes two batches at a time do: it runs while the training's are kept ready. */
 #define EVALUATION_SLOTS 2
 
-/* Bytes of a file that are read at a time. */
-#define SUM_PIECE ((size_t)1 << 20)
-
 /* Of a budget: what one picture may take in training, and what it may take of any. */
 #define SLOW_PART 0.02
 #define SLOW_LEAST_S 0.1
@@ -230,21 +227,10 @@ static void tell_pretrained(const stk_job *job, const stk_pretrained_report *rep
     }
 }
 
-/* A checksum of all of a file. */
+/* A checksum of all of a file, as the state has it. */
 static stk_status sum_file(const char *path, char text[STK_RUN_ID_TEXT], stk_error *err) {
-    stk_file_reader *file = NULL;
     uint64_t sum = 0;
-    char *piece = stk_mem_raw(SUM_PIECE, 1);
-    stk_status status =
-        piece != NULL ? stk_file_open(&file, path, err) : STK_FAIL_MEMORY(err, path);
-    uint64_t size = status == STK_OK ? stk_file_size(file) : 0;
-    for (uint64_t at = 0; at < size && status == STK_OK; at += SUM_PIECE) {
-        size_t part = size - at < SUM_PIECE ? (size_t)(size - at) : SUM_PIECE;
-        status = stk_file_read_at(file, at, piece, part, err);
-        sum = status == STK_OK ? stk_checksum_seeded(piece, part, sum) : sum;
-    }
-    stk_file_close(file);
-    stk_mem_free(piece);
+    stk_status status = stk_checksum_file(path, &sum, err);
     snprintf(text, STK_RUN_ID_TEXT, "%016llx", (unsigned long long)sum);
     return status;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,15 +27,6 @@
 /* Who only asks whether a folder is locked holds its lock for an instant: this outlasts him. */
 #define LOCK_TRIES 20
 #define LOCK_GAP_NS 1000000
-
-/* Tells a run from every other, so that no state of another is taken for its own. */
-static void make_id(stk_run_folder *folder) {
-    uint64_t id = 0;
-    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
-        id = (uint64_t)stk_clock_wall_ns() ^ ((uint64_t)getpid() << 48);
-    }
-    snprintf(folder->id, sizeof folder->id, "%016llx", (unsigned long long)id);
-}
 
 static char *lock_path(const char *folder) {
     return stk_path_join(folder, "state/lock");
@@ -264,7 +254,7 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
     if (status != STK_OK) {
         stk_run_folder_close(folder);
     } else {
-        make_id(folder);
+        stk_random_id_text(folder->id);
         sign_lock(folder);
     }
     return status;

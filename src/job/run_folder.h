@@ -9,10 +9,12 @@
 #include <stoker/status.h>
 
 #include "base/json.h"
+#include "base/random_id.h"
 #include "base/str.h"
 #include "options/options.h"
 
-#define STK_RUN_ID_TEXT 17 /* 16 hexadecimal digits and the NUL */
+/* Tells a run from every other, so that no state of another is taken for its own. */
+#define STK_RUN_ID_TEXT STK_RANDOM_ID_TEXT
 
 typedef struct stk_run_folder {
     char *path;               /* owned */

@@ -326,7 +326,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
         status = stk_job_claim_folder(job, err);
     }
     if (status != STK_OK) {
-        return status;
+        return stk_clockwork_failed(&job->clock, status, err);
     }
     status = begin(job, words, train, val, err);
     if (status == STK_OK) {
@@ -386,6 +386,7 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
     if (given->resume != NULL) {
         status = stk_resume_open(&job.resume, options, &job.folder, err);
+        status = stk_clockwork_failed(&job.clock, status, err);
     }
     stk_job_open(&job, options, run);
     if (status == STK_OK) {

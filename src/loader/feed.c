@@ -132,7 +132,7 @@ static stk_status choose(stk_feed_samples *f, const stk_dataset_options *data,
 }
 
 stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given,
-                                 const stk_stop *stop, stk_error *err) {
+                                 const stk_stop *stop, const stk_events *events, stk_error *err) {
     const stk_dataset_options *asked = stk_options_values(given, &stk_dataset_option_table);
     const stk_storage_options *far = stk_options_values(given, &stk_storage_option_table);
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
@@ -148,8 +148,8 @@ stk_status stk_feed_samples_open(stk_feed_samples *f, const stk_options *given,
         data.rare_class = STK_RARE_TRAIN; /* nothing is validated, so one picture is no problem */
     }
     stk_status status = feed->split == STK_FEED_ALL
-                            ? stk_dataset_open_any(&f->dataset, &data, &storage, NULL, err)
-                            : stk_dataset_open(&f->dataset, &data, &storage, NULL, err);
+                            ? stk_dataset_open_any(&f->dataset, &data, &storage, events, err)
+                            : stk_dataset_open(&f->dataset, &data, &storage, events, err);
     if (status == STK_OK) {
         status = choose(f, &data, feed, err);
     }
@@ -191,15 +191,15 @@ static stk_status check_request(const stk_feed_samples *samples, const stk_loade
 }
 
 stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
-    return stk_loader_open_stoppable(out, given, NULL, err);
+    return stk_loader_open_stoppable(out, given, NULL, NULL, err);
 }
 
 stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const stk_stop *stop,
-                                     stk_error *err) {
+                                     const stk_events *events, stk_error *err) {
     const stk_feed_options *feed = stk_options_values(given, &stk_feed_option_table);
     const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
     stk_feed_samples samples;
-    stk_status status = stk_feed_samples_open(&samples, given, stop, err);
+    stk_status status = stk_feed_samples_open(&samples, given, stop, events, err);
     if (status != STK_OK) {
         return status;
     }

@@ -5,6 +5,7 @@
 #include <stoker/stop.h>
 
 #include "dataset/dataset.h"
+#include "events/events.h"
 #include "image/augment.h"
 #include "options/options.h"
 
@@ -46,10 +47,12 @@ typedef struct stk_feed_samples {
 
 /*
  * A folder that is neither of class folders nor Kaggle's gives every picture below it. `stop` is
- * looked at while nothing comes, now and later; NULL is fine.
+ * looked at while nothing comes, now and later; `events` are told what was found, now. Both may be
+ * NULL.
  */
 STK_CHECKED stk_status stk_feed_samples_open(stk_feed_samples *samples, const stk_options *options,
-                                             const stk_stop *stop, stk_error *err);
+                                             const stk_stop *stop, const stk_events *events,
+                                             stk_error *err);
 void stk_feed_samples_close(stk_feed_samples *samples);
 
 #endif

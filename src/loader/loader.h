@@ -15,6 +15,7 @@
 #include <stoker/stop.h>
 
 #include "dataset/dataset.h"
+#include "events/events.h"
 #include "image/image.h"
 #include "loader/sampler.h"
 #include "options/options.h"
@@ -115,9 +116,13 @@ typedef struct stk_loader_config {
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */
 } stk_loader_config;
 
-/* stk_loader_open for those who may be asked to stop: looked at while nothing comes; or NULL. */
+/*
+ * stk_loader_open for those who may be asked to stop, which is looked at while nothing comes, and
+ * who listen to what is found while it opens. Both may be NULL.
+ */
 STK_CHECKED stk_status stk_loader_open_stoppable(stk_loader **loader, stk_options *options,
-                                                 const stk_stop *stop, stk_error *err);
+                                                 const stk_stop *stop, const stk_events *events,
+                                                 stk_error *err);
 
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
 STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,

@@ -141,12 +141,12 @@ static bool has_noisy_others(const view *v) {
     return v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
 }
 
-/* Cores that others use are missed by decoding, not by what waits for storage ... */
+/* Cores that others use are missed by decoding. What waits for storage does not miss them. */
 static bool is_neighbour_of_decoding(const view *v) {
     return waits(v) && !v->is_read && has_noisy_others(v);
 }
 
-/* ... and by a step that is computed on them; a command of somebody else's may do something else.
+/* They are also missed by a step that is computed on them. A supervised command may do other work.
  */
 static bool is_neighbour_of_step(const view *v) {
     bool computes = !v->e->is_foreign || v->shares.compute > FOREIGN_COMPUTES;

@@ -121,6 +121,7 @@ stk_status stk_options_recall(stk_options *options, const stk_json *args, const 
 
 void stk_options_given(const stk_options *options, const stk_json *before, stk_str *out) {
     stk_json_writer writer = stk_json_write_to(out, 0);
+    writer.exact = true; /* paths are read back */
     stk_json_begin_object(&writer);
     for (size_t i = 0; i < options->count; i++) {
         const stk_option_entry *entry = &options->entries[i];

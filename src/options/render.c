@@ -235,6 +235,7 @@ static void put_json_value(stk_json_writer *writer, const stk_option_entry *entr
 
 void stk_options_json(const stk_options *options, stk_str *out) {
     stk_json_writer writer = stk_json_write_to(out, 2);
+    writer.exact = true; /* paths are read back */
     stk_json_begin_object(&writer);
     for (size_t i = 0; i < options->count; i++) {
         const stk_option_entry *entry = &options->entries[i];

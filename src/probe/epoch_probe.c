@@ -171,7 +171,8 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
 }
 
 stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, const stk_stop *stop,
-                            stk_loader_figures *figures, stk_epoch_list *list, stk_error *err) {
+                            const stk_events *events, stk_loader_figures *figures,
+                            stk_epoch_list *list, stk_error *err) {
     const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
     epoch_probe p = {.stop = stop, .rate = rate, .start_ns = stk_clock_ns()};
     double cpu_s = stk_gauge_processor_s();
@@ -179,7 +180,7 @@ stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, c
     memset(list, 0, sizeof *list);
     p.free_ns = p.start_ns;
     p.before.ns = p.start_ns;
-    stk_status status = stk_loader_open(&p.loader, options, err);
+    stk_status status = stk_loader_open_stoppable(&p.loader, options, stop, events, err);
     status = status == STK_OK ? run(&p, feed->epochs == 0, seconds, figures, list, err) : status;
     if (status == STK_OK) {
         sum_up(&p, list, stk_gauge_processor_s() - cpu_s, figures);

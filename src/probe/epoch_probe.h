@@ -39,8 +39,9 @@ typedef struct stk_epoch_list {
  * error too.
  */
 STK_CHECKED stk_status stk_probe_epochs(stk_options *options, double rate, double seconds,
-                                        const stk_stop *stop, stk_loader_figures *figures,
-                                        stk_epoch_list *list, stk_error *err);
+                                        const stk_stop *stop, const stk_events *events,
+                                        stk_loader_figures *figures, stk_epoch_list *list,
+                                        stk_error *err);
 void stk_epoch_list_free(stk_epoch_list *list);
 
 #endif

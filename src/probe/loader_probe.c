@@ -304,7 +304,7 @@ static void sum_up(const loader_probe *p, stk_loader_figures *f) {
 }
 
 stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,
-                            stk_loader_figures *figures, stk_error *err) {
+                            const stk_events *events, stk_loader_figures *figures, stk_error *err) {
     const stk_dataset_options *dataset = stk_options_values(options, &stk_dataset_option_table);
     loader_probe p = {.stop = stop, .cores = stk_machine_cores()};
     const stk_batch *first = NULL;
@@ -313,7 +313,8 @@ stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop
     if (!(stk_storage_to_measure(options).outage_s > 0)) {
         status = stk_options_set(options, "outage", "0", err);
     }
-    status = status == STK_OK ? stk_loader_open_stoppable(&p.loader, options, stop, err) : status;
+    status = status == STK_OK ? stk_loader_open_stoppable(&p.loader, options, stop, events, err)
+                              : status;
     status = status == STK_OK ? take(&p, &first, err) : status;
     if (status == STK_OK) {
         figures->first_batch_ms = stk_clock_since_s(start) * 1e3;

@@ -13,6 +13,8 @@
 #include <stoker/loader.h>
 #include <stoker/stop.h>
 
+#include "events/events.h"
+
 /* Rates are of the loader's slices unless they say decode_only. */
 typedef struct stk_loader_figures {
     double images_per_second;
@@ -46,10 +48,12 @@ typedef struct stk_loader_figures {
 
 /*
  * Opens a loader from the options and measures it until its slices last `seconds` together, which
- * must be above 0. A request to stop gives STK_ERR_STOPPED.
+ * must be above 0. A request to stop gives STK_ERR_STOPPED. `events`, which may be NULL, are
+ * told what was found in the data set.
  */
 STK_CHECKED stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop *stop,
-                                        stk_loader_figures *figures, stk_error *err);
+                                        const stk_events *events, stk_loader_figures *figures,
+                                        stk_error *err);
 
 /* Fills in what an open loader is and has: threads, slots, sizes, bad pictures. */
 void stk_loader_figures_describe(stk_loader *loader, stk_loader_figures *figures);

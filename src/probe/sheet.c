@@ -118,8 +118,8 @@ static stk_status new_sheet(stk_image *sheet, size_t rows, int64_t side_px, stk_
     return status;
 }
 
-stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image *sheet,
-                          stk_error *err) {
+stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_events *events,
+                          stk_image *sheet, stk_error *err) {
     const stk_feed_options *feed = stk_options_values(options, &stk_feed_option_table);
     stk_image drawn = {0};
     int side = (int)feed->img_size;
@@ -128,7 +128,7 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image 
         .training = {.size = side, .train = true, .augment = stk_feed_augment(options)},
         .seed = (uint64_t)feed->seed,
         .sheet = &drawn};
-    stk_status status = stk_feed_samples_open(&m.samples, options, stop, err);
+    stk_status status = stk_feed_samples_open(&m.samples, options, stop, events, err);
     size_t rows = m.samples.count < STK_SHEET_ROWS ? m.samples.count : STK_SHEET_ROWS;
     if (status == STK_OK) {
         status = stk_workbench_new(&m.bench, NULL, err);
@@ -153,13 +153,13 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image 
     return STK_OK;
 }
 
-stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const char *path,
-                           stk_error *err) {
+stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const stk_events *events,
+                           const char *path, stk_error *err) {
     stk_image sheet = {0};
     uint8_t *bytes = NULL;
     size_t size = 0;
     const stk_file_how how = {.chosen = true, .stop = stop};
-    stk_status status = stk_sheet_draw(options, stop, &sheet, err);
+    stk_status status = stk_sheet_draw(options, stop, events, &sheet, err);
     status = status == STK_OK ? stk_image_encode_png(&sheet, &bytes, &size, err) : status;
     status = status == STK_OK ? stk_file_write_how(path, bytes, size, &how, err) : status;
     stk_image_free(&sheet);

@@ -10,6 +10,7 @@
 #include <stoker/status.h>
 #include <stoker/stop.h>
 
+#include "events/events.h"
 #include "image/image.h"
 #include "options/options.h"
 
@@ -18,11 +19,11 @@
 #define STK_SHEET_GAP_PX 4 /* white, between pictures and around them */
 
 /* The sheet as a picture, freed with stk_image_free; the options are those of `bench loader`. */
-STK_CHECKED stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, stk_image *sheet,
-                                      stk_error *err);
+STK_CHECKED stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop,
+                                      const stk_events *events, stk_image *sheet, stk_error *err);
 
 /* Draws it into a PNG file, which is replaced in one step. */
-STK_CHECKED stk_status stk_sheet_write(stk_options *options, const stk_stop *stop, const char *path,
-                                       stk_error *err);
+STK_CHECKED stk_status stk_sheet_write(stk_options *options, const stk_stop *stop,
+                                       const stk_events *events, const char *path, stk_error *err);
 
 #endif

@@ -371,8 +371,8 @@ typedef struct measure {
     bool percent;
     bool from_zero;
     bool sampled;    /* of a supervised command, which has no epochs: over its time */
-    stk_gauge gauge; /* what is drawn then ... */
-    double unit;     /* ... by this */
+    stk_gauge gauge; /* with `sampled`: what is drawn */
+    double unit;     /* with `sampled`: the values are divided by this */
 } measure;
 
 #define AT(field) offsetof(stk_event_epoch, field)

@@ -48,8 +48,8 @@ struct stk_observer_aside {
     stk_observer observer;
     stk_observer_told told;
     stk_aside_queue *queue; /* borrowed */
-    uint64_t lost;          /* all of them, and ... */
-    uint64_t untold;        /* ... those since the last event that was taken */
+    uint64_t lost;          /* events that were lost */
+    uint64_t untold;        /* events that were lost since one was taken */
 };
 
 /* ---- copies ---- */

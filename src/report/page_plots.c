@@ -22,8 +22,8 @@
 typedef struct measure {
     const char *label;
     size_t offset;       /* of a double in stk_event_epoch */
-    uint32_t color;      /* with one fold; with several they tell the folds apart ... */
-    double fold_dash_px; /* ... and dashes the measures */
+    uint32_t color;      /* of the measure with one fold; with several, colours tell folds apart */
+    double fold_dash_px; /* of the measure with several folds: dashes tell measures apart */
     double factor;       /* to the unit that is shown */
     bool right;
 } measure;

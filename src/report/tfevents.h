@@ -23,8 +23,8 @@ typedef struct stk_tfevents stk_tfevents;
 
 typedef struct stk_tfevents_config {
     const char *folder;       /* its parent must exist; copied */
-    int fold;                 /* that goes on ... */
-    int64_t steps_done;       /* ... and what it has done; 0: it begins */
+    int fold;                 /* the fold that goes on */
+    int64_t steps_done;       /* steps that the fold has done; 0: it begins */
     int64_t (*now_ns)(void);  /* NULL: stk_clock_ns; tests bring their own */
     int64_t (*wall_ns)(void); /* NULL: stk_clock_wall_ns */
 } stk_tfevents_config;

@@ -30,6 +30,7 @@ void stk_stage_about(stk_str *out, const stk_stage_plan *plan, const stk_stage_r
                      const stk_staged *staged) {
     const stk_dataset_options *data = request->data;
     stk_json_writer writer = stk_json_write_to(out, 2);
+    writer.exact = true; /* names of columns are read back */
     stk_json_begin_object(&writer);
     put_number(&writer, "format", STK_STAGED_FORMAT);
     put_text(&writer, "plan", plan->checksum);

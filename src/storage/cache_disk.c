@@ -24,9 +24,9 @@
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 
-/* A pack is cut here, so that one damaged file costs little, ... */
+/* A pack is cut here, so that one damaged file costs little. */
 #define PACK_BYTES ((uint64_t)2 << 30)
-/* ... but a large cache has larger ones, since each holds a descriptor. */
+/* A large cache has larger packs, so that it holds no more descriptors than this. */
 #define PACKS_WANTED 64
 
 static bool load_entries(stk_cache_disk *disk, stk_pack *pack, int index_fd) {

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/random_id.h"
 
 #define VERSION 1
 #define MAGIC "STKPACK" /* and one letter for the kind of file */
@@ -140,14 +140,6 @@ static bool write_head(int fd, file_kind kind, uint64_t id) {
     uint8_t head[STK_PACK_HEAD_BYTES];
     encode_head(head, kind, id);
     return write_all(fd, head, sizeof head, 0);
-}
-
-static uint64_t random_id(void) {
-    uint64_t id;
-    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
-        id = (uint64_t)stk_clock_ns() ^ (uint64_t)getpid() << 40;
-    }
-    return id;
 }
 
 void stk_pack_clear(stk_pack *pack, int number) {
@@ -307,7 +299,7 @@ stk_pack_result stk_pack_make(stk_pack *pack, int folder_fd) {
         return STK_PACK_TAKEN;
     }
     /* Without a head in the index nobody uses the data; the index's comes last. */
-    pack->id = random_id();
+    pack->id = stk_random_id();
     pack->write_fd = open_file(folder_fd, pack->number, DATA, O_RDWR | O_CREAT | O_TRUNC);
     pack->data_fd = pack->write_fd >= 0 ? fcntl(pack->write_fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (pack->data_fd < 0 || !write_head(pack->write_fd, DATA, pack->id) ||

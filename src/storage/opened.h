@@ -25,8 +25,8 @@ struct stk_store {
     const stk_tree *tree;    /* of the shards or of the source, or NULL */
     stk_shards *shards;      /* owned, or NULL */
     stk_cache *cache;        /* owned, or NULL */
-    bool cache_later;        /* nobody asked for it, and it is used ... */
-    atomic_bool cache_waits; /* ... once this is false */
+    bool cache_later;        /* nobody asked for the cache: it is not used while cache_waits */
+    atomic_bool cache_waits; /* the cache is not used yet */
     atomic_int cache_silent; /* reads of the cache in a row that gave no answer */
     bool keeps_made;         /* the cache holds what readers made of the bytes */
     uint64_t

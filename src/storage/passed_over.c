@@ -13,8 +13,13 @@
 /* Names that one line has room for. */
 #define NAMES_TOLD 3
 
-/* The files that tell a run, a staged copy and one that is not finished. */
-static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME};
+/* The lock of a run is there before any other file of it. */
+#define STATE_FOLDER "state"
+#define RUN_LOCK STATE_FOLDER "/lock"
+
+/* The files that tell a run, a staged copy, one that is not finished, and a run that has hardly
+ * begun. */
+static const char *const marks[] = {"args.json", "stage.json", STK_STAGING_NAME, RUN_LOCK};
 
 #define MARKS (sizeof marks / sizeof *marks)
 
@@ -29,20 +34,30 @@ bool stk_folder_is_junk(const char *name) {
     return false;
 }
 
-bool stk_folder_is_own(const stk_dir_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        const stk_dir_entry *entry = &list->entries[i];
-        for (size_t m = 0; !entry->is_dir && m < MARKS; m++) {
-            if (stk_str_equal(entry->name, marks[m])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static char *join(const char *folder, const char *name) {
     return folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
+}
+
+/* Whether what stands in a folder says that it is a run or a staged copy. */
+static stk_status is_own(stk_store *store, const char *folder, const stk_dir_list *list, bool *own,
+                         stk_error *err) {
+    bool state = false;
+    *own = false;
+    for (size_t i = 0; i < list->count && !*own; i++) {
+        const stk_dir_entry *entry = &list->entries[i];
+        state = state || (entry->is_dir && stk_str_equal(entry->name, STATE_FOLDER));
+        for (size_t m = 0; !entry->is_dir && m < MARKS; m++) {
+            *own = *own || stk_str_equal(entry->name, marks[m]);
+        }
+    }
+    if (*own || !state) {
+        return STK_OK;
+    }
+    char *lock = join(folder, RUN_LOCK);
+    stk_status status =
+        lock != NULL ? stk_store_has(store, lock, own, err) : STK_FAIL_MEMORY(err, folder);
+    stk_mem_free(lock);
+    return status;
 }
 
 stk_status stk_passed_over_add(stk_passed_over *passed, const char *path, stk_error *err) {
@@ -95,10 +110,13 @@ stk_status stk_data_list(stk_store *store, const char *folder, stk_passed_over *
     if (status != STK_OK) {
         return status;
     }
-    *own = folder[0] != '\0' && stk_folder_is_own(list);
-    if (*own) {
+    if (folder[0] != '\0') {
+        status = is_own(store, folder, list, own, err);
+    }
+    if (status != STK_OK || *own) {
         stk_dir_list_free(list);
-        return passed != NULL ? stk_passed_over_add(passed, folder, err) : STK_OK;
+        return status == STK_OK && passed != NULL ? stk_passed_over_add(passed, folder, err)
+                                                  : status;
     }
     status = drop_named(folder, passed, list, err);
     if (status != STK_OK) {
@@ -136,8 +154,8 @@ void stk_passed_over_tell(const stk_passed_over *passed, const char *root,
     }
     stk_events_warning(events,
                        "passed over %zu folder%s of %s: %s%s; what Stoker wrote (folders called "
-                       "%s, and those with args.json, stage.json or %s in them) is no data, so "
-                       "rename a class that is called so",
+                       "%s, and those with args.json, stage.json, %s or " RUN_LOCK
+                       " in them) is no data, so rename a class that is called so",
                        passed->count, passed->count == 1 ? "" : "s", root, names,
                        passed->count > NAMES_TOLD ? " ..." : "", STK_RUNS_FOLDER, STK_STAGING_NAME);
 }

@@ -4,8 +4,8 @@
  * Two kinds: what unpacking and file systems leave behind, which nobody needs to hear of, and what
  * Stoker itself wrote there: runs and staged copies. Those hold pictures too (plots), so whoever
  * lists data lists it with stk_data_list() and tells in one line what was passed over. A folder of
- * Stoker's is known by a file in it; a folder called `runs` is one in any case. The place itself
- * is never passed over.
+ * Stoker's is known by a file in it, a run from its lock on; a folder called `runs` is one in any
+ * case. The place itself is never passed over.
  *
  * Threads: one at a time for each stk_passed_over.
  */
@@ -27,9 +27,6 @@ typedef struct stk_passed_over {
 
 /* Folders that unpacking and file systems leave behind. */
 bool stk_folder_is_junk(const char *name);
-
-/* Whether what stands in a folder says that it is a run or a staged copy. */
-bool stk_folder_is_own(const stk_dir_list *list);
 
 /*
  * stk_store_list without the folders that are known by their names. *own is set, and the list

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/hide.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -385,6 +386,13 @@ static stk_status split_root(place *p, const char *root, stk_error *err) {
     bool plain = length > 0;
     for (size_t i = 0; i < length; i++) {
         plain = plain && (isalnum((unsigned char)bucket[i]) || strchr(".-_", bucket[i]) != NULL);
+    }
+    if (memchr(bucket, ':', length) != NULL || memchr(bucket, '@', length) != NULL) {
+        return STK_FAIL(err, STK_ERR_USAGE, /* which may hold a secret: it is not shown */
+                        "cannot open s3://" STK_HIDDEN
+                        ": an address names a bucket alone; write it as s3://bucket/prefix, and "
+                        "give keys as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in a profile, "
+                        "another store as AWS_ENDPOINT_URL");
     }
     if (!plain) {
         return STK_FAIL(err, STK_ERR_USAGE,

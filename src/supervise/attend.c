@@ -22,9 +22,9 @@
 #define OTHERS_SHARE 0.7
 
 #define COMMAND_MOST 2000 /* bytes of a command line that are shown */
-#define KILL_S 5.0        /* that the kernel may take to let go of killed processes: ... */
-#define KILL_SHARE 0.5    /* ... no more than this part of the time that is left, ... */
-#define KILL_LEAST_S 0.2  /* ... and so much in any case */
+#define KILL_S 5.0        /* that the kernel may take to let go of killed processes */
+#define KILL_SHARE 0.5    /* of the time that is left: KILL_S is no more than this */
+#define KILL_LEAST_S 0.2  /* KILL_S is no less than this */
 #define KNOB_S 5.0        /* that a file which a command is told by may take to be read */
 #define SETTLE_S 2.0      /* that its last words may take to be passed on */
 #define GPU_FREE_S 15.0   /* that a driver may take to free a dead process's memory */

@@ -30,8 +30,8 @@ typedef struct block_reader {
     size_t end;       /* of it, without blanks */
     frame frames[STK_CONFIG_DEPTH];
     int depth;
-    bool marked; /* a line of --- was seen */
-    bool ended;  /* one of ... */
+    bool marked; /* a line "---" was seen */
+    bool ended;  /* a line "..." was seen */
 } block_reader;
 
 static stk_status refuse(const block_reader *r, const char *why, stk_error *err) {

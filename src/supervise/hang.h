@@ -7,6 +7,10 @@
  * nothing but spin. Output that brings no progress counts as silence once progress was heard
  * before.
  *
+ * The last `limit_s` seconds of the silence are judged, and of their samples those in between: the
+ * highest and the lowest twentieth of what CPU and GPU were used do not count. So neither the end
+ * of the work before the silence nor a thread that wakes up now and then hides a hang.
+ *
  * What works in silence must not be taken for it: where only the CPU is busy (data are prepared, an
  * epoch without a word), and where something spins, the silence must also be three times as long as
  * any between two steps of progress before, and a CPU that works before there was any is no hang.
@@ -19,6 +23,19 @@
 
 #include <stoker/events.h>
 
+/* Samples of this many spans of a silence are told apart. */
+#define STK_HANG_SPANS 256
+
+/* The samples of a short span of a silence, as ranges. NaN: not known. */
+typedef struct stk_hang_span {
+    double from_s;                    /* when the first was taken; time of the run */
+    double util_least, util_most;     /* percent */
+    double memory_least, memory_most; /* bytes */
+    double power_least, power_most;   /* watts */
+    double input_most;                /* bytes per second to the GPU */
+    double cpu_least, cpu_most;       /* percent of the cores, by the command */
+} stk_hang_span;
+
 /* What is seen of the command since something last went on. Starts with stk_hang_begin. */
 typedef struct stk_hang {
     double limit_s;    /* INFINITY: never */
@@ -28,13 +45,10 @@ typedef struct stk_hang {
     double said;       /* of output at the last sample; NaN: there was none */
     double progress_s; /* when progress was last heard; NaN: never */
     double gap_s;      /* the longest time between two steps of it, or before the first */
-    int samples;       /* since it is quiet; what follows is of them, NaN: not known */
     int cores;         /* 0: not known */
-    double util_least, util_most;     /* percent */
-    double memory_least, memory_most; /* bytes */
-    double power_least, power_most;   /* watts */
-    double input_most;                /* bytes per second to the GPU */
-    double cpu_least, cpu_most;       /* percent of the cores, by the command */
+    stk_hang_span spans[STK_HANG_SPANS]; /* of the silence; a ring */
+    int span_count;                      /* of these, that are there */
+    int next_span;                       /* where the next one goes */
 } stk_hang;
 
 void stk_hang_begin(stk_hang *hang, double limit_s, double now_s);

@@ -44,8 +44,8 @@ typedef struct stk_attempt {
     pid_t pid;
     bool is_training;
     double began_s;
-    double stop_s;  /* asked to stop then, and ... */
-    double kill_s;  /* ... killed */
+    double stop_s;  /* when it is asked to stop */
+    double kill_s;  /* when it is killed */
     double since_s; /* what the check looks at begins here; NaN: not known yet */
     bool worked;    /* that is when the GPU began to work */
     bool checked;
@@ -53,8 +53,8 @@ typedef struct stk_attempt {
     bool looked;             /* there were samples of it */
     bool blind;              /* it was said that no GPU is used */
     double first_progress_s; /* when it was first heard of; NaN: not yet */
-    double estimated_s;      /* when its time was last told, and ... */
-    double estimate_s;       /* ... what it was; NaN: it was not */
+    double estimated_s;      /* when an estimate of its time was last told */
+    double estimate_s;       /* that estimate; NaN: none was told */
     double judged_s;         /* when it was last judged */
     double stepped_s;        /* when its progress was last told */
     double progress_s;       /* of what was told */
@@ -101,8 +101,8 @@ typedef struct stk_supervision {
     char estimate[240]; /* "": none was made */
     double fill;        /* NaN: by the rule */
     int stop_signal;
-    int hangs;       /* so far, and ... */
-    int trial_hangs; /* ... those of them that a trial is to blame for */
+    int hangs;       /* of the command so far */
+    int trial_hangs; /* hangs that a trial is to blame for */
     bool not_passed; /* it was told that output was lost, and the same of the log */
     bool not_logged;
     bool hurried;    /* the timetable knows that an end was asked for */

@@ -60,7 +60,7 @@ typedef struct stk_trial_advice {
     int workers;
     bool kept;      /* what the last attempt tried was better, and stays */
     bool tried;     /* the last attempt was a trial */
-    bool ignored;   /* ... of a batch that the command did not take: it had the one of here */
+    bool ignored;   /* the trial was of a batch that the command did not take: it used `batch` */
     char what[120]; /* "batch 64", "batch 32 stays" */
     char why[240];  /* with the numbers */
 } stk_trial_advice;

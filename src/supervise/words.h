@@ -36,8 +36,8 @@ typedef struct stk_words {
     int64_t batch;
     int workers;
     double epoch_began_s; /* when the epoch in work was first heard of */
-    stk_typical epochs_s; /* how long the last whole epochs took; ... */
-    double epoch_s;       /* ... the typical one of them; NaN: there was none */
+    stk_typical epochs_s; /* seconds of the last whole epochs */
+    double epoch_s;       /* seconds of a typical one of them; NaN: there was none */
     bool zero_based;      /* the command counts epochs from 0 */
     double progress_s;    /* when epoch, step or loss last changed; NaN: never */
     bool out_of_memory;   /* it said so */

@@ -12,8 +12,8 @@
 typedef struct stk_batch_times {
     int64_t last_ns;  /* when the last batch came */
     size_t images;    /* of all that came */
-    double slowest_s; /* seconds of the slowest batch ... */
-    size_t slowest;   /* ... and its images */
+    double slowest_s; /* seconds of the slowest batch */
+    size_t slowest;   /* images of the slowest batch */
 } stk_batch_times;
 
 void stk_batch_times_note(stk_batch_times *times, size_t images, int64_t now_ns);

@@ -298,6 +298,17 @@ static void tell_notices(const stk_trainer *t) {
     }
 }
 
+/* An epoch counts once, also where a part of it was judged before the rest was trained. */
+static void count_patience(stk_trainer *t, bool best) {
+    const stk_train_result *r = t->result;
+    bool has_best = best || (r->has_best && r->best.epoch == t->progress.epoch);
+    if (has_best) {
+        t->since_best = 0;
+    } else if (!t->epoch_counted) {
+        t->since_best++;
+    }
+}
+
 /* Validation, the epoch's figures, and the checkpoint. */
 static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
@@ -344,7 +355,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     /* What may be going wrong does not take the place of something good. */
     epoch.best =
         is_better(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
-    t->since_best = epoch.best ? 0 : t->since_best + 1;
+    count_patience(t, epoch.best);
     stk_train_result before = *t->result;
     if (epoch.best) {
         t->result->has_best = true;
@@ -446,7 +457,7 @@ static stk_status run_epoch(stk_trainer *t, stk_error *err) {
         stk_trainer_save(t, true);
     }
     int64_t patience = t->config->options->patience;
-    t->result->ran_out_of_patience = patience > 0 && t->since_best >= patience;
+    t->result->ran_out_of_patience = whole && patience > 0 && t->since_best >= patience;
     return status;
 }
 

@@ -76,6 +76,7 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
     const stk_train_progress *p = &t->progress;
     const stk_train_result *r = t->result;
     bool begun = p->epoch > 0 && !whole;
+    int counted = begun && t->epoch_counted; /* who goes on counts the epoch himself */
     return (stk_train_position){.epoch = begun ? p->epoch - 1 : p->epoch,
                                 .step = begun ? p->step : 0,
                                 .steps_per_epoch = p->steps_per_epoch,
@@ -88,8 +89,8 @@ static stk_train_position take_position(const stk_trainer *t, bool whole) {
                                 .schedule = t->schedule,
                                 .lr_scale = t->lr_scale,
                                 .setbacks = t->setbacks,
-                                .epochs_done = r->epochs_done - (begun && t->epoch_counted),
-                                .since_best = t->since_best,
+                                .epochs_done = r->epochs_done - counted,
+                                .since_best = t->since_best > 0 ? t->since_best - counted : 0,
                                 .has_best = r->has_best,
                                 .best = r->best,
                                 .best_metric = r->best_metric,

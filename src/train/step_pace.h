@@ -19,8 +19,8 @@ typedef struct stk_step_pace {
     stk_typical wait_s; /* of these, waiting for pictures */
     int64_t timed;      /* steps, the first one included, which only warms up */
     int64_t steps;      /* of the group that is not full yet */
-    double seconds;     /* that they took ... */
-    double waited;      /* ... and waited */
+    double seconds;     /* of the steps of that group */
+    double waited;      /* of these seconds: waiting for pictures */
 } stk_step_pace;
 
 /* Pictures of a step that is about to begin were waited for. */

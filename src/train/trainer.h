@@ -36,16 +36,16 @@ typedef struct stk_trainer {
     int64_t saved_ns;        /* when the state was last kept */
     int64_t saved_steps;     /* steps_done then; -1: never */
     int64_t went_on_at;      /* steps_done when training last went on behind a plan; -1: never */
-    bool epoch_again;        /* then the running epoch was entered again, ... */
-    double epoch_before_s;   /* ... which had taken so long by then */
+    bool epoch_again;        /* training went on in the middle of the running epoch */
+    double epoch_before_s;   /* what that epoch had taken when training went on */
     bool epoch_counted;      /* result->epochs_done has the running epoch, or a part of it */
     bool epoch_judged;       /* it was validated since it was entered */
     int64_t step_before;     /* steps of the running epoch that it was entered with */
     stk_step_pace step_pace; /* of this process */
     int64_t micro_steps;     /* batches since the weights last moved */
     int since_best;          /* epochs */
-    stk_metrics val;         /* of the running validation, which began ... */
-    int64_t val_start_ns;    /* ... then */
+    stk_metrics val;         /* of the running validation */
+    int64_t val_start_ns;    /* when the running validation began */
     stk_batch_times val_times;
     stk_pending_step pending[STK_STEPS_AHEAD];
     int pending_count;

@@ -87,6 +87,7 @@ static void put_floats(stk_str *out, const float *values) {
 /* The metadata's texts, in the order of `keys`; false without memory. */
 static bool describe(const stk_checkpoint_info *info, stk_str *texts) {
     stk_json_writer classes = stk_json_write_to(&texts[1], 0);
+    classes.exact = true; /* they may be names of folders */
     stk_str_append(&texts[0], info->model);
     stk_json_begin_array(&classes);
     for (int i = 0; i < info->class_count; i++) {

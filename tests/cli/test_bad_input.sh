@@ -350,4 +350,18 @@ kill -INT "$PID"
 ended 60
 expect_exit 0
 expect_submission shared/submission.csv slow/sample_submission.csv
+it "keys in an address are not shown"
+for address in s3://me:geheim@bucket/x s3://me:ge/geheim@bucket/x https://me:geheim@host/x; do
+    for words in "train --out r --data" "plan --data" "doctor --data" "bench loader --data" \
+        "stage near --data" "stage f near --data" "predict --run r-none --data"; do
+        # shellcheck disable=SC2086  # words
+        run $words "$address"
+        expect "$words $address is refused" [ "$CODE" != 0 ]
+        expect_not "$words $address shows it: $(cat "$OUT" "$ERR")" grep -q geheim "$OUT" "$ERR"
+    done
+done
+run train --out r --data s3://me:geheim
+expect_not "a key without a bucket is shown: $(cat "$ERR")" grep -q geheim "$ERR"
+expect_not "it was written" grep -rq geheim . "$XDG_CACHE_HOME" "$HOME"
+
 finish

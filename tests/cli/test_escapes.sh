@@ -6,7 +6,7 @@
 
 # A title for the window, a colour, C1's CSI as a byte and as UTF-8, DEL, an override and an isolate.
 evil=$'\e]0;owned\a\e[31m\x9b31m\xc2\x9b31m\x7f\xe2\x80\xae\xe2\x81\xa6'
-# The same as a path that args.json can hold: it has UTF-8 alone.
+# The same without the byte that is not UTF-8.
 path=$(printf '%s' "$evil" | LC_ALL=C sed 's/m\x9b/m/')
 # As JSON has it.
 evil_json='\\u001b]0;owned\\u0007\\u001b[31m\\u009b31m\\u007f\\u202e\\u2066'

@@ -101,7 +101,7 @@ for signal in INT TERM; do
     sleep 1
     kill -"$signal" "$PID"
     ended 30
-    expect_exit 5
+    expect_exit 130
     expect_err "m/r: $GONE"
     rm -f dead
 done
@@ -152,10 +152,28 @@ for verb in "predict --run" "report" "status" "train --resume"; do
     sleep 0.3
     kill -INT "$PID"
     ended 30
-    expect "$verb ends by itself: $CODE" [ "$CODE" -lt 128 ]
+    expect "$verb is interrupted: $CODE" [ "$CODE" = 130 ]
     expect_err "m/r.*$GONE"
 done
 rm -f dead
+
+it "what makes, copies and measures data can be stopped while a mount is dead"
+cp -r k m/k
+for words in "INT sample m/new" "TERM sample m/new" "INT stage k m/near" "INT stage m/k near" \
+    "INT plan --budget 30s --data m/k" "INT bench loader m/k"; do
+    touch dead
+    # shellcheck disable=SC2086  # words
+    start_mounted ${words#* }
+    wait_for 30 listens
+    sleep 0.3
+    kill -"${words%% *}" "$PID"
+    ended 30
+    expect "it is interrupted by $words: $CODE" [ "$CODE" = 130 ]
+    expect "it says why: $words" grep -Eq "$GONE|stopped" "$ERR"
+    rm -rf dead near
+done
+expect_no_file m/new
+expect_no_file m/near
 
 it "weights on a dead mount are an error within the budget"
 rm -rf r

@@ -56,6 +56,14 @@ run bench storage set --seconds 0.2 --in-flight 1
 expect_out 'passed over 3 folders of set: '
 run bench loader set --seconds 0.2 --img-size 16 --json
 expect_exit 0
+expect_no_out 'passed over'
+for how in '--seconds 0.2 --sheet sheet.png' '--epochs 1' '--seconds 0 --sheet sheet.png'; do
+    # shellcheck disable=SC2086  # words
+    run bench loader set --img-size 16 $how
+    expect_exit 0
+    expect_out 'passed over 3 folders of set: '
+    expect "the line is said once" [ "$(grep -c 'passed over' "$OUT")" = 1 ]
+done
 
 it "passes over a staged copy, finished or not"
 mv near set/near

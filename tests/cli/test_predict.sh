@@ -46,6 +46,24 @@ expect_same r/submission.csv first
 run predict --run r --out no/such/folder.csv
 expect_exit 5
 expect_err 'no/such/folder.csv'
+
+it "says before anything is read where it cannot write"
+mv k moved
+run predict --run r --out no/such/folder.csv
+expect_exit 5
+expect_err '^stoker: --out no/such/folder.csv: there is no folder no/such/; make it first$'
+if [ "$(id -u)" != 0 ]; then
+    mkdir closed && chmod 555 closed
+    run predict --run r --out closed/there.csv
+    expect_exit 5
+    expect_err '^stoker: --out closed/there.csv: cannot write to closed/: Permission denied$'
+    cp -r r closed-run && chmod 555 closed-run
+    run predict --run closed-run
+    expect_exit 5
+    expect_err '^stoker: cannot write closed-run/submission.csv: .*Permission denied$'
+    chmod 755 closed-run && rm -r closed closed-run
+fi
+mv moved k
 expect_no_file no
 
 it "predicts another folder of pictures"

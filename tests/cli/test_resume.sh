@@ -225,4 +225,24 @@ expect_submission wrong/submission.csv k/sample_submission.csv "$labels"
 it "sees an explosion in a few steps"
 run train --data k --img-size 24 --batch 32 --lr 20 --momentum 0.99 --epochs 4 --out few
 expect_out 'back to (the start|epoch [0-9]+) with half the learning rate: the (validation )?loss of epoch'
+it "goes on, and predicts, where names are not UTF-8"
+latin=$'caf\xe9'
+"$STOKER" sample f --classes 2 --per-class 8 --quiet || exit 1
+mkdir "$latin" && mv f "$latin/set"
+class=$(find "$latin/set/train" -mindepth 1 -maxdepth 1 -printf '%f\n' | head -n 1)
+for part in train val; do
+    mv "$latin/set/$part/$class" "$latin/set/$part/$latin"
+done
+run train --data "$latin/set" --img-size 16 --epochs 1 --out "$latin/r" --quiet
+expect_exit 0
+expect_file "$latin/r/args.json" 'caf\\udce9/set"'
+expect "the class is called as its folder" env LC_ALL=C grep -q "$latin" "$latin/r/submission.csv"
+run train --resume "$latin/r" --epochs 2
+expect_exit 0
+expect_out '^goes on at epoch 2, step 1: resumed'
+cp "$latin/r/submission.csv" as-trained
+run predict --run "$latin/r"
+expect_exit 0
+expect_same "$latin/r/submission.csv" as-trained
+
 finish

@@ -14,6 +14,7 @@ static const fuzz_seed seeds[] = {
     FUZZ_SEED("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"),
     FUZZ_SEED("[9223372036854775807, 0.1, 1e308, -0, 5e-324, 12345678901234567890]"),
     FUZZ_SEED("\"\\\"\\\\\\/\\b\\f\\n\\r\\t \xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\""),
+    FUZZ_SEED("{\"data\": \"caf\\udce9\", \"\\udc80\": 1, \"\\udcff\": 2}"),
     FUZZ_SEED(" \t\r\n{ \"k\" : false , \"\" : \"\" } "),
 };
 FUZZ_PLAN(seeds)
@@ -51,6 +52,7 @@ static void write_value(stk_json_writer *writer, const stk_json *value) {
 
 static void to_text(const stk_json *root, int indent, stk_str *out) {
     stk_json_writer writer = stk_json_write_to(out, indent);
+    writer.exact = true;
     write_value(&writer, root);
     FUZZ_REQUIRE(stk_str_ok(out));
 }

@@ -75,9 +75,9 @@ typedef struct run_story {
     int epochs;
     stk_event_start start; /* its texts are gone */
     int fold_epochs[4];
-    stk_stop *stop; /* asked to stop, at stop_level, after ... */
-    stk_stop_level stop_level;
-    int stop_after_steps; /* ... that many step events; 0: never */
+    stk_stop *stop;            /* asked to stop after stop_after_steps; NULL: never */
+    stk_stop_level stop_level; /* of that request */
+    int stop_after_steps;      /* step events before the request; 0: there is none */
     int steps;
     void (*at_step)(void); /* called with each; NULL: nothing */
     stk_status status;

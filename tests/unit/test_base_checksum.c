@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/checksum.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -160,11 +161,37 @@ static void crc32c_is_castagnolis(void) {
     CHECK(stk_crc32c(bytes, sizeof bytes) == 0x46DD794Eu);
 }
 
+static void write_bytes(const char *path, const uint8_t *bytes, size_t size) {
+    stk_error err = {0};
+    REQUIRE_OK(stk_file_write(path, bytes, size, &err), &err);
+}
+
+static void files_have_one_too(void) {
+    enum { PIECE = 1 << 20, SIZE = PIECE + 5 };
+    static uint8_t bytes[SIZE];
+    char path[300];
+    uint64_t sum = 1;
+    stk_error err = {0};
+    snprintf(path, sizeof path, "%s/file", check_folder());
+    fill(bytes, SIZE, 1);
+    write_bytes(path, bytes, 0);
+    REQUIRE_OK(stk_checksum_file(path, &sum, &err), &err);
+    CHECK(sum == 0);
+    write_bytes(path, bytes, PIECE);
+    REQUIRE_OK(stk_checksum_file(path, &sum, &err), &err);
+    CHECK(sum == stk_checksum(bytes, PIECE));
+    write_bytes(path, bytes, SIZE);
+    REQUIRE_OK(stk_checksum_file(path, &sum, &err), &err);
+    CHECK(sum == stk_checksum_seeded(bytes + PIECE, 5, stk_checksum(bytes, PIECE)));
+    CHECK_INT(stk_checksum_file("/nonexistent/file", &sum, &err), STK_ERR_STORAGE);
+}
+
 static const check_test tests[] = {
-    TEST(values_never_change),          TEST(single_bits_show),
-    TEST(pairs_of_bits_show_in_zeros),  TEST(lengths_show),
-    TEST(alignment_does_not_matter),    TEST(order_shows),
-    TEST(seeds_have_nothing_in_common), TEST(crc32c_is_castagnolis),
+    TEST(files_have_one_too),    TEST(values_never_change),
+    TEST(single_bits_show),      TEST(pairs_of_bits_show_in_zeros),
+    TEST(lengths_show),          TEST(alignment_does_not_matter),
+    TEST(order_shows),           TEST(seeds_have_nothing_in_common),
+    TEST(crc32c_is_castagnolis),
 };
 
 CHECK_MAIN(tests)

@@ -22,6 +22,12 @@ static void the_first_error_wins(void) {
     CHECK_CONTAINS(err.message, "out of memory for a test");
 }
 
+static void secrets_of_addresses_are_not_told(void) {
+    stk_error err = {0};
+    (void)STK_FAIL(&err, STK_ERR_DATA, "cannot open %s: there is none", "s3://me:secret@bucket/a");
+    CHECK_STR(err.message, "cannot open s3://***@bucket/a: there is none");
+}
+
 static void cause_is_told_without_the_remedy(void) {
     static const char *const cases[][2] = {
         {"no memory for 8; use less; or none", "no memory for 8"},
@@ -105,6 +111,7 @@ static void the_time_to_stop_counts_from_the_request(void) {
 
 static const check_test tests[] = {
     TEST(the_first_error_wins),
+    TEST(secrets_of_addresses_are_not_told),
     TEST(cause_is_told_without_the_remedy),
     TEST(nobody_need_listen),
     TEST(long_messages_are_cut),

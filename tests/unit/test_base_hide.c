@@ -39,6 +39,26 @@ static void addresses_lose_their_secrets(void) {
     expect_hidden("https://h/a?access_token=q1", "https://h/a?access_token=***");
     expect_hidden("ssh://git@host/a", "ssh://git@host/a");
     expect_hidden("postgres://u:p@h:5432/db x@y", "postgres://***@h:5432/db x@y");
+    expect_hidden("--data s3://me:a/b+c@bucket/x", "--data s3://***@bucket/x");
+    expect_hidden("http://h:80/a@b http://[::1]:80/a@b s3://b/a:c@d",
+                  "http://h:80/a@b http://[::1]:80/a@b s3://b/a:c@d");
+}
+
+static void sentences_lose_the_secrets_of_addresses(void) {
+    static const char *const cases[][2] = {
+        {"cannot open s3://me:a/b+c@bucket/x: no", "cannot open s3://***@bucket/x: no"},
+        {"x://u:p@h and y://v:longer@i", "x://***@h and y://***@i"},
+        {"a://:@h b://u:@h c://:p@h", "a://*@h b://**@h c://**@h"},
+        {"http://host:9000/x@y: no answer", "http://host:9000/x@y: no answer"},
+        {"password=abc stays: it is a word", "password=abc stays: it is a word"},
+        {"://", "://"},
+        {"", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        stk_hide_addresses(text);
+        CHECK_STR(text, cases[i][1]);
+    }
 }
 
 static void known_tokens_are_hidden(void) {
@@ -110,6 +130,7 @@ static void names_are_told_apart(void) {
 static const check_test tests[] = {
     TEST(values_of_secret_names_are_hidden),
     TEST(addresses_lose_their_secrets),
+    TEST(sentences_lose_the_secrets_of_addresses),
     TEST(known_tokens_are_hidden),
     TEST(other_words_stay),
     TEST(a_flag_hides_the_next_word),

@@ -95,6 +95,16 @@ static void broken_utf8_becomes_a_mark(void) {
         REQUIRE_OK(parse(stk_str_text(&out), &root, &err), &err);
         CHECK_CONTAINS(stk_json_string(root), "\xEF\xBF\xBD");
         stk_json_free(root);
+        stk_str_clear(&out);
+
+        /* Where it is to be read back, it is. */
+        w = stk_json_write_to(&out, 0);
+        w.exact = true;
+        stk_json_put_string(&w, broken[i]);
+        CHECK_CONTAINS(stk_str_text(&out), "\\udc");
+        REQUIRE_OK(parse(stk_str_text(&out), &root, &err), &err);
+        CHECK_STR(stk_json_string(root), broken[i]);
+        stk_json_free(root);
         stk_str_free(&out);
     }
     stk_error err;
@@ -231,6 +241,8 @@ static void refuses_what_is_not_json(void) {
                                       "\"\\ud800\\n\"",
                                       "\"\\ud800\\u0041\"",
                                       "\"\\udc00\"",
+                                      "\"\\udc7f\"",
+                                      "\"\\udd00\"",
                                       "\"\\u0000\"",
                                       "\"a\nb\"",
                                       "'a'",

@@ -19,9 +19,9 @@
 
 typedef struct device_times {
     double compile_s;
-    double step_s;    /* of a step, */
-    double large_s;   /* of one with more than 128 pictures, ... */
-    double picture_s; /* ... and for each of its pictures */
+    double step_s;    /* of a step of at most 128 pictures */
+    double large_s;   /* of a step of more pictures */
+    double picture_s; /* of a step, for each of its pictures */
     double step_most; /* steps after which an end is asked for */
     int steps;
 } device_times;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "dataset/dataset.h"
 
 static char root[256];      /* the folder of this test */
@@ -42,6 +43,17 @@ static inline void put_folder(const char *name) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", root, name);
     mkdir(path, 0777);
+}
+
+/* Class folders of cats and dogs, three pictures each. */
+static inline void put_cats_and_dogs(const char *folder) {
+    char name[128];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%s/cat/%d.jpg", folder, i);
+        put(name);
+        snprintf(name, sizeof name, "%s/dog/%d.PNG", folder, i);
+        put(name);
+    }
 }
 
 static inline void fresh(void) {
@@ -98,6 +110,25 @@ static inline stk_dataset *open_with(const stk_dataset_options *o) {
 static inline stk_dataset *open_plain(void) {
     stk_dataset_options o = options();
     return open_with(&o);
+}
+
+/* Opens what must open, and each time before one more request for memory fails. */
+static inline void open_without_memory(const stk_dataset_options *o) {
+    stk_status status = STK_ERR_MEMORY;
+    for (int n = 0; n < 2000 && status != STK_OK; n++) {
+        stk_dataset *dataset = NULL;
+        stk_error_clear(&error);
+        stk_mem_fail_after(n);
+        status = stk_dataset_open(&dataset, o, NULL, NULL, &error);
+        stk_mem_fail_after(-1);
+        CHECK((status == STK_OK) == (dataset != NULL));
+        stk_dataset_free(dataset);
+        if (status != STK_OK && status != STK_ERR_MEMORY) {
+            CHECK_FAIL("it fails otherwise: %s", error.message);
+            return;
+        }
+    }
+    CHECK_INT(status, STK_OK);
 }
 
 #endif

@@ -4,18 +4,6 @@
  */
 #include "test_dataset.h"
 
-#include "base/mem.h"
-
-static void put_classes(const char *folder) {
-    char name[128];
-    for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "%s/cat/%d.jpg", folder, i);
-        put(name);
-        snprintf(name, sizeof name, "%s/dog/%d.jpg", folder, i);
-        put(name);
-    }
-}
-
 static void parts_are_no_classes(void) {
     static const struct {
         const char *train;
@@ -34,7 +22,7 @@ static void parts_are_no_classes(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[128];
         fresh();
-        put_classes(cases[i].train);
+        put_cats_and_dogs(cases[i].train);
         if (cases[i].val != NULL) {
             snprintf(name, sizeof name, "%s/cat/v.jpg", cases[i].val);
             put(name);
@@ -55,8 +43,8 @@ static void parts_are_no_classes(void) {
 
 static void usual_names_come_first(void) {
     fresh();
-    put_classes("train");
-    put_classes("train_2");
+    put_cats_and_dogs("train");
+    put_cats_and_dogs("train_2");
     put("test/a.jpg");
     put("test_2/b.jpg");
     stk_dataset *d = open_plain();
@@ -70,7 +58,7 @@ static void usual_names_come_first(void) {
 
 static void other_names_are_told(void) {
     fresh();
-    put_classes("train");
+    put_cats_and_dogs("train");
     put("test2019/t.jpg");
     stk_dataset *d = open_plain();
     REQUIRE(d != NULL);
@@ -80,12 +68,12 @@ static void other_names_are_told(void) {
 
 static void parts_that_could_be_either(void) {
     fresh();
-    put_classes("train1");
-    put_classes("train2");
+    put_cats_and_dogs("train1");
+    put_cats_and_dogs("train2");
     fails_with(STK_ERR_DATA, "train1, train2");
     CHECK_CONTAINS(error.message, "rename");
     fresh();
-    put_classes("train");
+    put_cats_and_dogs("train");
     put("test1/a.jpg");
     put("test2/b.jpg");
     stk_dataset *d = open_plain();
@@ -150,7 +138,7 @@ static void a_table_finds_its_parts(void) {
 
 static void rows_that_are_nowhere(void) {
     fresh();
-    put_classes("train");
+    put_cats_and_dogs("train");
     put("test/a1.jpg");
     put("test/a2.jpg");
     put_text("sample_submission.csv", "id,predicted\n268243,0\n268244,0\n268245,0\n");
@@ -169,7 +157,7 @@ static void rows_that_are_nowhere(void) {
     stk_dataset_free(d);
 
     fresh(); /* without any test pictures */
-    put_classes("train");
+    put_cats_and_dogs("train");
     put_text("sample_submission.csv", "id,predicted\nx,0\ny,0\n");
     fails_with(STK_ERR_DATA, "none of the 2 ids");
 }
@@ -194,7 +182,7 @@ static void sample_files_of_other_names(void) {
         "sample_submission_stage2.csv", "stage1_sampleSubmission.csv", "sample_sub.csv"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         fresh();
-        put_classes("train");
+        put_cats_and_dogs("train");
         put("test/a.jpg");
         put("test/b.jpg");
         put_text(names[i], "Id,Predicted\nb,0\na,0\n");
@@ -210,7 +198,7 @@ static void sample_files_of_other_names(void) {
 
 static void sample_files_that_are_named(void) {
     fresh();
-    put_classes("train");
+    put_cats_and_dogs("train");
     put("test/a.jpg");
     put_text("sample_submission_1.csv", "id,label\na,0\n");
     put_text("sample_submission_2.csv", "id,label,more\na,0,0\n");
@@ -234,7 +222,7 @@ static void sample_files_that_are_named(void) {
 
 static void a_packed_sample_file(void) {
     fresh();
-    put_classes("train");
+    put_cats_and_dogs("train");
     put("test/a.jpg");
     put("sample_submission.csv.zip");
     fails_with(STK_ERR_DATA, "sample_submission.csv.zip");

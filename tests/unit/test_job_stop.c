@@ -241,9 +241,9 @@ static void train_without_memory(void) {
     CHECK(failures > 10);
 }
 
-static bool starving;      /* the next request for much memory finds none ... */
-static bool keeps_state;   /* ... and so does whoever then reads the state, which stays ... */
-static bool reading_state; /* ... as soon as it is opened, until it is closed */
+static bool starving;      /* the next request for much memory fails */
+static bool keeps_state;   /* the state stays then, and reading it finds no memory */
+static bool reading_state; /* from that request on: requests fail while the state is open */
 static stk_stop starved;
 
 #ifdef CHECK_SANITIZED

@@ -49,6 +49,18 @@ static parsed go_on(const char *first, const char *second, changes *changed, stk
     return b;
 }
 
+/* A path may be any bytes. */
+static void bytes_that_are_no_text_come_back(void) {
+    changes changed;
+    parsed p = go_on("--data|caf\xe9/\xff", "", &changed, NULL);
+    CHECK_INT(p.status, STK_OK);
+    CHECK_STR(values(p.options)->data, "caf\xe9/\xff");
+    stk_options_free(p.options);
+    p = go_on("--data|caf\xe9/\xff", "--data|caf\xe9/\xff", &changed, NULL);
+    CHECK_INT(p.status, STK_OK);
+    stk_options_free(p.options);
+}
+
 static void what_is_not_given_is_as_before(void) {
     changes changed;
     stk_str given = {0};
@@ -142,6 +154,7 @@ static void unknown_and_missing_values_are_passed_over(void) {
 
 static const check_test tests[] = {
     TEST(what_is_not_given_is_as_before),
+    TEST(bytes_that_are_no_text_come_back),
     TEST(the_same_may_be_given_again),
     TEST(some_options_may_change),
     TEST(others_must_not),

@@ -36,11 +36,11 @@ typedef struct simulation {
     char told[4096]; /* "what: why\n" of each decision */
     int decisions;
     double now;          /* seconds since the start of the process */
-    double step_s;       /* what a step takes really ... */
-    double changes_at_s; /* ... and after this moment ... */
-    double later_step_s; /* ... this */
-    double slows_from_s; /* or step by step until ... */
-    double slows_to_s;   /* ... this moment; 0: it does not */
+    double step_s;       /* what a step really takes at first */
+    double changes_at_s; /* when that changes */
+    double later_step_s; /* what a step takes after the change */
+    double slows_from_s; /* a slow change begins here */
+    double slows_to_s;   /* a slow change ends here; 0: the change is sudden */
     double noise;        /* by which part it may be more or less */
     stall stalls[MOST_STALLS];
     double stalled_s; /* of the seconds that have passed */

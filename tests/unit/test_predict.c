@@ -11,8 +11,8 @@
 #define SIZE 12
 #define CLASSES PICTURE_CLASSES
 #define ROWS (2 * STK_PREDICT_BATCH + 5)
-#define PASSED 17 /* at a time, of so few ... */
-#define BATCHES 8 /* ... which are so many batches */
+#define PASSED 17 /* rows that are predicted at a time where there are so few */
+#define BATCHES 8 /* batches of that size in all rows */
 
 /* ---- ballot ---- */
 

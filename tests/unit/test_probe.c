@@ -326,7 +326,7 @@ static void measures_a_loader(void) {
     stk_error err = {0};
     stk_loader_figures figures = {0};
     stk_options *options = options_for(shared_classes());
-    REQUIRE_OK(stk_probe_loader(options, 0.2, NULL, &figures, &err), &err);
+    REQUIRE_OK(stk_probe_loader(options, 0.2, NULL, NULL, &figures, &err), &err);
     check_figures(&figures, CLASSES * PER_CLASS);
     CHECK(figures.seconds >= 0.2);
     CHECK_INT(figures.bad, 0);
@@ -338,7 +338,7 @@ static void measures_a_stream_that_ends(void) {
     stk_loader_figures figures = {0};
     stk_options *options = options_for(shared_classes());
     must(stk_options_set(options, "epochs", "1", &err), &err);
-    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, &figures, &err), &err);
+    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, NULL, &figures, &err), &err);
     check_figures(&figures, CLASSES * PER_CLASS);
     stk_options_free(options);
 }
@@ -352,7 +352,7 @@ static void measures_around_a_bad_picture(void) {
     snprintf(path, sizeof path, "%s/c1", root);
     write_text(path, "text.jpg", "this is no picture");
     stk_options *options = options_for(root);
-    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, &figures, &err), &err);
+    REQUIRE_OK(stk_probe_loader(options, 0.01, NULL, NULL, &figures, &err), &err);
     check_figures(&figures, CLASSES * PER_CLASS + 1);
     CHECK_INT(figures.bad, 1);
     stk_options_free(options);
@@ -362,7 +362,7 @@ static void refuses_what_cannot_be_measured(void) {
     stk_error err = {0};
     stk_loader_figures figures = {0};
     stk_options *options = options_for("/nonexistent");
-    CHECK_INT(stk_probe_loader(options, 0.1, NULL, &figures, &err), STK_ERR_DATA);
+    CHECK_INT(stk_probe_loader(options, 0.1, NULL, NULL, &figures, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "/nonexistent");
     stk_options_free(options);
 
@@ -377,7 +377,7 @@ static void refuses_what_cannot_be_measured(void) {
         write_text(path, "b.jpg", "no picture");
     }
     options = options_for(root);
-    CHECK_INT(stk_probe_loader(options, 0.1, NULL, &figures, &bad), STK_ERR_DATA);
+    CHECK_INT(stk_probe_loader(options, 0.1, NULL, NULL, &figures, &bad), STK_ERR_DATA);
     CHECK(bad.message[0] != '\0');
     stk_options_free(options);
 }
@@ -389,9 +389,9 @@ static void ends_when_asked(void) {
     stk_options *options = options_for(shared_classes());
     stk_image sheet = {0};
     stk_stop_request(&stop, STK_STOP_SOON, 0);
-    CHECK_INT(stk_probe_loader(options, 3600, &stop, &figures, &err), STK_ERR_STOPPED);
+    CHECK_INT(stk_probe_loader(options, 3600, &stop, NULL, &figures, &err), STK_ERR_STOPPED);
     stk_error_clear(&err);
-    CHECK_INT(stk_sheet_draw(options, &stop, &sheet, &err), STK_ERR_STOPPED);
+    CHECK_INT(stk_sheet_draw(options, &stop, NULL, &sheet, &err), STK_ERR_STOPPED);
     CHECK(sheet.pixels == NULL);
     stk_options_free(options);
 }
@@ -403,7 +403,7 @@ static void measuring_survives_lack_of_memory(void) {
         stk_error err = {0};
         stk_loader_figures figures = {0};
         stk_mem_fail_after(requests[i]);
-        stk_status status = stk_probe_loader(options, 0.01, NULL, &figures, &err);
+        stk_status status = stk_probe_loader(options, 0.01, NULL, NULL, &figures, &err);
         stk_mem_fail_after(-1);
         CHECK_INT(status, STK_ERR_MEMORY);
     }
@@ -453,8 +453,8 @@ static void draws_rows_of_views(void) {
     stk_image sheet = {0};
     stk_image again = {0};
     stk_options *options = options_for(shared_classes());
-    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
-    REQUIRE_OK(stk_sheet_draw(options, NULL, &again, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, NULL, &sheet, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, NULL, &again, &err), &err);
     check_sheet_size(&sheet, STK_SHEET_ROWS);
     check_sheet_size(&again, STK_SHEET_ROWS);
     CHECK(is_white_between(&sheet));
@@ -472,7 +472,7 @@ static void draws_rows_of_views(void) {
     }
     stk_image_free(&again);
     must(stk_options_set(options, "seed", "5", &err), &err);
-    REQUIRE_OK(stk_sheet_draw(options, NULL, &again, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, NULL, &again, &err), &err);
     CHECK(same_views(&sheet, 0, 0, &again, 0, 0));
     CHECK(!same_views(&sheet, 0, 1, &again, 0, 1));
     stk_image_free(&sheet);
@@ -489,8 +489,8 @@ static void writes_a_sheet_that_reads_again(void) {
     char path[320];
     stk_options *options = options_for(shared_classes());
     snprintf(path, sizeof path, "%s/sheet.png", check_folder());
-    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
-    REQUIRE_OK(stk_sheet_write(options, NULL, path, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, NULL, &sheet, &err), &err);
+    REQUIRE_OK(stk_sheet_write(options, NULL, NULL, path, &err), &err);
     REQUIRE_OK(stk_file_read(path, 0, &bytes, &size, &err), &err);
     REQUIRE_OK(stk_image_decode((const uint8_t *)bytes, size, &again, &err), &err);
     check_sheet_size(&again, STK_SHEET_ROWS);
@@ -498,7 +498,8 @@ static void writes_a_sheet_that_reads_again(void) {
     stk_mem_free(bytes);
     stk_image_free(&sheet);
     stk_image_free(&again);
-    CHECK_INT(stk_sheet_write(options, NULL, "/nonexistent/sheet.png", &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_sheet_write(options, NULL, NULL, "/nonexistent/sheet.png", &err),
+              STK_ERR_STORAGE);
     stk_options_free(options);
 }
 
@@ -511,22 +512,22 @@ static void draws_what_there_is(void) {
     snprintf(root, sizeof root, "%s", check_folder());
     stk_options *options = options_for(root);
     write_text(root, "a.jpg", "no picture");
-    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_DATA);
+    CHECK_INT(stk_sheet_draw(options, NULL, NULL, &sheet, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "none of the 1 pictures");
     stk_error_clear(&err);
     snprintf(path, sizeof path, "%s/b.jpg", root);
     write_picture(path, 1, 1);
-    REQUIRE_OK(stk_sheet_draw(options, NULL, &sheet, &err), &err);
+    REQUIRE_OK(stk_sheet_draw(options, NULL, NULL, &sheet, &err), &err);
     check_sheet_size(&sheet, 2);
     CHECK(same_views(&sheet, 0, 0, &sheet, 1, 0)); /* the good one stands in both rows */
     stk_image_free(&sheet);
     must(stk_options_set(options, "data", "/nonexistent", &err), &err);
-    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_DATA);
+    CHECK_INT(stk_sheet_draw(options, NULL, NULL, &sheet, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "/nonexistent");
     stk_error_clear(&err);
     must(stk_options_set(options, "data", shared_classes(), &err), &err);
     must(stk_options_set(options, "img-size", "4096", &err), &err);
-    CHECK_INT(stk_sheet_draw(options, NULL, &sheet, &err), STK_ERR_USAGE);
+    CHECK_INT(stk_sheet_draw(options, NULL, NULL, &sheet, &err), STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "--img-size");
     stk_options_free(options);
 }
@@ -539,7 +540,7 @@ static void drawing_survives_lack_of_memory(void) {
     for (int64_t requests = 0; status != STK_OK && requests < 5000; requests += 3) {
         stk_error err = {0};
         stk_mem_fail_after(requests);
-        status = stk_sheet_write(options, NULL, path, &err);
+        status = stk_sheet_write(options, NULL, NULL, path, &err);
         stk_mem_fail_after(-1);
         if (status != STK_OK) {
             CHECK_INT(status, STK_ERR_MEMORY);

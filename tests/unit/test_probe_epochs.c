@@ -49,7 +49,7 @@ static void measures_whole_epochs(void) {
     stk_loader_figures f;
     stk_epoch_list list;
     stk_options *options = options_with(given, 1);
-    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, &f, &list, &err), &err);
+    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, NULL, &f, &list, &err), &err);
     check_epochs(&list, 3, PER_EPOCH);
     double seconds = 0;
     int64_t bytes = 0;
@@ -80,7 +80,7 @@ static void counts_batches_that_are_not_full(void) {
     stk_loader_figures f;
     stk_epoch_list list;
     stk_options *options = options_with(given, 2);
-    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, &f, &list, &err), &err);
+    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, NULL, &f, &list, &err), &err);
     check_epochs(&list, 2, PICTURES);
     stk_epoch_list_free(&list);
     stk_options_free(options);
@@ -94,7 +94,7 @@ static void consumes_at_the_rate(void) {
     stk_epoch_list list;
     stk_options *options = options_with(given, 1);
     double rate = 240;
-    REQUIRE_OK(stk_probe_epochs(options, rate, 3600, NULL, &f, &list, &err), &err);
+    REQUIRE_OK(stk_probe_epochs(options, rate, 3600, NULL, NULL, &f, &list, &err), &err);
     check_epochs(&list, 2, PER_EPOCH);
     CHECK(f.seconds >= 2 * PER_EPOCH / rate - 1e-6);
     CHECK(f.images_per_second <= rate + 1e-3);
@@ -110,7 +110,7 @@ static void without_a_number_ends_with_the_seconds(void) {
     stk_loader_figures f;
     stk_epoch_list list;
     stk_options *options = options_with(NULL, 0);
-    REQUIRE_OK(stk_probe_epochs(options, 0, 0.001, NULL, &f, &list, &err), &err);
+    REQUIRE_OK(stk_probe_epochs(options, 0, 0.001, NULL, NULL, &f, &list, &err), &err);
     CHECK(list.count >= 1);
     check_epochs(&list, list.count, PER_EPOCH);
     CHECK(f.seconds >= 0.001);
@@ -126,7 +126,7 @@ static void counts_what_the_cache_gave(void) {
     stk_options *options = options_with(given, 3);
     int64_t hits = 0;
     int64_t misses = 0;
-    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, &f, &list, &err), &err);
+    REQUIRE_OK(stk_probe_epochs(options, 0, 3600, NULL, NULL, &f, &list, &err), &err);
     check_epochs(&list, 4, PICTURES);
     for (size_t i = 0; i < list.count; i++) {
         hits += list.items[i].cache_hits;
@@ -148,11 +148,11 @@ static void ends_when_asked_and_when_it_cannot(void) {
     stk_stop stop = {0};
     stk_options *options = options_with(NULL, 0);
     stk_stop_request(&stop, STK_STOP_SOON, 0);
-    CHECK_INT(stk_probe_epochs(options, 1, 3600, &stop, &f, &list, &err), STK_ERR_STOPPED);
+    CHECK_INT(stk_probe_epochs(options, 1, 3600, &stop, NULL, &f, &list, &err), STK_ERR_STOPPED);
     stk_epoch_list_free(&list);
     stk_error_clear(&err);
     must(stk_options_set(options, "data", "/nonexistent", &err), &err);
-    CHECK_INT(stk_probe_epochs(options, 0, 1, NULL, &f, &list, &err), STK_ERR_DATA);
+    CHECK_INT(stk_probe_epochs(options, 0, 1, NULL, NULL, &f, &list, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "/nonexistent");
     stk_epoch_list_free(&list);
     stk_options_free(options);
@@ -167,7 +167,7 @@ static void survives_lack_of_memory(void) {
         stk_loader_figures f;
         stk_epoch_list list;
         stk_mem_fail_after(requests[i]);
-        stk_status status = stk_probe_epochs(options, 0, 1, NULL, &f, &list, &err);
+        stk_status status = stk_probe_epochs(options, 0, 1, NULL, NULL, &f, &list, &err);
         stk_mem_fail_after(-1);
         CHECK_INT(status, STK_ERR_MEMORY);
         stk_epoch_list_free(&list);

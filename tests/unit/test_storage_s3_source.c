@@ -432,6 +432,8 @@ static void nothing_there_is_explained(void) {
         {"s3://nobody", STK_ERR_DATA, "no bucket nobody"},
         {"s3://", STK_ERR_USAGE, "s3://bucket/prefix"},
         {"s3:///x", STK_ERR_USAGE, "s3://bucket/prefix"},
+        {"s3://me:secret@bucket/x", STK_ERR_USAGE, "cannot open s3://***: an address names a"},
+        {"s3://me:sec/ret", STK_ERR_USAGE, "cannot open s3://***: an address names a"},
         {"s3://bu cket/x", STK_ERR_USAGE, "s3://bucket/prefix"},
     };
     char hollow[300];

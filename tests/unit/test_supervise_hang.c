@@ -288,18 +288,70 @@ static void every_silence_is_judged_alone(void) {
     char why[300];
     stk_hang_begin(&hang, 5, 0);
     see(&hang, 1, 1, NAN);
-    stk_event_sample busy = sample_of(&silent, 0, 2);
+    stk_event_sample busy = sample_of(&silent, 0, 4);
     busy.gpu_util = 80;
     stk_hang_see(&hang, &busy, 1, NAN);
-    for (int t = 3; t < 10; t++) {
+    for (int t = 5; t < 8; t++) {
         see(&hang, t, 1, NAN);
     }
-    CHECK(!stk_hang_is(&hang, 9, why, sizeof why));
-    see(&hang, 10, 2, NAN);
-    for (int t = 11; t <= 15; t++) {
+    CHECK(!stk_hang_is(&hang, 7, why, sizeof why));
+    see(&hang, 8, 2, NAN);
+    for (int t = 9; t <= 13; t++) {
         see(&hang, t, 2, NAN);
     }
-    CHECK(stk_hang_is(&hang, 15, why, sizeof why));
+    CHECK(stk_hang_is(&hang, 13, why, sizeof why));
+}
+
+/* A series of CPU shares in a silence, one a second, and when it is a hang. */
+typedef struct series {
+    const char *name;
+    double limit_s;
+    int seconds;
+    double usual;
+    double odd;
+    int first_odd; /* the first second with the odd share */
+    int every;     /* and then each so many seconds; 0: never again */
+    int hangs_at;  /* the first second at which it is a hang; 0: it is none */
+} series;
+
+static void odd_samples_in_a_silence(void) {
+    static const series all[] = {
+        {"nothing at all", 10, 20, 0, 0, 0, 0, 10},
+        {"the end of the work before", 10, 20, 0, 90, 1, 0, 11},
+        {"work in the middle of a short limit", 2, 20, 0, 90, 2, 0, 4},
+        {"a word of work in a long silence", 300, 600, 0, 90, 150, 0, 300},
+        {"a thread that wakes up each minute", 300, 600, 0, 5, 30, 60, 300},
+        {"work in one second of ten", 300, 900, 0, 50, 5, 10, 0},
+        {"work in one second of ten, with a long limit", 3600, 9000, 0, 50, 5, 10, 0},
+        {"a loop that was held up once", 300, 600, 50, 10, 200, 0, 300},
+        {"a loop that is held up each ten seconds", 300, 900, 50, 10, 5, 10, 0},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const series *s = &all[i];
+        stk_hang hang;
+        char why[300];
+        int hangs_at = 0;
+        stk_hang_begin(&hang, s->limit_s, 0);
+        stk_event_sample sample = {.gpu_util = NAN,
+                                   .gpu_memory_used = NAN,
+                                   .gpu_memory_own = NAN,
+                                   .gpu_power_w = NAN,
+                                   .pcie_in = NAN,
+                                   .core_count = 2};
+        stk_hang_see(&hang, &sample, 1, 0);
+        for (int t = 1; t <= s->seconds && hangs_at == 0; t++) {
+            int since = t - s->first_odd;
+            bool odd = s->first_odd > 0 &&
+                       (s->every > 0 ? since >= 0 && since % s->every == 0 : since == 0);
+            sample.at_s = t;
+            sample.cpu_own = odd ? s->odd : s->usual;
+            stk_hang_see(&hang, &sample, 1, 0);
+            hangs_at = stk_hang_is(&hang, t, why, sizeof why) ? t : 0;
+        }
+        if (hangs_at != s->hangs_at) {
+            CHECK_FAIL("%s: a hang at %d s, not at %d s", s->name, hangs_at, s->hangs_at);
+        }
+    }
 }
 
 static void never(void) {
@@ -312,11 +364,9 @@ static void never(void) {
 }
 
 static const check_test tests[] = {
-    TEST(what_a_silence_means),
-    TEST(words_that_nobody_understands),
-    TEST(a_hang_that_prints),
-    TEST(every_silence_is_judged_alone),
-    TEST(never),
+    TEST(what_a_silence_means),     TEST(words_that_nobody_understands),
+    TEST(a_hang_that_prints),       TEST(every_silence_is_judged_alone),
+    TEST(odd_samples_in_a_silence), TEST(never),
 };
 
 CHECK_MAIN(tests)

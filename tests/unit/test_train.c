@@ -88,6 +88,45 @@ static void training_goes_on_within_an_epoch(void) {
     close_fold(&f);
 }
 
+/* The second epoch is judged in its middle and at its end: for patience it is one. */
+static void an_epoch_in_two_parts_counts_once_for_patience(void) {
+    fold f;
+    open_fold(&f, plain_graph(), 1, true);
+    script.wrong[1] = script.wrong[2] = script.wrong[3] = 4;
+    f.options.patience = 2;
+    f.total = 3;
+    f.more = 40;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.epochs, 4); /* the second was told twice */
+    CHECK_INT(f.result.epochs_done, 3);
+    CHECK(f.result.ran_out_of_patience);
+    close_fold(&f);
+
+    /* A part of an epoch is no reason to give up what is left of it. */
+    open_fold(&f, plain_graph(), 1, true);
+    script.wrong[1] = 4;
+    script.wrong[3] = 4;
+    f.options.patience = 1;
+    f.total = 3;
+    f.more = 6;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.result.epochs_done, 2);
+    CHECK_INT(f.epochs, 3);
+    CHECK(f.result.ran_out_of_patience); /* its end is not better than the first either */
+    close_fold(&f);
+
+    /* The best of an epoch may be in its middle. */
+    open_fold(&f, plain_graph(), 1, true);
+    script.wrong[0] = script.wrong[2] = 4;
+    f.options.patience = 1;
+    f.total = 3;
+    f.more = 4;
+    CHECK_INT(run_fold(&f), STK_OK);
+    CHECK_INT(f.result.best.epoch, 2);
+    CHECK(!f.result.ran_out_of_patience);
+    close_fold(&f);
+}
+
 /* A hook that has time for more and then has not is not asked for ever. */
 static void going_on_for_nothing_ends_it(void) {
     fold f;
@@ -458,6 +497,7 @@ static void mixing_reaches_the_backend(void) {
 }
 
 static const check_test tests[] = {
+    TEST(an_epoch_in_two_parts_counts_once_for_patience),
     TEST(hooks_are_called_in_order),
     TEST(pace_ends_in_the_middle_of_an_epoch),
     TEST(training_goes_on_where_there_is_time),

@@ -20,8 +20,8 @@ static struct {
     stk_step_output done[STK_STEPS_AHEAD];
     int done_count;
     int lag;
-    double busy_s; /* that a step is said to have taken ... */
-    bool slow;     /* ... or some times as long as it did, and compiling takes a while */
+    double busy_s; /* that a step is said to have taken, unless `slow` */
+    bool slow;     /* a step is said to take four times its time, and compiling takes a while */
     int64_t handed_ns;
 } late;
 

@@ -187,6 +187,24 @@ static void part_of_an_epoch_leaves_no_trace(void) {
     close_fold(&k.f);
 }
 
+/* What is saved in the second half of an epoch whose first half was judged. */
+static void the_rest_of_an_epoch_counts_once(void) {
+    keeper k;
+    stk_train_position position;
+    open_keeper(&k, plain_graph(), true);
+    script.wrong[1] = 4;
+    k.f.config.batch = 4; /* four steps an epoch */
+    k.f.total = 6;
+    k.f.more = 20;
+    k.f.stop_at = 7;
+    CHECK_INT(run_fold(&k.f), STK_OK);
+    load_from(&k, k.latest, &position);
+    CHECK_INT(position.steps_done, 7);
+    CHECK_INT(position.epochs_done, 1);
+    CHECK_INT(position.since_best, 0);
+    close_fold(&k.f);
+}
+
 static void saved_within_epochs_when_it_is_time(void) {
     keeper k;
     open_keeper(&k, plain_graph(), true);
@@ -522,6 +540,7 @@ static void what_a_backend_remembers_is_kept(void) {
 static const check_test tests[] = {
     TEST(taken_up_anywhere),
     TEST(part_of_an_epoch_leaves_no_trace),
+    TEST(the_rest_of_an_epoch_counts_once),
     TEST(saved_within_epochs_when_it_is_time),
     TEST(validation_is_made_up_for),
     TEST(finished_training_stays_finished),

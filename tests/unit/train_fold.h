@@ -143,11 +143,11 @@ typedef struct fold {
     stk_train_result result;
     /* the pace */
     int64_t total;
-    int64_t change_at;   /* from this many steps on ... */
-    int64_t changed;     /* ... the total is this */
+    int64_t change_at;   /* steps after which the total changes; 0: never */
+    int64_t changed;     /* the total after that */
     int64_t stop_at;     /* steps after which the pace says stop; -1: never */
-    bool halt_after;     /* validation_must_end answers true once this many ... */
-    int halt_infers;     /* ... inferences were made */
+    bool halt_after;     /* validation_must_end answers true after halt_infers */
+    int halt_infers;     /* inferences before it does */
     size_t val_seen;     /* what it was told last */
     int fail_checkpoint; /* the checkpoint of this epoch fails; 0: none */
     stk_train_progress last_progress;

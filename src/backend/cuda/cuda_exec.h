@@ -140,8 +140,8 @@ struct stk_exec {
     size_t answer_bytes[CUDA_SLOTS]; /* of these, that the last one gave */
     cuda_event used[CUDA_SLOTS];     /* the step that reads these pictures has ended */
     cuda_moments moments[STK_STEPS_AHEAD];
-    bool is_noted[STK_STEPS_AHEAD];         /* the smaller one computed it ... */
-    stk_step_output noted[STK_STEPS_AHEAD]; /* ... and came to this */
+    bool is_noted[STK_STEPS_AHEAD];         /* the smaller executable computed the step */
+    stk_step_output noted[STK_STEPS_AHEAD]; /* what the smaller executable came to */
     uint64_t started;                       /* steps so far */
     uint64_t collected;                     /* of these, whose results were handed out */
     uint64_t version;         /* of the state's parameters that the copies were made from */
