@@ -191,9 +191,17 @@ goes_on() {
     expect_as_whole "$1"
 }
 
-# killed_at CALL HOW: the run dies there, leaves nothing half-written, and goes on.
+# killed_at CALL HOW: the run dies there, leaves nothing half-written, and goes on. On a busy machine a state
+# may still be on its way to the disk when the next one is due, which is then left out: such a run has fewer
+# calls, and another is tried.
 killed_at() {
-    bad_disk "$SAVED" "$1" "$2" r 2>/dev/null # the shell tells of those that were killed
+    for _ in 1 2 3 4; do
+        rm -f calls
+        bad_disk "$SAVED" "$1" "$2" r 2>/dev/null # the shell tells of those that were killed
+        if [ "$CODE" != 0 ] || [ "$(wc -l <calls)" -ge "$1" ]; then
+            break
+        fi
+    done
     [ "$CODE" = 137 ] || fail "call $1 ($2): the exit code is $CODE, expected 137"
     expect_sound r k/sample_submission.csv "$LABELS"
     goes_on r
