@@ -70,6 +70,7 @@ struct stk_http {
     int64_t first_ns; /* when the first request began; 0: none has */
     bool answered;    /* something has come since */
     bool crowded;     /* the first that waits does so for room */
+    bool lost_track; /* of a socket or a timer, for lack of memory: some transfer would never end */
 };
 
 static void append(stk_http_request **first, stk_http_request **last, stk_http_request *request) {
@@ -96,10 +97,12 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
         (void)curl_multi_assign(h->multi, fd, h);
     }
     /* A number may have come back for another socket before libcurl told of the old one's end. */
-    if (epoll_ctl(h->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) != 0 &&
-        (errno == ENOENT || errno == EEXIST)) {
-        (void)epoll_ctl(h->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+    int failed = epoll_ctl(h->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+    if (failed != 0 && (errno == ENOENT || errno == EEXIST)) {
+        failed =
+            epoll_ctl(h->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
     }
+    h->lost_track = h->lost_track || failed != 0;
     return 0;
 }
 
@@ -222,6 +225,33 @@ static void cancel_marked(stk_http *h) {
     }
 }
 
+/*
+ * Without memory libcurl gives up in the midst of its work: which transfer nobody watches from then
+ * on it does not say, nor does it tell of its timers. So all of them end and may be begun again.
+ */
+static void end_all(stk_http *h) {
+    stk_http_request *ended = NULL;
+    stk_http_request *last = NULL;
+    h->lost_track = false;
+    for (int i = 0; i < h->slot_count; i++) {
+        if (h->slots[i]->request != NULL) {
+            append(&ended, &last, detach(h, h->slots[i]));
+        }
+    }
+    while (ended != NULL) {
+        stk_http_request *request = ended;
+        ended = request->next;
+        finish(request, STK_HTTP_NO_MEMORY, "out of memory");
+    }
+}
+
+static void act(stk_http *h, curl_socket_t fd, int what) {
+    int running;
+    if (curl_multi_socket_action(h->multi, fd, what, &running) != CURLM_OK) {
+        h->lost_track = true;
+    }
+}
+
 /* Tells of all transfers that libcurl has ended. */
 static void collect(stk_http *h) {
     int left;
@@ -280,7 +310,6 @@ static int wait_ms(const stk_http *h) {
 /* Waits for sockets, the timer or somebody's request, and lets libcurl work. */
 static void work_once(stk_http *h) {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int running;
     int timeout_ms = wait_ms(h);
     pthread_mutex_lock(&h->lock);
     bool more = h->first != NULL || h->cancel || h->quit;
@@ -299,13 +328,16 @@ static void work_once(stk_http *h) {
         int what = ((events[i].events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
                    ((events[i].events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
                    ((events[i].events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
-        (void)curl_multi_socket_action(h->multi, events[i].data.fd, what, &running);
+        act(h, events[i].data.fd, what);
     }
     if (h->timer_ns >= 0 && stk_clock_ns() >= h->timer_ns) {
         h->timer_ns = -1;
-        (void)curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        act(h, CURL_SOCKET_TIMEOUT, 0);
     }
     collect(h);
+    if (h->lost_track) {
+        end_all(h);
+    }
 }
 
 static void *run(void *argument) {
