@@ -31,12 +31,13 @@ struct stk_aside_queue {
     pthread_cond_t changed; /* a job was given or done, or the end is wanted */
     entry *first;           /* owned, as all behind it; the first one is in work or the next */
     entry *last;
-    size_t bytes;     /* of all of them */
-    uint64_t given;   /* jobs so far */
-    uint64_t done;    /* jobs that are done */
-    uint64_t held;    /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
-    int64_t begun_ns; /* when the job in work was begun; 0: none is */
-    bool ending;      /* the work ends when nothing is left */
+    entry ending_with; /* the last of all, where there is such a job */
+    size_t bytes;      /* of all of them */
+    uint64_t given;    /* jobs so far */
+    uint64_t done;     /* jobs that are done */
+    uint64_t held;     /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
+    int64_t begun_ns;  /* when the job in work was begun; 0: none is */
+    bool ending;       /* the work ends when nothing is left */
 };
 
 static void destroy(void *state) {
@@ -59,7 +60,9 @@ static void do_first(stk_aside_queue *q) {
     q->bytes -= e->job.bytes;
     q->done++;
     pthread_cond_broadcast(&q->changed);
-    stk_mem_free(e);
+    if (e != &q->ending_with) {
+        stk_mem_free(e);
+    }
 }
 
 static void do_all(void *state) {
@@ -130,31 +133,43 @@ static bool await_room(stk_aside_queue *q, size_t bytes, double patience_s) {
     return has_room(q, bytes);
 }
 
-bool stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job, double patience_s) {
-    stk_aside_queue *q = queue;
+/* With the lock. */
+static void append(stk_aside_queue *q, entry *e) {
+    q->bytes += e->job.bytes;
+    q->given++;
+    if (q->last != NULL) {
+        q->last->next = e;
+    } else {
+        q->first = e;
+    }
+    q->last = e;
+    pthread_cond_broadcast(&q->changed);
+}
+
+stk_status stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job,
+                                double patience_s) {
     entry *e = stk_mem_new(1, sizeof *e);
     if (e == NULL) {
-        return false;
+        return STK_ERR_MEMORY;
     }
     e->job = *job;
-    pthread_mutex_lock(&q->lock);
-    bool room = await_room(q, job->bytes, patience_s);
+    pthread_mutex_lock(&queue->lock);
+    bool room = await_room(queue, job->bytes, patience_s);
     if (room) {
-        q->bytes += job->bytes;
-        q->given++;
-        if (q->last != NULL) {
-            q->last->next = e;
-        } else {
-            q->first = e;
-        }
-        q->last = e;
-        pthread_cond_broadcast(&q->changed);
+        append(queue, e);
     }
-    pthread_mutex_unlock(&q->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (!room) {
         stk_mem_free(e);
     }
-    return room;
+    return room ? STK_OK : STK_ERR_STORAGE;
+}
+
+void stk_aside_queue_end_with(stk_aside_queue *queue, const stk_aside_job *job) {
+    queue->ending_with.job = *job;
+    pthread_mutex_lock(&queue->lock);
+    append(queue, &queue->ending_with);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* With the lock. */
@@ -175,7 +190,7 @@ bool stk_aside_queue_settle(stk_aside_queue *queue, double within_s) {
 bool stk_aside_queue_call(stk_aside_queue *queue, const stk_aside_job *job, double within_s,
                           bool *taken) {
     int64_t until_ns = moment_in(within_s);
-    *taken = stk_aside_queue_give(queue, job, within_s);
+    *taken = stk_aside_queue_give(queue, job, within_s) == STK_OK;
     if (!*taken) {
         return false;
     }

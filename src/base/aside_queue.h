@@ -39,10 +39,15 @@ STK_CHECKED stk_status stk_aside_queue_open(stk_aside_queue **queue, const char 
 
 /*
  * Puts a job at the end of the queue. Without room it waits as long as jobs get done, but no longer
- * than patience_s for any one of them, and not again before the next one is done. False: the job
- * was refused, for lack of room or of memory, and `user` is still the giver's.
+ * than patience_s for any one of them, and not again before the next one is done. A job that is
+ * refused, with STK_ERR_STORAGE for lack of room and with STK_ERR_MEMORY, leaves `user` with its
+ * giver.
  */
-bool stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job, double patience_s);
+STK_CHECKED stk_status stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job,
+                                            double patience_s);
+
+/* The last job of all, once, before the close: it needs no memory and is never refused. */
+void stk_aside_queue_end_with(stk_aside_queue *queue, const stk_aside_job *job);
 
 /* Waits until all jobs that were given before are done, within_s at most; false: they are not. */
 bool stk_aside_queue_settle(stk_aside_queue *queue, double within_s);

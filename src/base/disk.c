@@ -276,6 +276,10 @@ const char *stk_disk_reason(int error) {
                                                                                : strerror(error);
 }
 
+stk_status stk_disk_status(int error) {
+    return error == ENOMEM || error == EMFILE || error == ENFILE ? STK_ERR_MEMORY : STK_ERR_STORAGE;
+}
+
 /* ---- work aside ---- */
 
 /* The thread for the next call; false where there can be none. */

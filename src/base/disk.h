@@ -62,6 +62,10 @@ void stk_disk_root(const char *path, bool optional);
 /* strerror, or, for a call that was given up, how long it was waited for and what to look at. */
 const char *stk_disk_reason(int error);
 
+/* STK_ERR_MEMORY for what the process lacks, memory or descriptors, of which no disk is to blame;
+ * STK_ERR_STORAGE for all else. */
+stk_status stk_disk_status(int error);
+
 /*
  * How long the calling thread may still wait for a disk, in seconds; 0 and less: no longer.
  * INFINITY where nothing limits it, or nothing was entered.

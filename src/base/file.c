@@ -17,8 +17,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-#define FAIL_SYSTEM(err, what, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot %s %s: %s", (what), (path), stk_disk_reason(errno))
+#define FAIL_SYSTEM(err, what, path)                                            \
+    STK_FAIL((err), stk_disk_status(errno), "cannot %s %s: %s", (what), (path), \
+             stk_disk_reason(errno))
 
 struct stk_file_reader {
     int fd;
@@ -34,9 +35,8 @@ static stk_status too_large(const char *path, size_t max_bytes, stk_error *err) 
 /* What an open or a read failed with; the file is not to blame for what the process lacks. */
 static stk_status fail_reading(const char *path, stk_error *err) {
     int why = errno;
-    bool lacking = why == EMFILE || why == ENFILE || why == ENOMEM;
-    stk_status status = STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE,
-                                 "cannot read %s: %s", path, stk_disk_reason(why));
+    stk_status status =
+        STK_FAIL(err, stk_disk_status(why), "cannot read %s: %s", path, stk_disk_reason(why));
     errno = why;
     return status;
 }

@@ -18,7 +18,7 @@
 #define MOST_LINKS 40 /* as many as the system follows */
 
 #define FAIL_WRITING(err, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), stk_disk_reason(errno))
+    STK_FAIL((err), stk_disk_status(errno), "cannot write %s: %s", (path), stk_disk_reason(errno))
 
 static const char *kind_name(mode_t mode) {
     return S_ISDIR(mode)    ? "a folder"

@@ -18,7 +18,7 @@
 #include "base/str.h"
 
 #define FAIL_WRITING(err, path) \
-    STK_FAIL((err), STK_ERR_STORAGE, "cannot write %s: %s", (path), stk_disk_reason(errno))
+    STK_FAIL((err), stk_disk_status(errno), "cannot write %s: %s", (path), stk_disk_reason(errno))
 
 /* A name that nobody guesses is free; the tries are for where nothing random is to be had. */
 #define HIDDEN_TRIES 100

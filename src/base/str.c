@@ -18,7 +18,7 @@
 /* The longest duration that is shown: 9999 hours. An estimate without a rate may be infinite. */
 #define LONGEST_S (9999.0 * 3600)
 
-static bool reserve(stk_str *str, size_t extra) {
+bool stk_str_reserve(stk_str *str, size_t extra) {
     if (str->failed) {
         return false;
     }
@@ -30,6 +30,7 @@ static bool reserve(stk_str *str, size_t extra) {
         return false;
     }
     str->text = text;
+    str->text[str->length] = '\0';
     return true;
 }
 
@@ -38,7 +39,7 @@ static void append_format(stk_str *str, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
-    if (length >= 0 && reserve(str, (size_t)length)) {
+    if (length >= 0 && stk_str_reserve(str, (size_t)length)) {
         vsnprintf(str->text + str->length, (size_t)length + 1, format, again);
         str->length += (size_t)length;
     } else {
@@ -61,7 +62,7 @@ void stk_str_clear(stk_str *str) {
 }
 
 void stk_str_append_bytes(stk_str *str, const void *bytes, size_t length) {
-    if (reserve(str, length)) {
+    if (stk_str_reserve(str, length)) {
         if (length > 0) {
             memcpy(str->text + str->length, bytes, length);
         }
@@ -90,7 +91,7 @@ const char *stk_str_text(const stk_str *str) {
 }
 
 char *stk_str_take(stk_str *str) {
-    if (!reserve(str, 0)) {
+    if (!stk_str_reserve(str, 0)) {
         stk_str_free(str);
         return NULL;
     }

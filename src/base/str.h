@@ -22,6 +22,10 @@ typedef struct stk_str {
 
 void stk_str_free(stk_str *str);
 void stk_str_clear(stk_str *str);
+
+/* Makes room for so many more bytes: appending them needs no memory. False: there is none. */
+bool stk_str_reserve(stk_str *str, size_t extra);
+
 void stk_str_append(stk_str *str, const char *text);
 void stk_str_append_bytes(stk_str *str, const void *bytes, size_t length);
 void stk_str_appendf(stk_str *str, const char *format, ...) STK_PRINTF(2, 3);

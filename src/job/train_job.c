@@ -312,6 +312,16 @@ static void tell_lacking(const stk_job *job) {
     stk_str_free(&text);
 }
 
+/* Programs read the summary, and a folder without one is that of a run which was killed. */
+static stk_status check_summary(const stk_job *job, stk_error *err) {
+    stk_error why = {0};
+    stk_status status = job->files != NULL ? stk_runfiles_summary_error(job->files, &why) : STK_OK;
+    return status == STK_OK
+               ? STK_OK
+               : STK_FAIL(err, status, "the run is done, but summary.json is missing: %s",
+                          why.message);
+}
+
 /* From the first file to the last. */
 static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) {
     size_t train = 0;
@@ -350,6 +360,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     }
     status = status == STK_OK ? stk_job_judge(job, err) : status;
     stk_job_tell_kept(job, err);
+    status = status == STK_OK ? check_summary(job, err) : status;
     if (job->metrics != NULL) {
         stk_metrics_file_finish(job->metrics, stk_status_exit_code(status));
     }

@@ -37,7 +37,8 @@ typedef struct message {
     stk_observer_told told;
     void (*tell)(const stk_observer *to, const any_event *event);
     int64_t moment_ns;
-    uint64_t lost; /* events before this one */
+    uint64_t lost;    /* events before this one */
+    bool lost_memory; /* some of them for lack of memory */
     any_event event;
     kept *first;  /* owned, as all behind it */
     size_t bytes; /* of all */
@@ -48,8 +49,9 @@ struct stk_observer_aside {
     stk_observer observer;
     stk_observer_told told;
     stk_aside_queue *queue; /* borrowed */
-    uint64_t lost;          /* events that were lost */
-    uint64_t untold;        /* events that were lost since one was taken */
+    stk_observer_lost lost;
+    uint64_t untold;    /* events that were lost since the last one that was taken */
+    bool untold_memory; /* some of these for lack of memory */
 };
 
 /* ---- copies ---- */
@@ -102,8 +104,8 @@ static void deliver(void *user) {
     }
     if (m->lost > 0 && to->warning != NULL) {
         char text[120];
-        snprintf(text, sizeof text, "%" PRIu64 " events are missing here: the disk did not answer",
-                 m->lost);
+        snprintf(text, sizeof text, "%" PRIu64 " events are missing here: %s", m->lost,
+                 m->lost_memory ? "there was no memory for them" : "the disk did not answer");
         to->warning(to->user, text);
     }
     m->tell(to, &m->event);
@@ -139,32 +141,42 @@ static void tell_warning(const stk_observer *to, const any_event *event) {
 
 /* ---- the giver's side ---- */
 
+static void lose(stk_observer_aside *a, stk_status why) {
+    a->lost.events++;
+    a->untold++;
+    a->lost.memory = a->lost.memory || why == STK_ERR_MEMORY;
+    a->untold_memory = a->untold_memory || why == STK_ERR_MEMORY;
+}
+
 /* NULL without memory: the event is lost then. */
 static message *begin(stk_observer_aside *a,
                       void (*tell)(const stk_observer *to, const any_event *event)) {
     message *m = stk_mem_new(1, sizeof *m);
     if (m == NULL) {
-        a->lost++;
-        a->untold++;
+        lose(a, STK_ERR_MEMORY);
         return NULL;
     }
     *m = (message){.told = a->told,
                    .tell = tell,
                    .moment_ns = stk_clock_ns(),
                    .lost = a->untold,
+                   .lost_memory = a->untold_memory,
                    .bytes = sizeof *m};
     return m;
 }
 
-static void send(stk_observer_aside *a, message *m, bool in_any_case) {
+/* False: the event is lost. */
+static bool send(stk_observer_aside *a, message *m, bool in_any_case) {
     stk_aside_job job = {.work = deliver, .user = m, .bytes = in_any_case ? 0 : m->bytes};
-    if (!m->failed && stk_aside_queue_give(a->queue, &job, 0)) {
-        a->untold = 0;
-        return;
+    stk_status status = m->failed ? STK_ERR_MEMORY : stk_aside_queue_give(a->queue, &job, 0);
+    if (status != STK_OK) {
+        free_message(m);
+        lose(a, status);
+        return false;
     }
-    free_message(m);
-    a->lost++;
-    a->untold++;
+    a->untold = 0;
+    a->untold_memory = false;
+    return true;
 }
 
 /* A callback for an event whose fields have a table and that points to nothing else. */
@@ -174,7 +186,7 @@ static void send(stk_observer_aside *a, message *m, bool in_any_case) {
         if (m != NULL) {                                        \
             m->event.callback = *event;                         \
             keep_texts(m, &stk_##callback##_fields, &m->event); \
-            send(user, m, false);                               \
+            (void)send(user, m, false);                         \
         }                                                       \
     }
 
@@ -197,7 +209,7 @@ static void on_sample(void *user, const stk_event_sample *event) {
         copy->cores = event->core_count > 0
                           ? keep(m, event->cores, (size_t)event->core_count * sizeof(float))
                           : NULL;
-        send(user, m, false);
+        (void)send(user, m, false);
     }
 }
 
@@ -210,7 +222,7 @@ static void on_verdict(void *user, const stk_event_verdict *event) {
         for (int i = 0; i < copy->remedy_count; i++) {
             keep_texts(m, &stk_remedy_fields, &copy->remedies[i]);
         }
-        send(user, m, false);
+        (void)send(user, m, false);
     }
 }
 
@@ -218,12 +230,14 @@ static void on_warning(void *user, const char *text) {
     message *m = begin(user, tell_warning);
     if (m != NULL) {
         m->event.warning = keep_text(m, text);
-        send(user, m, false);
+        (void)send(user, m, false);
     }
 }
 
 static void on_stop(void *user, const stk_summary *summary) {
-    message *m = begin(user, tell_stop);
+    stk_observer_aside *a = user;
+    message *m = begin(a, tell_stop);
+    a->lost.stop = m == NULL;
     if (m == NULL) {
         return;
     }
@@ -239,7 +253,7 @@ static void on_stop(void *user, const stk_summary *summary) {
         keep_texts(m, &stk_attempt_fields, &attempts[i]);
     }
     copy->attempts = attempts;
-    send(user, m, true);
+    a->lost.stop = !send(a, m, true);
 }
 
 stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_aside_queue *queue,
@@ -278,6 +292,6 @@ const stk_observer *stk_observer_aside_observer(stk_observer_aside *aside) {
     return &aside->observer;
 }
 
-uint64_t stk_observer_aside_lost(const stk_observer_aside *aside) {
+stk_observer_lost stk_observer_aside_lost(const stk_observer_aside *aside) {
     return aside->lost;
 }

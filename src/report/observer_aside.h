@@ -3,9 +3,9 @@
  *
  * Each event is copied with all of its texts and the moment at which it happened, and the thread of
  * a queue (base/aside_queue.h) tells it. Where the observer writes to a disk that hangs, events
- * that the queue has no room for are lost and counted; the next one that comes through says so. The
- * last event, the stop, is never refused for lack of room. Progress and batches of pictures are not
- * passed on. Threads: that of the events.
+ * that the queue has no room for are lost and counted, as are those without memory for a copy; the
+ * next one that comes through says so. The last event, the stop, is never refused for lack of room.
+ * Progress and batches of pictures are not passed on. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVER_ASIDE_H
 #define STK_REPORT_OBSERVER_ASIDE_H
@@ -33,7 +33,13 @@ void stk_observer_aside_free(
 /* Valid until stk_observer_aside_free. */
 const stk_observer *stk_observer_aside_observer(stk_observer_aside *aside);
 
-/* Events that were lost so far. */
-uint64_t stk_observer_aside_lost(const stk_observer_aside *aside);
+/* What was lost so far. */
+typedef struct stk_observer_lost {
+    uint64_t events;
+    bool memory; /* some of them for lack of memory, not because the disk did not answer */
+    bool stop;   /* the last event is one of them */
+} stk_observer_lost;
+
+stk_observer_lost stk_observer_aside_lost(const stk_observer_aside *aside);
 
 #endif

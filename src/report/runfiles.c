@@ -82,6 +82,7 @@ struct stk_runfiles {
     bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
+    stk_error summary_error;
 };
 
 /* ---- files ---- */
@@ -321,7 +322,12 @@ static void on_warning(void *user, const char *text) {
 static void on_stop(void *user, const stk_summary *summary) {
     stk_runfiles *files = user;
     PASS_ON(files, stop, summary);
-    note(files, LACKS_SUMMARY, write_summary(files, summary, &files->error));
+    stk_error_clear(&files->summary_error);
+    stk_status status = write_summary(files, summary, &files->summary_error);
+    note(files, LACKS_SUMMARY, status);
+    if (status != STK_OK && files->error.status == STK_OK) {
+        files->error = files->summary_error;
+    }
     if (files->page_at_stop) {
         write_page(files);
     }
@@ -560,6 +566,13 @@ double stk_runfiles_plot_s(const stk_runfiles *files) {
 void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns) {
     files->moment_ns = moment_ns;
     stk_jsonl_at(files->jsonl, moment_ns);
+}
+
+stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk_error *err) {
+    if (err != NULL && err->status == STK_OK) {
+        *err = files->summary_error;
+    }
+    return files->summary_error.status;
 }
 
 bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text) {

@@ -75,6 +75,9 @@ double stk_runfiles_plot_s(const stk_runfiles *files);
 /* Events that are told from now on happened at this reading of the clock; 0: when they are told. */
 void stk_runfiles_at(stk_runfiles *files, int64_t moment_ns);
 
+/* How the writing of summary.json went, which the stop event asks for. */
+STK_CHECKED stk_status stk_runfiles_summary_error(const stk_runfiles *files, stk_error *err);
+
 /* Says in one sentence what could not be written and is still missing; false: nothing is. */
 bool stk_runfiles_lacking(const stk_runfiles *files, stk_str *text);
 

@@ -2,8 +2,9 @@
  * screen.c - lines for people.
  *
  * Every line is built in one growing text and leaves through end_line() or redraw(), where it is
- * cleaned: a file name must not be able to send commands to the terminal. A line that finds no
- * memory is left out; the screen is never a reason to stop a run.
+ * cleaned: a file name must not be able to send commands to the terminal. There is room for lines
+ * of an ordinary length from the start, so that one which says that there is no memory needs none.
+ * A longer line that finds no memory is left out; the screen is never a reason to stop a run.
  */
 #include "report/screen.h"
 
@@ -24,6 +25,7 @@
 #define FALLBACK_COLUMNS 80               /* of a terminal that does not say */
 #define NAMED_BAD_IMAGES 3                /* the others are in bad_images.csv */
 #define GIGABYTE 1073741824.0             /* as in the lines on resources */
+#define LINE_BYTES 4096                   /* more than a warning of all bytes replaced */
 #define ERASE_TO_END "\x1b[K"
 #define OUR_NAME "stoker: " /* beside another program */
 
@@ -681,6 +683,11 @@ static void on_stop(void *user, const stk_summary *summary) {
 stk_status stk_screen_new(stk_screen **out, const stk_screen_config *config, stk_error *err) {
     stk_screen *screen = stk_mem_new(1, sizeof *screen);
     if (screen == NULL) {
+        return STK_FAIL_MEMORY(err, "the screen");
+    }
+    if (!stk_str_reserve(&screen->line, LINE_BYTES) ||
+        !stk_str_reserve(&screen->clean, LINE_BYTES)) {
+        stk_screen_free(screen);
         return STK_FAIL_MEMORY(err, "the screen");
     }
     screen->config = *config;

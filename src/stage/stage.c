@@ -201,6 +201,27 @@ static stk_status make_shard(staging *s, const stk_stage_shard *shard, stk_error
     return status;
 }
 
+/*
+ * Whether a shard is finished. One that lacks pictures is made again: what could not be read, in
+ * an outage or without a permission, may be there by now, and the result is that of a whole run.
+ */
+static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *finished,
+                                stk_error *err) {
+    stk_shard_index index;
+    size_t bad = s->bad.count;
+    stk_status status =
+        stk_stage_record_load(&s->dest, &s->plan, shard, &index, &s->bad, finished, err);
+    if (status == STK_OK && s->bad.count > bad) {
+        stk_stage_bad_cut(&s->bad, bad);
+        *finished = false;
+        status = stk_stage_record_drop(&s->dest, shard, err);
+    }
+    s->pictures_before += *finished ? index.member_count : 0;
+    s->shards_done += *finished;
+    stk_shard_index_free(&index);
+    return status;
+}
+
 /* Finds out which shards are finished, and what is left to read. */
 static stk_status look_back(staging *s, stk_error *err) {
     stk_stage_plan *plan = &s->plan;
@@ -211,12 +232,7 @@ static stk_status look_back(staging *s, stk_error *err) {
                             : STK_FAIL_MEMORY(err, "the list of pictures");
     for (size_t i = 0; status == STK_OK && i < plan->shard_count; i++) {
         const stk_stage_shard *shard = &plan->shards[i];
-        stk_shard_index index;
-        status =
-            stk_stage_record_load(&s->dest, plan, shard, &index, &s->bad, &s->finished[i], err);
-        s->pictures_before += index.member_count;
-        s->shards_done += s->finished[i];
-        stk_shard_index_free(&index);
+        status = look_at_shard(s, shard, &s->finished[i], err);
         for (size_t k = 0; status == STK_OK && !s->finished[i] && k < shard->count; k++) {
             s->paths[s->to_read++] = plan->pictures[shard->first + k].sample->path;
         }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -115,9 +116,8 @@ static stk_status walk(const stk_stage_dest *dest,
                        void *user, stk_error *err) {
     DIR *folder = opendir(dest->path);
     if (folder == NULL) {
-        bool lacking = errno == ENOMEM || errno == EMFILE || errno == ENFILE;
-        return STK_FAIL(err, lacking ? STK_ERR_MEMORY : STK_ERR_STORAGE,
-                        "cannot list the folder %s: %s", dest->path, strerror(errno));
+        return STK_FAIL(err, stk_disk_status(errno), "cannot list the folder %s: %s", dest->path,
+                        strerror(errno));
     }
     stk_status status = STK_OK;
     for (const struct dirent *entry = readdir(folder); entry != NULL && status == STK_OK;

@@ -60,6 +60,7 @@ typedef struct stk_stage_bad_list {
 
 STK_CHECKED stk_status stk_stage_bad_add(stk_stage_bad_list *list, size_t picture,
                                          const char *reason, stk_error *err);
+void stk_stage_bad_cut(stk_stage_bad_list *list, size_t count); /* keeps the first ones */
 void stk_stage_bad_free(stk_stage_bad_list *list);
 
 /* Says that a shard, which is in its place, is finished. The bad ones are those of this shard. */
@@ -76,5 +77,9 @@ STK_CHECKED stk_status stk_stage_record_load(const stk_stage_dest *dest, const s
                                              const stk_stage_shard *shard, stk_shard_index *index,
                                              stk_stage_bad_list *bad, bool *finished,
                                              stk_error *err);
+
+/* A shard is to be made again: its record goes first. */
+STK_CHECKED stk_status stk_stage_record_drop(const stk_stage_dest *dest,
+                                             const stk_stage_shard *shard, stk_error *err);
 
 #endif

@@ -2,8 +2,10 @@
  */
 #include "stage/stage_dest.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -25,10 +27,14 @@ stk_status stk_stage_bad_add(stk_stage_bad_list *list, size_t picture, const cha
     return STK_OK;
 }
 
-void stk_stage_bad_free(stk_stage_bad_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        stk_mem_free(list->items[i].reason);
+void stk_stage_bad_cut(stk_stage_bad_list *list, size_t count) {
+    while (list->count > count) {
+        stk_mem_free(list->items[--list->count].reason);
     }
+}
+
+void stk_stage_bad_free(stk_stage_bad_list *list) {
+    stk_stage_bad_cut(list, 0);
     stk_mem_free(list->items);
     memset(list, 0, sizeof *list);
 }
@@ -147,6 +153,17 @@ stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_stage_pla
     }
     stk_stage_bad_free(&found);
     stk_bytes_free(&bytes);
+    stk_mem_free(path);
+    return status;
+}
+
+stk_status stk_stage_record_drop(const stk_stage_dest *dest, const stk_stage_shard *shard,
+                                 stk_error *err) {
+    char *path = record_path(dest, shard);
+    stk_status status = path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the record of a shard");
+    if (status == STK_OK && unlink(path) != 0 && errno != ENOENT) {
+        status = STK_FAIL(err, STK_ERR_STORAGE, "cannot remove %s: %s", path, strerror(errno));
+    }
     stk_mem_free(path);
     return status;
 }

@@ -54,7 +54,7 @@ struct stk_http {
     int epoll_fd;
 
     /* Everything below belongs to the thread. */
-    CURLM *multi;
+    CURLM *multi;        /* owned; NULL: it was given up, and the next request makes another */
     stk_http_room *room; /* borrowed, or own_room */
     stk_http_room own_room;
     char *ca_bundle; /* owned, or NULL */
@@ -70,6 +70,7 @@ struct stk_http {
     int64_t first_ns; /* when the first request began; 0: none has */
     bool answered;    /* something has come since */
     bool crowded;     /* the first that waits does so for room */
+    bool lost_track; /* of a socket or a timer, for lack of memory: some transfer would never end */
 };
 
 static void append(stk_http_request **first, stk_http_request **last, stk_http_request *request) {
@@ -96,10 +97,12 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void
         (void)curl_multi_assign(h->multi, fd, h);
     }
     /* A number may have come back for another socket before libcurl told of the old one's end. */
-    if (epoll_ctl(h->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) != 0 &&
-        (errno == ENOENT || errno == EEXIST)) {
-        (void)epoll_ctl(h->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
+    int failed = epoll_ctl(h->epoll_fd, known != NULL ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+    if (failed != 0 && (errno == ENOENT || errno == EEXIST)) {
+        failed =
+            epoll_ctl(h->epoll_fd, errno == ENOENT ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event);
     }
+    h->lost_track = h->lost_track || failed != 0;
     return 0;
 }
 
@@ -108,6 +111,22 @@ static int set_timer(CURLM *multi, long timeout_ms, void *user) {
     (void)multi;
     h->timer_ns = timeout_ms >= 0 ? stk_clock_ns() + (int64_t)timeout_ms * NS_PER_MS : -1;
     return 0;
+}
+
+static bool make_multi(stk_http *h) {
+    h->multi = curl_multi_init();
+    if (h->multi != NULL &&
+        curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) == CURLM_OK &&
+        curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK &&
+        curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer) == CURLM_OK &&
+        curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK &&
+        curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK &&
+        curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)h->most) == CURLM_OK) {
+        return true;
+    }
+    (void)curl_multi_cleanup(h->multi);
+    h->multi = NULL;
+    return false;
 }
 
 /* ---- handles ---- */
@@ -154,7 +173,7 @@ static void start(stk_http *h, stk_http_request *request) {
     }
     int64_t now_ns = stk_clock_ns();
     h->first_ns = h->first_ns != 0 ? h->first_ns : now_ns;
-    if (!stk_http_slot_set(slot, request) ||
+    if (!stk_http_slot_set(slot, request) || (h->multi == NULL && !make_multi(h)) ||
         curl_multi_add_handle(h->multi, slot->easy) != CURLM_OK) {
         finish(give_slot(h, slot), STK_HTTP_NO_MEMORY, "out of memory");
         return;
@@ -222,10 +241,42 @@ static void cancel_marked(stk_http *h) {
     }
 }
 
+/*
+ * Without memory libcurl gives up in the midst of its work. It does not say which transfer nobody
+ * watches from then on, tells of no timers, and keeps broken lists of its sockets. So all transfers
+ * end, with the connections, and may be begun again on others.
+ */
+static void end_all(stk_http *h) {
+    stk_http_request *ended = NULL;
+    stk_http_request *last = NULL;
+    h->lost_track = false;
+    for (int i = 0; i < h->slot_count; i++) {
+        if (h->slots[i]->request != NULL) {
+            append(&ended, &last, detach(h, h->slots[i]));
+        }
+    }
+    (void)curl_multi_cleanup(h->multi);
+    h->multi = NULL;
+    h->timer_ns = -1;
+    while (ended != NULL) {
+        stk_http_request *request = ended;
+        ended = request->next;
+        finish(request, STK_HTTP_NO_MEMORY, "out of memory");
+    }
+}
+
+static void act(stk_http *h, curl_socket_t fd, int what) {
+    int running;
+    if (!h->lost_track && curl_multi_socket_action(h->multi, fd, what, &running) != CURLM_OK) {
+        h->lost_track = true;
+    }
+}
+
 /* Tells of all transfers that libcurl has ended. */
 static void collect(stk_http *h) {
     int left;
-    for (CURLMsg *message; (message = curl_multi_info_read(h->multi, &left)) != NULL;) {
+    for (CURLMsg *message;
+         h->multi != NULL && (message = curl_multi_info_read(h->multi, &left)) != NULL;) {
         if (message->msg != CURLMSG_DONE) {
             continue;
         }
@@ -280,7 +331,6 @@ static int wait_ms(const stk_http *h) {
 /* Waits for sockets, the timer or somebody's request, and lets libcurl work. */
 static void work_once(stk_http *h) {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int running;
     int timeout_ms = wait_ms(h);
     pthread_mutex_lock(&h->lock);
     bool more = h->first != NULL || h->cancel || h->quit;
@@ -299,13 +349,16 @@ static void work_once(stk_http *h) {
         int what = ((events[i].events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
                    ((events[i].events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
                    ((events[i].events & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
-        (void)curl_multi_socket_action(h->multi, events[i].data.fd, what, &running);
+        act(h, events[i].data.fd, what);
     }
     if (h->timer_ns >= 0 && stk_clock_ns() >= h->timer_ns) {
         h->timer_ns = -1;
-        (void)curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        act(h, CURL_SOCKET_TIMEOUT, 0);
     }
     collect(h);
+    if (h->lost_track) {
+        end_all(h);
+    }
 }
 
 static void *run(void *argument) {
@@ -334,18 +387,6 @@ static void wake(stk_http *h) {
 /* A connection is an open file: a part of the descriptors is for them, the others for others. */
 static int limit_connections(int wanted, int engines) {
     return stk_machine_files(wanted, STK_FILES_SHARE * (engines > 0 ? engines : 1));
-}
-
-static bool prepare_multi(stk_http *h) {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = h->wake_fd};
-    return h->multi != NULL && h->epoll_fd >= 0 && h->wake_fd >= 0 &&
-           curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)h->most) == CURLM_OK &&
-           epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &event) == 0;
 }
 
 static void destroy(stk_http *h) {
@@ -383,7 +424,6 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
     h->timer_ns = -1;
     h->epoll_fd = stk_epoll_fd();
     h->wake_fd = stk_event_fd();
-    h->multi = curl_multi_init();
     if (h->epoll_fd < 0 || h->wake_fd < 0) {
         status =
             STK_FAIL(err, STK_ERR_DEVICE,
@@ -392,10 +432,11 @@ stk_status stk_http_open(stk_http **http, const stk_http_config *config, stk_err
         destroy(h);
         return status;
     }
+    struct epoll_event waking = {.events = EPOLLIN, .data.fd = h->wake_fd};
     h->slots = stk_mem_new((size_t)h->most, sizeof *h->slots);
     h->ca_bundle = config->ca_bundle != NULL ? stk_mem_strdup(config->ca_bundle) : NULL;
     if (h->slots == NULL || (config->ca_bundle != NULL && h->ca_bundle == NULL) ||
-        !prepare_multi(h)) {
+        epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &waking) != 0 || !make_multi(h)) {
         destroy(h);
         return STK_FAIL_MEMORY(err, "requests");
     }

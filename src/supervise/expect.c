@@ -24,19 +24,19 @@
 
 _Static_assert(sizeof((stk_expect *)0)->digest == STK_SHA256_TEXT, "a digest's text");
 
-/* The digest of both ends, "" where they cannot be read. */
-static void digest_of(const char *path, int64_t size, char *text) {
+/* The digest of both ends, "" where they cannot be read; fails without memory only. */
+static stk_status digest_of(const char *path, int64_t size, char *text) {
     uint64_t tail = size > END_BYTES ? (uint64_t)size - END_BYTES : 0;
     uint8_t digest[STK_SHA256_BYTES];
     stk_bytes bytes = {0};
     stk_sha256 hash;
     stk_sha256_begin(&hash);
-    bool read = stk_file_read_part(path, 0, END_BYTES, &bytes, NULL) == STK_OK;
-    if (read) {
+    stk_status status = stk_file_read_part(path, 0, END_BYTES, &bytes, NULL);
+    if (status == STK_OK) {
         stk_sha256_add(&hash, bytes.data, bytes.size);
-        read = stk_file_read_part(path, tail, END_BYTES, &bytes, NULL) == STK_OK;
+        status = stk_file_read_part(path, tail, END_BYTES, &bytes, NULL);
     }
-    if (read) {
+    if (status == STK_OK) {
         stk_sha256_add(&hash, bytes.data, bytes.size);
         stk_sha256_end(&hash, digest);
         stk_hex(digest, sizeof digest, text);
@@ -44,25 +44,26 @@ static void digest_of(const char *path, int64_t size, char *text) {
         text[0] = '\0';
     }
     stk_bytes_free(&bytes);
+    return status == STK_ERR_MEMORY ? status : STK_OK;
 }
 
-/* False: there is no such file. */
-static bool look(const char *path, stk_expect *seen) {
+/* seen->there is false where there is no such file; errno tells why. */
+static stk_status look(const char *path, stk_expect *seen, stk_error *err) {
     struct stat info;
     memset(seen, 0, sizeof *seen);
     seen->path = path;
     if (path == NULL || stat(path, &info) != 0) {
-        return false;
+        return STK_OK;
     }
     seen->there = true;
     seen->device = (uint64_t)info.st_dev;
     seen->inode = (uint64_t)info.st_ino;
     seen->changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     seen->size = (int64_t)info.st_size;
-    if (S_ISREG(info.st_mode)) {
-        digest_of(path, seen->size, seen->digest);
+    if (S_ISREG(info.st_mode) && digest_of(path, seen->size, seen->digest) != STK_OK) {
+        return STK_FAIL_MEMORY(err, path);
     }
-    return true;
+    return STK_OK;
 }
 
 /* Lines that are not blank. */
@@ -100,8 +101,8 @@ static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
     return status;
 }
 
-void stk_expect_begin(stk_expect *expect, const char *path) {
-    (void)look(path, expect);
+stk_status stk_expect_begin(stk_expect *expect, const char *path, stk_error *err) {
+    return look(path, expect, err);
 }
 
 stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *err) {
@@ -112,7 +113,11 @@ stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *
         return STK_OK;
     }
     errno = 0;
-    if (!look(path, &now)) {
+    stk_status status = look(path, &now, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    if (!now.there) {
         return errno == ENOENT
                    ? STK_FAIL(err, STK_ERR_DATA, "%s was expected and is not there", path)
                    : STK_FAIL(err, STK_ERR_DATA, "%s was expected and cannot be looked at: %s",
@@ -131,7 +136,7 @@ stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *
     if (now.size == 0) {
         return STK_FAIL(err, STK_ERR_DATA, "%s was expected to have rows and is empty", path);
     }
-    stk_status status = count_rows(path, rows, err);
+    status = count_rows(path, rows, err);
     if (status == STK_OK && *rows == 0) {
         status = STK_FAIL(err, STK_ERR_DATA, "%s has no rows%s", path,
                           stk_str_ends_with_nocase(path, ".txt") ? "" : ", at most a header");
@@ -176,7 +181,7 @@ static looking *new_looking(const stk_expect *expect, stk_error *err) {
 
 static void look_before(void *state) {
     looking *l = state;
-    stk_expect_begin(&l->expect, l->path);
+    l->status = stk_expect_begin(&l->expect, l->path, &l->why);
 }
 
 static void look_behind(void *state) {
@@ -201,8 +206,10 @@ stk_status stk_expect_begin_within(stk_expect *expect, const char *path, double 
     }
     *expect = l->expect;
     expect->path = path;
+    stk_status status =
+        l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
     free_looking(l);
-    return STK_OK;
+    return status;
 }
 
 stk_status stk_expect_check_within(const stk_expect *expect, double within_s, int64_t *rows,

@@ -18,13 +18,14 @@ typedef struct stk_expect {
     char digest[65]; /* of its contents: a clock that is wrong must not matter */
 } stk_expect;
 
-void stk_expect_begin(stk_expect *expect, const char *path);
+STK_CHECKED stk_status stk_expect_begin(stk_expect *expect, const char *path, stk_error *err);
 
 /* The same for a disk that may hang: STK_ERR_STORAGE where it does not answer within a time. */
 STK_CHECKED stk_status stk_expect_begin_within(stk_expect *expect, const char *path,
                                                double within_s, stk_error *err);
 
-/* STK_ERR_DATA with a sentence: it is missing, as it was before, empty, or has a header alone. */
+/* STK_ERR_DATA with a sentence: it is missing, as it was before, empty, or has a header alone.
+ * STK_ERR_MEMORY: nobody knows. */
 STK_CHECKED stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *err);
 
 /* The same for a disk that may hang. `full_path` is that of a file that is as it should be. */

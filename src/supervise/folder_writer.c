@@ -35,7 +35,8 @@ struct stk_folder_writer {
     inside *in; /* the thread's; its paths do not change and may be read */
     stk_aside_queue *queue;
     stk_observer_aside *observer;
-    uint64_t unput; /* files that the queue had no room for */
+    uint64_t unput;    /* files that the queue did not take */
+    bool unput_memory; /* some of them for lack of memory */
 };
 
 static void free_inside(void *state) {
@@ -191,8 +192,11 @@ void stk_folder_writer_put(stk_folder_writer *writer, const char *name, stk_str 
         memcpy(job->name, name, length);
     }
     stk_aside_job given = {.work = put_file, .user = job, .bytes = sizeof *job + text->length + 1};
-    if (job == NULL || !stk_aside_queue_give(writer->queue, &given, 0)) {
+    stk_status status =
+        job != NULL ? stk_aside_queue_give(writer->queue, &given, 0) : STK_ERR_MEMORY;
+    if (status != STK_OK) {
         writer->unput++;
+        writer->unput_memory = writer->unput_memory || status == STK_ERR_MEMORY;
         stk_str_free(text);
         stk_mem_free(job);
     }
@@ -218,7 +222,7 @@ void stk_folder_writer_finish(stk_folder_writer *writer, double spare_s) {
         *job = (finish_job){.files = writer->in->files, .spare_s = spare_s};
     }
     stk_aside_job given = {.work = finish_files, .user = job};
-    if (job == NULL || !stk_aside_queue_give(writer->queue, &given, 0)) {
+    if (job == NULL || stk_aside_queue_give(writer->queue, &given, 0) != STK_OK) {
         stk_mem_free(job); /* the page stays as it is */
     }
 }
@@ -229,9 +233,26 @@ bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
     return stk_aside_queue_busy_s(writer->queue) > for_s;
 }
 
+/* What the queue did not take, behind `before`; false: it took all. */
+static bool tell_lost(const stk_folder_writer *w, const char *before, stk_str *text) {
+    stk_observer_lost lost = stk_observer_aside_lost(w->observer);
+    uint64_t lines = lost.events - lost.stop + w->unput;
+    const char *summary = lost.stop ? lines > 0 ? "summary.json and " : "summary.json" : "";
+    if (lines == 0 && !lost.stop) {
+        return false;
+    }
+    stk_str_appendf(text, "%sof the run folder %s %s", before, w->in->folder.path, summary);
+    if (lines > 0) {
+        stk_str_appendf(text, "%" PRIu64 " lines of events.jsonl", lines);
+    }
+    stk_str_appendf(text, "%s missing: %s", lost.stop && lines == 0 ? " is" : " are",
+                    lost.memory || w->unput_memory ? "there was no memory"
+                                                   : "its disk did not answer in between");
+    return true;
+}
+
 bool stk_folder_writer_settle(stk_folder_writer *writer, double within_s, stk_str *text) {
     const inside *in = writer->in;
-    uint64_t lost = stk_observer_aside_lost(writer->observer) + writer->unput;
     if (!stk_aside_queue_settle(writer->queue, within_s)) {
         stk_str_appendf(text,
                         "the run folder %s is not complete: its disk has not answered for %s, so "
@@ -241,20 +262,12 @@ bool stk_folder_writer_settle(stk_folder_writer *writer, double within_s, stk_st
                         stk_format_span(stk_aside_queue_busy_s(writer->queue)).text);
         return false;
     }
-    if (stk_runfiles_lacking(in->files, text)) {
-        return false;
-    }
+    bool whole = !stk_runfiles_lacking(in->files, text);
     if (in->put_failed) {
-        stk_str_append(text, in->why.message);
-        return false;
+        stk_str_appendf(text, "%s%s", whole ? "" : "; ", in->why.message);
+        whole = false;
     }
-    if (lost > 0) {
-        stk_str_appendf(text,
-                        "of the run folder %s %" PRIu64
-                        " lines of events.jsonl are missing: its disk did not answer in between",
-                        in->folder.path, lost);
-    }
-    return lost == 0;
+    return !tell_lost(writer, whole ? "" : "; ", text) && whole;
 }
 
 void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
@@ -266,8 +279,8 @@ void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
     stk_aside_job last = {.work = free_inside, .user = w->in};
     if (w->queue == NULL) {
         free_inside(w->in);
-    } else if (!stk_aside_queue_give(w->queue, &last, 0)) {
-        /* Without memory for a job the files stay open until the process ends. */
+    } else {
+        stk_aside_queue_end_with(w->queue, &last);
     }
     (void)stk_aside_queue_close(w->queue, within_s);
     stk_observer_aside_free(w->observer);

@@ -192,8 +192,11 @@ static void check_expected(stk_supervision *s, stk_status missing) {
     }
     double within_s =
         fmax(fmin(LAST_SHARE * stk_clockwork_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
-    if (stk_expect_check_within(&s->expect, within_s, &rows, s->expected, &why) != STK_OK) {
+    stk_status status = stk_expect_check_within(&s->expect, within_s, &rows, s->expected, &why);
+    if (status != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
+        /* Without memory nobody knows whether it is there. */
+        missing = status == STK_ERR_MEMORY ? status : missing;
         s->exit_code = s->exit_code != 0 ? s->exit_code : stk_status_exit_code(missing);
         return;
     }
@@ -301,7 +304,10 @@ static void settle_folder(stk_supervision *s) {
     double within_s =
         stk_folder_writer_is_held(s->folder, HELD_S) ? left_s : fmax(left_s, LAST_LEAST_S);
     if (!stk_folder_writer_settle(s->folder, within_s, &text)) {
-        stk_events_warning(&s->others, "%s", stk_str_text(&text));
+        stk_events_warning(&s->others, "%s",
+                           stk_str_ok(&text) ? stk_str_text(&text)
+                                             : "files of the run folder, summary.json perhaps one "
+                                               "of them, are missing: there was no memory");
     }
     stk_str_free(&text);
 }
@@ -401,6 +407,7 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     }
     stk_supervision *s = stk_mem_new(1, sizeof *s);
     if (s == NULL) {
+        outcome->exit_code = stk_status_exit_code(STK_ERR_MEMORY);
         return STK_FAIL_MEMORY(err, "the supervision");
     }
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);

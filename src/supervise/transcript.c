@@ -163,8 +163,7 @@ void stk_transcript_close(stk_transcript *transcript) {
     if (t->queue == NULL && t->file != NULL) {
         free_file(t->file);
     } else if (t->queue != NULL) {
-        /* Refused only without memory: then the file is open until the process ends. */
-        (void)stk_aside_queue_give(t->queue, &last, 0);
+        stk_aside_queue_end_with(t->queue, &last);
     }
     (void)stk_aside_queue_close(t->queue, CLOSE_S);
     pthread_mutex_destroy(&t->giving);
@@ -269,18 +268,18 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
     }
     portion *p = stk_mem_raw(1, sizeof *p + size);
     pthread_mutex_lock(&t->giving);
-    bool taken = false;
+    stk_status status = STK_ERR_MEMORY;
     if (p != NULL) {
         *p = (portion){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
         memcpy(p->records, records, size);
         stk_aside_job job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
-        taken = stk_aside_queue_give(t->queue, &job, PATIENCE_S);
+        status = stk_aside_queue_give(t->queue, &job, PATIENCE_S);
     }
-    if (taken) {
+    if (status == STK_OK) {
         t->untold = 0;
     } else {
         t->untold += bytes_told(records, size);
-        keep_error(t->file, p != NULL ? no_answer : strerror(ENOMEM));
+        keep_error(t->file, status == STK_ERR_MEMORY ? strerror(ENOMEM) : no_answer);
         stk_mem_free(p);
     }
     pthread_mutex_unlock(&t->giving);

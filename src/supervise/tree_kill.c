@@ -124,9 +124,9 @@ static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start
     stk_proc_tree_free(&before);
 }
 
-/* The numbers of the root's children, as its first thread has them; "" where the kernel does not
- * tell. Those that do not fit are seen when the first ones are gone. */
-static void read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
+/* The numbers of the root's children, as its first thread has them; false, and "", where the kernel
+ * does not tell. Those that do not fit are seen when the first ones are gone. */
+static bool read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)aim->root,
              (long long)aim->root);
@@ -136,6 +136,7 @@ static void read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
         close(fd);
     }
     text[length > 0 ? length : 0] = '\0';
+    return fd >= 0 && length >= 0;
 }
 
 /*
@@ -145,7 +146,7 @@ static void read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
  */
 static bool catch_children(const stk_tree_aim *aim, int number) {
     char text[CHILDREN_BYTES];
-    read_children(aim, text);
+    (void)read_children(aim, text);
     bool any = false;
     char *end = NULL;
     for (char *at = text;; at = end) {
@@ -183,11 +184,20 @@ static bool has_runner(const stk_tree_aim *aim) {
     return found > CATCHES / 2;
 }
 
+/*
+ * How many live where there is no memory for a list of them: 1 for any. Who loses his parent
+ * becomes a child of the root, so that there is nobody where the root has no children.
+ */
+static size_t count_unlisted(const stk_tree_aim *aim) {
+    char text[CHILDREN_BYTES];
+    return read_children(aim, text) && !has_runner(aim) ? 0 : 1;
+}
+
 size_t stk_tree_alive(const stk_tree_aim *aim) {
     stk_proc_tree tree = {0};
     size_t count = 0;
     for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
-        count = look(aim, &tree) ? tree.count : 1;
+        count = look(aim, &tree) ? tree.count : count_unlisted(aim);
     }
     if (count == 0 && has_runner(aim)) {
         count = 1;
@@ -215,8 +225,9 @@ size_t stk_tree_kill(const stk_tree_aim *aim, double within_s) {
     size_t left = 1;
     int calm = 0;
     for (bool tried = false; calm < CALM_READINGS; tried = true) {
-        left = look(aim, &tree) ? tree.count : 1;
-        int found = left == 0 ? catch_all(aim) : 0;
+        bool listed = look(aim, &tree);
+        left = listed ? tree.count : count_unlisted(aim);
+        int found = left == 0 || !listed ? catch_all(aim) : 0;
         left = found == CATCHES ? 1 : left;
         calm = left == 0 && found == 0 ? calm + 1 : 0;
         if (left == 0) {

@@ -32,7 +32,8 @@ typedef struct stk_tree_aim {
     uint64_t since; /* with strays: the guardian's beginning, before which none of them began */
 } stk_tree_aim;
 
-/* How many live. Where it cannot be told, 1: nobody may conclude that there are none. */
+/* How many live. Where it cannot be told, 1: nobody may conclude that there are none. Without
+ * memory for a list of them it is 1 for any number. */
 size_t stk_tree_alive(const stk_tree_aim *aim);
 
 /*

@@ -124,10 +124,15 @@ if can_fake bad_disk; then
         expect_summary r/summary.json status complete
         expect_summary r/summary.json stop_reason epochs
     done
+fi
+
+it "the disk is full at the summary, which programs read: all else is there, and the exit code says no"
+if can_fake bad_disk; then
     bad_disk summary.json 1 full r
-    expect_exit 0
-    expect_out "of the run folder summary.json could not be written: .*No space left on device"
+    expect_exit 5
+    expect_err 'summary\.json is missing: .*No space left on device'
     expect_no_file r/summary.json
+    expect_same r/submission.csv whole/submission.csv
 fi
 
 it "the disk is full at the table of validation: exit code and summary speak of an error"

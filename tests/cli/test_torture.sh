@@ -16,19 +16,22 @@ expect "there are fewer requests than that" [ -z "$STRUCK" ]
 expect_exit 0
 expect "its blocks are counted" [ "$CALLS" -gt 100 ]
 
-# sample WHAT KIND N...: strikes these calls, each given in thousandths of all that there are.
+# sample WHAT KIND[:on] N...: strikes these calls, and with `on` all later ones, each given in thousandths
+# of all that there are.
 sample() {
-    local part
-    it "$1: $2"
-    strike "$1" "$2" 0
+    local part kind=${2%:on} on=''
+    [ "$kind" = "$2" ] || on=on
+    it "$1: $kind${on:+ and on}"
+    strike "$1" "$kind" 0
     calls=$CALLS
     for part in "${@:3}"; do
-        strike "$1" "$2" $((1 + (calls - 1) * part / 1000))
+        strike "$1" "$kind" $((1 + (calls - 1) * part / 1000)) $on
         [ -n "$STRUCK" ] || [ "$calls" = 0 ] || [ "$part" -gt 900 ] || fail "$WHAT: it was not struck"
     done
 }
 
 sample train own 30 250 430 610 800 970
+sample train own:on 300 950
 sample train libraries 100 500
 sample train open 110 700 990
 sample train write 20 100 500 850 985
@@ -44,13 +47,15 @@ sample predict rename 0
 sample predict read 10 15 300 700
 sample predict thread 0 300 600 1000
 sample stage own 100 500 950
+sample stage libraries 5 15 20 500
 sample stage open 200 900
 sample stage write 0 400 900
 sample stage fsync 200 700
 sample stage rename 0 500 1000
 sample stage read 300
 sample stage thread 0 1000
-sample run own 100 400 800
+sample run own 45 48 50 52 100 400 790 795 800 805 830 850 870 900 985
+sample run own:on 350 640 800 850 900
 sample run write 0 500 900
 sample run rename 500
 sample run read 500

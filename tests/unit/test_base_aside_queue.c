@@ -45,9 +45,13 @@ static stk_aside_queue *make(size_t most_bytes) {
     return queue;
 }
 
-static bool give_letter(stk_aside_queue *queue, char letter, size_t bytes, double patience_s) {
+static stk_status try_letter(stk_aside_queue *queue, char letter, size_t bytes, double patience_s) {
     stk_aside_job job = {.work = write_letter, .user = (void *)(intptr_t)letter, .bytes = bytes};
     return stk_aside_queue_give(queue, &job, patience_s);
+}
+
+static bool give_letter(stk_aside_queue *queue, char letter, size_t bytes, double patience_s) {
+    return try_letter(queue, letter, bytes, patience_s) == STK_OK;
 }
 
 static void jobs_are_done_in_order(void) {
@@ -66,11 +70,12 @@ static void a_held_thread_holds_nobody(void) {
     gate g = {.passed = 0};
     stk_aside_queue *queue = make(100);
     REQUIRE(pipe2(g.ends, O_CLOEXEC) == 0);
-    CHECK(stk_aside_queue_give(queue, &(stk_aside_job){.work = pass_gate, .user = &g, .bytes = 60},
-                               0));
+    CHECK_INT(stk_aside_queue_give(queue,
+                                   &(stk_aside_job){.work = pass_gate, .user = &g, .bytes = 60}, 0),
+              STK_OK);
     CHECK(give_letter(queue, 'a', 40, 0));
     int64_t start = stk_clock_ns();
-    CHECK(!give_letter(queue, 'b', 1, 0.05)); /* waits for that long, once */
+    CHECK_INT(try_letter(queue, 'b', 1, 0.05), STK_ERR_STORAGE); /* waits for that long, once */
     CHECK(stk_clock_since_s(start) >= 0.05);
     for (int i = 0; i < 1000; i++) {
         CHECK(!give_letter(queue, 'c', 1, LONG_S)); /* the disk is known to be held */
@@ -99,7 +104,7 @@ static void what_is_left_behind_is_done_later(void) {
     REQUIRE(pipe2(g.ends, O_CLOEXEC) == 0);
     for (int i = 0; i < 2; i++) {
         stk_aside_job job = {.work = pass_gate, .user = &g, .bytes = 1};
-        CHECK(stk_aside_queue_give(queue, &job, 0));
+        CHECK_INT(stk_aside_queue_give(queue, &job, 0), STK_OK);
     }
     CHECK(!stk_aside_queue_close(queue, 0.01));
     open_gate(&g);
@@ -118,11 +123,16 @@ static void lack_of_memory_is_said(void) {
     stk_mem_fail_after(-1);
     CHECK(status == STK_ERR_MEMORY);
     queue = make(100);
+    CHECK(give_letter(queue, 'a', 1, LONG_S));
     stk_mem_fail_after(0);
-    bool given = give_letter(queue, 'a', 1, LONG_S);
+    status = try_letter(queue, 'b', 1, LONG_S);
+    stk_aside_job last = {.work = write_letter, .user = (void *)(intptr_t)'z', .bytes = 1};
+    stk_aside_queue_end_with(queue, &last);
+    bool closed = stk_aside_queue_close(queue, LONG_S);
     stk_mem_fail_after(-1);
-    CHECK(!given);
-    CHECK(stk_aside_queue_close(queue, LONG_S));
+    CHECK_INT(status, STK_ERR_MEMORY);
+    CHECK(closed);
+    CHECK_STR(order, "az"); /* what ends it needs no memory */
 }
 
 static const check_test tests[] = {

@@ -235,6 +235,33 @@ static void makes_folders(void) {
     CHECK_CONTAINS(err.message, "is a file");
 }
 
+/* A disk is not to blame for what the process lacks. */
+static void lack_of_descriptors_is_lack_of_memory(void) {
+    const char *folder = check_folder();
+    stk_error errs[3] = {0};
+    stk_dir_list list;
+    char *data = NULL;
+    size_t size = 0;
+    struct rlimit before;
+    REQUIRE(stk_file_write(in(folder, "a"), "x", 1, &errs[0]) == STK_OK);
+    int free_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    REQUIRE(free_fd >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    close(free_fd);
+    struct rlimit none = {(rlim_t)free_fd, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    stk_status listed = stk_dir_read(folder, &list, &errs[0]);
+    stk_status read = stk_file_read(in(folder, "a"), 0, &data, &size, &errs[1]);
+    stk_status written = stk_file_write(in(folder, "a"), "new", 3, &errs[2]);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK_INT(listed, STK_ERR_MEMORY);
+    CHECK_INT(read, STK_ERR_MEMORY);
+    CHECK_INT(written, STK_ERR_MEMORY);
+    for (int i = 0; i < 3; i++) {
+        CHECK_CONTAINS(errs[i].message, "Too many open files");
+    }
+    CHECK(holds(in(folder, "a"), "x"));
+}
+
 static void lists_are_sorted(void) {
     static const char *const names[] = {"b", "a10", "a2", "B", ".hidden", "\xC3\xA9", "z"};
     const char *folder = check_folder();
@@ -404,6 +431,7 @@ static const check_test tests[] = {
     TEST(writing_where_nothing_can_be_written),
     TEST(threads_may_write_one_file),
     TEST(makes_folders),
+    TEST(lack_of_descriptors_is_lack_of_memory),
     TEST(lists_are_sorted),
     TEST(joins_paths),
     TEST(a_lock_has_one_holder),

@@ -71,7 +71,7 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     tell_command_rest(&events);
     if (aside) {
         CHECK(stk_aside_queue_close(queue, LONG_S));
-        CHECK_INT(stk_observer_aside_lost(observer), 0);
+        CHECK_INT(stk_observer_aside_lost(observer).events, 0);
         stk_observer_aside_free(observer);
     }
     CHECK_INT(stk_jsonl_error(jsonl, &err), STK_OK);
@@ -143,14 +143,15 @@ static void what_is_lost_is_counted_and_told(void) {
     REQUIRE_OK(stk_aside_queue_open(&queue, "writes", 20000, &err), &err);
     REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
     stk_events_add(&events, stk_observer_aside_observer(observer));
-    CHECK(stk_aside_queue_give(queue, &held, 0));
+    CHECK_INT(stk_aside_queue_give(queue, &held, 0), STK_OK);
     for (int i = 0; i < 1000; i++) {
         stk_events_warning(&events, "%d", i);
     }
-    uint64_t lost = stk_observer_aside_lost(observer);
+    uint64_t lost = stk_observer_aside_lost(observer).events;
     CHECK(lost > 900 && lost < 1000);
+    CHECK(!stk_observer_aside_lost(observer).memory);
     stk_events_stop(&events, &(stk_summary){.status = "complete"}); /* never lost */
-    CHECK_INT(stk_observer_aside_lost(observer), lost);
+    CHECK_INT(stk_observer_aside_lost(observer).events, lost);
     REQUIRE(write(ends[1], "x", 1) == 1);
     CHECK(stk_aside_queue_settle(queue, LONG_S));
     char wanted[120];
@@ -182,7 +183,10 @@ static void lack_of_memory_loses_events_and_nothing_else(void) {
         tell_command_rest(&events);
         stk_mem_fail_after(-1);
         CHECK(stk_aside_queue_close(queue, LONG_S));
-        CHECK((stk_observer_aside_lost(observer) > 0) == (heard[0] == '\0'));
+        stk_observer_lost lost = stk_observer_aside_lost(observer);
+        CHECK((lost.events > 0) == (heard[0] == '\0'));
+        CHECK(lost.memory == (lost.events > 0));
+        CHECK(lost.stop == (heard[0] == '\0'));
         stk_observer_aside_free(observer);
     }
 }

@@ -580,13 +580,25 @@ static void lack_of_memory_only_costs_lines(void) {
         CHECK_CONTAINS(shown(&f), "warning: memory is back\n");
         tear_down(&f);
     }
-    stk_error err = {0};
-    stk_screen *screen = NULL;
-    stk_screen_config config = {.out = stdout};
-    stk_mem_fail_after(0);
-    CHECK_INT(stk_screen_new(&screen, &config, &err), STK_ERR_MEMORY);
-    stk_mem_fail_after(-1);
+    for (int i = 0; i < 3; i++) {
+        stk_error err = {0};
+        stk_screen *screen = NULL;
+        stk_screen_config config = {.out = stdout};
+        stk_mem_fail_after(i);
+        CHECK_INT(stk_screen_new(&screen, &config, &err), STK_ERR_MEMORY);
+        stk_mem_fail_after(-1);
+    }
     stk_screen_free(NULL);
+}
+
+static void lack_of_memory_can_be_told(void) {
+    fixture f;
+    set_up(&f, false, false, 120);
+    stk_mem_fail_after(0);
+    stk_events_warning(&f.events, "there is %s", "no memory");
+    stk_mem_fail_after(-1);
+    CHECK_SHOWN(&f, "warning: there is no memory\n");
+    tear_down(&f);
 }
 
 static const check_test tests[] = {
@@ -612,6 +624,7 @@ static const check_test tests[] = {
     TEST(the_plot_is_named_when_it_exists),
     TEST(quiet_shows_only_warnings),
     TEST(lack_of_memory_only_costs_lines),
+    TEST(lack_of_memory_can_be_told),
 };
 
 CHECK_MAIN(tests)

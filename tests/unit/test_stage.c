@@ -469,6 +469,35 @@ static void too_many_bad_pictures_are_an_error(void) {
     CHECK_INT(staged.bad, 1);
 }
 
+/* What could not be read for a while is in the shards when the staging has gone on. */
+static void shards_that_lack_pictures_are_made_again(void) {
+    stk_str clean = {0};
+    stk_str after = {0};
+    stk_staged staged;
+    fresh();
+    put_folders(PICTURES);
+    stk_stage_options options = plain_options();
+    stk_dataset_options data = data_at(root);
+    options.quality = 80;
+    REQUIRE_OK(stage_with(&options, &data, &staged), &error);
+    read_folder(near, &clean);
+    snprintf(near + strlen(near), 8, "-2");
+    write_text(root, "train/ant/1.jpg", "no picture");
+    write_text(root, "train/cow/2.jpg", "no picture");
+    options.max_bad = 100.0 / (CLASSES * PICTURES); /* one */
+    CHECK_INT(stage_with(&options, &data, &staged), STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "train/cow/2.jpg");
+    put_folders(PICTURES);
+    stk_error_clear(&error);
+    REQUIRE_OK(stage_with(&options, &data, &staged), &error);
+    CHECK(staged.kept_shards > 0); /* those that were whole */
+    CHECK_INT(staged.bad, 0);
+    read_folder(near, &after);
+    CHECK(after.length == clean.length && memcmp(after.text, clean.text, clean.length) == 0);
+    stk_str_free(&clean);
+    stk_str_free(&after);
+}
+
 /* ---- going on, and refusals ---- */
 
 /* Lack of memory ends a staging at every place; the next one goes on, and nothing is different. */
@@ -747,6 +776,7 @@ static const check_test tests[] = {
     TEST(kinds_keep_their_names),
     TEST(bad_pictures_are_left_out),
     TEST(too_many_bad_pictures_are_an_error),
+    TEST(shards_that_lack_pictures_are_made_again),
     TEST(an_end_at_any_place_changes_nothing),
     TEST(leftovers_are_cleaned),
     TEST(the_same_again_is_no_work),

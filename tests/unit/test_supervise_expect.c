@@ -58,7 +58,7 @@ static void what_is_written(void) {
         stk_error err = {0};
         int64_t rows = 77;
         const char *path = named(cases[i].name);
-        stk_expect_begin(&expect, path);
+        CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
         CHECK(!expect.there);
         if (cases[i].text != NULL) {
             put(path, cases[i].text);
@@ -76,7 +76,7 @@ static void an_old_file_does_not_count(void) {
     int64_t rows;
     const char *path = named("s.csv");
     put(path, "id\n1\n");
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     CHECK(expect.there);
     CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "as it was before");
@@ -90,13 +90,13 @@ static void the_same_bytes_written_anew_count(void) {
     const char *path = named("s.csv");
     put(path, "id\n1\n");
     CHECK_INT(stat(path, &old), 0);
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     put(path, "id\n1\n"); /* another file of that name */
     set_time(path, &old);
     REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, 1);
 
-    stk_expect_begin(&expect, path); /* the same one, with another time */
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK); /* the same one, with another time */
     old.st_mtim.tv_sec -= 5;
     set_time(path, &old);
     REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
@@ -110,7 +110,7 @@ static void other_bytes_count_whatever_the_clock_says(void) {
     const char *path = named("s.csv");
     put(path, "id\n1\n");
     CHECK_INT(stat(path, &old), 0);
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     FILE *file = fopen(path, "r+");
     REQUIRE(file != NULL);
     fputs("id\n2\n", file);
@@ -129,7 +129,7 @@ static void the_end_of_a_large_file_is_looked_at(void) {
     put(path, "x");
     CHECK_INT(truncate(path, INT64_C(3) << 30), 0); /* takes no room on the disk */
     CHECK_INT(stat(path, &old), 0);
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     CHECK_INT(expect.size, INT64_C(3) << 30);
     int fd = open(path, O_WRONLY);
     CHECK_INT(pwrite(fd, "y", 1, (INT64_C(3) << 30) - 1), 1);
@@ -145,13 +145,13 @@ static void what_is_no_file(void) {
     stk_error err = {0};
     int64_t rows;
     const char *path = named("s.csv");
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     CHECK_INT(mkdir(path, 0777), 0);
     CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "a folder");
 
     memset(&err, 0, sizeof err);
-    stk_expect_begin(&expect, "/dev/null");
+    CHECK_INT(stk_expect_begin(&expect, "/dev/null", NULL), STK_OK);
     CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "is none");
 }
@@ -164,7 +164,7 @@ static void one_that_may_not_be_read(void) {
         CHECK_SKIP("root may read everything");
     }
     const char *path = named("s.csv");
-    stk_expect_begin(&expect, path);
+    CHECK_INT(stk_expect_begin(&expect, path, NULL), STK_OK);
     put(path, "id\n1\n");
     CHECK_INT(chmod(path, 0), 0);
     CHECK_INT(stk_expect_check(&expect, &rows, &err), STK_ERR_DATA);
@@ -175,9 +175,40 @@ static void nothing_is_expected(void) {
     stk_expect expect;
     stk_error err = {0};
     int64_t rows = 5;
-    stk_expect_begin(&expect, NULL);
+    CHECK_INT(stk_expect_begin(&expect, NULL, NULL), STK_OK);
     REQUIRE_OK(stk_expect_check(&expect, &rows, &err), &err);
     CHECK_INT(rows, -1);
+}
+
+static void lack_of_memory_says_nothing_of_the_file(void) {
+    const char *path = named("memory.csv");
+    int64_t rows = 77;
+    int failed = 0;
+    put(path, "id,label\n1,a\n");
+    for (int i = 0; i < 100; i++) {
+        stk_expect expect;
+        stk_error err = {0};
+        stk_mem_fail_after(i);
+        stk_status status = stk_expect_begin(&expect, path, &err);
+        stk_mem_fail_after(-1);
+        CHECK(status == STK_OK || (status == STK_ERR_MEMORY && err.message[0] != '\0'));
+        if (status == STK_OK) {
+            break;
+        }
+        failed++;
+    }
+    CHECK(failed > 0);
+    stk_expect expect = {.path = path}; /* there was none */
+    stk_status status = STK_ERR_MEMORY;
+    for (failed = 0; status != STK_OK && failed < 100; failed++) {
+        stk_error err = {0};
+        stk_mem_fail_after(failed);
+        status = stk_expect_check(&expect, &rows, &err);
+        stk_mem_fail_after(-1);
+        CHECK(status == STK_OK || (status == STK_ERR_MEMORY && rows == -1));
+    }
+    CHECK(failed > 1 && status == STK_OK);
+    CHECK_INT(rows, 1);
 }
 
 static const check_test tests[] = {
@@ -189,5 +220,6 @@ static const check_test tests[] = {
     TEST(what_is_no_file),
     TEST(one_that_may_not_be_read),
     TEST(nothing_is_expected),
+    TEST(lack_of_memory_says_nothing_of_the_file),
 };
 CHECK_MAIN(tests)
