@@ -22,4 +22,17 @@ if ! is_sanitized; then
         expect_summary r/summary.json status 'complete|partial'
 fi
 
+it "keeps no time for files because the first submission was held up once"
+if can_fake bad_disk; then
+    launch paused LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=submission.csv BAD_DISK_AT=2 BAD_DISK_DOES=pause \
+        "$STOKER" train --data k --out r-paused --budget 10 --img-size 32
+    landed paused
+    expect_exit 0
+    expect_took 10
+    expect_delivered r-paused k/sample_submission.csv "$LABELS"
+    # Twice what it took would be kept.
+    expect "$(json r-paused/summary.json reserve_s) s were kept" \
+        awk -v r="$(json r-paused/summary.json reserve_s)" 'BEGIN { exit !(r < 6) }'
+fi
+
 finish
