@@ -108,24 +108,37 @@ landed() {
 # ---- a machine that stands still for a while ----
 
 # stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: a training into the folder r that is stopped at these moments
-# for so long, by seconds since its start; $TOOK, and $STALLED, all of these seconds.
+# for so long, by seconds since its start; $TOOK, $STALLED, all the seconds in which it was stopped, and
+# $RESUMED, when the last of them ended. Both are as measured: a busy machine wakes this shell late, too.
 stalled() {
-    local budget=$1 moments=$2 now=0 begun moment
+    local budget=$1 moments=$2 begun moment shell
     shift 2
-    rm -rf r
+    lib_command="${STOKER##*/} train --out r --budget $budget $*"
+    rm -rf r r.pid r.end
     begun=$EPOCHREALTIME
-    STALLED=0
-    start train --out r --budget "$budget" "$@"
+    STALLED=0 RESUMED=0
+    ( # its end is noted by one who waits for it and does nothing else
+        "$STOKER" train --out r --budget "$budget" "$@" >"$OUT" 2>"$ERR" </dev/null &
+        echo "$!" >r.pid
+        wait "$!"
+        echo "$? $EPOCHREALTIME" >r.end
+    ) 2>/dev/null &
+    shell=$!
+    wait_for 30 [ -s r.pid ]
+    PID=$(<r.pid)
+    wait_for 30 has_begun
     for moment in $moments; do
-        sleep "$(awk -v a="${moment%:*}" -v n="$now" 'BEGIN { print a - n }')"
-        kill -STOP "$PID"
-        sleep "${moment#*:}"
-        kill -CONT "$PID"
-        now=$(awk -v a="${moment%:*}" -v n="${moment#*:}" 'BEGIN { print a + n }')
-        STALLED=$(awk -v a="$STALLED" -v n="${moment#*:}" 'BEGIN { print a + n }')
+        sleep "$(awk -v a="${moment%:*}" -v b="$begun" -v n="$EPOCHREALTIME" 'BEGIN { a -= n - b; print (a > 0 ? a : 0) }')"
+        kill -STOP "$PID" 2>/dev/null || break
+        moment="$EPOCHREALTIME ${moment#*:}"
+        sleep "${moment#* }"
+        kill -CONT "$PID" 2>/dev/null
+        read -r STALLED RESUMED < <(awk -v s="$STALLED" -v a="${moment% *}" -v b="$begun" -v n="$EPOCHREALTIME" \
+            'BEGIN { print s + n - a, n - b }')
     done
-    ended "$((budget * 2 + 10))"
-    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+    wait_for "$((budget * 2 + 10))" [ -s r.end ] || kill -9 "$PID"
+    wait "$shell"
+    read -r CODE TOOK < <(awk -v b="$begun" '{ printf "%d %.3f\n", $1, $2 - b }' r.end)
 }
 
 # trained_until RUN: when the last step or epoch of a run was told, in seconds since its start.
@@ -138,6 +151,42 @@ trained_until() {
 trained_share() {
     awk -v t="$(trained_until "$1")" -v s="${2:-0}" -v b="$(json "$1/summary.json" budget_s)" \
         -v r="$(json "$1/summary.json" reserve_s)" 'BEGIN { printf "%d", r < b ? 100 * (t - s) / (b - r - s) : 0 }'
+}
+
+# be_busy LOOPS [BURSTS]: so many loops beside what is done next, for a few minutes at most, and so many that
+# rest every other second; `rest` ends them.
+busy=()
+be_busy() {
+    local i
+    for ((i = 0; i < $1 + ${2:-0}; i++)); do
+        (
+            until=$((SECONDS + 150))
+            while [ "$SECONDS" -lt "$until" ]; do
+                [ "$i" -lt "$1" ] || [ $((SECONDS % 2)) = 0 ] || sleep 1
+            done
+        ) &
+        busy+=($!)
+    done
+}
+
+rest() {
+    local pid
+    for pid in "${busy[@]}"; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    busy=()
+}
+
+# ---- pictures that take long ----
+
+# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
+put() {
+    local picture=$1 folder=$2 number
+    shift 2
+    for number in "$@"; do
+        cp "$picture" "$(find "$folder" -type f | sort | sed -n "${number}p")"
+    done
 }
 
 # ---- a disk on which a run dies, or which fills up ----

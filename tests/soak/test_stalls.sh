@@ -15,22 +15,6 @@ trials=('10 3:2 0' '10 1.1:2 0' '10 4.6:2 0' '10 6:2 0' '12 2:2 0 --folds 3' '15
     '30 4:1,12:1,20:1 0' '30 5.1:1,9.3:1,15.2:1 0' '30 6:4 0 --model resnet18 --img-size 64'
     '60 20:8 0' '60 31.7:8 0' '15 - 2 --model resnet18 --img-size 64' '15 4:2 2' '20 - 2')
 
-busy=()
-be_busy() {
-    for ((i = 0; i < $1; i++)); do
-        (until=$((SECONDS + 150)) && while [ "$SECONDS" -lt "$until" ]; do :; done) &
-        busy+=($!)
-    done
-}
-
-rest() {
-    for pid in "${busy[@]}"; do
-        kill "$pid" 2>/dev/null
-        wait "$pid" 2>/dev/null
-    done
-    busy=()
-}
-
 echo '| budget | stalls              | busy |   took | reserve | used  | epochs | status   | best  | options' >table
 for trial in "${trials[@]}"; do
     read -r budget moments loops options <<<"$trial"
