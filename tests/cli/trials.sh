@@ -141,9 +141,11 @@ stalled() {
     read -r CODE TOOK < <(awk -v b="$begun" '{ printf "%d %.3f\n", $1, $2 - b }' r.end)
 }
 
-# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start.
+# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start; or that the
+# last epoch's validation was ended before it could tell anything.
 trained_until() {
-    grep -E '"event": "(step|epoch)"' "$1/events.jsonl" | tail -n 1 | sed 's/^{"t": \([0-9.]*\).*/\1/'
+    grep -E '"event": "(step|epoch)"|"what": "epoch [0-9]+ is not used"' "$1/events.jsonl" | tail -n 1 |
+        sed 's/^{"t": \([0-9.]*\).*/\1/'
 }
 
 # trained_share RUN [STALLED]: percent of the time before the reserve at which its training had ended, both
