@@ -14,8 +14,11 @@ expect_took 10
 expect_delivered r k/sample_submission.csv "$LABELS"
 expect_summary r/summary.json stop_reason budget
 if ! is_sanitized; then
-    share=$(trained_share r "$STALLED")
-    expect "training ended at $share % of the time before the reserve" [ "$share" -ge 85 ]
+    share=$(trained_share r r.stops)
+    # Where others have most of the cores a validation takes much of the time, and no other fits behind it.
+    least=85
+    [ "$(json r/summary.json verdict)" != noisy-neighbour ] || least=75
+    expect "training ended at $share % of the time before the reserve" [ "$share" -ge "$least" ]
     expect_no_out 'training was halted'
     # On a machine that has hardly any time for it, the few steps may not be enough.
     grep -q '^class priors instead of the model: ' "$OUT" ||

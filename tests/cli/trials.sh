@@ -108,15 +108,16 @@ landed() {
 # ---- a machine that stands still for a while ----
 
 # stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: a training into the folder r that is stopped at these moments
-# for so long, by seconds since its start; $TOOK, $STALLED, all the seconds in which it was stopped, and
-# $RESUMED, when the last of them ended. Both are as measured: a busy machine wakes this shell late, too.
+# for so long, by seconds since its start; $TOOK, and $RESUMED, when the last of these ended. The file r.stops has
+# a line for each, when it began and ended. All are as measured: a busy machine wakes this shell late, too.
 stalled() {
     local budget=$1 moments=$2 begun moment shell
     shift 2
     lib_command="${STOKER##*/} train --out r --budget $budget $*"
     rm -rf r r.pid r.end
     begun=$EPOCHREALTIME
-    STALLED=0 RESUMED=0
+    RESUMED=0
+    : >r.stops
     ( # its end is noted by one who waits for it and does nothing else
         "$STOKER" train --out r --budget "$budget" "$@" >"$OUT" 2>"$ERR" </dev/null &
         echo "$!" >r.pid
@@ -133,8 +134,8 @@ stalled() {
         moment="$EPOCHREALTIME ${moment#*:}"
         sleep "${moment#* }"
         kill -CONT "$PID" 2>/dev/null
-        read -r STALLED RESUMED < <(awk -v s="$STALLED" -v a="${moment% *}" -v b="$begun" -v n="$EPOCHREALTIME" \
-            'BEGIN { print s + n - a, n - b }')
+        RESUMED=$(awk -v b="$begun" -v n="$EPOCHREALTIME" 'BEGIN { print n - b }')
+        awk -v a="${moment% *}" -v b="$begun" -v n="$RESUMED" 'BEGIN { print a - b, n }' >>r.stops
     done
     wait_for "$((budget * 2 + 10))" [ -s r.end ] || kill -9 "$PID"
     wait "$shell"
@@ -148,11 +149,14 @@ trained_until() {
         sed 's/^{"t": \([0-9.]*\).*/\1/'
 }
 
-# trained_share RUN [STALLED]: percent of the time before the reserve at which its training had ended, both
-# without the seconds in which it stood still.
+# trained_share RUN [STOPS]: percent of the time before the reserve at which its training had ended, both
+# without the time in which it stood still: a file with the beginning and the end of each such time.
 trained_share() {
-    awk -v t="$(trained_until "$1")" -v s="${2:-0}" -v b="$(json "$1/summary.json" budget_s)" \
-        -v r="$(json "$1/summary.json" reserve_s)" 'BEGIN { printf "%d", r < b ? 100 * (t - s) / (b - r - s) : 0 }'
+    awk -v t="$(trained_until "$1")" -v b="$(json "$1/summary.json" budget_s)" \
+        -v r="$(json "$1/summary.json" reserve_s)" '
+        function still(until) { return $1 < until ? ($2 < until ? $2 : until) - $1 : 0 }
+        { t_still += still(t); still_s += still(b - r) }
+        END { printf "%d", (b - r > still_s ? 100 * (t - t_still) / (b - r - still_s) : 0) }' "${2:-/dev/null}"
 }
 
 # be_busy LOOPS [BURSTS]: so many loops beside what is done next, for a few minutes at most, and so many that

@@ -29,7 +29,7 @@ for trial in "${trials[@]}"; do
     is_sanitized || expect "it took $TOOK s" awk -v a="$TOOK" -v b="$budget" 'BEGIN { exit !(a <= b) }'
     expect_delivered r k/sample_submission.csv "$LABELS"
     expect_summary r/summary.json stop_reason budget
-    share=$(trained_share r "$STALLED")
+    share=$(trained_share r r.stops)
     if ! is_sanitized; then
         grep -q '^class priors instead of the model: \|does not vote: ' "$OUT" ||
             expect_summary r/summary.json status 'complete|partial'
