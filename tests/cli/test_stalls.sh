@@ -25,6 +25,18 @@ if ! is_sanitized; then
         expect_summary r/summary.json status 'complete|partial'
 fi
 
+it "goes on after a state that was held up once while it was saved"
+if can_fake bad_disk; then
+    launch saved LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=state/.train BAD_DISK_AT=2 BAD_DISK_DOES=pause \
+        "$STOKER" train --data k --out r-saved --budget 6 --img-size 32
+    landed saved
+    expect_exit 0
+    expect_took 6
+    expect_delivered r-saved k/sample_submission.csv "$LABELS"
+    share=$(trained_share r-saved)
+    expect "training ended at $share % of the time before the reserve" [ "$share" -ge 75 ]
+fi
+
 it "keeps no time for files because the first submission was held up once"
 if can_fake bad_disk; then
     launch paused LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=submission.csv BAD_DISK_AT=2 BAD_DISK_DOES=pause \
