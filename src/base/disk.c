@@ -41,8 +41,8 @@
 #define MOST_ROOTS 8
 #define MOST_STRAYS 16
 
-/* More than this is read or written by another call. */
-#define PIECE_BYTES ((size_t)1 << 20)
+/* More than this is read or written by another call: each waits for the other thread's turn. */
+#define PIECE_BYTES ((size_t)8 << 20)
 
 typedef struct root {
     char *path; /* owned */

@@ -26,6 +26,10 @@
 #define HIDDEN_END ".tmp"
 #define HIDDEN_BASE_BYTES 200 /* of the file's own name: the system allows 255 for all of it */
 
+/* Less than this is held until there is as much: a write goes through another thread (disk.h), and
+ * on a busy machine each turn of it waits for a core. */
+#define HOLD_BYTES ((size_t)1 << 20)
+
 /* What is shown is not worth a wait for a reader; this lets one that is there catch up. */
 #define SHOW_WAIT_NS INT64_C(10000000)
 
@@ -37,6 +41,8 @@ struct stk_file_writer {
     char *hidden;         /* owned: where it grows; NULL for a stream */
     bool made;            /* the hidden file is there */
     stk_bytes *block;     /* borrowed: where it grows instead; NULL: it does not, or not any more */
+    char *held;           /* owned: HOLD_BYTES; NULL: there was nothing to hold yet */
+    size_t held_bytes;    /* of these, that are still to be written */
 };
 
 static void free_writer(stk_file_writer *writer) {
@@ -44,6 +50,7 @@ static void free_writer(stk_file_writer *writer) {
         (void)stk_disk_close(writer->fd, writer->path);
     }
     stk_file_place_free(&writer->place);
+    stk_mem_free(writer->held);
     stk_mem_free(writer->hidden);
     stk_mem_free(writer->path);
     stk_mem_free(writer);
@@ -158,6 +165,34 @@ static stk_status write_all(const stk_file_writer *writer, const void *data, siz
     return STK_OK;
 }
 
+/* What was held goes to the hidden file. */
+static stk_status write_held(stk_file_writer *writer, stk_error *err) {
+    size_t bytes = writer->held_bytes;
+    writer->held_bytes = 0;
+    return bytes > 0 ? write_all(writer, writer->held, bytes, err) : STK_OK;
+}
+
+/* A stream gets everything at once; so does a file where there is no memory to hold anything. */
+static stk_status hold_or_write(stk_file_writer *writer, const void *data, size_t size,
+                                stk_error *err) {
+    stk_status status = STK_OK;
+    if (writer->held == NULL && size < HOLD_BYTES && !writer->place.stream) {
+        writer->held = stk_mem_raw(HOLD_BYTES, 1);
+    }
+    if (writer->held == NULL || size > HOLD_BYTES - writer->held_bytes) {
+        status = write_held(writer, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    if (writer->held == NULL || size >= HOLD_BYTES) {
+        return write_all(writer, data, size, err);
+    }
+    memcpy(writer->held + writer->held_bytes, data, size);
+    writer->held_bytes += size;
+    return STK_OK;
+}
+
 /* What was gathered goes to the hidden file, as all that follows does. */
 static stk_status spill(stk_file_writer *writer, stk_error *err) {
     stk_bytes *block = writer->block;
@@ -191,7 +226,7 @@ stk_status stk_file_append(stk_file_writer *writer, const void *data, size_t siz
         return STK_OK;
     }
     stk_status status = writer->block != NULL ? spill(writer, err) : STK_OK;
-    return status == STK_OK ? write_all(writer, data, size, err) : status;
+    return status == STK_OK ? hold_or_write(writer, data, size, err) : status;
 }
 
 /* The rename itself must reach the disk too; a file system that cannot sync folders is fine. */
@@ -278,6 +313,9 @@ stk_status stk_file_commit(stk_file_writer *writer, stk_error *err) {
         return STK_OK;
     }
     stk_status status = writer->block != NULL ? spill(writer, err) : STK_OK;
+    if (status == STK_OK) {
+        status = write_held(writer, err);
+    }
     if (status == STK_OK && !writer->place.stream) {
         status = replace(writer, err);
     }
@@ -303,7 +341,7 @@ void stk_file_discard(stk_file_writer *writer) {
 /* All that a new file is to hold, and its name. */
 static stk_status fill_and_commit(stk_file_writer *writer, const void *data, size_t size,
                                   stk_error *err) {
-    stk_status status = stk_file_append(writer, data, size, err);
+    stk_status status = write_all(writer, data, size, err); /* nothing follows to be held for */
     if (status != STK_OK) {
         stk_file_discard(writer);
         return status;

@@ -3,12 +3,18 @@
  *
  * A training step is hundreds of short runs, so threads spin for some microseconds before they
  * sleep: waking a sleeping thread costs more than most runs take. Tasks are taken from one atomic
- * counter, which balances them when another thread of the machine holds a core for a while.
+ * word, which balances them when another thread of the machine holds a core for a while.
+ *
+ * A run ends when its tasks are done, whether or not each thread has heard of it: on a busy machine
+ * a thread that was woken gets a core long after the others have done all the work. So the word
+ * holds the number of the run beside its open tasks, and whoever has taken a task knows that its
+ * run lasts until the task is done; whoever has taken none touches nothing of a run.
  */
 #include "base/pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -27,19 +33,30 @@ struct stk_pool {
     int started;     /* workers whose threads exist */
     worker *workers; /* owned; threads-1 of them */
     pthread_mutex_t lock;
-    pthread_cond_t wake;    /* generation changed or quit */
-    pthread_cond_t done;    /* busy became 0 */
-    atomic_uint generation; /* counts runs; written under lock */
+    pthread_cond_t wake; /* another run, or quit */
+    pthread_cond_t done; /* finished became expected */
     atomic_bool quit;
-    atomic_int busy;    /* workers that have not finished this run */
-    atomic_size_t next; /* next task to take */
-    size_t tasks;
+    _Atomic uint64_t open;  /* number of the run << 32 | its tasks that nobody has taken */
+    atomic_size_t finished; /* tasks of the run */
+    atomic_size_t expected; /* of these, that it ends with: all, unless it is halted */
+    size_t tasks;           /* this and the two below: of a run while one of its tasks is open */
     stk_pool_task *task;
     void *context;
     bool (*halted)(void *user); /* this and the two below are the caller's of run alone */
     void *user;
     bool was_halted;
 };
+
+/* Tasks of one run, at most: the low half of the word. */
+#define MOST_TASKS ((size_t)UINT32_MAX)
+
+static uint32_t run_of(uint64_t open) {
+    return (uint32_t)(open >> 32);
+}
+
+static uint32_t tasks_of(uint64_t open) {
+    return (uint32_t)open;
+}
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -56,41 +73,40 @@ static bool must_halt(stk_pool *pool) {
     return pool->was_halted;
 }
 
+/* False where none is open. */
+static bool take_task(stk_pool *pool, size_t *task) {
+    uint64_t open = atomic_load(&pool->open);
+    do {
+        if (tasks_of(open) == 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&pool->open, &open, open - 1));
+    *task = pool->tasks - tasks_of(open);
+    return true;
+}
+
+/* Nobody finds another task; those that were taken are waited for. */
+static void close_run(stk_pool *pool) {
+    uint64_t open = atomic_load(&pool->open);
+    while (!atomic_compare_exchange_weak(&pool->open, &open, open - tasks_of(open))) {
+    }
+    atomic_store(&pool->expected, pool->tasks - tasks_of(open));
+}
+
 static void take_tasks(stk_pool *pool, int thread) {
+    size_t task;
     for (;;) {
         if (thread == 0 && must_halt(pool)) {
-            atomic_store(&pool->next, pool->tasks); /* nobody finds another one */
+            close_run(pool);
             return;
         }
-        size_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (task >= pool->tasks) {
+        if (!take_task(pool, &task)) {
             return;
         }
         pool->task(pool->context, task, thread);
-    }
-}
-
-static void *work(void *argument) {
-    worker *self = argument;
-    stk_pool *pool = self->pool;
-    unsigned seen = 0;
-    for (;;) {
-        for (int i = 0; i < SPINS && atomic_load(&pool->generation) == seen; i++) {
-            relax();
-        }
-        if (atomic_load(&pool->generation) == seen) {
-            pthread_mutex_lock(&pool->lock);
-            while (atomic_load(&pool->generation) == seen) {
-                pthread_cond_wait(&pool->wake, &pool->lock);
-            }
-            pthread_mutex_unlock(&pool->lock);
-        }
-        seen = atomic_load(&pool->generation);
-        if (atomic_load(&pool->quit)) {
-            return NULL;
-        }
-        take_tasks(pool, self->index);
-        if (atomic_fetch_sub(&pool->busy, 1) == 1) {
+        /* The last one wakes the caller, who may have gone on already: that does no harm. */
+        if (atomic_fetch_add(&pool->finished, 1) + 1 == atomic_load(&pool->expected) &&
+            thread != 0) {
             pthread_mutex_lock(&pool->lock);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->lock);
@@ -98,11 +114,30 @@ static void *work(void *argument) {
     }
 }
 
-static void start_generation(stk_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    atomic_fetch_add(&pool->generation, 1);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->lock);
+/* Whether there is something to do after the run that was seen last. */
+static bool is_called(stk_pool *pool, uint32_t seen) {
+    return run_of(atomic_load(&pool->open)) != seen || atomic_load(&pool->quit);
+}
+
+static void *work(void *argument) {
+    worker *self = argument;
+    stk_pool *pool = self->pool;
+    uint32_t seen = 0;
+    while (!atomic_load(&pool->quit)) {
+        for (int i = 0; i < SPINS && !is_called(pool, seen); i++) {
+            relax();
+        }
+        if (!is_called(pool, seen)) {
+            pthread_mutex_lock(&pool->lock);
+            while (!is_called(pool, seen)) {
+                pthread_cond_wait(&pool->wake, &pool->lock);
+            }
+            pthread_mutex_unlock(&pool->lock);
+        }
+        seen = run_of(atomic_load(&pool->open));
+        take_tasks(pool, self->index);
+    }
+    return NULL;
 }
 
 stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
@@ -137,8 +172,10 @@ void stk_pool_free(stk_pool *pool) {
     if (pool == NULL) {
         return;
     }
+    pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->quit, true);
-    start_generation(pool);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
     for (int i = 0; i < pool->started; i++) {
         pthread_join(pool->workers[i].thread, NULL);
     }
@@ -153,29 +190,42 @@ int stk_pool_threads(const stk_pool *pool) {
     return pool->threads;
 }
 
+static bool is_done(stk_pool *pool) {
+    return atomic_load(&pool->finished) == atomic_load(&pool->expected);
+}
+
+/* All that was written for the run is there when the word tells of it. */
+static void open_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context) {
+    uint32_t run = run_of(atomic_load(&pool->open)) + 1;
+    pool->tasks = tasks;
+    pool->task = task;
+    pool->context = context;
+    atomic_store(&pool->finished, 0);
+    atomic_store(&pool->expected, tasks);
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->open, (uint64_t)run << 32 | tasks);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context) {
     if (pool->was_halted) {
         return;
     }
-    if (pool->started == 0 || tasks <= 1) {
+    if (pool->started == 0 || tasks <= 1 || tasks > MOST_TASKS) {
         for (size_t i = 0; i < tasks && !must_halt(pool); i++) {
             task(context, i, 0);
         }
         return;
     }
-    pool->tasks = tasks;
-    pool->task = task;
-    pool->context = context;
-    atomic_store(&pool->next, 0);
-    atomic_store(&pool->busy, pool->started);
-    start_generation(pool);
+    open_run(pool, tasks, task, context);
     take_tasks(pool, 0);
-    for (int i = 0; i < SPINS && atomic_load(&pool->busy) > 0; i++) {
+    for (int i = 0; i < SPINS && !is_done(pool); i++) {
         relax();
     }
-    if (atomic_load(&pool->busy) > 0) {
+    if (!is_done(pool)) {
         pthread_mutex_lock(&pool->lock);
-        while (atomic_load(&pool->busy) > 0) {
+        while (!is_done(pool)) {
             pthread_cond_wait(&pool->done, &pool->lock);
         }
         pthread_mutex_unlock(&pool->lock);

@@ -57,9 +57,9 @@ static void note_batch(stk_inference_watch *watch, size_t seen, double seconds) 
         watch->first = seen;
         watch->first_s = seconds;
     } else {
-        double picture_s = (seconds - watch->seen_s) / (double)(seen - watch->seen);
-        watch->picture_s = watch->batches > 0 ? fmin(watch->picture_s, picture_s) : picture_s;
-        watch->batches++;
+        watch->picture_s.room = STK_TYPICAL_MOST;
+        stk_typical_note(&watch->picture_s,
+                         (seconds - watch->seen_s) / (double)(seen - watch->seen));
     }
     watch->seen = seen;
     watch->seen_s = seconds;
@@ -69,8 +69,8 @@ double stk_inference_look(stk_inference_watch *watch, size_t seen, double second
     if (seen > watch->seen) {
         note_batch(watch, seen, seconds);
     }
-    bool tells =
-        watch->batches >= TELLING_BATCHES && seen - watch->first >= watch->images / TELLING_PART;
+    bool tells = watch->picture_s.count >= TELLING_BATCHES &&
+                 seen - watch->first >= watch->images / TELLING_PART;
     bool matters = (watch->images - seen) * TELLING_PART >= watch->test_images;
-    return tells && matters ? watch->picture_s : NAN;
+    return tells && matters ? stk_typical_value(&watch->picture_s) : NAN;
 }

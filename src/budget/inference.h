@@ -58,18 +58,18 @@ stk_inference stk_inference_estimate(const stk_inference_facts *facts);
 typedef struct stk_inference_watch {
     size_t images; /* of the whole validation */
     size_t test_images;
-    double first_s;   /* when its first batch was seen: beginning takes a while of its own */
-    size_t first;     /* pictures of that; 0: not yet */
-    size_t seen;      /* pictures with the last batch that was seen */
-    double seen_s;    /* when the last batch was seen */
-    int batches;      /* between the two */
-    double picture_s; /* of the fastest of these */
+    double first_s;        /* when its first batch was seen: beginning takes a while of its own */
+    size_t first;          /* pictures of that; 0: not yet */
+    size_t seen;           /* pictures with the last batch that was seen */
+    double seen_s;         /* when the last batch was seen */
+    stk_typical picture_s; /* of the batches between the two */
 } stk_inference_watch;
 
 /*
- * Seconds per picture once it has seen `seen` in `seconds`: of the fastest batch, since one that
- * was held up tells nothing of the others. NaN while they are too few, and where those that it has
- * still to see are, beside the test pictures: ending it would bring nothing.
+ * Seconds per picture once it has seen `seen` in `seconds`: of a typical batch, since one that was
+ * held up tells nothing of the others, and on a busy machine the fastest was only lucky. NaN while
+ * they are too few, and where those that it has still to see are, beside the test pictures: ending
+ * it would bring nothing.
  */
 double stk_inference_look(stk_inference_watch *watch, size_t seen, double seconds);
 

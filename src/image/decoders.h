@@ -117,11 +117,13 @@ typedef enum stk_image_halt {
 
 typedef struct stk_image_watch {
     stk_image_limit limit;
-    int64_t cpu_end_ns; /* of the thread's CPU time; INT64_MAX: never */
-    bool end_is_limit;  /* cpu_end_ns comes from limit.cpu_ns */
-    bool timed;         /* there is a clock to look at */
-    int64_t looked_ns;  /* when the clocks were last looked at; 0: not yet */
-    unsigned calls;     /* since then */
+    int64_t cpu_end_ns;  /* of the thread's CPU time; INT64_MAX: never */
+    int64_t least_ns;    /* of CPU time, which limit.wall_ns needs before it ends anything */
+    int64_t wall_end_ns; /* on the monotonic clock; INT64_MAX: never */
+    bool end_is_limit;   /* cpu_end_ns comes from limit.cpu_ns */
+    bool timed;          /* there is a clock to look at */
+    int64_t looked_ns;   /* when the clocks were last looked at; 0: not yet */
+    unsigned calls;      /* since then */
     stk_image_halt halt;
 } stk_image_watch;
 

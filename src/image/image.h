@@ -40,7 +40,12 @@ typedef struct stk_image {
 typedef struct stk_image_limit {
     const atomic_bool *cancelled; /* ends it when another thread sets it; borrowed, or NULL */
     int64_t cpu_ns;               /* of the decoding thread; 0: no limit */
-    int64_t deadline_ns;          /* on the monotonic clock; 0: none */
+    /*
+     * By the clock; 0: no limit. It ends what has used an eighth of cpu_ns, too: on a busy machine
+     * a thread gets few of its seconds, and who was only held up has used next to nothing.
+     */
+    int64_t wall_ns;
+    int64_t deadline_ns; /* on the monotonic clock; 0: none */
 } stk_image_limit;
 
 /*

@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+/* Of limit.cpu_ns: what a picture must have used before limit.wall_ns ends it. */
+#define LEAST_PART 8
+
 /* A thread's CPU time is a system call: it is asked for when so many calls or so much time passed.
  */
 #define LOOK_CALLS 64
@@ -11,13 +14,17 @@
 
 stk_image_watch stk_image_watch_start(const stk_image_receiver *receiver) {
     const stk_image_limit *limit = &receiver->limit;
-    stk_image_watch watch = {.limit = *limit, .cpu_end_ns = INT64_MAX};
+    stk_image_watch watch = {.limit = *limit, .cpu_end_ns = INT64_MAX, .wall_end_ns = INT64_MAX};
     bool own =
         limit->cpu_ns > 0 && (receiver->max_cpu_ns <= 0 || limit->cpu_ns < receiver->max_cpu_ns);
     int64_t most_ns = own ? limit->cpu_ns : receiver->max_cpu_ns;
     if (most_ns > 0) {
         watch.cpu_end_ns = stk_clock_cpu_ns() + most_ns;
         watch.end_is_limit = own;
+    }
+    if (own && limit->wall_ns > 0) {
+        watch.least_ns = watch.cpu_end_ns - most_ns + most_ns / LEAST_PART;
+        watch.wall_end_ns = stk_clock_ns() + limit->wall_ns;
     }
     watch.timed = most_ns > 0 || limit->deadline_ns > 0;
     return watch;
@@ -29,10 +36,15 @@ static stk_image_halt look(stk_image_watch *watch, int64_t now_ns) {
     if (watch->limit.deadline_ns > 0 && now_ns >= watch->limit.deadline_ns) {
         return STK_IMAGE_LATE;
     }
-    if (watch->cpu_end_ns != INT64_MAX && stk_clock_cpu_ns() > watch->cpu_end_ns) {
+    if (watch->cpu_end_ns == INT64_MAX) {
+        return STK_IMAGE_GOES_ON;
+    }
+    int64_t cpu_ns = stk_clock_cpu_ns();
+    if (cpu_ns > watch->cpu_end_ns) {
         return watch->end_is_limit ? STK_IMAGE_LATE : STK_IMAGE_SLOW;
     }
-    return STK_IMAGE_GOES_ON;
+    bool late = now_ns >= watch->wall_end_ns && cpu_ns > watch->least_ns;
+    return late ? STK_IMAGE_LATE : STK_IMAGE_GOES_ON;
 }
 
 bool stk_image_halted(stk_image_watch *watch) {

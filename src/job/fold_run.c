@@ -34,7 +34,7 @@ typedef struct fold_run {
 
 /* Of the time that is left before the first validation: what is kept for predicting. A busy machine
  * stretches it. */
-#define FIRST_PREDICTION 0.25
+#define FIRST_PREDICTION 0.4
 
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;

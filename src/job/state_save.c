@@ -34,6 +34,9 @@
 /* What saving may take, of the time that is left, before anything is learnt. */
 #define START_SHARE 0.1
 
+/* Of the budget: what saving that was measured once is thought to take at most. */
+#define ONCE_SHARE 0.05
+
 /* How often somebody who waits for a state looks whether to, and how long one who has to stop does.
  */
 #define LOOK_NS 20000000
@@ -111,20 +114,28 @@ double stk_job_state_rest_seconds(const stk_job *job) {
     return rest_seconds(job, 1);
 }
 
-/* 0: never measured. */
-static double usual(const stk_typical *seconds) {
-    return seconds->count > 0 ? stk_typical_value(seconds) : 0;
+/* 0: never measured. What was measured once may have been held up: it does not end a training. */
+static double usual(const stk_job *job, const stk_typical *seconds) {
+    double once_s = seconds->count < 2 ? ONCE_SHARE * job->clock.budget_s : NAN;
+    return seconds->count > 0 ? fmin(stk_typical_value(seconds), once_s) : 0;
 }
 
-/* The state has them too and takes no less: weights that took longer were held up. */
+/*
+ * The state has them too and takes no less: weights that took longer were held up. Before either
+ * was written it is known how much they are.
+ */
 double stk_job_best_seconds(const stk_job *job) {
-    double state_s = usual(&job->state_write_s);
-    double best_s = usual(&job->checkpoint_s);
+    double state_s = usual(job, &job->state_write_s);
+    double best_s = usual(job, &job->checkpoint_s);
+    if (state_s <= 0 && best_s <= 0) {
+        return (double)(job->graph->param_elements * sizeof(float)) / SLOW_WRITE;
+    }
     return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
 }
 
 double stk_job_save_seconds(const stk_job *job) {
-    return stk_job_best_seconds(job) + usual(&job->state_copy_s) + usual(&job->state_wait_s);
+    return stk_job_best_seconds(job) + usual(job, &job->state_copy_s) +
+           usual(job, &job->state_wait_s);
 }
 
 static void tell_unsaved(stk_job *job, const stk_error *why) {

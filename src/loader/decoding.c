@@ -145,7 +145,8 @@ stk_status stk_worker_decode(worker *w, const task *t, size_t position, const st
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;
         bool is_own = bytes == &t->read.bytes;
-        stk_image_limit limit = {.cancelled = &l->cancelled, .cpu_ns = w->patience_ns};
+        stk_image_limit limit = {
+            .cancelled = &l->cancelled, .cpu_ns = w->patience_ns, .wall_ns = w->patience_ns};
         *good = decode_whole(w, t, is_own, &bytes, &limit, why) == STK_OK &&
                 transform(w, bytes, &limit, rng, out, &augment_ns, why) == STK_OK;
         uint64_t decode_ns = (uint64_t)(stk_clock_ns() - start - augment_ns);

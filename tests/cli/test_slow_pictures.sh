@@ -1,21 +1,14 @@
 # Pictures that take long to decode: they cost neither the time nor what was trained.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/trials.sh
+. "$ROOT/tests/cli/trials.sh"
 
 MAKE=$(dirname "$STOKER")/tests/hostile_picture
 "$STOKER" sample k --layout kaggle --classes 4 --per-class 40 --quiet || exit 1
 labels=$(tail -n +2 k/train.csv | cut -d , -f 2 | sort -u | tr '\n' ' ')
 "$MAKE" rows rows || exit 1
 "$MAKE" markers markers || exit 1
-
-# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
-put() {
-    local picture=$1 folder=$2 number
-    shift 2
-    for number in "$@"; do
-        cp "$picture" "$(find "$folder" -type f | sort | sed -n "${number}p")"
-    done
-}
 
 # Most test pictures take half a second and more of a core; a million markers took for ever.
 cp -r k hostile-test

@@ -8,18 +8,46 @@
 wide_sample k
 
 it "goes on after a stall of two seconds"
-stalled 6 1.5:2 --data k --img-size 32
+stalled 10 3:2 --data k --img-size 32
 expect_exit 0
-expect_took 6
+expect_took 10
 expect_delivered r k/sample_submission.csv "$LABELS"
 expect_summary r/summary.json stop_reason budget
 if ! is_sanitized; then
-    share=$(trained_share r "$STALLED")
-    expect "training ended at $share % of the time before the reserve" [ "$share" -ge 75 ]
+    share=$(trained_share r r.stops)
+    # Where others have most of the cores a validation takes much of the time, and no other fits behind it.
+    least=85
+    [ "$(json r/summary.json verdict)" != noisy-neighbour ] || least=75
+    expect "training ended at $share % of the time before the reserve" [ "$share" -ge "$least" ]
     expect_no_out 'training was halted'
     # On a machine that has hardly any time for it, the few steps may not be enough.
     grep -q '^class priors instead of the model: ' "$OUT" ||
         expect_summary r/summary.json status 'complete|partial'
+fi
+
+it "goes on after a state that was held up once while it was saved"
+if can_fake bad_disk; then
+    launch saved LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=state/.train BAD_DISK_AT=2 BAD_DISK_DOES=pause \
+        "$STOKER" train --data k --out r-saved --budget 6 --img-size 32
+    landed saved
+    expect_exit 0
+    expect_took 6
+    expect_delivered r-saved k/sample_submission.csv "$LABELS"
+    share=$(trained_share r-saved)
+    expect "training ended at $share % of the time before the reserve" [ "$share" -ge 75 ]
+fi
+
+it "keeps no time for files because the first submission was held up once"
+if can_fake bad_disk; then
+    launch paused LD_PRELOAD="$FAKES/bad_disk.so" BAD_DISK_PATHS=submission.csv BAD_DISK_AT=2 BAD_DISK_DOES=pause \
+        "$STOKER" train --data k --out r-paused --budget 10 --img-size 32
+    landed paused
+    expect_exit 0
+    expect_took 10
+    expect_delivered r-paused k/sample_submission.csv "$LABELS"
+    # Twice what it took would be kept.
+    expect "$(json r-paused/summary.json reserve_s) s were kept" \
+        awk -v r="$(json r-paused/summary.json reserve_s)" 'BEGIN { exit !(r < 6) }'
 fi
 
 finish

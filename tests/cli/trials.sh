@@ -108,36 +108,91 @@ landed() {
 # ---- a machine that stands still for a while ----
 
 # stalled BUDGET 'AT:SECONDS...' ARGUMENTS...: a training into the folder r that is stopped at these moments
-# for so long, by seconds since its start; $TOOK, and $STALLED, all of these seconds.
+# for so long, by seconds since its start; $TOOK, and $RESUMED, when the last of these ended. The file r.stops has
+# a line for each, when it began and ended. All are as measured: a busy machine wakes this shell late, too.
 stalled() {
-    local budget=$1 moments=$2 now=0 begun moment
+    local budget=$1 moments=$2 begun moment shell
     shift 2
-    rm -rf r
+    lib_command="${STOKER##*/} train --out r --budget $budget $*"
+    rm -rf r r.pid r.end
     begun=$EPOCHREALTIME
-    STALLED=0
-    start train --out r --budget "$budget" "$@"
+    RESUMED=0
+    : >r.stops
+    ( # its end is noted by one who waits for it and does nothing else
+        "$STOKER" train --out r --budget "$budget" "$@" >"$OUT" 2>"$ERR" </dev/null &
+        echo "$!" >r.pid
+        wait "$!"
+        echo "$? $EPOCHREALTIME" >r.end
+    ) 2>/dev/null &
+    shell=$!
+    wait_for 30 [ -s r.pid ]
+    PID=$(<r.pid)
+    wait_for 30 has_begun
     for moment in $moments; do
-        sleep "$(awk -v a="${moment%:*}" -v n="$now" 'BEGIN { print a - n }')"
-        kill -STOP "$PID"
-        sleep "${moment#*:}"
-        kill -CONT "$PID"
-        now=$(awk -v a="${moment%:*}" -v n="${moment#*:}" 'BEGIN { print a + n }')
-        STALLED=$(awk -v a="$STALLED" -v n="${moment#*:}" 'BEGIN { print a + n }')
+        sleep "$(awk -v a="${moment%:*}" -v b="$begun" -v n="$EPOCHREALTIME" 'BEGIN { a -= n - b; print (a > 0 ? a : 0) }')"
+        kill -STOP "$PID" 2>/dev/null || break
+        moment="$EPOCHREALTIME ${moment#*:}"
+        sleep "${moment#* }"
+        kill -CONT "$PID" 2>/dev/null
+        RESUMED=$(awk -v b="$begun" -v n="$EPOCHREALTIME" 'BEGIN { print n - b }')
+        awk -v a="${moment% *}" -v b="$begun" -v n="$RESUMED" 'BEGIN { print a - b, n }' >>r.stops
     done
-    ended "$((budget * 2 + 10))"
-    TOOK=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }')
+    wait_for "$((budget * 2 + 10))" [ -s r.end ] || kill -9 "$PID"
+    wait "$shell"
+    read -r CODE TOOK < <(awk -v b="$begun" '{ printf "%d %.3f\n", $1, $2 - b }' r.end)
 }
 
-# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start.
+# trained_until RUN: when the last step or epoch of a run was told, in seconds since its start; or that the
+# last epoch's validation was ended before it could tell anything.
 trained_until() {
-    grep -E '"event": "(step|epoch)"' "$1/events.jsonl" | tail -n 1 | sed 's/^{"t": \([0-9.]*\).*/\1/'
+    grep -E '"event": "(step|epoch)"|"what": "epoch [0-9]+ is not used"' "$1/events.jsonl" | tail -n 1 |
+        sed 's/^{"t": \([0-9.]*\).*/\1/'
 }
 
-# trained_share RUN [STALLED]: percent of the time before the reserve at which its training had ended, both
-# without the seconds in which it stood still.
+# trained_share RUN [STOPS]: percent of the time before the reserve at which its training had ended, both
+# without the time in which it stood still: a file with the beginning and the end of each such time.
 trained_share() {
-    awk -v t="$(trained_until "$1")" -v s="${2:-0}" -v b="$(json "$1/summary.json" budget_s)" \
-        -v r="$(json "$1/summary.json" reserve_s)" 'BEGIN { printf "%d", r < b ? 100 * (t - s) / (b - r - s) : 0 }'
+    awk -v t="$(trained_until "$1")" -v b="$(json "$1/summary.json" budget_s)" \
+        -v r="$(json "$1/summary.json" reserve_s)" '
+        function still(until) { return $1 < until ? ($2 < until ? $2 : until) - $1 : 0 }
+        { t_still += still(t); still_s += still(b - r) }
+        END { printf "%d", (b - r > still_s ? 100 * (t - t_still) / (b - r - still_s) : 0) }' "${2:-/dev/null}"
+}
+
+# be_busy LOOPS [BURSTS]: so many loops beside what is done next, for a few minutes at most, and so many that
+# rest every other second; `rest` ends them.
+busy=()
+be_busy() {
+    local i
+    for ((i = 0; i < $1 + ${2:-0}; i++)); do
+        (
+            until=$((SECONDS + 150))
+            while [ "$SECONDS" -lt "$until" ]; do
+                [ "$i" -lt "$1" ] || [ $((SECONDS % 2)) = 0 ] || sleep 1
+            done
+        ) &
+        busy+=($!)
+    done
+}
+
+rest() {
+    local pid
+    for pid in "${busy[@]}"; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    busy=()
+}
+
+# ---- pictures that take long ----
+
+# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
+put() {
+    local picture=$1 folder=$2 number
+    shift 2
+    for number in "$@"; do
+        cp "$picture" "$(find "$folder" -type f | sort | sed -n "${number}p")"
+    done
 }
 
 # ---- a disk on which a run dies, or which fills up ----

@@ -8,7 +8,8 @@
  *                     kill; full: this call and all later ones that need room fail with ENOSPC;
  *                     hold: its thread waits there for good, and others go on;
  *                     dead: so does every thread from there on, also those that open to read;
- *                     slow: from there on whoever syncs waits a second more
+ *                     slow: from there on whoever syncs waits a second more;
+ *                     pause: this call waits three seconds, and those behind it do not
  *     BAD_DISK_LOG    a file that gets a line per call: its number, its name, the path
  *
  * A file is known by the path that its descriptor has in /proc. What the C library calls inside
@@ -104,6 +105,10 @@ static bool may_go_on(const char *call, const char *path, bool needs_room, bool 
     }
     if (strcmp(does, "slow") == 0) {
         sleep(strcmp(call, "fsync") == 0 ? 1 : 0);
+        return true;
+    }
+    if (strcmp(does, "pause") == 0) {
+        sleep(number == at ? 3 : 0);
         return true;
     }
     if (strcmp(does, "tear") == 0 && half != NULL) {

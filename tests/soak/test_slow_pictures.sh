@@ -12,15 +12,6 @@ for kind in rows scans markers; do
     "$MAKE" "$kind" "$kind" || exit 1
 done
 
-# put PICTURE FOLDER NUMBER...: takes the place of these pictures of a folder, by their numbers.
-put() {
-    local picture=$1 folder=$2 number
-    shift 2
-    for number in "$@"; do
-        cp "$picture" "$(find "$folder" -type f | sort | sed -n "${number}p")"
-    done
-}
-
 cp -r k scans-test && put scans scans-test/test 1 2 30 60 90 100
 cp -r k rows-test && put rows rows-test/test 1
 cp -r k rows-first && put rows rows-first/test 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20

@@ -18,6 +18,7 @@ typedef struct halt_after {
     double next_s; /* that the last call spoke of */
     double most_s; /* and the most of all */
     int stall_in;  /* the call after so many between two parts takes STALL_S; 0: none does */
+    int stalls;    /* so many of them one after the other */
 } halt_after;
 
 static bool is_halted(void *user, double next_s) {
@@ -27,6 +28,7 @@ static bool is_halted(void *user, double next_s) {
     halt->most_s = next_s > halt->most_s ? next_s : halt->most_s;
     if (next_s > 0 && halt->stall_in > 0 && --halt->stall_in == 0) {
         nanosleep(&(struct timespec){.tv_nsec = (long)(STALL_S * 1e9)}, NULL);
+        halt->stall_in = --halt->stalls > 0;
     }
     bool within = next_s == 0; /* a part: how often that is asked depends on how long it takes */
     return within ? halt->calls <= 0 : halt->calls-- <= 0;
@@ -138,15 +140,16 @@ static void a_halted_step_moves_no_parameter(void) {
     tear_down(&f);
 }
 
-/* Which part that was does not matter, nor whether it was in the first step: the next one is not
- * thought to take as long. */
+/* Which part that was does not matter, nor whether it was in the first step, nor that there were
+ * two: the next one is not thought to take as long. */
 static void a_part_that_was_held_up_tells_nothing(void) {
-    for (int before = 0; before < 3; before++) {
+    for (int before = 0; before < 6; before++) {
         fixture f;
         stk_error err = {0};
         if (set_up(&f)) {
-            for (int i = 0; i < before + 3; i++) {
-                f.halt.stall_in = i == before ? 5 : 0;
+            for (int i = 0; i < before / 2 + 3; i++) {
+                f.halt.stall_in = i == before / 2 ? 5 : 0;
+                f.halt.stalls = 1 + before % 2;
                 CHECK_INT(step(&f, 1000000, true, &err), STK_OK);
                 CHECK_INT(f.halt.stall_in, 0);
             }

@@ -168,7 +168,7 @@ static void calls_do_what_the_systems_do(void) {
 
 static void whole_files_of_any_size_come_through(void) {
     const char *path = in(check_folder(), "a");
-    size_t size = ((size_t)5 << 20) + 7; /* several pieces */
+    size_t size = ((size_t)17 << 20) + 7; /* several pieces */
     char *data = stk_mem_raw(size, 1);
     char *back = NULL;
     size_t got = 0;

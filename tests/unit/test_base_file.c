@@ -1,6 +1,7 @@
 /* test_base_file.c - atomic writing, reading, folders and locks. */
 #include "check.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -129,6 +130,57 @@ static void pieces_appear_at_commit(void) {
     CHECK(holds(path, "new"));
     CHECK_INT(entries(folder), 1);
     stk_file_discard(NULL);
+}
+
+/* Of the only file in a folder whose name is hidden; -1: there is none. */
+static long hidden_bytes(const char *folder) {
+    struct stat info;
+    long bytes = -1;
+    DIR *open_folder = opendir(folder);
+    const struct dirent *entry;
+    while (open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
+        if (entry->d_name[0] == '.' && strlen(entry->d_name) > 2 &&
+            stat(in(folder, entry->d_name), &info) == 0) {
+            bytes = (long)info.st_size;
+        }
+    }
+    closedir(open_folder);
+    return bytes;
+}
+
+/* Each write waits for a thread: small ones are held until they make up a megabyte. */
+static void small_pieces_are_written_together(void) {
+    enum { PIECE = 4096, MEGABYTE = 1 << 20, LARGE = 3 << 20 };
+    const char *folder = check_folder();
+    stk_error err = {0};
+    char *all = stk_mem_raw(2 * LARGE, 1);
+    REQUIRE(all != NULL);
+    for (size_t i = 0; i < (size_t)2 * LARGE; i++) {
+        all[i] = (char)(i * 7 >> 5);
+    }
+    for (int without_memory = 0; without_memory < 2; without_memory++) {
+        stk_file_writer *writer = NULL;
+        char *back = NULL;
+        size_t got = 0;
+        size_t size = 0;
+        REQUIRE_OK(stk_file_create(&writer, in(folder, "a"), &err), &err);
+        stk_mem_fail_after(without_memory ? 0 : -1);
+        for (; size < MEGABYTE + (size_t)5 * PIECE; size += PIECE) {
+            REQUIRE_OK(stk_file_append(writer, all + size, PIECE, &err), &err);
+        }
+        stk_mem_fail_after(-1);
+        CHECK_INT(hidden_bytes(folder), without_memory ? (long)size : MEGABYTE);
+        REQUIRE_OK(stk_file_append(writer, all + size, LARGE, &err), &err);
+        size += LARGE;
+        CHECK_INT(hidden_bytes(folder), (long)size);
+        REQUIRE_OK(stk_file_append(writer, all + size, 3, &err), &err);
+        size += 3;
+        REQUIRE_OK(stk_file_commit(writer, &err), &err);
+        REQUIRE_OK(stk_file_read(in(folder, "a"), 0, &back, &got, &err), &err);
+        CHECK(got == size && memcmp(back, all, size) == 0);
+        stk_mem_free(back);
+    }
+    stk_mem_free(all);
 }
 
 static void relative_names_work(void) {
@@ -426,6 +478,7 @@ static const check_test tests[] = {
     TEST(reading_has_limits),
     TEST(blocks_grow_and_keep_their_bytes),
     TEST(pieces_appear_at_commit),
+    TEST(small_pieces_are_written_together),
     TEST(relative_names_work),
     TEST(a_failed_write_keeps_the_old_file),
     TEST(writing_where_nothing_can_be_written),

@@ -1,6 +1,9 @@
 /* test_base_pool.c - every task once, whatever the number of threads. */
 #include "check.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "base/mem.h"
@@ -172,10 +175,82 @@ static void a_run_can_be_halted(void) {
     }
 }
 
+/* ---- a thread that gets no core ---- */
+
+static int held_pipe[2];
+static atomic_bool is_held;
+
+/* The thread that is told stays here until somebody writes. */
+static void hold(int number) {
+    (void)number;
+    char byte;
+    int before = errno;
+    atomic_store(&is_held, true);
+    while (read(held_pipe[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    errno = before;
+}
+
+static void *release_late(void *late) {
+    for (int i = 0; i < 1000 && !atomic_load((atomic_bool *)late + 1); i++) {
+        usleep(10000);
+    }
+    atomic_store((atomic_bool *)late, !atomic_load((atomic_bool *)late + 1));
+    CHECK_INT(write(held_pipe[1], "x", 1), 1);
+    return NULL;
+}
+
+typedef struct second_thread {
+    atomic_bool known;
+    pthread_t thread;
+} second_thread;
+
+static void find_second(void *context, size_t task, int thread) {
+    second_thread *second = context;
+    (void)task;
+    if (thread == 1 && !atomic_load(&second->known)) {
+        second->thread = pthread_self();
+        atomic_store(&second->known, true);
+    }
+    usleep(1000);
+}
+
+/* On a busy machine a thread is woken and gets no core for a while: the others do its work. */
+static void nobody_waits_for_a_thread_without_a_task(void) {
+    static tally t;
+    stk_pool *pool = NULL;
+    stk_error err = {0};
+    second_thread second = {.known = false};
+    atomic_bool late[2] = {false, false}; /* it was released late; it need not be any more */
+    pthread_t releaser;
+    struct sigaction action = {.sa_handler = hold};
+    REQUIRE(pipe(held_pipe) == 0);
+    REQUIRE(sigaction(SIGUSR1, &action, NULL) == 0);
+    REQUIRE_OK(stk_pool_new(&pool, 2, &err), &err);
+    while (!atomic_load(&second.known)) {
+        stk_pool_run(pool, 4, find_second, &second);
+    }
+    usleep(20000); /* it sleeps, and holds no lock */
+    REQUIRE(pthread_kill(second.thread, SIGUSR1) == 0);
+    while (!atomic_load(&is_held)) {
+        usleep(1000);
+    }
+    REQUIRE(pthread_create(&releaser, NULL, release_late, late) == 0);
+    run_and_check(pool, &t, 50, 3);
+    atomic_store(&late[1], true);
+    REQUIRE(pthread_join(releaser, NULL) == 0);
+    CHECK(!atomic_load(&late[0]));
+    run_and_check(pool, &t, 50, 3);
+    stk_pool_free(pool);
+    close(held_pipe[0]);
+    close(held_pipe[1]);
+}
+
 static const check_test tests[] = {
-    TEST(every_task_runs_once), TEST(many_short_runs),   TEST(runs_after_a_pause),
-    TEST(two_pools_do_not_mix), TEST(pools_come_and_go), TEST(lack_of_memory_is_told),
-    TEST(a_run_can_be_halted),
+    TEST(every_task_runs_once), TEST(many_short_runs),
+    TEST(runs_after_a_pause),   TEST(two_pools_do_not_mix),
+    TEST(pools_come_and_go),    TEST(lack_of_memory_is_told),
+    TEST(a_run_can_be_halted),  TEST(nobody_waits_for_a_thread_without_a_task),
 };
 
 CHECK_MAIN(tests)

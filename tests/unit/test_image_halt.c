@@ -121,6 +121,25 @@ static void limits_of_time_end_decoding(void) {
     stk_workbench_free(bench);
 }
 
+/* On a busy machine a picture takes long by the clock: one that has done nothing yet was held up,
+ * one that has used a part of its time is slow. */
+static void a_busy_machine_ends_slow_pictures_only(void) {
+    const stk_image_limit limit = {.cpu_ns = 2000000000, .wall_ns = 1};
+    stk_error err = {0};
+    stk_image image = {0};
+    blob small = make_file(&file_kinds[0], 40, 40, 0, 1);
+    REQUIRE_OK(stk_image_decode_within(small.bytes, small.size, &limit, &image, &err), &err);
+    stk_image_free(&image);
+    free_blob(&small);
+    blob png = make_slow_png();
+    double before = cpu_s();
+    CHECK_INT(stk_image_decode_within(png.bytes, png.size, &limit, &image, &err), STK_ERR_STOPPED);
+    CHECK(cpu_s() - before > 0.25); /* an eighth of what it may use */
+    CHECK(cpu_s() - before < 2);
+    CHECK_CONTAINS(err.message, "there was no time");
+    free_blob(&png);
+}
+
 /* A picture that has more pixels than its time has nanoseconds is not even begun. */
 static void hopeless_pictures_are_not_tried(void) {
     stk_workbench *bench = NULL;
@@ -333,11 +352,11 @@ static void bombs_of_webp_chunks_do_not_hang(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_decoder_can_be_cancelled),   TEST(reading_the_header_can_be_cancelled),
-    TEST(limits_of_time_end_decoding),      TEST(hopeless_pictures_are_not_tried),
-    TEST(pieces_make_the_same_picture),     TEST(bombs_of_jpeg_markers_do_not_hang),
-    TEST(the_first_exif_of_many_counts),    TEST(bombs_of_png_chunks_do_not_hang),
-    TEST(bombs_of_webp_chunks_do_not_hang),
+    TEST(every_decoder_can_be_cancelled),    TEST(reading_the_header_can_be_cancelled),
+    TEST(limits_of_time_end_decoding),       TEST(a_busy_machine_ends_slow_pictures_only),
+    TEST(hopeless_pictures_are_not_tried),   TEST(pieces_make_the_same_picture),
+    TEST(bombs_of_jpeg_markers_do_not_hang), TEST(the_first_exif_of_many_counts),
+    TEST(bombs_of_png_chunks_do_not_hang),   TEST(bombs_of_webp_chunks_do_not_hang),
 };
 
 CHECK_MAIN(tests)

@@ -358,6 +358,8 @@ typedef struct parts {
     stk_pool *pool;
     int64_t asked_ns;  /* when it was last asked in the middle of one */
     int64_t last_ns;   /* when the last part ended */
+    int count;         /* parts so far */
+    double sum_s;      /* that they took */
     double longest_s;  /* the longest part so far */
     double long_s;     /* the longest but one: one part alone may have been held up */
     double next_times; /* a backward part has twice the products of its forward part */
@@ -395,17 +397,23 @@ static void note_part(parts *p) {
     bool first = p->longest_s <= 0;
     p->long_s = first ? seconds : fmax(p->long_s, fmin(seconds, p->longest_s));
     p->longest_s = fmax(p->longest_s, seconds);
+    p->sum_s += seconds;
+    p->count++;
     p->last_ns = now;
 }
 
 /*
  * What a long part takes. The first part of a call may be the longest: the calls before tell. A
  * call that takes longer than those was held up, or everything is slower now: where there is really
- * no time left, asking in the middle of a part ends it.
+ * no time left, asking in the middle of a part ends it. The first call has nothing to be compared
+ * with, and on a busy machine several of its parts are held up: the mean part counts.
  */
 static double long_part(const stk_exec *exec, const parts *p) {
     double seconds[STK_TYPICAL_MOST] = {p->long_s};
     int count = exec->long_part_s.count;
+    if (count == 0) {
+        return p->count > 0 ? p->sum_s / p->count : 0;
+    }
     memcpy(seconds + 1, exec->long_part_s.values, (size_t)count * sizeof *seconds);
     return stk_typical_of(seconds, count + 1);
 }
