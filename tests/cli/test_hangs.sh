@@ -187,6 +187,22 @@ in_time 12
 rm -f dead
 expect_no_file r
 
+it "a home on a dead mount does not hold up a training or a command"
+rm -rf r
+touch dead
+BEGUN=$SECONDS
+HOME=$WORK/m mounted "${train[@]}" --out r --epochs 1
+expect_exit 0
+HOME=$WORK/m mounted run --out run -- sh -c 'echo epoch 1'
+expect_exit 0
+in_time 40
+rm -rf r
+BEGUN=$SECONDS
+HOME=$WORK/m mounted "${train[@]}" --out r --budget 4
+expect_exit 0
+in_time 4
+rm -f dead
+
 it "a home on a dead mount does not hold up reading from S3"
 rm -rf r
 if [ -x "$SERVER" ] && "$STOKER" help --markdown | grep -q anonymous; then

@@ -39,6 +39,9 @@ typedef struct conv_entry {
     stk_error trouble;
 } conv_entry;
 
+/* What gathering the ways of one convolution is thought to take before the first was. */
+#define FIRST_S 0.3
+
 struct cuda_convs {
     cuda_convs_config config;
     cuda_way_makers makers;
@@ -48,7 +51,7 @@ struct cuda_convs {
     size_t capacity;
     int count;
     int timed, loaded;
-    double longest_s;            /* that the caller's thread took to gather the ways of one */
+    double longest_s;            /* that the caller's thread took for the ways of one, or FIRST_S */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
     void *refresh_user;
 };
@@ -116,6 +119,7 @@ stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *conf
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
     made->config = *config;
+    made->longest_s = FIRST_S;
     made->makers.config = &made->config;
     void *const *handles = config->libraries->handles;
     stk_status status = stk_cuda_dnn_open(&made->makers.dnn, handles[CUDA_LIBRARY_CUDNN],

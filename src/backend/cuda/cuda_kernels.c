@@ -52,6 +52,9 @@ typedef struct kernel {
     stk_error error;
 } kernel;
 
+/* What compiling one kernel is thought to take before the first was. */
+#define FIRST_S 0.3
+
 struct cuda_kernels {
     cuda_kernels_config config;
     source *sources; /* owned */
@@ -64,7 +67,7 @@ struct cuda_kernels {
     char target[24]; /* "sm_90": the GPU's; "compute_90": older, and the driver does the rest */
     bool own;        /* the former */
     int compiled, loaded;
-    double longest_s; /* that one kernel took the caller's thread: the next may, too */
+    double longest_s; /* that one kernel took the caller's thread, or FIRST_S: the next may, too */
 };
 
 /* Room for the key of any launch. */
@@ -177,6 +180,7 @@ stk_status stk_cuda_kernels_open(cuda_kernels **kernels, const cuda_kernels_conf
         return STK_FAIL_MEMORY(err, "the kernels' texts");
     }
     k->config = *config;
+    k->longest_s = FIRST_S;
     if (config->nvrtc->version(&k->nvrtc_major, &k->nvrtc_minor) != 0) {
         stk_cuda_kernels_close(k);
         return STK_FAIL(err, STK_ERR_DEVICE, "NVRTC does not tell its version");

@@ -1,17 +1,32 @@
-/* cuda_search.c - the environment, the usual folders, and the packages of every Python at hand. */
+/*
+ * cuda_search.c - the environment, the usual folders, and the packages of every Python at hand.
+ *
+ * Some of these lie in the home folder or wherever a variable points, which may be a mount that
+ * does not answer: all is looked for aside, and only so long.
+ */
 #include "backend/cuda/cuda_search.h"
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/aside.h"
+#include "base/clock.h"
+#include "base/disk.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+
+/* How long the search may take, and how much of the time that is left: a disk that is alive needs a
+ * fraction of a second. */
+#define SEARCH_S 5.0
+#define SEARCH_SHARE 0.3
 
 /* Patterns of folders that hold libraries. */
 static const char *const usual[] = {
@@ -141,21 +156,81 @@ static void add_list(cuda_folders *f, const char *list) {
     }
 }
 
+static void add_usual(cuda_folders *f) {
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        add_pattern(f, usual[i]);
+    }
+}
+
+/* The folder in which the driver keeps what it has compiled: here it is only looked whether the
+ * disk answers. */
+static void look_at_home(void) {
+    const char *home = getenv("HOME");
+    char *path = home != NULL ? stk_path_join(home, ".nv") : NULL;
+    if (path != NULL) {
+        (void)stk_path_is_dir(path);
+    }
+    stk_mem_free(path);
+}
+
+/* The whole search, for stk_aside. */
+static void look_everywhere(void *state) {
+    cuda_folders *f = state;
+    if (f->given) {
+        add_list(f, getenv("STOKER_CUDA_LIBS"));
+    } else {
+        add_list(f, getenv("LD_LIBRARY_PATH"));
+        add_variable(f, "CUDA_HOME", "/lib64");
+        add_variable(f, "CUDA_PATH", "/lib64");
+        add_usual(f);
+        add_variable(f, "CONDA_PREFIX", "/lib");
+        add_pythons(f);
+    }
+    look_at_home();
+}
+
+static void drop_folders(void *state) {
+    stk_cuda_folders_free(state);
+    stk_mem_free(state);
+}
+
+/* False: a disk does not answer. Without memory or a thread nobody can be left behind. */
+static bool find_aside(cuda_folders *folders) {
+    stk_aside *aside = NULL;
+    cuda_folders *found = stk_mem_new(1, sizeof *found);
+    if (found == NULL || stk_aside_open(&aside, "looks for NVIDIA's libraries", NULL) != STK_OK) {
+        stk_mem_free(found);
+        look_everywhere(folders);
+        return true;
+    }
+    *found = *folders;
+    double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), 0));
+    stk_aside_begin(aside, look_everywhere, found, drop_folders);
+    bool answered = stk_aside_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+    if (answered) {
+        *folders = *found;
+        stk_mem_free(found);
+        (void)stk_aside_close(aside);
+    } else if (!stk_aside_close(aside)) { /* it has ended meanwhile */
+        drop_folders(found);
+    }
+    return answered;
+}
+
 void stk_cuda_folders_find(cuda_folders *folders) {
+    static atomic_bool hangs;
     const char *given = getenv("STOKER_CUDA_LIBS");
     *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
-    if (folders->given) {
-        add_list(folders, given);
+    if (!atomic_load(&hangs) && find_aside(folders)) {
         return;
     }
-    add_list(folders, getenv("LD_LIBRARY_PATH"));
-    add_variable(folders, "CUDA_HOME", "/lib64");
-    add_variable(folders, "CUDA_PATH", "/lib64");
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        add_pattern(folders, usual[i]);
+    if (!atomic_exchange(&hangs, true)) {
+        /* The driver would wait for the home folder, too; what Stoker compiles it keeps itself. */
+        (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
     }
-    add_variable(folders, "CONDA_PREFIX", "/lib");
-    add_pythons(folders);
+    if (!folders->given) {
+        add_usual(folders);
+    }
 }
 
 /* By its real path, since some look for others beside themselves. */

@@ -17,7 +17,8 @@ typedef struct cuda_folders {
     bool given; /* they are those of STOKER_CUDA_LIBS, and no others are asked */
 } cuda_folders;
 
-/* Where there is no memory, what was found until then. */
+/* Where there is no memory, what was found until then; where a disk does not answer within some
+ * seconds, the system's own folders, from then on. */
 void stk_cuda_folders_find(cuda_folders *folders);
 void stk_cuda_folders_free(cuda_folders *folders);
 
