@@ -24,6 +24,7 @@ typedef struct cli_verb {
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
     size_t most_words;                      /* words without a flag that it takes; 0: one */
     const char *output; /* option that names a file, which may be standard output; or NULL */
+    bool prints;        /* what it prints is what was asked for */
     bool beside; /* another program writes to standard output, and lines for people go elsewhere */
     bool ends_at_stop; /* a request to stop leaves nothing to deliver, so it ends whatever hangs */
 } cli_verb;
@@ -154,6 +155,12 @@ stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
 
 /* Prints how it stands as one object. */
 stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
+
+/*
+ * The exit code of who prints what was asked for: that of writing where some of it did not arrive,
+ * which is told. A reader that left is fine.
+ */
+int cli_check_printed(int exit_code);
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);

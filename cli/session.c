@@ -2,10 +2,12 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -90,6 +92,24 @@ void cli_complain(const char *sentence) {
     stk_str_free(&clean);
 }
 
+/* A pipe fails when its reader has left, and what was closed by the caller has none. */
+static bool has_reader(int fd) {
+    struct stat info;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(fd, &info) == 0 &&
+           !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode);
+}
+
+int cli_check_printed(int exit_code) {
+    /* A long text is written in parts, and the last may arrive where others did not. */
+    bool failed = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (failed && exit_code == 0 && has_reader(STDOUT_FILENO)) {
+        cli_complain("cannot write to standard output");
+        return stk_status_exit_code(STK_ERR_STORAGE);
+    }
+    return exit_code;
+}
+
 int cli_print_help(const cli_verb *verb) {
     stk_options *options = NULL;
     stk_error err = {0};
@@ -100,7 +120,7 @@ int cli_print_help(const cli_verb *verb) {
                verb->subjects[i]->summary);
     }
     if (verb->options == NULL) {
-        return 0;
+        return cli_check_printed(0);
     }
     if (verb->options(&options, &err) != STK_OK) {
         cli_complain(err.message);
@@ -110,7 +130,7 @@ int cli_print_help(const cli_verb *verb) {
     fputs(stk_str_text(&text), stdout);
     stk_str_free(&text);
     stk_options_free(options);
-    return 0;
+    return cli_check_printed(0);
 }
 
 static bool is_true(const stk_options *options, const char *name) {

@@ -140,6 +140,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_doctor = {
     .name = "doctor",
+    .prints = true,
     .output = "plot",
     .summary = "Measures each stage of a training alone and together, and says what would help.",
     .usage = "--data PATH|URL [--model NAME] [--seconds N] [--plot FILE.png|svg] [options]",

@@ -116,6 +116,21 @@ else
     skip "no device can be made here"
 fi
 
+it "what was asked for and could not be printed is an error, however long it is"
+if has_device full 7; then
+    for verb in "help train" "train --help" "--version" "plan --data k --img-size 16" \
+        "lr --data k --img-size 16 --out rates --json" "bench step --model convnet_s --img-size 16 --batch 2"; do
+        # shellcheck disable=SC2086  # words
+        run_any sh -c '"$@" >full' sh "$STOKER" $verb
+        expect_exit 5
+        expect_err 'cannot write to standard output'
+    done
+    run_any sh -c '"$@" >&-' sh "$STOKER" plan --data k --img-size 16 # nobody wants it
+    expect_exit 0
+else
+    skip "no device can be made here"
+fi
+
 it "a folder is refused"
 run predict a --out d
 expect_exit 5
