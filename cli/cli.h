@@ -23,7 +23,8 @@ typedef struct cli_verb {
     int (*run)(const struct cli_verb *verb, int argc, char **argv);
     const struct cli_verb *const *subjects; /* ended by NULL; NULL for a verb of one word */
     size_t most_words;                      /* words without a flag that it takes; 0: one */
-    bool out_is_file;                       /* --out names a file, or standard output */
+    const char *output; /* option that names a file, which may be standard output; or NULL */
+    bool prints;        /* what it prints is what was asked for */
     bool beside; /* another program writes to standard output, and lines for people go elsewhere */
     bool ends_at_stop; /* a request to stop leaves nothing to deliver, so it ends whatever hangs */
 } cli_verb;
@@ -70,7 +71,7 @@ typedef struct cli_session {
     size_t word_count;
     bool json;
     bool quiet;
-    bool stdout_taken; /* --out means it: lines for people go to standard error */
+    bool stdout_taken; /* the verb's output means it: lines for people go to standard error */
     bool detach;       /* the work is done by another process than the one that was called */
     stk_run run;       /* observer, stop and start for the job */
     struct stk_screen *screen;
@@ -105,6 +106,12 @@ stk_status cli_print_object(stk_str *text, stk_error *err);
 
 /* The same for lines, which are whole already. */
 stk_status cli_print_lines(stk_str *text, stk_error *err);
+
+/* Where lines for people go: standard output, unless a file that was asked for is written there. */
+FILE *cli_people(const cli_session *session);
+
+/* Prints the text there with a line break behind it, and frees it. */
+stk_status cli_print_for_people(const cli_session *session, stk_str *text, stk_error *err);
 
 /*
  * A verb that works and prints in a way of its own: reads the command line, takes a word as above,
@@ -148,6 +155,12 @@ stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
 
 /* Prints how it stands as one object. */
 stk_status cli_print_run(const stk_run_status *seen, stk_error *err);
+
+/*
+ * The exit code of who prints what was asked for: that of writing where some of it did not arrive,
+ * which is told. A reader that left is fine.
+ */
+int cli_check_printed(int exit_code);
 
 /* `stoker VERB --help` and one verb's part of docs/options.md on standard output. */
 int cli_print_help(const cli_verb *verb);

@@ -1,5 +1,4 @@
 /* main.c - `stoker VERB ...`: finds the verb and runs it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -69,15 +68,6 @@ static void keep_standard_numbers(void) {
     }
 }
 
-/* What a verb that only prints has printed must have arrived; a reader that left is fine. */
-static int check_printed(int exit_code) {
-    if (fflush(stdout) != 0 && errno != EPIPE && exit_code == 0) {
-        cli_complain("cannot write to standard output");
-        return stk_status_exit_code(STK_ERR_STORAGE);
-    }
-    return exit_code;
-}
-
 int main(int argc, char **argv) {
     keep_standard_numbers();
     /* What another program is to be run in is not changed for ourselves. */
@@ -92,7 +82,7 @@ int main(int argc, char **argv) {
     const char *word = argv[1];
     if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
         printf("stoker %s\n", stk_version());
-        return 0;
+        return cli_check_printed(0);
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         word = cli_help.name;
@@ -102,5 +92,5 @@ int main(int argc, char **argv) {
         return cli_unknown(cli_verbs, word);
     }
     int exit_code = verb->run(verb, argc - 2, argv + 2);
-    return verb->options == NULL ? check_printed(exit_code) : exit_code;
+    return verb->options == NULL || verb->prints ? cli_check_printed(exit_code) : exit_code;
 }

@@ -2,10 +2,12 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -90,6 +92,24 @@ void cli_complain(const char *sentence) {
     stk_str_free(&clean);
 }
 
+/* A pipe fails when its reader has left, and what was closed by the caller has none. */
+static bool has_reader(int fd) {
+    struct stat info;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(fd, &info) == 0 &&
+           !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode);
+}
+
+int cli_check_printed(int exit_code) {
+    /* A long text is written in parts, and the last may arrive where others did not. */
+    bool failed = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (failed && exit_code == 0 && has_reader(STDOUT_FILENO)) {
+        cli_complain("cannot write to standard output");
+        return stk_status_exit_code(STK_ERR_STORAGE);
+    }
+    return exit_code;
+}
+
 int cli_print_help(const cli_verb *verb) {
     stk_options *options = NULL;
     stk_error err = {0};
@@ -100,7 +120,7 @@ int cli_print_help(const cli_verb *verb) {
                verb->subjects[i]->summary);
     }
     if (verb->options == NULL) {
-        return 0;
+        return cli_check_printed(0);
     }
     if (verb->options(&options, &err) != STK_OK) {
         cli_complain(err.message);
@@ -110,7 +130,7 @@ int cli_print_help(const cli_verb *verb) {
     fputs(stk_str_text(&text), stdout);
     stk_str_free(&text);
     stk_options_free(options);
-    return 0;
+    return cli_check_printed(0);
 }
 
 static bool is_true(const stk_options *options, const char *name) {
@@ -145,9 +165,7 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
         session->run.observer = status == STK_OK ? stk_jsonl_observer(session->jsonl) : NULL;
     } else {
         int shown = verb->beside || session->stdout_taken ? STDERR_FILENO : STDOUT_FILENO;
-        stk_screen_config config = {.out = verb->beside            ? session->lines
-                                           : session->stdout_taken ? stderr
-                                                                   : stdout,
+        stk_screen_config config = {.out = verb->beside ? session->lines : cli_people(session),
                                     .terminal = !session->detach && isatty(shown) == 1,
                                     .quiet = session->quiet,
                                     .beside = verb->beside};
@@ -159,12 +177,12 @@ static stk_status open_reports(cli_session *session, const cli_verb *verb, stk_e
 
 /* Rows on standard output must not be mixed with anything else. */
 static stk_status look_at_out(cli_session *session, const cli_verb *verb, stk_error *err) {
-    const char *out = verb->out_is_file ? stk_options_get(session->options, "out") : NULL;
+    const char *out = verb->output != NULL ? stk_options_get(session->options, verb->output) : NULL;
     session->stdout_taken = out != NULL && stk_path_is_descriptor(out, STDOUT_FILENO);
     return session->stdout_taken && session->json
                ? STK_FAIL(err, STK_ERR_USAGE,
-                          "--out %s and --json both write to standard output; give one of them",
-                          out)
+                          "--%s %s and --json both write to standard output; give one of them",
+                          verb->output, out)
                : STK_OK;
 }
 
@@ -248,18 +266,32 @@ stk_run cli_run_for_object(const cli_session *session) {
     return run;
 }
 
-stk_status cli_print_lines(stk_str *text, stk_error *err) {
+/* Prints the text and frees it. */
+static stk_status print_to(FILE *file, stk_str *text, stk_error *err) {
     stk_status status = stk_str_ok(text) ? STK_OK : STK_FAIL_MEMORY(err, "what is to be printed");
     if (status == STK_OK) {
-        fputs(stk_str_text(text), stdout);
+        fputs(stk_str_text(text), file);
         /* A reader that left, or that there never was, is fine. */
-        if (fflush(stdout) != 0 && errno != EPIPE && errno != EBADF) {
-            status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write to standard output: %s",
-                              strerror(errno));
+        if (fflush(file) != 0 && errno != EPIPE && errno != EBADF) {
+            status = STK_FAIL(err, STK_ERR_STORAGE, "cannot write to standard %s: %s",
+                              file == stdout ? "output" : "error", strerror(errno));
         }
     }
     stk_str_free(text);
     return status;
+}
+
+FILE *cli_people(const cli_session *session) {
+    return session->stdout_taken ? stderr : stdout;
+}
+
+stk_status cli_print_for_people(const cli_session *session, stk_str *text, stk_error *err) {
+    stk_str_append(text, "\n");
+    return print_to(cli_people(session), text, err);
+}
+
+stk_status cli_print_lines(stk_str *text, stk_error *err) {
+    return print_to(stdout, text, err);
 }
 
 stk_status cli_print_object(stk_str *text, stk_error *err) {

@@ -124,65 +124,67 @@ static stk_status print_loader_json(const stk_loader_figures *figures, const stk
     return whole ? STK_OK : STK_FAIL_MEMORY(err, "the figures");
 }
 
-static void print_bad(const stk_loader_figures *f) {
+static void print_bad(FILE *out, const stk_loader_figures *f) {
     if (f->bad > 0) {
-        printf("bad           %lld of %lld pictures cannot be used, such as %s\n",
-               (long long)f->bad, (long long)f->samples, cli_clean(f->first_bad));
+        fprintf(out, "bad           %lld of %lld pictures cannot be used, such as %s\n",
+                (long long)f->bad, (long long)f->samples, cli_clean(f->first_bad));
     }
 }
 
-static void print_threads(const stk_loader_figures *f) {
-    printf("threads       %lld decode, %lld read; %lld batches of %lld at %lld px\n",
-           (long long)f->workers, (long long)f->readers, (long long)f->slots, (long long)f->batch,
-           (long long)f->img_size);
+static void print_threads(FILE *out, const stk_loader_figures *f) {
+    fprintf(out, "threads       %lld decode, %lld read; %lld batches of %lld at %lld px\n",
+            (long long)f->workers, (long long)f->readers, (long long)f->slots, (long long)f->batch,
+            (long long)f->img_size);
 }
 
-static void print_epochs(const stk_loader_figures *f, const stk_epoch_list *epochs) {
+static void print_epochs(FILE *out, const stk_loader_figures *f, const stk_epoch_list *epochs) {
     char memory[32];
     stk_format_bytes(memory, sizeof memory, (uint64_t)f->rss_bytes);
-    printf("epoch   seconds  images/s    wait       read  cache hits    misses\n");
+    fprintf(out, "epoch   seconds  images/s    wait       read  cache hits    misses\n");
     for (size_t i = 0; i < epochs->count; i++) {
         const stk_epoch_figures *e = &epochs->items[i];
         char bytes[32];
         stk_format_bytes(bytes, sizeof bytes, (uint64_t)e->read_bytes);
-        printf("%5lld %9.2f %9.1f %5.1f %% %10s %11lld %9lld\n", (long long)e->epoch, e->seconds,
-               e->images_per_second, e->wait_fraction * 100, bytes, (long long)e->cache_hits,
-               (long long)e->cache_misses);
+        fprintf(out, "%5lld %9.2f %9.1f %5.1f %% %10s %11lld %9lld\n", (long long)e->epoch,
+                e->seconds, e->images_per_second, e->wait_fraction * 100, bytes,
+                (long long)e->cache_hits, (long long)e->cache_misses);
     }
-    printf("\nfirst batch   %.0f ms\n", f->first_batch_ms);
-    printf("per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
-           f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
-    printf("memory        %s resident at most\n", memory);
-    print_threads(f);
-    print_bad(f);
+    fprintf(out, "\nfirst batch   %.0f ms\n", f->first_batch_ms);
+    fprintf(out,
+            "per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
+            f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
+    fprintf(out, "memory        %s resident at most\n", memory);
+    print_threads(out, f);
+    print_bad(out, f);
 }
 
-static void print_loader_text(const stk_loader_figures *f) {
+static void print_loader_text(FILE *out, const stk_loader_figures *f) {
     char memory[32];
     stk_format_bytes(memory, sizeof memory, (uint64_t)f->rss_bytes);
-    printf("loader        %.0f images/s, %.0f per core on %lld core%s (%.2f busy)\n",
-           f->images_per_second, f->images_per_second_per_core, (long long)f->cores,
-           f->cores == 1 ? "" : "s", f->cores_busy);
-    printf("decode only   %.0f images/s per core; the loader reaches %.0f %% of it\n",
-           f->decode_only_per_second_per_core, f->ceiling_share * 100);
-    printf("by cpu time   %.0f images/s, decode only %.0f\n", f->images_per_cpu_second,
-           f->decode_only_per_cpu_second);
-    printf("per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
-           f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
-    printf("memory        %s resident\n", memory);
-    printf("first batch   %.0f ms\n", f->first_batch_ms);
-    print_threads(f);
-    printf("measured      %lld images in %.1f s; %lld decoded in full in %.1f s of threads\n",
-           (long long)f->images, f->seconds, (long long)f->decode_images, f->decode_seconds);
-    print_bad(f);
+    fprintf(out, "loader        %.0f images/s, %.0f per core on %lld core%s (%.2f busy)\n",
+            f->images_per_second, f->images_per_second_per_core, (long long)f->cores,
+            f->cores == 1 ? "" : "s", f->cores_busy);
+    fprintf(out, "decode only   %.0f images/s per core; the loader reaches %.0f %% of it\n",
+            f->decode_only_per_second_per_core, f->ceiling_share * 100);
+    fprintf(out, "by cpu time   %.0f images/s, decode only %.0f\n", f->images_per_cpu_second,
+            f->decode_only_per_cpu_second);
+    fprintf(out,
+            "per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
+            f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
+    fprintf(out, "memory        %s resident\n", memory);
+    fprintf(out, "first batch   %.0f ms\n", f->first_batch_ms);
+    print_threads(out, f);
+    fprintf(out, "measured      %lld images in %.1f s; %lld decoded in full in %.1f s of threads\n",
+            (long long)f->images, f->seconds, (long long)f->decode_images, f->decode_seconds);
+    print_bad(out, f);
 }
 
 /* --prefetch is a wish that --loader-memory may not grant. */
-static void print_cut(const stk_options *options, const stk_loader_figures *f) {
+static void print_cut(FILE *out, const stk_options *options, const stk_loader_figures *f) {
     long long wanted = atoll(stk_options_get(options, "prefetch")) * f->workers;
     if (f->slots < wanted) {
-        printf("cut           %lld batches instead of %lld: --loader-memory allows no more\n",
-               (long long)f->slots, wanted);
+        fprintf(out, "cut           %lld batches instead of %lld: --loader-memory allows no more\n",
+                (long long)f->slots, wanted);
     }
 }
 
@@ -195,16 +197,17 @@ static stk_status print_loader(const cli_session *session, const stk_loader_figu
     if (session->quiet) {
         return STK_OK;
     }
+    FILE *out = cli_people(session);
     if (epochs->count > 0) {
-        print_epochs(figures, epochs);
+        print_epochs(out, figures, epochs);
     } else if (figures != NULL) {
-        print_loader_text(figures);
+        print_loader_text(out, figures);
     }
     if (figures != NULL) {
-        print_cut(session->options, figures);
+        print_cut(out, session->options, figures);
     }
     if (sheet != NULL) {
-        printf("sheet         %s\n", cli_clean(sheet));
+        fprintf(out, "sheet         %s\n", cli_clean(sheet));
     }
     return STK_OK;
 }
@@ -259,6 +262,7 @@ static int run_loader(const cli_verb *verb, int argc, char **argv) {
 
 static const cli_verb loader = {
     .name = "bench loader",
+    .output = "sheet",
     .summary = "Measures how fast pictures become batches, beside decoding alone.",
     .usage = "--data DIR [--seconds N] [--epochs N] [--rate N] [--sheet FILE.png] [options]",
     .options = stk_options_for_bench_loader,

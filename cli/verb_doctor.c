@@ -102,9 +102,10 @@ static stk_status print_json(const stk_diagnosis *d, const char *plot, stk_error
 }
 
 /* With --quiet it is one sentence. */
-static stk_status print_text(const stk_diagnosis *d, bool quiet, const char *plot, stk_error *err) {
+static stk_status print_text(const cli_session *session, const stk_diagnosis *d, const char *plot,
+                             stk_error *err) {
     stk_str text = {0};
-    if (quiet) {
+    if (session->quiet) {
         stk_doctor_verdict(d, &text);
     } else {
         stk_str_append(&text, "\n");
@@ -114,7 +115,7 @@ static stk_status print_text(const stk_diagnosis *d, bool quiet, const char *plo
             stk_str_appendf(&text, "; the picture is %s", cli_clean(plot));
         }
     }
-    return cli_print_object(&text, err);
+    return cli_print_for_people(session, &text, err);
 }
 
 static stk_status examine(cli_session *session, stk_error *err) {
@@ -127,7 +128,7 @@ static stk_status examine(cli_session *session, stk_error *err) {
     if (status == STK_OK || diagnosis.seconds > 0) {
         const char *drawn = status == STK_OK ? wanted->plot : NULL;
         stk_status printed = session->json ? print_json(&diagnosis, drawn, err)
-                                           : print_text(&diagnosis, session->quiet, drawn, err);
+                                           : print_text(session, &diagnosis, drawn, err);
         status = status == STK_OK ? printed : status;
     }
     return status;
@@ -139,6 +140,8 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_doctor = {
     .name = "doctor",
+    .prints = true,
+    .output = "plot",
     .summary = "Measures each stage of a training alone and together, and says what would help.",
     .usage = "--data PATH|URL [--model NAME] [--seconds N] [--plot FILE.png|svg] [options]",
     .options = stk_options_for_doctor,

@@ -91,6 +91,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_lr = {
     .name = "lr",
+    .prints = true,
     .summary = "Finds a learning rate: trains some steps while it grows, and shows the loss.",
     .usage = "--data DIR [--model NAME] [--batch N] [options]",
     .options = stk_options_for_lr,

@@ -221,6 +221,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_plan = {
     .name = "plan",
+    .prints = true,
     .summary = "Says what a training would need: time, memory, what a budget would cut.",
     .usage = "--data DIR [--model NAME] [--budget T] [options]",
     .options = stk_options_for_plan,

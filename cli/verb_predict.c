@@ -7,7 +7,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_predict = {
     .name = "predict",
-    .out_is_file = true,
+    .output = "out",
     .summary = "Writes the submission again from run folders, or predictions for other pictures.",
     .usage = "--run DIR [--run DIR ...] [--data DIR] [--out FILE] [options]",
     .options = stk_options_for_predict,

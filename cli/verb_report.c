@@ -22,14 +22,14 @@ static stk_status print_json(const stk_report_runs *report, stk_error *err) {
     return cli_print_object(&text, err);
 }
 
-static stk_status print_text(const stk_report_runs *report, bool quiet, bool taken,
+static stk_status print_text(const cli_session *session, const stk_report_runs *report,
                              stk_error *err) {
     stk_str text = {0};
-    stk_status status = quiet || report->count < 2
+    stk_status status = session->quiet || report->count < 2
                             ? STK_OK
                             : stk_compare_text(report->runs, report->count, &text, err);
-    if (status == STK_OK && !quiet) {
-        fprintf(taken ? stderr : stdout, "%s%spage: %s\n", stk_str_text(&text),
+    if (status == STK_OK && !session->quiet) {
+        fprintf(cli_people(session), "%s%spage: %s\n", stk_str_text(&text),
                 text.length > 0 ? "\n" : "", cli_clean(report->page));
     }
     stk_str_free(&text);
@@ -68,8 +68,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
                        "say which run: stoker report RUN, or several to compare them");
     if (status == STK_OK) {
         warn(&report);
-        status = session.json ? print_json(&report, &err)
-                              : print_text(&report, session.quiet, session.stdout_taken, &err);
+        status = session.json ? print_json(&report, &err) : print_text(&session, &report, &err);
     }
     stk_report_runs_free(&report);
     return cli_close(&session, status, &err);
@@ -77,7 +76,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_report = {
     .name = "report",
-    .out_is_file = true,
+    .output = "out",
     .summary = "Writes the page of a run from its files, or compares several runs.",
     .usage = "RUN [RUN...] [--out FILE]",
     .options = stk_options_for_report,

@@ -34,6 +34,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_status = {
     .name = "status",
+    .prints = true,
     .summary = "Says how a run stands: whether it runs, how far it is, how fast, what is left.",
     .usage = "[RUN] [--json]",
     .options = stk_options_for_status,

@@ -191,6 +191,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_top = {
     .name = "top",
+    .prints = true,
     .summary = "Shows a running run in the terminal: bars, the curve of the loss, what is left.",
     .usage = "[RUN] [--once]",
     .options = stk_options_for_top,

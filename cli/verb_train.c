@@ -7,6 +7,7 @@ static int run(const cli_verb *verb, int argc, char **argv) {
 
 const cli_verb cli_train = {
     .name = "train",
+    .output = "metrics-file",
     .summary = "Trains a classifier on a folder of pictures and predicts the test pictures.",
     .usage = "--data DIR [--model NAME] [--budget T] [options] | --resume RUN",
     .options = stk_options_for_train,

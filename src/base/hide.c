@@ -19,6 +19,7 @@
 
 /* A value that may be a key: so long, with letters and digits. */
 #define RANDOM_LEAST 16
+#define LARGE_LEAST 3 /* of them where there are no digits: a name of words has fewer */
 
 static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
@@ -94,9 +95,11 @@ bool stk_hide_is_secret(const char *name, size_t length) {
     static const char *const anywhere[] = {"secret",      "secrets", "password",   "passwords",
                                            "passwd",      "pwd",     "passphrase", "credential",
                                            "credentials", "apikey",  "bearer"};
-    static const char *const last[] = {"auth", "authorization", "signature", "sig", "cookie"};
+    static const char *const last[] = {"auth",   "authorization", "signature", "sig",
+                                       "cookie", "creds",         "jwt"};
     static const char *const endings[] = {"token",     "password",   "passwd",    "apikey",
-                                          "accesskey", "privatekey", "secretkey", "accountkey"};
+                                          "accesskey", "privatekey", "secretkey", "accountkey",
+                                          "secret",    "passphrase"};
     static const char *const whose[] = {"api",     "access",  "private", "secret",  "account",
                                         "auth",    "wandb",   "comet",   "neptune", "kaggle",
                                         "openai",  "aws",     "azure",   "gcp",     "hf",
@@ -117,12 +120,6 @@ bool stk_hide_is_secret(const char *name, size_t length) {
     return key || is_among(end, last, COUNT(last)) || ends_with_one(end, endings, COUNT(endings));
 }
 
-/* --key alone says nothing: what stands there has to look like one. */
-static bool may_be_key(const char *name, size_t length) {
-    parts p = split(name, length);
-    return p.count > 0 && strcmp(p.text[p.count - 1], "key") == 0;
-}
-
 static bool looks_random(const char *value, size_t length) {
     size_t digits = 0;
     size_t letters = 0;
@@ -133,10 +130,41 @@ static bool looks_random(const char *value, size_t length) {
     return length >= RANDOM_LEAST && digits > 1 && letters > 1;
 }
 
-static bool is_secret_value(const char *name, size_t name_length, const char *value,
-                            size_t length) {
-    return stk_hide_is_secret(name, name_length) ||
-           (may_be_key(name, name_length) && looks_random(value, length));
+/* Some services give out letters alone, small and large ones, or large ones only. */
+static bool looks_mixed(const char *value, size_t length) {
+    size_t small = 0;
+    size_t large = 0;
+    for (size_t i = 0; i < length; i++) {
+        small += islower((unsigned char)value[i]) != 0;
+        large += isupper((unsigned char)value[i]) != 0;
+    }
+    return length >= RANDOM_LEAST && large >= LARGE_LEAST && (small >= LARGE_LEAST || small == 0);
+}
+
+/* A pass and a key may be something else: their values tell. */
+static stk_hide_when hide_when(const char *name, size_t length) {
+    parts p = split(name, length);
+    const char *end = p.count > 0 ? p.text[p.count - 1] : "";
+    return stk_hide_is_secret(name, length)                     ? STK_HIDE_ALWAYS
+           : strcmp(end, "key") == 0                            ? STK_HIDE_RANDOM
+           : strcmp(end, "pass") == 0 || strcmp(end, "pw") == 0 ? STK_HIDE_TEXT
+                                                                : STK_HIDE_NEVER;
+}
+
+/* A number of passes, or whether there is one. */
+static bool is_setting(const char *value, size_t length) {
+    static const char *const words[] = {"true", "false", "yes", "no", "on", "off"};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (strlen(words[i]) == length && strncasecmp(value, words[i], length) == 0) {
+            return true;
+        }
+    }
+    return strspn(value, "0123456789.") >= length;
+}
+
+static bool is_hidden(stk_hide_when when, const char *value, size_t length) {
+    return when == STK_HIDE_ALWAYS || (when == STK_HIDE_RANDOM && looks_random(value, length)) ||
+           (when == STK_HIDE_TEXT && !is_setting(value, length));
 }
 
 /* Beginnings of tokens that services give out, by which they are known without a name. */
@@ -149,7 +177,8 @@ static bool is_known_token(const char *word, size_t length) {
     for (size_t i = 0; i < COUNT(beginnings); i++) {
         size_t known = strlen(beginnings[i]);
         if (length >= known + RANDOM_LEAST && strncmp(word, beginnings[i], known) == 0 &&
-            looks_random(word + known, length - known)) {
+            (looks_random(word + known, length - known) ||
+             looks_mixed(word + known, length - known))) {
             return true;
         }
     }
@@ -211,8 +240,23 @@ static const char *value_behind(const char *name, const char *p) {
     return name[0] == '-' && is_blank(*p) ? p + strspn(p, " \t") : NULL;
 }
 
-/* Copies a name that begins here and hides its value; returns where to go on. */
-static const char *pass_name(stk_hider *hider, const char *name, stk_str *out) {
+/* Whether the value of a header, which may have blanks and marks in it, stands behind a name. */
+static bool is_header(const char *name, const char *end) {
+    static const char *const headers[] = {"authorization", "cookie"};
+    for (size_t i = 0; i < COUNT(headers); i++) {
+        size_t length = strlen(headers[i]);
+        if ((size_t)(end - name) >= length && strncasecmp(end - length, headers[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Copies a name that begins here and hides its value; returns where to go on. `first`: an argument
+ * begins with the name, and all behind = or : is its value.
+ */
+static const char *pass_name(stk_hider *hider, const char *name, bool first, stk_str *out) {
     const char *end = name;
     while (is_name(*end)) {
         end++;
@@ -224,7 +268,7 @@ static const char *pass_name(stk_hider *hider, const char *name, stk_str *out) {
     }
     append_part(out, name, end);
     if (*end == '\0') {
-        hider->value_next = name[0] == '-' && stk_hide_is_secret(name, length);
+        hider->next = name[0] == '-' ? hide_when(name, length) : STK_HIDE_NEVER;
         return end;
     }
     const char *value = value_behind(name, end);
@@ -232,9 +276,10 @@ static const char *pass_name(stk_hider *hider, const char *name, stk_str *out) {
     if (value == NULL || *value == '\0' || (flag && *value == '-')) {
         return end;
     }
-    bool header = length >= 13 && strncasecmp(end - 13, "authorization", 13) == 0;
-    const char *behind = header ? end_of_header(value) : end_of_value(value);
-    if (behind == value || !is_secret_value(name, length, value, (size_t)(behind - value))) {
+    const char *behind = first && !flag         ? value + strlen(value)
+                         : is_header(name, end) ? end_of_header(value)
+                                                : end_of_value(value);
+    if (behind == value || !is_hidden(hide_when(name, length), value, (size_t)(behind - value))) {
         return end;
     }
     append_part(out, end, value);
@@ -278,9 +323,18 @@ void stk_hide_addresses(char *text) {
     }
 }
 
+/* -c, or -lc and the like, before a line for a shell or for Python. */
+static bool is_before_line(const char *word) {
+    size_t letters = word[0] == '-' ? strspn(word + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    return letters > 0 && word[1 + letters] == '\0' && word[letters] == 'c';
+}
+
 void stk_hide_word(stk_hider *hider, const char *word, stk_str *out) {
-    bool value = hider->value_next && word[0] != '-';
-    hider->value_next = false;
+    bool argument = hider->arguments && !hider->line_next;
+    const char *first = argument ? word + strspn(word, "+/") : NULL;
+    bool value = word[0] != '-' && is_hidden(hider->next, word, strlen(word));
+    hider->next = STK_HIDE_NEVER;
+    hider->line_next = is_before_line(word);
     if (value) {
         stk_str_append(out, STK_HIDDEN);
         return;
@@ -288,7 +342,7 @@ void stk_hide_word(stk_hider *hider, const char *word, stk_str *out) {
     const char *p = word;
     while (*p != '\0') {
         if (is_name(*p)) {
-            p = pass_name(hider, p, out);
+            p = pass_name(hider, p, p == first, out);
         } else if (strncmp(p, "://", 3) == 0) {
             stk_str_append(out, "://");
             p = pass_host(p + 3, out);
@@ -320,8 +374,9 @@ void stk_hide_values(char *const *environment, stk_str *text) {
     for (size_t i = 0; environment[i] != NULL; i++) {
         const char *name = environment[i];
         const char *equals = strchr(name, '=');
-        if (equals != NULL && strlen(equals + 1) >= VALUE_LEAST &&
-            stk_hide_is_secret(name, (size_t)(equals - name))) {
+        size_t length = equals != NULL ? strlen(equals + 1) : 0;
+        if (length >= VALUE_LEAST &&
+            is_hidden(hide_when(name, (size_t)(equals - name)), equals + 1, length)) {
             hide_text(text, equals + 1);
         }
     }

@@ -18,9 +18,20 @@
 /* What stands in place of a secret. */
 #define STK_HIDDEN "***"
 
-/* From one word of a command line to the next; starts zeroed. */
+/* When the value of a name is hidden. */
+typedef enum stk_hide_when {
+    STK_HIDE_NEVER,
+    STK_HIDE_RANDOM, /* where it looks like a key */
+    STK_HIDE_TEXT,   /* unless it is a number, true or false */
+    STK_HIDE_ALWAYS,
+} stk_hide_when;
+
+/* From one word of a command line to the next; starts zeroed but for `arguments`. */
 typedef struct stk_hider {
-    bool value_next; /* the word before was a flag whose value is a secret */
+    bool arguments;     /* words are arguments of a program, not lines for a shell: the value of
+                           --name=VALUE goes to the word's end, whatever stands in it */
+    stk_hide_when next; /* the word before was a flag, and the next is its value */
+    bool line_next;     /* the word before was -c: a line for a shell follows */
 } stk_hider;
 
 /* Appends a word of a command line, which may be a whole line for a shell, with secrets hidden. */

@@ -187,21 +187,30 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     status = status == STK_OK ? stk_listing_dir(listing, "", &listing->top, &own, err) : status;
     status = status == STK_OK ? find_parts(listing, err) : status;
     if (status == STK_OK && listing->top.count == 0) {
-        status = STK_FAIL(err, STK_ERR_DATA,
-                          "the folder %s is empty; put class folders with pictures into it, or "
-                          "check the path given with --data",
-                          dataset->root);
+        status =
+            STK_FAIL(err, STK_ERR_DATA,
+                     "the folder %s %s; put class folders with pictures into it, or "
+                     "check the path given with --data",
+                     dataset->root, listing->passed.count > 0 ? "has no data in it" : "is empty");
     }
     return status;
 }
 
-static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset) {
+/* What is said before an error may never be shown, so the error's own sentence says it. */
+static void tell_passed_over(const stk_listing *listing, stk_status status, stk_error *err) {
+    if (status == STK_ERR_DATA) {
+        stk_passed_over_explain(&listing->passed, err);
+    } else if (listing->passed.count > 0) {
+        stk_passed_over_tell(&listing->passed, listing->dataset->root, listing->events);
+    }
+}
+
+static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dataset,
+                      stk_error *err) {
     stk_map_free(&listing->class_places);
     stk_map_free(&listing->part_places);
     stk_dir_list_free(&listing->top);
-    if (listing->passed.count > 0) {
-        stk_passed_over_tell(&listing->passed, listing->dataset->root, listing->events);
-    }
+    tell_passed_over(listing, status, err);
     stk_passed_over_free(&listing->passed);
     if (status == STK_OK) {
         *dataset = listing->dataset;
@@ -246,7 +255,7 @@ stk_status stk_dataset_open(stk_dataset **dataset, const stk_dataset_options *op
     stk_status status = begin(&listing, storage, err);
     status = status == STK_OK ? list_layout(&listing, err) : status;
     status = status == STK_OK ? stk_listing_finish(&listing, err) : status;
-    return end(&listing, status, dataset);
+    return end(&listing, status, dataset, err);
 }
 
 static stk_status list_all_pictures(stk_listing *listing, stk_error *err) {
@@ -296,7 +305,7 @@ stk_status stk_dataset_open_images(stk_dataset **dataset, const stk_dataset_opti
     *dataset = NULL;
     stk_status status = begin(&listing, storage, err);
     status = status == STK_OK ? list_images(&listing, err) : status;
-    return end(&listing, status, dataset);
+    return end(&listing, status, dataset, err);
 }
 
 stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options *options,
@@ -311,7 +320,7 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
         status = stk_webdataset_exists(&listing, &labels, err);
         status = status == STK_OK ? stk_folders_exist(&listing, &folders, err) : status;
         if (status != STK_OK) {
-            return end(&listing, status, dataset);
+            return end(&listing, status, dataset, err);
         }
         labels =
             labels || folders || stk_staged_exists(&listing) || stk_kaggle_table(&listing) != NULL;
@@ -320,7 +329,7 @@ stk_status stk_dataset_open_any(stk_dataset **dataset, const stk_dataset_options
             status = stk_listing_finish(&listing, err);
         }
     }
-    return end(&listing, status, dataset);
+    return end(&listing, status, dataset, err);
 }
 
 #define AUTO_MAX_BAD 5.0 /* percent */

@@ -23,7 +23,8 @@ typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
 
 /*
  * Whether a file's name says that it is a sample submission: "kaggle_sample_submission.csv",
- * "SampleSub-stage2.csv". *packed is set when it has to be unpacked first.
+ * "SampleSub-stage2.csv", "submission_sample.csv", but not "subsample.csv". *packed is set when it
+ * has to be unpacked first.
  */
 static bool is_template_name(const char *name, bool *packed) {
     size_t length = strlen(name);
@@ -34,6 +35,7 @@ static bool is_template_name(const char *name, bool *packed) {
     }
     const char *sample = strcasestr(name, "sample");
     const char *sub = sample != NULL ? strcasestr(sample, "sub") : NULL;
+    sub = sample != NULL && sub == NULL ? strcasestr(name, "submission") : sub;
     const char *csv = name + length - (length < 4 ? length : 4);
     return sub != NULL && sub < csv && strncasecmp(csv, ".csv", 4) == 0;
 }

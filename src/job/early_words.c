@@ -25,7 +25,7 @@ void stk_early_words_free(stk_early_words *words) {
     stk_str_free(&words->text);
 }
 
-void stk_early_words_tell(const stk_early_words *words, const stk_events *events) {
+static void tell(const stk_early_words *words, bool decisions, const stk_events *events) {
     const char *p = words->text.text;
     const char *end = p != NULL ? p + words->text.length : NULL;
     while (p < end && stk_str_ok(&words->text)) {
@@ -35,8 +35,18 @@ void stk_early_words_tell(const stk_early_words *words, const stk_events *events
             stk_events_warning(events, "%s", what);
             p = why;
         } else {
-            stk_events_decision(events, what, why);
+            if (decisions) {
+                stk_events_decision(events, what, why);
+            }
             p = why + strlen(why) + 1;
         }
     }
+}
+
+void stk_early_words_tell(const stk_early_words *words, const stk_events *events) {
+    tell(words, true, events);
+}
+
+void stk_early_words_warn(const stk_early_words *words, const stk_events *events) {
+    tell(words, false, events);
 }

@@ -17,4 +17,7 @@ void stk_early_words_free(stk_early_words *words);
 /* Says all of it, in its order. */
 void stk_early_words_tell(const stk_early_words *words, const stk_events *events);
 
+/* Says the warnings alone, where nothing comes of the run: they may tell why. */
+void stk_early_words_warn(const stk_early_words *words, const stk_events *events);
+
 #endif

@@ -336,6 +336,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
         status = stk_job_claim_folder(job, err);
     }
     if (status != STK_OK) {
+        stk_early_words_warn(words, &job->events);
         return stk_clockwork_failed(&job->clock, status, err);
     }
     status = begin(job, words, train, val, err);

@@ -2,6 +2,7 @@
 #include "report/attempt_text.h"
 
 #include <math.h>
+#include <signal.h>
 
 #define MOST_BYTES 1e18 /* more is a number of somebody else */
 
@@ -18,29 +19,30 @@ typedef struct stop_words {
     const char *reason;
     const char *words;
     bool by_itself;
+    bool may_save; /* it was asked to end, and given time for that */
 } stop_words;
 
 /* One that is new stands for itself. */
 static stop_words words_of(const char *reason) {
     static const stop_words all[] = {
-        {"done", "it ended by itself", true},
-        {"crash", "it failed", true},
-        {"memory", "it ran out of memory", true},
-        {"batch", "stopped to try another batch", false},
-        {"workers", "stopped to try another number of workers", false},
-        {"hang", "it hung", false},
-        {"budget", "its time was up", false},
-        {"signal", "it was asked to stop", false},
+        {"done", "it ended by itself", true, false},
+        {"crash", "it failed", true, false},
+        {"memory", "it ran out of memory", true, false},
+        {"batch", "stopped to try another batch", false, false},
+        {"workers", "stopped to try another number of workers", false, false},
+        {"hang", "it hung", false, false},
+        {"budget", "its time was up", false, true},
+        {"signal", "it was asked to stop", false, true},
     };
     if (reason == NULL) {
-        return (stop_words){NULL, "it ended", true};
+        return (stop_words){NULL, "it ended", true, false};
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (stk_str_equal(reason, all[i].reason)) {
             return all[i];
         }
     }
-    return (stop_words){reason, reason, true};
+    return (stop_words){reason, reason, true, false};
 }
 
 void stk_attempt_put_name(stk_str *out, const stk_event_attempt *attempt) {
@@ -83,6 +85,8 @@ void stk_attempt_put_end(stk_str *out, const stk_event_attempt *attempt) {
         stk_str_appendf(out, " (signal %d)", attempt->signal);
     } else if (end.by_itself && attempt->exit_code > 0) {
         stk_str_appendf(out, " (exit code %d)", attempt->exit_code);
+    } else if (end.may_save && attempt->signal == SIGKILL) {
+        stk_str_append(out, " (killed: it did not end within its grace)");
     }
 }
 

@@ -12,6 +12,8 @@
 
 /* Names that one line has room for. */
 #define NAMES_TOLD 3
+#define NAME_BYTES 100 /* of each */
+#define NAMES_TEXT (NAMES_TOLD * (NAME_BYTES + 2) + 8)
 
 /* The lock of a run is there before any other file of it. */
 #define STATE_FOLDER "state"
@@ -140,24 +142,42 @@ static int compare(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* The first names, in order. */
+static void list_names(const stk_passed_over *passed, char names[NAMES_TEXT]) {
+    size_t length = 0;
+    qsort(passed->paths, passed->count, sizeof *passed->paths, compare);
+    for (size_t i = 0; i < passed->count && i < NAMES_TOLD; i++) {
+        length += (size_t)snprintf(names + length, NAMES_TEXT - length, "%s%.*s", i > 0 ? ", " : "",
+                                   NAME_BYTES, passed->paths[i]);
+    }
+    snprintf(names + length, NAMES_TEXT - length, "%s", passed->count > NAMES_TOLD ? " ..." : "");
+}
+
+void stk_passed_over_explain(const stk_passed_over *passed, stk_error *err) {
+    char names[NAMES_TEXT];
+    if (passed->count == 0 || err == NULL) {
+        return;
+    }
+    list_names(passed, names);
+    size_t length = strlen(err->message);
+    snprintf(err->message + length, sizeof err->message - length,
+             " (passed over: %s; what Stoker wrote and folders called %s are no data)", names,
+             STK_RUNS_FOLDER);
+}
+
 void stk_passed_over_tell(const stk_passed_over *passed, const char *root,
                           const stk_events *events) {
-    char names[400];
-    size_t length = 0;
+    char names[NAMES_TEXT];
     if (passed->count == 0) {
         return;
     }
-    qsort(passed->paths, passed->count, sizeof *passed->paths, compare);
-    for (size_t i = 0; i < passed->count && i < NAMES_TOLD; i++) {
-        length += (size_t)snprintf(names + length, sizeof names - length, "%s%.100s",
-                                   i > 0 ? ", " : "", passed->paths[i]);
-    }
+    list_names(passed, names);
     stk_events_warning(events,
-                       "passed over %zu folder%s of %s: %s%s; what Stoker wrote (folders called "
+                       "passed over %zu folder%s of %s: %s; what Stoker wrote (folders called "
                        "%s, and those with args.json, stage.json, %s or " RUN_LOCK
                        " in them) is no data, so rename a class that is called so",
-                       passed->count, passed->count == 1 ? "" : "s", root, names,
-                       passed->count > NAMES_TOLD ? " ..." : "", STK_RUNS_FOLDER, STK_STAGING_NAME);
+                       passed->count, passed->count == 1 ? "" : "s", root, names, STK_RUNS_FOLDER,
+                       STK_STAGING_NAME);
 }
 
 void stk_passed_over_free(stk_passed_over *passed) {

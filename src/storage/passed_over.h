@@ -47,6 +47,10 @@ STK_CHECKED stk_status stk_passed_over_add(stk_passed_over *passed, const char *
 /* One warning about all of them; none when there are none. */
 void stk_passed_over_tell(const stk_passed_over *passed, const char *root,
                           const stk_events *events);
+
+/* The same at the end of a sentence that says what is wrong with the data. */
+void stk_passed_over_explain(const stk_passed_over *passed, stk_error *err);
+
 void stk_passed_over_free(stk_passed_over *passed);
 
 #endif

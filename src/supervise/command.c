@@ -273,7 +273,7 @@ void stk_command_show(const stk_command *command, stk_str *text) {
     /* Typed into a shell a shell's line is the same. */
     bool line = count == 3 && stk_str_equal(command->argv[0], SHELL) &&
                 stk_str_equal(command->argv[1], "-c");
-    stk_hider hider = {0};
+    stk_hider hider = {.arguments = !line};
     for (size_t i = line ? 2 : 0; i < count; i++) {
         stk_str shown = hide_word(command, &hider, command->argv[i]);
         const char *word = stk_str_text(&shown);

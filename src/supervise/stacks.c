@@ -228,7 +228,7 @@ static void append_files(view *v, pid_t pid) {
 
 /* Words that are ended by NUL, with secrets hidden. */
 static void append_words(stk_str *out, const char *words, size_t length) {
-    stk_hider hider = {0};
+    stk_hider hider = {.arguments = true};
     stk_str line = {0};
     for (size_t at = 0; at < length; at += strlen(words + at) + 1) {
         stk_str_append(&line, at > 0 ? " " : "");

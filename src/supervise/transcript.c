@@ -27,10 +27,11 @@
 
 /*
  * What else a run writes, its summary above all, needs room too: the log leaves this much of the
- * disk alone. It is looked at each time that so much was written.
+ * disk alone, or half of what was free at first. The disk is looked at each time that a sixteenth
+ * of that was written.
  */
 #define ROOM_BYTES ((uint64_t)64 << 20)
-#define LOOK_BYTES ((uint64_t)4 << 20)
+#define LOOKS 16
 
 #define QUEUE_BYTES ((size_t)8 << 20) /* that wait for the disk */
 #define PATIENCE_S 2.0                /* with a disk that does not take any of them */
@@ -43,6 +44,7 @@ static const char no_answer[] = "its disk does not answer";
 typedef struct file {
     int fd;
     char *path;           /* owned */
+    uint64_t room;        /* bytes of the disk that are left alone; 0: it was not looked at yet */
     uint64_t unlooked;    /* bytes written since the disk was looked at */
     bool full;            /* there was too little room then */
     uint64_t lost;        /* bytes of the commands that are missing since the last record */
@@ -208,10 +210,14 @@ static void keep_error(file *f, const char *why) {
 static bool has_room(file *f, size_t size) {
     struct statvfs disk;
     f->unlooked += size;
-    if (f->unlooked >= LOOK_BYTES || f->full) {
+    if (f->room == 0 || f->unlooked >= f->room / LOOKS || f->full) {
+        bool told = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0;
+        uint64_t free_bytes = told ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
+        if (f->room == 0) {
+            f->room = free_bytes / 2 < ROOM_BYTES ? free_bytes / 2 + 1 : ROOM_BYTES;
+        }
         f->unlooked = 0;
-        f->full = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0 &&
-                  (uint64_t)disk.f_bavail * disk.f_frsize < ROOM_BYTES;
+        f->full = free_bytes < f->room || free_bytes - f->room < size;
     }
     return !f->full;
 }

@@ -138,6 +138,11 @@ it "labels that are no classes: what is measured, several a picture, a column fo
 cp -r k ages && awk -F , 'NR == 1 { print "id,age" } NR > 1 { print $1 "," NR * 7 % 90 }' k/train.csv >ages/train.csv
 train ages
 refused 3 "column 'age' of ages/train.csv holds 24 different whole numbers from 1 to 8[0-9]" 'regression is not supported'
+train ages --label-column age # one row for each number: the warning says what the error does not
+expect_exit 3
+expect_err 'one image each'
+expect_out "^warning: column 'age'.*regression is not supported"
+expect_no_file r
 cp -r k lists && awk -F , 'NR == 1 { print } NR > 1 { print $1 "," NR " " NR + 1 }' k/train.csv >lists/train.csv
 train lists
 refused 3 "'2 3'" 'several labels per picture are not supported'

@@ -80,6 +80,28 @@ expect_file page '</html>'
 expect "the page alone" [ "$(head -c 9 page | tr '[:upper:]' '[:lower:]')" = '<!doctype' ]
 expect_err 'page: stdout'
 
+it "a sheet, a plot and the metrics have standard output to themselves too"
+ln -s stdout bars.svg
+"$STOKER" bench loader k/train --seconds 0.1 --img-size 16 --sheet stdout 2>"$ERR" | cat >page
+expect_err '^sheet +stdout'
+expect_err '^loader '
+expect "nothing follows the picture" [ "$(tail -c 8 page | head -c 4)" = IEND ]
+"$STOKER" doctor --data k --img-size 16 --batch 4 --seconds 0.1 --plot bars.svg 2>"$ERR" | cat >page
+expect_err 'the picture is bars.svg'
+expect "the picture comes first" [ "$(head -c 5 page)" = '<?xml' ]
+expect "nothing follows the picture" [ "$(tail -n 1 page)" = '</svg>' ]
+"$STOKER" train --data k --img-size 16 --out c --epochs 1 --metrics-file stdout 2>"$ERR" | cat >page
+expect_err '^epoch 1/1'
+expect_not "there are other lines" grep -Evq '^(# |stoker_)' page
+for verb in "bench loader k/train --seconds 0 --img-size 16 --sheet stdout" \
+    "doctor --data k --plot bars.svg" "train --data k --out c --metrics-file stdout"; do
+    # shellcheck disable=SC2086  # words
+    run $verb --json
+    expect_exit 2
+    expect_err 'both write to standard output'
+done
+rm bars.svg
+
 it "devices are written to"
 if has_device null 3 && has_device full 7; then
     run predict a --out null
@@ -90,6 +112,21 @@ if has_device null 3 && has_device full 7; then
     run report a --out full
     expect_exit 5
     expect "both are still devices" [ -c null -a -c full ]
+else
+    skip "no device can be made here"
+fi
+
+it "what was asked for and could not be printed is an error, however long it is"
+if has_device full 7; then
+    for verb in "help train" "train --help" "--version" "plan --data k --img-size 16" \
+        "lr --data k --img-size 16 --out rates --json" "bench step --model convnet_s --img-size 16 --batch 2"; do
+        # shellcheck disable=SC2086  # words
+        run_any sh -c '"$@" >full' sh "$STOKER" $verb
+        expect_exit 5
+        expect_err 'cannot write to standard output'
+    done
+    run_any sh -c '"$@" >&-' sh "$STOKER" plan --data k --img-size 16 # nobody wants it
+    expect_exit 0
 else
     skip "no device can be made here"
 fi

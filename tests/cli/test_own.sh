@@ -65,6 +65,22 @@ for how in '--seconds 0.2 --sheet sheet.png' '--epochs 1' '--seconds 0 --sheet s
     expect "the line is said once" [ "$(grep -c 'passed over' "$OUT")" = 1 ]
 done
 
+it "says what was passed over where that leaves too little"
+mkdir one few && cp -r "f/train/$class" one/ && cp -r "f/train/$class" one/runs && cp -r f/train few/runs
+for verb in train 'plan --budget 30s' doctor; do
+    # shellcheck disable=SC2086  # words
+    run $verb --data one
+    expect_exit 3
+    expect_err "one class only.*passed over: runs; what Stoker wrote"
+done
+run train --data few
+expect_exit 3
+expect_err 'has no data in it.*passed over: runs'
+"$STOKER" sample table --layout kaggle --classes 2 --per-class 4 --quiet && mv table/train table/runs
+run train --data table
+expect_exit 3
+expect_err 'no pictures in table.*passed over: runs'
+
 it "passes over a staged copy, finished or not"
 mv near set/near
 run plan --data set --img-size 16 --budget 30s

@@ -127,6 +127,7 @@ expect_out '^predicted$'
 expect "somebody hid" test -s away
 expect_gone "$(cat away)"
 expect "killed" test "$(attempts '{part} {signal}' | tr '\n' ',')" = 'train 9,predict 0,'
+expect_err 'attempt 1: its time was up \(killed: it did not end within its grace\)'
 expect "the neighbour lives" kill -0 "$other"
 kill "$other"
 

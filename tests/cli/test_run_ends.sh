@@ -117,4 +117,17 @@ for _ in range(100): sys.stdout.buffer.write((b"x" * 99 + b"\n") * 10000)'
     umount small
 fi
 
+it "leaves room on a disk that is small from the beginning"
+if ! mount -t tmpfs -o size=2m stoker-test small 2>/dev/null; then
+    skip "a small disk cannot be mounted here"
+else
+    run run --out small/run -- python3 -c 'print(("x" * 99 + "\n") * 30000)'
+    expect_exit 0
+    expect_json small/run/summary.json
+    expect_file small/run/report.html
+    expect_file small/run/output.log 'xxx'
+    expect_err 'has gaps'
+    umount small
+fi
+
 finish

@@ -3,12 +3,12 @@
 
 #include "base/hide.h"
 
-/* One line hidden, as a word of its own. */
+/* One line hidden, as a word of its own; NULL: all of it stays. */
 static void expect_hidden(const char *line, const char *wanted) {
     stk_hider hider = {0};
     stk_str text = {0};
     stk_hide_word(&hider, line, &text);
-    CHECK_STR(stk_str_text(&text), wanted);
+    CHECK_STR(stk_str_text(&text), wanted != NULL ? wanted : line);
     stk_str_free(&text);
 }
 
@@ -30,6 +30,9 @@ static void values_of_secret_names_are_hidden(void) {
     expect_hidden("--private_key \"a b\" c", "--private_key \"***\" c");
     expect_hidden("--credentials=x --auth me:you", "--credentials=*** --auth ***");
     expect_hidden("--key 0123456789abcdef0123", "--key ***");
+    expect_hidden("--clientSecret abc --jwt=abc", "--clientSecret *** --jwt=***");
+    expect_hidden("DB_PASS=abc x --db-pw abc", "DB_PASS=*** x --db-pw ***");
+    expect_hidden("curl -H 'Cookie: a=b; c=d' -o x", "curl -H 'Cookie: ***' -o x");
 }
 
 static void addresses_lose_their_secrets(void) {
@@ -68,6 +71,42 @@ static void known_tokens_are_hidden(void) {
     expect_hidden("f(sk-ant-api03-0123456789abcdef)", "f(***)");
 }
 
+/* Some services give out no digits. */
+static void tokens_of_letters_are_hidden(void) {
+    expect_hidden("x hf_QkAbCdEfGhIjKlMnOpQrStUvWxYzabcdef y", "x *** y");
+    expect_hidden("AKIAIOSFODNNAEXAMPLE", "***");
+    expect_hidden("hf_hub_download_of_a_model sk-learn-contrib-extras", NULL);
+}
+
+/* What a program gets as one argument may have anything in it, and no shell looks at it. */
+static void an_argument_is_hidden_to_its_end(void) {
+    static const char *const words[][2] = {
+        {"--password=a,b;c&d e\"f'g(h)", "--password=***"},
+        {"DB_PASSWORD=a;b c", "DB_PASSWORD=***"},
+        {"+db.password=a,b", "+db.password=***"},
+        {"--secrets-json={\"a\": \"b\"}", "--secrets-json=***"},
+        {"Cookie: a=b; c=d", "Cookie: ***"},
+        {"https://h/?token=a&n=1", "https://h/?token=***&n=1"},
+        {"-c", "-c"},
+        {"TOKEN=a python t.py --password=b; x", "TOKEN=*** python t.py --password=***; x"},
+        {"--pass", "--pass"},
+        {"word", "***"},
+        {"--pass", "--pass"},
+        {"2", "2"},
+        {"--key", "--key"},
+        {"0123456789abcdef0123", "***"},
+        {"--key", "--key"},
+        {"label", "label"},
+    };
+    stk_hider hider = {.arguments = true};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        stk_str text = {0};
+        stk_hide_word(&hider, words[i][0], &text);
+        CHECK_STR(stk_str_text(&text), words[i][1]);
+        stk_str_free(&text);
+    }
+}
+
 /* What trainings are given day by day. */
 static void other_words_stay(void) {
     static const char *const lines[] = {
@@ -77,6 +116,7 @@ static void other_words_stay(void) {
         "torchrun --nproc_per_node=8 --rdzv-endpoint=host:29400 train.py",
         "a=b c:d e@f http://host:80/x?y=z#w",
         "--passes 3 --compass north --signal TERM",
+        "--pass 2 --two-pass=true --bypass x",
         "hf_transfer sk-learn AKIA eyJ",
         "--lr=1e-3 --out 'a b' \"c d\" $HOME",
         "--token",
@@ -105,11 +145,12 @@ static void values_of_variables_are_hidden(void) {
     char token[] = "A_TOKEN=long-enough";
     char brief[] = "B_TOKEN=short";
     char other[] = "HOME=/home/somebody";
-    char *environment[] = {token, brief, other, NULL};
+    char pass[] = "DB_PASS=dunno-what";
+    char *environment[] = {token, brief, other, pass, NULL};
     stk_str text = {0};
-    stk_str_append(&text, "x long-enough short=long-enough /home/somebody");
+    stk_str_append(&text, "x long-enough short=long-enough /home/somebody:dunno-what");
     stk_hide_values(environment, &text);
-    CHECK_STR(stk_str_text(&text), "x *** short=*** /home/somebody");
+    CHECK_STR(stk_str_text(&text), "x *** short=*** /home/somebody:***");
     stk_str_free(&text);
 }
 
@@ -132,6 +173,8 @@ static const check_test tests[] = {
     TEST(addresses_lose_their_secrets),
     TEST(sentences_lose_the_secrets_of_addresses),
     TEST(known_tokens_are_hidden),
+    TEST(tokens_of_letters_are_hidden),
+    TEST(an_argument_is_hidden_to_its_end),
     TEST(other_words_stay),
     TEST(a_flag_hides_the_next_word),
     TEST(values_of_variables_are_hidden),

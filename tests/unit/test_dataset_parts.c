@@ -179,7 +179,8 @@ static void the_folder_that_trained_two_splits(void) {
 static void sample_files_of_other_names(void) {
     static const char *const names[] = {
         "kaggle_sample_submission.csv", "SampleSubmission.csv",        "sample-submission.csv",
-        "sample_submission_stage2.csv", "stage1_sampleSubmission.csv", "sample_sub.csv"};
+        "sample_submission_stage2.csv", "stage1_sampleSubmission.csv", "sample_sub.csv",
+        "submission_sample.csv"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         fresh();
         put_cats_and_dogs("train");
@@ -194,6 +195,17 @@ static void sample_files_of_other_names(void) {
         CHECK_STR(d->test.items[0].id, "b");
         stk_dataset_free(d);
     }
+}
+
+static void a_part_of_the_data_is_no_sample_file(void) {
+    fresh();
+    put_cats_and_dogs("train");
+    put("test/a.jpg");
+    put_text("subsample.csv", "id,label\nx,0\n");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK(d->template_header == NULL);
+    stk_dataset_free(d);
 }
 
 static void sample_files_that_are_named(void) {
@@ -239,8 +251,8 @@ static const check_test tests[] = {
     TEST(other_names_are_told),        TEST(parts_that_could_be_either),
     TEST(names_that_are_classes),      TEST(a_table_finds_its_parts),
     TEST(rows_that_are_nowhere),       TEST(the_folder_that_trained_two_splits),
-    TEST(sample_files_of_other_names), TEST(sample_files_that_are_named),
-    TEST(a_packed_sample_file),
+    TEST(sample_files_of_other_names), TEST(a_part_of_the_data_is_no_sample_file),
+    TEST(sample_files_that_are_named), TEST(a_packed_sample_file),
 };
 
 CHECK_MAIN(tests)
