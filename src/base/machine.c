@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -132,6 +133,11 @@ int stk_machine_cores(void) {
 uint64_t stk_machine_memory(void) {
     double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     return (uint64_t)fmin(bytes, own_limits().bytes);
+}
+
+bool stk_machine_can_map(size_t bytes) {
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
 }
 
 int stk_machine_files(int wanted, int parts) {

@@ -2,6 +2,8 @@
 #ifndef STK_BASE_MACHINE_H
 #define STK_BASE_MACHINE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Cores that affinity and cgroup limits leave to this process; at least 1. */
@@ -9,6 +11,12 @@ int stk_machine_cores(void);
 
 /* Bytes of memory that this process may use: the machine's or the cgroups' limit. */
 uint64_t stk_machine_memory(void);
+
+/*
+ * Whether the process may map so many bytes more now (ulimit -v). Asked before calls of libraries
+ * that crash or hang where there is no memory.
+ */
+bool stk_machine_can_map(size_t bytes);
 
 /* Those who keep many files open have one part of so many each: there are others. */
 #define STK_FILES_SHARE 4

@@ -165,10 +165,11 @@ static void tell_found(stk_job *job) {
                            why.message);
     }
     if (stk_runfiles_table_was_gone(job->files, &rows)) {
-        stk_events_warning(&job->events,
-                           "results.csv is gone; %zu epochs of it were written again from "
-                           "events.jsonl",
-                           rows);
+        stk_events_warning(
+            &job->events,
+            "results.csv is gone or lacks rows; %zu epochs of it were written again from "
+            "events.jsonl",
+            rows);
     }
 }
 

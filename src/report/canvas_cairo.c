@@ -13,6 +13,7 @@
 #include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "report/text.h"
 
@@ -158,6 +159,9 @@ static const stk_canvas_type cairo_type = {
     .free = paint_free,
 };
 
+/* fontconfig crashes where it finds no memory while it reads its settings: some megabytes. */
+#define FONTS_BYTES ((size_t)64 << 20)
+
 /* Makes cairo look for fonts, which it does once in a process. */
 static void find_fonts(void *state) {
     (void)state;
@@ -177,7 +181,8 @@ static void drop_nothing(void *state) {
 
 /*
  * Whether there are fonts. They are looked for in the home folder, too: where its disk does not
- * answer, who looks never comes back, and pictures have no words.
+ * answer, who looks never comes back, and pictures have no words. Nor have they where memory is
+ * short.
  */
 static bool has_fonts(void) {
     const char *home = getenv("HOME");
@@ -188,7 +193,8 @@ static bool has_fonts(void) {
     struct stat info; /* a dead disk does not answer even this; a slow one needs more for all */
     stk_disk_root(fonts, true);
     bool alive = stk_disk_look(fonts, &info) == 0 || errno != ETIMEDOUT;
-    bool found = alive && stk_disk_run(fonts, find_fonts, NULL, drop_nothing);
+    bool found = alive && stk_machine_can_map(FONTS_BYTES) &&
+                 stk_disk_run(fonts, find_fonts, NULL, drop_nothing);
     stk_mem_free(fonts);
     return found;
 }

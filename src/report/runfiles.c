@@ -78,7 +78,7 @@ struct stk_runfiles {
     bool plotted;       /* there was one */
     int64_t page_ns;    /* when the last page was written; 0: never */
     bool page_at_stop;  /* there is time for a page with the summary */
-    bool table_rebuilt; /* results.csv was gone, and its rows are those of the events */
+    bool table_rebuilt; /* rows of results.csv were gone, and all are those of the events */
     bool supervised;    /* the run has no epochs and no pictures, and so no tables of them */
     double plot_s;      /* how long it took */
     stk_error error;    /* the first */
@@ -437,7 +437,7 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
 
 /*
  * What earlier processes told belongs to the page as well; the epochs are those of results.csv, or,
- * where that is gone, of the events.
+ * where that is gone or has fewer, of the events.
  */
 static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
     stk_replay replay = {
@@ -453,7 +453,9 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
         return status;
     }
     status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
-    if (status == STK_OK && !stk_record_take_rows(&files->record, rows, count)) {
+    files->table_rebuilt = status == STK_OK && count < files->record.row_count;
+    if (status == STK_OK && !files->table_rebuilt &&
+        !stk_record_take_rows(&files->record, rows, count)) {
         status = STK_FAIL_MEMORY(err, files->results_path);
     }
     stk_mem_free(rows);

@@ -45,7 +45,8 @@ STK_CHECKED stk_status stk_runfiles_resume(stk_runfiles **files, const char *run
                                            const stk_runfiles_point *point, double *last_t,
                                            stk_error *err);
 
-/* Whether results.csv of a resumed run was gone; *rows: that the events had for a new one. */
+/* Whether results.csv of a resumed run was gone or lacked rows; *rows: that the events had for a
+ * new one. */
 bool stk_runfiles_table_was_gone(const stk_runfiles *files, size_t *rows);
 void stk_runfiles_free(stk_runfiles *files);
 

@@ -1,7 +1,7 @@
 # Memory that runs out: the batch is halved, an update keeps its pictures, and the run goes on from the
 # last good state. Requests of the CPU's networks are refused by a preload; what a GPU does is in
 # test_cuda.sh. Measures no time.
-# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
+# shellcheck shell=bash source=tests/cli/lib.sh disable=SC2016,SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 
 build=$(dirname "$STOKER")
@@ -142,4 +142,23 @@ expect_exit 0
 expect_out '^batch 4 x 2 instead of 8 x 1, from the start: '
 expect_out '^lr [0-9.e-]+: '
 expect_numbers lr 4
+
+it "neither hangs nor crashes at any limit of the address space"
+# limited ARGUMENTS...: as run, with so many megabytes.
+limited() {
+    run_any bash -c 'ulimit -v $1; shift; exec "$@"' - $((megabytes << 10)) "$STOKER" "$@"
+}
+# Without memory OpenBLAS hangs and fontconfig crashes. OpenBLAS may do so before main(), for its own
+# threads: such limits are passed over.
+for megabytes in $(seq 180 40 500); do
+    RUN_TIMEOUT=5 limited --version
+    [ "$CODE" = 0 ] || continue
+    limited train "${small[@]}" --epochs 1 --batch 8 --out limited
+    case $CODE in
+    0) ;;
+    4) expect_err 'memory|thread' ;;
+    *) fail "exit code $CODE with $megabytes MB of address space: $(tail -n 1 "$ERR")" ;;
+    esac
+    rm -rf limited
+done
 finish

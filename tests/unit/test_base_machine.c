@@ -1,6 +1,8 @@
 /* test_base_machine.c - limits of control groups, of both versions, nested and hidden. */
 #include "check.h"
 
+#include <sys/resource.h>
+
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
@@ -98,10 +100,27 @@ static void the_machine_has_something(void) {
     CHECK(stk_machine_memory() > (uint64_t)1 << 24);
 }
 
+static void a_limit_of_the_address_space(void) {
+    CHECK(stk_machine_can_map(1 << 20));
+#ifndef CHECK_SANITIZED /* whose shadow memory is larger than any limit */
+    const size_t most = (size_t)8 << 30;
+    struct rlimit before;
+    CHECK_INT(getrlimit(RLIMIT_AS, &before), 0);
+    if (before.rlim_cur < most) {
+        return;
+    }
+    struct rlimit limit = {.rlim_cur = most, .rlim_max = before.rlim_max};
+    CHECK_INT(setrlimit(RLIMIT_AS, &limit), 0);
+    CHECK(!stk_machine_can_map(most));
+    CHECK(stk_machine_can_map(1 << 20));
+    CHECK_INT(setrlimit(RLIMIT_AS, &before), 0);
+#endif
+}
+
 static const check_test tests[] = {
     TEST(version_two_and_every_group_above), TEST(version_one),
     TEST(a_path_that_is_not_there),          TEST(nonsense_limits_nothing),
-    TEST(the_machine_has_something),
+    TEST(the_machine_has_something),         TEST(a_limit_of_the_address_space),
 };
 
 CHECK_MAIN(tests)

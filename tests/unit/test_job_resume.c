@@ -395,18 +395,33 @@ static void state_of_another_run_is_refused(void) {
     REQUIRE_OK(story.status, &story.err);
 }
 
-static void lost_table_is_written_again(void) {
+/* `left` is what there is of results.csv; NULL: nothing. */
+static void resume_with_table(const char *left) {
     size_t size = 0;
     begin(true);
     char *before = slurp(dir, "results.csv", &size);
-    discard("results.csv");
+    if (left != NULL) {
+        put("results.csv", left, strlen(left));
+    } else {
+        discard("results.csv");
+    }
     resume("epochs=4");
     REQUIRE_OK(story.status, &story.err);
-    CHECK_CONTAINS(story.warnings, "results.csv is gone; 3 epochs of it were written again");
+    CHECK_CONTAINS(story.warnings,
+                   "results.csv is gone or lacks rows; 3 epochs of it were written");
     char *after = slurp(dir, "results.csv", NULL);
     CHECK(after != NULL && strncmp(after, before, size) == 0 && strlen(after) > size);
     stk_mem_free(after);
     stk_mem_free(before);
+}
+
+static void lost_table_is_written_again(void) {
+    resume_with_table(NULL);
+}
+
+static void damaged_table_is_written_again(void) {
+    resume_with_table("nonsense\n");
+    resume_with_table("fold,epoch,train/loss\n");
 }
 
 /* A run on pictures of its own, until it is complete. */
@@ -521,6 +536,7 @@ static const check_test tests[] = {
     TEST(damaged_bytes_fall_back_to_the_last_epoch),
     TEST(state_of_another_run_is_refused),
     TEST(lost_table_is_written_again),
+    TEST(damaged_table_is_written_again),
     TEST(replaced_pictures_are_noticed),
     TEST(lost_fingerprints_are_told),
     TEST(replaced_pretrained_weights_are_noticed),

@@ -2,8 +2,15 @@
 #ifndef STK_BACKEND_CPU_BLAS_H
 #define STK_BACKEND_CPU_BLAS_H
 
-/* Makes the library compute on the calling thread only: the pool has the cores. */
-void stk_cpu_blas_single_thread(void);
+#include <stoker/status.h>
+
+/*
+ * Makes the library compute on the calling thread only: the pool has the cores. OpenBLAS asks for
+ * its buffer again and again, for ever, where the system refuses it (ulimit -v). The buffer is
+ * therefore made here, after a look whether there is room for it; STK_ERR_MEMORY where there is
+ * not.
+ */
+STK_CHECKED stk_status stk_cpu_blas_begin(stk_error *err);
 
 /*
  * OpenBLAS chooses its kernels when it is loaded, from the processors that it knew when it was

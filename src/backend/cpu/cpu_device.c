@@ -82,14 +82,16 @@ static stk_status cpu_device_open(stk_device **out, const stk_device_config *con
     if (device == NULL) {
         return STK_FAIL_MEMORY(err, "the CPU device");
     }
-    stk_status status = stk_pool_new(&device->pool, config->threads, err);
+    stk_status status = stk_cpu_blas_begin(err);
+    if (status == STK_OK) {
+        status = stk_pool_new(&device->pool, config->threads, err);
+    }
     if (status != STK_OK) {
         stk_mem_free(device);
         return status;
     }
     device->config = *config;
     describe_threads(device, config->threads);
-    stk_cpu_blas_single_thread();
     *out = device;
     return STK_OK;
 }
