@@ -29,8 +29,10 @@
 #define STOP_LOOK_S 3.0
 #define STOP_MOVE_S 15.0
 
-/* A call that comes when the time is over gets so much: a disk that is alive needs less. */
-#define LEAST_S 0.25
+/* A call that comes when the time is over gets so much: a disk that is alive needs less, but on a
+ * busy machine its thread has to wait for a core. What can be done without gets the lesser. */
+#define LEAST_S 1.0
+#define LEAST_OPTIONAL_S 0.25
 
 /* What can be done without. */
 #define OPTIONAL_S 3.0
@@ -205,6 +207,7 @@ bool stk_disk_hangs(const char *path) {
 typedef struct patience {
     int64_t begun_ns;
     double limit_s;
+    double least_s;
     double stop_s; /* after a request to stop */
 } patience;
 
@@ -214,12 +217,14 @@ static patience patience_for(const stk_disk *d, const char *path, call_kind kind
     const root *r = root_of(d, path);
     patience p = {.begun_ns = stk_clock_ns(),
                   .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
+                  .least_s = LEAST_S,
                   .stop_s = kind == MOVES ? STOP_MOVE_S : STOP_LOOK_S};
     if (r != NULL && r->optional) {
         double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
         double most_s = kind == RUNS ? OPTIONAL_RUN_S : OPTIONAL_S;
         double share = kind == RUNS ? OPTIONAL_RUN_SHARE : OPTIONAL_SHARE;
-        p.limit_s = fmin(p.limit_s, fmin(most_s, fmax(share * left_s, LEAST_S)));
+        p.least_s = LEAST_OPTIONAL_S;
+        p.limit_s = fmin(p.limit_s, fmin(most_s, fmax(share * left_s, p.least_s)));
     }
     return p;
 }
@@ -231,7 +236,7 @@ static bool is_over(stk_disk *d, const patience *p) {
     if (asked != STK_STOP_NONE && d->stop_ns == 0) {
         d->stop_ns = stk_clock_ns();
     }
-    if (waited_s < fmin(LEAST_S, p->limit_s)) {
+    if (waited_s < fmin(p->least_s, p->limit_s)) {
         return false;
     }
     double since_stop_s = d->stop_ns != 0 ? fmin(waited_s, stk_clock_since_s(d->stop_ns)) : 0;

@@ -132,6 +132,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         stk_job_keep_best(job, fold->best_path);
     }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
+        job->run_state.best_sum = stk_run_state_sum(fold->best_path);
         stk_typical_note(&job->checkpoint_s, stk_clock_since_s(start));
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (is_of_device(&why)) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -64,6 +65,7 @@ static const note notes[] = {
     {"folds_metric", NUMBER, AT(best_metric)},
     {"cut", TRUTH, AT(cut)},
     {"used_s", NUMBER, AT(used_s)},
+    {"best_sum", LATER64, AT(best_sum)},
     {"classes", COUNT, AT(classes)},
     {"train_images", COUNT64, AT(train_images)},
     {"val_images", COUNT64, AT(val_images)},
@@ -77,6 +79,11 @@ static const note notes[] = {
 void stk_run_state_free(stk_run_state *state) {
     stk_mem_free(state->given);
     memset(state, 0, sizeof *state);
+}
+
+int64_t stk_run_state_sum(const char *path) {
+    uint64_t sum = 0;
+    return stk_checksum_file(path, &sum, NULL) == STK_OK ? (int64_t)(sum >> 1 | 1) : 0;
 }
 
 static void add_samples(stk_sha256 *hash, const stk_sample_list *list) {

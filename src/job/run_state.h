@@ -32,7 +32,8 @@ typedef struct stk_run_state {
     double best_acc1;
     double best_metric;
     bool cut;
-    double used_s; /* by all processes up to here */
+    double used_s;    /* by all processes up to here */
+    int64_t best_sum; /* of the file of the best weights, see stk_run_state_sum; 0: not known */
     /* what it is trained on */
     int classes;
     int64_t train_images;
@@ -45,6 +46,9 @@ typedef struct stk_run_state {
 } stk_run_state;
 
 void stk_run_state_free(stk_run_state *state);
+
+/* A checksum of all of a file, above 0; 0 where it cannot be read. */
+int64_t stk_run_state_sum(const char *path);
 
 /* The fields that describe the data; the others are left alone. */
 void stk_run_state_describe(stk_run_state *state, const stk_dataset *dataset);

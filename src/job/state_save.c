@@ -337,13 +337,26 @@ static stk_status restore_best(stk_job *job, const char *best_path,
     return status == STK_OK ? restore_validation(job, err) : status;
 }
 
+/* Whether the best weights are those that the state speaks of. */
+static bool is_best(const char *path, const stk_run_state *run, stk_error *why) {
+    if (!is_of_epoch(path, run->position.best.epoch, why)) {
+        return false;
+    }
+    bool same = run->best_sum == 0 || stk_run_state_sum(path) == run->best_sum;
+    if (!same) {
+        (void)STK_FAIL(why, STK_ERR_DATA, "%s is damaged or was replaced", path);
+    }
+    return same;
+}
+
 /*
  * A position without its best weights would keep every later epoch from being saved that is worse
  * than they were, and leave nothing to deliver.
  */
-static void forget_lost_best(stk_job *job, const char *best_path, stk_train_position *position) {
+static void forget_lost_best(stk_job *job, const char *best_path, const stk_run_state *run,
+                             stk_train_position *position) {
     stk_error why = {0};
-    if (position->has_best && !is_of_epoch(best_path, position->best.epoch, &why)) {
+    if (position->has_best && !is_best(best_path, run, &why)) {
         stk_events_warning(&job->events,
                            "the best weights so far, of epoch %d, are lost, and the next epoch "
                            "counts as the best: %s",
@@ -403,7 +416,8 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
         status = restore_best(job, best_path, position, err);
     }
     if (status == STK_OK && *there) {
-        forget_lost_best(job, best_path, position);
+        forget_lost_best(job, best_path, &run, position);
+        job->run_state.best_sum = run.best_sum;
         status = position->has_best ? STK_OK : stk_val_table_drop(&job->val, err);
     }
     if (status == STK_OK && *there) {
