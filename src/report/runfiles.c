@@ -437,7 +437,7 @@ stk_status stk_runfiles_new_supervised(stk_runfiles **out, const char *run_dir, 
 
 /*
  * What earlier processes told belongs to the page as well; the epochs are those of results.csv, or,
- * where that is gone or has fewer, of the events.
+ * where that is gone, cannot be read or has fewer, of the events.
  */
 static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, stk_error *err) {
     stk_replay replay = {
@@ -453,7 +453,12 @@ static stk_status recall(stk_runfiles *files, const stk_runfiles_point *point, s
         return status;
     }
     status = stk_earlier_rows(files->results_path, point, &rows, &count, err);
-    files->table_rebuilt = status == STK_OK && count < files->record.row_count;
+    files->table_rebuilt =
+        (status == STK_OK || status == STK_ERR_DATA) && count < files->record.row_count;
+    if (files->table_rebuilt) {
+        stk_error_clear(err);
+        status = STK_OK;
+    }
     if (status == STK_OK && !files->table_rebuilt &&
         !stk_record_take_rows(&files->record, rows, count)) {
         status = STK_FAIL_MEMORY(err, files->results_path);
