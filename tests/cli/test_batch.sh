@@ -1,6 +1,7 @@
 # test_batch.sh - how many pictures a step has: left to Stoker on an emulated GPU and on a CPU, with
-# memory that is short, with memory that is only assumed. Measures no time: which batch is the
-# fastest is the emulator's affair.
+# memory that is short, with memory that is only assumed. Which batch is the fastest is the emulator's
+# affair.
+# Measures no time.
 # shellcheck shell=bash source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 # Folders that Stoker itself uses on a mount that does not answer: what can be done without is, and all
-# else ends with a sentence, in time. Mostly waits.
+# else ends with a sentence, in time.
+# Mostly waits.
 # shellcheck shell=bash source=tests/cli/lib.sh disable=SC2317  # functions for wait_for
 . "$(dirname "$0")/lib.sh"
 
@@ -200,7 +201,7 @@ rm -rf r
 BEGUN=$SECONDS
 HOME=$WORK/m mounted "${train[@]}" --out r --budget 4
 expect_exit 0
-in_time 4
+in_time 6
 rm -f dead
 
 it "a home on a dead mount does not hold up reading from S3"
