@@ -127,7 +127,7 @@ static double usual(const stk_job *job, const stk_typical *seconds) {
 double stk_job_best_seconds(const stk_job *job) {
     double state_s = usual(job, &job->state_write_s);
     double best_s = usual(job, &job->checkpoint_s);
-    if (state_s <= 0 && best_s <= 0) {
+    if (state_s <= 0 && best_s <= 0 && job->graph != NULL) {
         return (double)(job->graph->param_elements * sizeof(float)) / SLOW_WRITE;
     }
     return best_s > 0 && state_s > 0 ? fmin(best_s, state_s) : fmax(best_s, state_s);
