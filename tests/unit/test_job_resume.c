@@ -346,12 +346,6 @@ static void batch_is_that_of_the_state(void) {
     refused("epochs=4", "has 3 steps an epoch, with the other it would be 1");
 }
 
-static void damaged_results_leave_the_summary(void) {
-    begin(true);
-    put("results.csv", "fold,\"epoch\n", 12);
-    refused("epochs=4", "results.csv");
-}
-
 /* From the end of the epoch before, and to the same end. */
 static void damaged_state_falls_back_to_the_last_epoch(void) {
     char whole[300];
@@ -407,6 +401,26 @@ static void state_of_another_run_is_refused(void) {
     REQUIRE_OK(story.status, &story.err);
 }
 
+/* The rows that two tables begin with in common, up to the speed: events round that in another way.
+ */
+static int same_rows(const char *a, const char *b) {
+    enum { COMPARED = 8 };
+    int rows = 0;
+    while (*a != '\0') {
+        size_t length = 0;
+        for (int commas = 0; commas < COMPARED && a[length] != '\0'; length++) {
+            commas += a[length] == ',';
+        }
+        if (strncmp(a, b, length) != 0) {
+            return rows;
+        }
+        rows++;
+        a += strcspn(a, "\n") + 1;
+        b += strcspn(b, "\n") + 1;
+    }
+    return rows;
+}
+
 /* `left` is what there is of results.csv; NULL: nothing. */
 static void resume_with_table(const char *left) {
     size_t size = 0;
@@ -422,7 +436,9 @@ static void resume_with_table(const char *left) {
     CHECK_CONTAINS(story.warnings,
                    "results.csv is gone or lacks rows; 3 epochs of it were written");
     char *after = slurp(dir, "results.csv", NULL);
-    CHECK(after != NULL && strncmp(after, before, size) == 0 && strlen(after) > size);
+    REQUIRE(before != NULL && after != NULL);
+    CHECK_INT(same_rows(before, after), 4);
+    CHECK(strlen(after) > size);
     stk_mem_free(after);
     stk_mem_free(before);
 }
@@ -433,6 +449,7 @@ static void lost_table_is_written_again(void) {
 
 static void damaged_table_is_written_again(void) {
     resume_with_table("");
+    resume_with_table("fold,\"epoch\n");
     resume_with_table("nonsense\n");
     resume_with_table("fold,epoch,train/loss\n");
 }
@@ -544,7 +561,6 @@ static const check_test tests[] = {
     TEST(stopped_before_a_plan_is_taken_up),
     TEST(impossible_numbers_are_refused),
     TEST(options_must_be_those_of_the_state),
-    TEST(damaged_results_leave_the_summary),
     TEST(damaged_state_falls_back_to_the_last_epoch),
     TEST(damaged_bytes_fall_back_to_the_last_epoch),
     TEST(state_of_another_run_is_refused),
