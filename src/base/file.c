@@ -125,7 +125,7 @@ stk_status stk_file_open(stk_file_reader **out, const char *path, stk_error *err
     errno = 0;
     reader->path = copy;
     reader->fd = stk_disk_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    struct stat info;
+    struct stat info = {0};
     stk_status status = STK_OK;
     if (reader->fd < 0 || stk_disk_look_at(reader->fd, path, &info) != 0) {
         status = fail_reading(path, err);
