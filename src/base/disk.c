@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sync.h"
 
 /* How often somebody who waits looks whether to stop. */
 #define LOOK_NS 20000000
@@ -42,6 +44,8 @@
 
 #define MOST_ROOTS 8
 #define MOST_STRAYS 16
+#define MOST_SLOW \
+    8 /* with so many no further sync is begun that would only be left behind as well */
 
 /* More than this is read or written by another call: each waits for the other thread's turn. */
 #define PIECE_BYTES ((size_t)8 << 20)
@@ -73,6 +77,8 @@ struct stk_disk {
 };
 
 static _Thread_local stk_disk *entered;
+
+static atomic_int unsynced;
 
 /* ---- entering ---- */
 
@@ -211,14 +217,23 @@ typedef struct patience {
     double stop_s; /* after a request to stop */
 } patience;
 
-typedef enum call_kind { LOOKS, MOVES, RUNS } call_kind;
+typedef enum call_kind { LOOKS, MOVES, SYNCS, RUNS } call_kind;
+
+/* How long a sync is waited for; INFINITY: as long as for all else. */
+static double sync_limit(const stk_disk *d) {
+    double limit_s = d->config.sync_s != NULL ? d->config.sync_s(d->config.user) : INFINITY;
+    return limit_s < d->config.move_s ? limit_s : INFINITY;
+}
 
 static patience patience_for(const stk_disk *d, const char *path, call_kind kind) {
     const root *r = root_of(d, path);
     patience p = {.begun_ns = stk_clock_ns(),
                   .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
                   .least_s = LEAST_S,
-                  .stop_s = kind == MOVES ? STOP_MOVE_S : STOP_LOOK_S};
+                  .stop_s = kind == MOVES || kind == SYNCS ? STOP_MOVE_S : STOP_LOOK_S};
+    if (kind == SYNCS) {
+        p.limit_s = fmin(p.limit_s, sync_limit(d));
+    }
     if (r != NULL && r->optional) {
         double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
         double most_s = kind == RUNS ? OPTIONAL_RUN_S : OPTIONAL_S;
@@ -296,10 +311,15 @@ static bool get_ready(stk_disk *d) {
     return d->aside != NULL || stk_aside_open(&d->aside, "calls the file system", NULL) == STK_OK;
 }
 
-/* The work that is under way, or its state, becomes a stray's. */
-static void leave_behind(stk_disk *d, const char *path, void *state, void (*drop)(void *state)) {
-    d->strays[d->stray_count++] =
-        (stray){.aside = d->aside, .below = neighbourhood(d, path), .state = state, .drop = drop};
+/* The work that is under way becomes a stray's. A sync that has its own patience says nothing of
+ * its neighbours: a disk that is slow to store is alive. */
+static void leave_behind(stk_disk *d, const char *path, call_kind kind, void *state,
+                         void (*drop)(void *state)) {
+    bool slow = kind == SYNCS && isfinite(sync_limit(d));
+    d->strays[d->stray_count++] = (stray){.aside = d->aside,
+                                          .below = slow ? NULL : neighbourhood(d, path),
+                                          .state = state,
+                                          .drop = drop};
     d->aside = NULL;
 }
 
@@ -311,7 +331,8 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         work(state);
         return true;
     }
-    if (stray_at(d, path) != NULL || d->stray_count == MOST_STRAYS) {
+    int most = kind == SYNCS && isfinite(sync_limit(d)) ? MOST_SLOW : MOST_STRAYS;
+    if (stray_at(d, path) != NULL || d->stray_count >= most) {
         drop(state);
         errno = ETIMEDOUT;
         return false;
@@ -323,7 +344,7 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         return true;
     }
     explain(d, stk_clock_since_s(p.begun_ns));
-    leave_behind(d, path, state, drop);
+    leave_behind(d, path, kind, state, drop);
     errno = ETIMEDOUT;
     return false;
 }
@@ -401,7 +422,7 @@ static void perform(void *state) {
         c->result = pwrite(c->fd, c->data, c->size, c->at);
         break;
     case SYNC:
-        c->result = fsync(c->fd);
+        c->result = stk_sync(c->fd);
         break;
     case CUT:
         c->result = ftruncate(c->fd, c->at);
@@ -464,8 +485,19 @@ static void drop_call(void *state) {
 }
 
 static bool moves(operation op) {
-    return op == READ || op == READ_AT || op == WRITE || op == WRITE_AT || op == SYNC ||
-           op == CUT || op == CLOSE;
+    return op == READ || op == READ_AT || op == WRITE || op == WRITE_AT || op == CUT || op == CLOSE;
+}
+
+static call_kind kind_of(operation op) {
+    return op == SYNC ? SYNCS : moves(op) ? MOVES : LOOKS;
+}
+
+/* Whether the call that was given up is a sync that may be: the file counts as it is. */
+static bool may_be_unsynced(const call *c) {
+    bool may = c->op == SYNC && errno == ETIMEDOUT && isfinite(sync_limit(entered)) &&
+               stray_at(entered, c->path) == NULL;
+    unsynced += may;
+    return may;
 }
 
 static bool is_write(operation op) {
@@ -499,8 +531,8 @@ static ssize_t make(call *c) {
     call *copy = entered != NULL ? copy_call(c) : NULL;
     if (copy == NULL) {
         perform(c);
-    } else if (!run(c->path, moves(c->op) ? MOVES : LOOKS, perform, copy, drop_call)) {
-        return -1;
+    } else if (!run(c->path, kind_of(c->op), perform, copy, drop_call)) {
+        return may_be_unsynced(c) ? 0 : -1;
     } else {
         c->result = copy->result;
         c->error = copy->error;
@@ -543,6 +575,10 @@ ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t siz
 
 int stk_disk_sync(int fd, const char *path) {
     return (int)make(&(call){.op = SYNC, .path = path, .fd = fd});
+}
+
+int stk_disk_unsynced(void) {
+    return unsynced;
 }
 
 int stk_disk_cut(int fd, const char *path, off_t size) {

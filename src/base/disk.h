@@ -31,6 +31,7 @@ typedef struct stk_disk stk_disk;
 typedef struct stk_disk_config {
     double look_s;                /* one that opens, looks or renames */
     double move_s;                /* one that reads, writes or syncs; several together */
+    double (*sync_s)(void *user); /* a sync, where that is less; see stk_disk_sync. May be NULL */
     const stk_stop *stop;         /* once it is asked, some seconds more at most; may be NULL */
     double (*left_s)(void *user); /* how long anybody may wait from now on; NULL: for good */
     void *user;
@@ -90,7 +91,15 @@ ssize_t stk_disk_read(int fd, const char *path, void *data, size_t size);
 ssize_t stk_disk_read_at(int fd, const char *path, void *data, size_t size, off_t at); /* pread */
 ssize_t stk_disk_write(int fd, const char *path, const void *data, size_t size);
 ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t size, off_t at);
+
+/*
+ * fsync (base/sync.h). One that takes longer than the config's sync_s is left to itself and counts
+ * as done: the file is whole for every reader, and only a power cut could still harm it. Of such
+ * calls stk_disk_unsynced() is the number so far, in the whole process.
+ */
 int stk_disk_sync(int fd, const char *path);
+int stk_disk_unsynced(void);
+
 int stk_disk_cut(int fd, const char *path, off_t size);      /* ftruncate */
 int stk_disk_lock(int fd, const char *path, int how);        /* flock */
 int stk_disk_look(const char *path, struct stat *info);      /* stat */

@@ -17,6 +17,7 @@ struct stk_write_load {
     stk_bytes block;
     char *path;
     char *superfluous[STK_WRITE_BEHIND_MOST];
+    double sync_s;
     stk_status status;
     stk_error failure;
     int64_t ended_ns;
@@ -41,9 +42,19 @@ static void finish(stk_write_load *load) {
     load->ended_ns = stk_clock_ns();
 }
 
+static double sync_seconds(void *state) {
+    return ((stk_write_load *)state)->sync_s;
+}
+
 static void put_to_disk(void *state) {
     stk_write_load *load = state;
+    stk_disk *disk = load->sync_s > 0 ? stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
+                                                                          .move_s = STK_DISK_MOVE_S,
+                                                                          .sync_s = sync_seconds,
+                                                                          .user = load})
+                                      : NULL;
     load->status = stk_file_write(load->path, load->block.data, load->block.size, &load->failure);
+    stk_disk_leave(disk);
     finish(load);
 }
 
@@ -59,6 +70,7 @@ stk_status stk_write_behind_begin(stk_write_behind *b, stk_file_writer **writer,
         return STK_FAIL_MEMORY(err, path);
     }
     load->path = copy;
+    load->sync_s = b->sync_s;
     if (b->load != NULL) { /* of a file that was discarded */
         free_load(b->load);
     }

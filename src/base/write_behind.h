@@ -32,6 +32,7 @@ typedef struct stk_write_behind {
     bool running;         /* the thread was given it */
     int64_t begun_ns;     /* when its first byte was asked for */
     int64_t ended_ns;     /* when the last one that was settled was done */
+    double sync_s;        /* the owner's: as of stk_disk_config, for the next file; 0: no limit */
 } stk_write_behind;
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "budget/budget.h"
 
 /* How often it is looked how busy the machine is, and on how much running of our own it rests. */
 #define BUSY_LOOK_S 0.1
@@ -15,6 +16,12 @@
 
 /* Of a deadline, as of --budget. */
 #define DEADLINE_LEAST_S 1.0
+
+/* Of the budget, and in seconds: how long storing a file may take. Of what is left: the same within
+ * the time for prediction. */
+#define SYNC_SHARE 0.05
+#define SYNC_MOST_S 30.0
+#define SYNC_LATE_SHARE 0.1
 
 double stk_clockwork_elapsed(const stk_clockwork *clock) {
     return stk_clock_since_s(clock->start_ns);
@@ -109,6 +116,17 @@ double stk_clockwork_patience(void *user) {
     return stk_clockwork_left(clock) - stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
 }
 
+double stk_clockwork_sync_patience(void *user) {
+    const stk_clockwork *clock = user;
+    double left_s = stk_clockwork_left(clock);
+    if (isnan(clock->budget_s)) {
+        return INFINITY;
+    }
+    double before_s = left_s - stk_budget_reserve(clock->budget_s, NAN);
+    return fmin(fmin(SYNC_SHARE * clock->budget_s, SYNC_MOST_S),
+                fmax(before_s, SYNC_LATE_SHARE * fmax(left_s, 0)));
+}
+
 stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, stk_error *err) {
     if (status == STK_ERR_STORAGE && stk_clockwork_stopping(clock)) {
         status = STK_ERR_STOPPED;
@@ -122,6 +140,7 @@ stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, s
 stk_disk *stk_clockwork_enter_disk(stk_clockwork *clock) {
     return stk_disk_enter(&(stk_disk_config){.look_s = STK_DISK_LOOK_S,
                                              .move_s = STK_DISK_MOVE_S,
+                                             .sync_s = stk_clockwork_sync_patience,
                                              .stop = clock->stop,
                                              .left_s = stk_clockwork_patience,
                                              .user = clock});

@@ -64,6 +64,12 @@ bool stk_clockwork_must_write(void *clock);
 double stk_clockwork_patience(void *clock);
 
 /*
+ * For stk_disk: seconds for which storing one file is waited for; INFINITY without a budget. It is
+ * a small part of the budget, and ends when the time begins that is kept for prediction.
+ */
+double stk_clockwork_sync_patience(void *clock);
+
+/*
  * What to make of a failure before anything could be delivered: one of storage becomes
  * STK_ERR_STOPPED once a request to stop was made, since then no disk is waited for.
  */

@@ -87,6 +87,7 @@ typedef struct stk_job {
     int64_t planned_total; /* steps of the running fold; -1: not planned yet */
     bool told_stop;
     bool told_unkept;     /* that a device can keep nothing for the next start */
+    int unsynced_before;  /* stk_disk_unsynced() when the run began */
     stk_error late_error; /* nothing was saved, or no memory left: told after delivering */
     bool starved;         /* there is no memory to go on with; what there is is delivered */
     bool weights_lost;    /* the best ones: training ends, they are predicted with from memory */

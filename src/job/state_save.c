@@ -220,6 +220,8 @@ bool stk_job_copies_state(const stk_job *job) {
 
 static stk_status copy_state(stk_job *job, stk_error *err) {
     stk_file_writer *writer = NULL;
+    double sync_s = stk_clockwork_sync_patience(&job->clock);
+    job->behind.sync_s = isfinite(sync_s) ? sync_s : 0;
     stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
                                                stk_job_copies_state(job), err);
     if (status == STK_OK) {

@@ -181,6 +181,18 @@ static void tell_metrics_lost(const stk_job *job) {
     }
 }
 
+/* Files that are in place but were not waited for. */
+static void tell_unsynced(const stk_job *job) {
+    int files = stk_disk_unsynced() - job->unsynced_before;
+    if (files > 0) {
+        stk_events_warning(
+            &job->events,
+            "the disk is slow: %d %s put in place before it had stored all of it, since "
+            "the budget does not wait; a power cut within moments could still harm %s",
+            files, files == 1 ? "file was" : "files were", files == 1 ? "it" : "them");
+    }
+}
+
 /* The run folder's first files, and a valid submission before anything is learnt. */
 static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size_t val,
                         stk_error *err) {
@@ -356,6 +368,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     finish_work(job);
     stk_job_finish_summary(job, status);
     tell_metrics_lost(job);
+    tell_unsynced(job);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
         tell_lacking(job);
@@ -387,7 +400,8 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
                      stk_error *err) {
     stk_error own = {0};
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
-    stk_job job = {.verb = "train", .folder = {.lock_fd = -1}};
+    stk_job job = {
+        .verb = "train", .folder = {.lock_fd = -1}, .unsynced_before = stk_disk_unsynced()};
     stk_early_words words;
     stk_early_words_open(&words);
     stk_locale locale = stk_locale_enter();

@@ -1,0 +1,206 @@
+/* test_base_sync.c - files that a disk takes its time to store. */
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/disk.h"
+#include "base/file.h"
+#include "base/sync.h"
+#include "base/thread.h"
+#include "base/write_behind.h"
+#include "folder_looks.h"
+
+/* A disk that stores nothing while its door is closed; for this process and its children. */
+typedef struct door {
+    atomic_bool closed;
+    atomic_int begun;
+    atomic_int passed;
+} door;
+
+static door *disk_door;
+
+#define MOST_WAIT_MS 60000
+
+static bool comes(atomic_int *number, int value) {
+    for (int i = 0; i < MOST_WAIT_MS && atomic_load(number) < value; i++) {
+        usleep(1000);
+    }
+    return atomic_load(number) >= value;
+}
+
+/* In the place of the C library's, also in a child that shares our memory. */
+int fsync(int fd) {
+    if (disk_door != NULL) {
+        atomic_fetch_add(&disk_door->begun, 1);
+        for (int i = 0; i < MOST_WAIT_MS && atomic_load(&disk_door->closed); i++) {
+            usleep(1000);
+        }
+    }
+    int result = (int)syscall(SYS_fsync, fd);
+    if (disk_door != NULL) {
+        atomic_fetch_add(&disk_door->passed, 1);
+    }
+    return result;
+}
+
+static void set_door(bool closed) {
+    if (disk_door == NULL) {
+        void *shared = mmap(NULL, sizeof *disk_door, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        disk_door = shared != MAP_FAILED ? shared : NULL;
+        REQUIRE(disk_door != NULL);
+    }
+    atomic_store(&disk_door->begun, 0);
+    atomic_store(&disk_door->passed, 0);
+    atomic_store(&disk_door->closed, closed);
+}
+
+static void open_door(void) {
+    atomic_store(&disk_door->closed, false);
+}
+
+static int new_file(const char *name) {
+    return open(in(check_folder(), name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static void it_is_fsync(void) {
+    set_door(false);
+    int fd = new_file("a");
+    for (int refused = 0; refused < 2; refused++) {
+        stk_start_fail_after(STK_START_PROCESS, refused ? 0 : -1);
+        CHECK_INT(stk_sync(fd), 0);
+        errno = 0;
+        CHECK_INT(stk_sync(-1), -1);
+        CHECK_INT(errno, EBADF);
+        int ends[2];
+        REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+        CHECK_INT(stk_sync(ends[0]), -1);
+        CHECK_INT(errno, EINVAL);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    stk_start_fail_after(STK_START_PROCESS, -1);
+    CHECK_INT(atomic_load(&disk_door->passed), 6);
+    CHECK_INT(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC); /* ours are as they were */
+    CHECK_INT(waitpid(-1, NULL, WNOHANG | __WALL), -1);     /* and no child is left */
+    CHECK_INT(errno, ECHILD);
+    close(fd);
+}
+
+static double hardly(void *user) {
+    (void)user;
+    return 0.02;
+}
+
+static double for_ever(void *user) {
+    (void)user;
+    return INFINITY;
+}
+
+static const stk_disk_config impatient = {.look_s = 60, .move_s = 60, .sync_s = hardly};
+
+static void a_slow_one_is_left_to_itself(void) {
+    set_door(true);
+    int before = stk_disk_unsynced();
+    stk_error err = {0};
+    stk_disk *disk = stk_disk_enter(&impatient);
+    const char *path = in(check_folder(), "a");
+    REQUIRE_OK(stk_file_write(path, "new", 3, &err), &err);
+    CHECK(stk_disk_unsynced() > before);
+    CHECK(!stk_disk_hangs(path)); /* a slow disk is alive */
+    CHECK(holds(path, "new"));
+    for (int i = 0; i < 20; i++) { /* more than are begun at a time */
+        REQUIRE_OK(stk_file_write(path, "newer", 5, &err), &err);
+    }
+    CHECK(holds(path, "newer"));
+    open_door();
+    CHECK(comes(&disk_door->passed, atomic_load(&disk_door->begun)));
+    before = stk_disk_unsynced();
+    stk_disk_leave(disk);
+    disk = stk_disk_enter(&(stk_disk_config){.look_s = 60, .move_s = 60, .sync_s = for_ever});
+    REQUIRE_OK(stk_file_write(path, "last", 4, &err), &err);
+    CHECK_INT(stk_disk_unsynced(), before);
+    stk_disk_leave(disk);
+}
+
+static void without_a_patience_of_its_own_it_is_an_error(void) {
+    set_door(true);
+    int before = stk_disk_unsynced();
+    stk_error err = {0};
+    stk_disk *disk = stk_disk_enter(&(stk_disk_config){.look_s = 60, .move_s = 0.1});
+    const char *path = in(check_folder(), "a");
+    CHECK_INT(stk_file_write(path, "new", 3, &err), STK_ERR_STORAGE);
+    CHECK_CONTAINS(err.message, "its disk gave no answer within");
+    CHECK(stk_disk_hangs(path));
+    CHECK_INT(stk_disk_unsynced(), before);
+    open_door();
+    stk_disk_leave(disk);
+    CHECK(comes(&disk_door->passed, 1));
+}
+
+static void a_file_behind_has_its_own_patience(void) {
+    set_door(true);
+    stk_write_behind behind = {.sync_s = 0.02};
+    stk_file_writer *writer = NULL;
+    stk_error err = {0};
+    const char *path = in(check_folder(), "a");
+    int before = stk_disk_unsynced();
+    REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
+    REQUIRE_OK(stk_file_append(writer, "state", 5, &err), &err);
+    REQUIRE_OK(stk_file_commit(writer, &err), &err);
+    stk_write_behind_go(&behind);
+    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err); /* while the door is closed */
+    CHECK(stk_disk_unsynced() > before);
+    CHECK(holds(path, "state"));
+    open_door();
+    stk_write_behind_free(&behind);
+}
+
+/*
+ * The process ends, pipes and locks that it had end with it, and the one that waits for the disk
+ * stays until that is done.
+ */
+static void the_process_can_end_meanwhile(void) {
+#ifdef __SANITIZE_THREAD__
+    CHECK_SKIP("this sanitizer starts no threads after a fork");
+#endif
+    int ends[2];
+    char byte;
+    int how = -1;
+    set_door(true);
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        stk_disk *disk = stk_disk_enter(&impatient);
+        int fd = new_file("a");
+        bool good = fd >= 0 && stk_disk_sync(fd, "a") == 0 && comes(&disk_door->begun, 1);
+        stk_disk_leave(disk);
+        _exit(good ? 0 : 1);
+    }
+    close(ends[1]);
+    CHECK(pid > 0 && waitpid(pid, &how, 0) == pid && how == 0);
+    CHECK_INT(atomic_load(&disk_door->passed), 0);
+    CHECK_INT(read(ends[0], &byte, 1), 0); /* nobody holds the other end */
+    CHECK_INT(atomic_load(&disk_door->passed), 0);
+    open_door();
+    CHECK(comes(&disk_door->passed, 1));
+    close(ends[0]);
+}
+
+static const check_test tests[] = {
+    TEST(it_is_fsync),
+    TEST(a_slow_one_is_left_to_itself),
+    TEST(without_a_patience_of_its_own_it_is_an_error),
+    TEST(a_file_behind_has_its_own_patience),
+    TEST(the_process_can_end_meanwhile),
+};
+
+CHECK_MAIN(tests)
