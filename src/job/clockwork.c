@@ -127,6 +127,18 @@ double stk_clockwork_sync_patience(void *user) {
                 fmax(before_s, SYNC_LATE_SHARE * fmax(left_s, 0)));
 }
 
+void stk_clockwork_tell_unsynced(int before, const stk_events *events) {
+    int files = stk_disk_unsynced() - before;
+    if (files > 0) {
+        stk_events_warning(events,
+                           "the disk is slow: %d %s put in place before it had stored all of it, "
+                           "since the budget does not wait; a power cut within moments could still "
+                           "harm %s",
+                           files, files == 1 ? "file was" : "files were",
+                           files == 1 ? "it" : "them");
+    }
+}
+
 stk_status stk_clockwork_failed(const stk_clockwork *clock, stk_status status, stk_error *err) {
     if (status == STK_ERR_STORAGE && stk_clockwork_stopping(clock)) {
         status = STK_ERR_STOPPED;

@@ -69,6 +69,9 @@ double stk_clockwork_patience(void *clock);
  */
 double stk_clockwork_sync_patience(void *clock);
 
+/* Warns of files that were not waited for since stk_disk_unsynced() was `before`. */
+void stk_clockwork_tell_unsynced(int before, const stk_events *events);
+
 /*
  * What to make of a failure before anything could be delivered: one of storage becomes
  * STK_ERR_STOPPED once a request to stop was made, since then no disk is waited for.

@@ -543,7 +543,9 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     for (size_t i = 0; i < job.options->runs.count; i++) {
         stk_disk_root(job.options->runs.items[i], false);
     }
+    int unsynced = stk_disk_unsynced();
     stk_status status = run_job(&job, outcome, err);
+    stk_clockwork_tell_unsynced(unsynced, &job.events);
     if (outcome->status[0] == '\0') {
         status = stk_clockwork_failed(&job.clock, status, err);
     }

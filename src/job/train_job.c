@@ -181,18 +181,6 @@ static void tell_metrics_lost(const stk_job *job) {
     }
 }
 
-/* Files that are in place but were not waited for. */
-static void tell_unsynced(const stk_job *job) {
-    int files = stk_disk_unsynced() - job->unsynced_before;
-    if (files > 0) {
-        stk_events_warning(
-            &job->events,
-            "the disk is slow: %d %s put in place before it had stored all of it, since "
-            "the budget does not wait; a power cut within moments could still harm %s",
-            files, files == 1 ? "file was" : "files were", files == 1 ? "it" : "them");
-    }
-}
-
 /* The run folder's first files, and a valid submission before anything is learnt. */
 static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size_t val,
                         stk_error *err) {
@@ -368,7 +356,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     finish_work(job);
     stk_job_finish_summary(job, status);
     tell_metrics_lost(job);
-    tell_unsynced(job);
+    stk_clockwork_tell_unsynced(job->unsynced_before, &job->events);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
         tell_lacking(job);

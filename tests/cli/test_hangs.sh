@@ -144,6 +144,27 @@ expect_exit 0
 expect_summary m/r/summary.json stop_reason signal
 expect_submission m/r/submission.csv k/sample_submission.csv "$labels"
 
+it "a disk that does not come to storing costs neither the budget nor the model"
+fake=$(dirname "$STOKER")/tests/bad_disk.so
+if [ -e "$fake" ] && ! is_sanitized; then
+    rm -rf r
+    run_any env LD_PRELOAD="$fake" BAD_DISK_PATHS=r/ BAD_DISK_AT=1 BAD_DISK_DOES=lame \
+        "$STOKER" "${train[@]}" --out r --budget 8
+    expect_exit 0
+    expect_out 'warning: the disk is slow: [0-9]+ files were put in place before it had stored all of it'
+    expect_summary r/summary.json status 'complete|partial'
+    expect_summary r/summary.json stop_reason budget
+    expect "it is in time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a > 4 && a < 8) }'
+    expect_submission r/submission.csv k/sample_submission.csv "$labels"
+    expect_weights r/weights/best.safetensors
+    cp r/submission.csv before
+    run predict --run r
+    expect_exit 0
+    expect_same r/submission.csv before
+else
+    skip "the preloaded library and the sanitizer do not go together"
+fi
+
 it "what is asked of a run on a dead mount can be stopped"
 touch dead
 for verb in "predict --run" "report" "status" "train --resume"; do

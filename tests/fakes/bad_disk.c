@@ -8,6 +8,7 @@
  *                     kill; full: this call and all later ones that need room fail with ENOSPC;
  *                     hold: its thread waits there for good, and others go on;
  *                     dead: so does every thread from there on, also those that open to read;
+ *                     lame: from there on no sync ends;
  *                     slow: from there on whoever syncs waits a second more;
  *                     pause: this call waits three seconds, and those behind it do not
  *     BAD_DISK_LOG    a file that gets a line per call: its number, its name, the path
@@ -110,6 +111,12 @@ static bool may_go_on(const char *call, const char *path, bool needs_room, bool 
     }
     if (strcmp(does, "dead") == 0) {
         hold();
+    }
+    if (strcmp(does, "lame") == 0) {
+        if (strcmp(call, "fsync") == 0) {
+            hold();
+        }
+        return true;
     }
     if (strcmp(does, "slow") == 0) {
         sleep(strcmp(call, "fsync") == 0 ? 1 : 0);
