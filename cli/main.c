@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu_blas.h"
+#include "base/pool.h"
 #include "cli/cli.h"
 
 const cli_verb *const cli_verbs[] = {&cli_sample, &cli_stage,      &cli_train,   &cli_lr,
@@ -92,5 +93,10 @@ int main(int argc, char **argv) {
         return cli_unknown(cli_verbs, word);
     }
     int exit_code = verb->run(verb, argc - 2, argv + 2);
-    return verb->options == NULL || verb->prints ? cli_check_printed(exit_code) : exit_code;
+    exit_code = verb->options == NULL || verb->prints ? cli_check_printed(exit_code) : exit_code;
+    if (stk_pool_any_left()) {
+        (void)fflush(stdout);
+        _exit(exit_code);
+    }
+    return exit_code;
 }

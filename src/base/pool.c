@@ -15,12 +15,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
 #define SPINS 4000
+
+/* How often somebody who may leave looks whether to. */
+#define LOOK_NS 2000000
+
+static atomic_bool any_left;
 
 typedef struct worker {
     stk_pool *pool;
@@ -230,6 +236,46 @@ void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *conte
         }
         pthread_mutex_unlock(&pool->lock);
     }
+}
+
+static stk_pool_end run_alone(size_t tasks, stk_pool_task *task, void *context,
+                              bool (*halted)(void *user), void *user) {
+    for (size_t i = 0; i < tasks; i++) {
+        if (halted(user)) {
+            return STK_POOL_HALTED;
+        }
+        task(context, i, 0);
+    }
+    return STK_POOL_DONE;
+}
+
+stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
+                                   bool (*halted)(void *user), void *user) {
+    if (pool->started == 0 || tasks > MOST_TASKS) {
+        return run_alone(tasks, task, context, halted, user);
+    }
+    bool asked = tasks > 0 && halted(user);
+    if (tasks == 0 || asked) {
+        return asked ? STK_POOL_HALTED : STK_POOL_DONE;
+    }
+    open_run(pool, tasks, task, context);
+    while (!is_done(pool) && !asked) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        asked = halted(user);
+    }
+    if (is_done(pool)) {
+        return STK_POOL_DONE;
+    }
+    close_run(pool);
+    if (is_done(pool)) {
+        return STK_POOL_HALTED;
+    }
+    atomic_store(&any_left, true);
+    return STK_POOL_LEFT;
+}
+
+bool stk_pool_any_left(void) {
+    return atomic_load(&any_left);
 }
 
 void stk_pool_watch(stk_pool *pool, bool (*halted)(void *user), void *user) {

@@ -36,4 +36,23 @@ void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *conte
 void stk_pool_watch(stk_pool *pool, bool (*halted)(void *user), void *user);
 bool stk_pool_was_halted(const stk_pool *pool); /* since the last stk_pool_watch() */
 
+typedef enum stk_pool_end {
+    STK_POOL_DONE,
+    STK_POOL_HALTED, /* no task is under way, and some were not begun */
+    STK_POOL_LEFT    /* the same, but some are under way still */
+} stk_pool_end;
+
+/*
+ * As stk_pool_run, for tasks that take long and that nothing can end. In a pool with other threads
+ * the caller takes no task: he waits, and asks `halted` meanwhile. Once that says true no further
+ * task is begun. Tasks that are under way then are left behind: pool and context are theirs, and
+ * nobody may free them or use them again.
+ */
+stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
+                                   bool (*halted)(void *user), void *user);
+
+/* Whether any pool of this process was left with tasks: then it should end with _exit, since what
+ * they call may not stand that its library is unloaded. */
+bool stk_pool_any_left(void);
+
 #endif

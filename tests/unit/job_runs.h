@@ -181,7 +181,7 @@ static inline stk_observer observer_of(run_story *story) {
 /* "epochs=3 batch=8" on top of what every test wants. */
 static inline void set_all(stk_options *options, const char *settings) {
     stk_error err = {0};
-    char copy[512];
+    char copy[1024];
     snprintf(copy, sizeof copy, "%s", settings);
     char *rest = NULL;
     for (char *p = strtok_r(copy, " ", &rest); p != NULL; p = strtok_r(NULL, " ", &rest)) {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
@@ -246,11 +247,86 @@ static void nobody_waits_for_a_thread_without_a_task(void) {
     close(held_pipe[1]);
 }
 
+/* Tasks that wait at a door. */
+typedef struct door {
+    atomic_bool closed;
+    atomic_int begun;
+    atomic_int passed;
+    atomic_int asked;
+    int until; /* asked so often it says: halt */
+} door;
+
+static void pass(void *context, size_t task, int thread) {
+    door *d = context;
+    (void)task;
+    (void)thread;
+    atomic_fetch_add(&d->begun, 1);
+    for (int i = 0; i < 60000 && atomic_load(&d->closed); i++) {
+        usleep(1000);
+    }
+    atomic_fetch_add(&d->passed, 1);
+}
+
+static bool asked_enough(void *user) {
+    door *d = user;
+    return atomic_fetch_add(&d->asked, 1) >= d->until;
+}
+
+static bool halt_once_begun(void *user) {
+    door *d = user;
+    return atomic_load(&d->begun) >= d->until;
+}
+
+static void it_can_be_left(void) {
+    static door d; /* the pool's for good */
+    stk_pool *pool = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_pool_new(&pool, 3, &err), &err);
+    d = (door){.closed = true, .until = 2};
+    CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, halt_once_begun, &d), STK_POOL_LEFT);
+    CHECK(stk_pool_any_left());
+    CHECK_INT(atomic_load(&d.begun), 2); /* the caller has taken none */
+    CHECK_INT(atomic_load(&d.passed), 0);
+    atomic_store(&d.closed, false);
+    for (int i = 0; i < 60000 && atomic_load(&d.passed) < 2; i++) {
+        usleep(1000);
+    }
+    CHECK_INT(atomic_load(&d.passed), 2); /* and no other is begun */
+}
+
+static void it_need_not_be_left(void) {
+    for (int threads = 1; threads <= 3; threads++) {
+        stk_pool *pool = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_pool_new(&pool, threads, &err), &err);
+        door d = {.until = 1 << 30};
+        CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, asked_enough, &d), STK_POOL_DONE);
+        CHECK_INT(atomic_load(&d.passed), 5);
+        CHECK_INT(stk_pool_run_or_leave(pool, 1, pass, &d, asked_enough, &d), STK_POOL_DONE);
+        CHECK_INT(stk_pool_run_or_leave(pool, 0, pass, &d, asked_enough, &d), STK_POOL_DONE);
+        CHECK_INT(atomic_load(&d.passed), 6);
+        d = (door){.until = 0};
+        CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, asked_enough, &d), STK_POOL_HALTED);
+        CHECK_INT(atomic_load(&d.begun), 0);
+        stk_pool_run(pool, 5, pass, &d); /* it is as good as before */
+        CHECK_INT(atomic_load(&d.passed), 5);
+        stk_pool_free(pool);
+    }
+    stk_pool *alone = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_pool_new(&alone, 1, &err), &err);
+    door d = {.until = 2};
+    CHECK_INT(stk_pool_run_or_leave(alone, 5, pass, &d, asked_enough, &d), STK_POOL_HALTED);
+    CHECK_INT(atomic_load(&d.passed), 2); /* it asks before each */
+    stk_pool_free(alone);
+}
+
 static const check_test tests[] = {
     TEST(every_task_runs_once), TEST(many_short_runs),
     TEST(runs_after_a_pause),   TEST(two_pools_do_not_mix),
     TEST(pools_come_and_go),    TEST(lack_of_memory_is_told),
     TEST(a_run_can_be_halted),  TEST(nobody_waits_for_a_thread_without_a_task),
+    TEST(it_need_not_be_left),  TEST(it_can_be_left),
 };
 
 CHECK_MAIN(tests)

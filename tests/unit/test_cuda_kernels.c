@@ -8,6 +8,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_emit.h"
@@ -425,6 +427,60 @@ static void it_can_be_halted_between_kernels(void) {
     stk_cuda_program_free(&p);
 }
 
+/* NVRTC at a door: it compiles nothing while that is closed. */
+static atomic_bool door_is_closed;
+static atomic_int at_the_door;
+
+static int wait_and_compile(cuda_nvrtc_program program, int count, const char *const *options) {
+    atomic_fetch_add(&at_the_door, 1);
+    for (int i = 0; i < 60000 && atomic_load(&door_is_closed); i++) {
+        usleep(1000);
+    }
+    int result = note_compile(program, count, options);
+    atomic_fetch_sub(&at_the_door, 1);
+    return result;
+}
+
+static bool someone_compiles(void *user, double next_s) {
+    (void)user;
+    CHECK(next_s == 0); /* it can be left at any time */
+    return atomic_load(&at_the_door) > 0;
+}
+
+static void compilers_can_be_left_behind(void) {
+    cuda_program p;
+    stk_error err = {0};
+    static cuda_nvrtc slow; /* this and the kernels are the threads' for good */
+    slow = note_nvrtc;
+    slow.compile = wait_and_compile;
+    cuda_kernels_config config = {.driver = &note_driver,
+                                  .nvrtc = &slow,
+                                  .major = 20,
+                                  .threads = 2,
+                                  .halted = someone_compiles,
+                                  .texts = few_texts};
+    cuda_kernels *kernels = NULL;
+    begin(&p, CUDA_TYPE_F16);
+    for (int i = 0; i < 4; i++) {
+        twice(&p, 1 + i);
+    }
+    REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
+    CHECK(!stk_cuda_kernels_are_left(kernels));
+    CHECK(!stk_cuda_kernels_are_left(NULL));
+    atomic_store(&door_is_closed, true);
+    CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
+    CHECK(stk_cuda_kernels_are_left(kernels));
+    CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
+    stk_cuda_program_free(&p);
+    stk_cuda_kernels_close(kernels);
+    CHECK_INT(modules, 0);
+    atomic_store(&door_is_closed, false);
+    for (int i = 0; i < 60000 && atomic_load(&at_the_door) > 0; i++) {
+        usleep(1000);
+    }
+    CHECK_INT(atomic_load(&at_the_door), 0);
+}
+
 static void a_mistake_is_told_with_its_place(void) {
     cuda_program p;
     stk_error err = {0};
@@ -685,6 +741,7 @@ static const check_test tests[] = {
     TEST(a_gpu_that_nvrtc_does_not_know_gets_ptx),
     TEST(what_was_kept_in_vain_is_compiled_again),
     TEST(it_can_be_halted_between_kernels),
+    TEST(compilers_can_be_left_behind),
     TEST(a_mistake_is_told_with_its_place),
     TEST(much_shared_memory_is_asked_for),
     TEST(no_memory_is_an_error_and_no_leak),

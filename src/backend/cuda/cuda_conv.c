@@ -9,7 +9,6 @@
 #include "backend/cuda/cuda_conv.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +51,7 @@ struct cuda_convs {
     int count;
     int timed, loaded;
     double longest_s;            /* that the caller's thread took for the ways of one, or FIRST_S */
+    bool left;                   /* threads were left behind: all of this is theirs */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
     void *refresh_user;
 };
@@ -130,7 +130,7 @@ stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *conf
     }
     if (status == STK_OK) {
         int threads = stk_cuda_dnn_threaded(made->makers.dnn) ? config->threads : 1;
-        status = stk_pool_new(&made->pool, threads > 0 ? threads : 1, err);
+        status = stk_pool_new(&made->pool, threads > 1 ? threads + 1 : 1, err);
     }
     cuda_event *events[] = {&made->begin, &made->end};
     for (int i = 0; i < 2 && status == STK_OK; i++) {
@@ -153,7 +153,7 @@ static void free_entry(cuda_convs *convs, conv_entry *entry) {
 }
 
 void stk_cuda_convs_close(cuda_convs *convs) {
-    if (convs == NULL) {
+    if (convs == NULL || convs->left) {
         return;
     }
     while (convs->count > 0) {
@@ -402,25 +402,33 @@ static stk_status do_it_ourselves(cuda_convs *convs, conv_entry *entry, stk_erro
 /* What threads share that build candidates. */
 typedef struct gathering {
     cuda_convs *convs;
-    conv_entry **pending;
-    atomic_bool stopped;
+    conv_entry **pending; /* owned */
+    size_t count;
 } gathering;
 
-static bool must_stop(const cuda_convs *convs) {
+static void free_gathering(gathering *g) {
+    if (g != NULL) {
+        stk_mem_free(g->pending);
+        stk_mem_free(g);
+    }
+}
+
+static bool is_halted(const cuda_convs *convs, double next_s) {
     const cuda_convs_config *config = &convs->config;
-    return config->halted != NULL && config->halted(config->user, convs->longest_s);
+    return config->halted != NULL && config->halted(config->user, next_s);
+}
+
+/* Other threads can be left behind at any time; who builds himself must know what the next one
+ * takes. */
+static bool must_stop(void *user) {
+    const gathering *g = user;
+    return is_halted(g->convs, stk_pool_threads(g->convs->pool) > 1 ? 0 : g->convs->longest_s);
 }
 
 static void gather(void *context, size_t task, int thread) {
     gathering *g = context;
     conv_entry *entry = g->pending[task];
     const cuda_convs_config *config = &g->convs->config;
-    if (thread == 0 && must_stop(g->convs)) { /* the caller's thread is the one that may ask */
-        atomic_store(&g->stopped, true);
-    }
-    if (atomic_load(&g->stopped)) {
-        return;
-    }
     int64_t start = stk_clock_ns();
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
@@ -438,7 +446,7 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (!entry->gathered) {
         return STK_FAIL(err, entry->trouble.status, "%s", entry->trouble.message);
     }
-    if (must_stop(convs)) {
+    if (is_halted(convs, convs->longest_s)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were timed");
     }
     bool found = false;
@@ -462,36 +470,47 @@ static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     return status;
 }
 
-/* All entries from `first` on: from disk, or else by timing. */
-static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
+/* The entries from `first` on that are not on disk. */
+static stk_status list_pending(cuda_convs *convs, int first, gathering **out, stk_error *err) {
     size_t most = (size_t)(convs->count - first);
-    gathering g = {.convs = convs, .pending = stk_mem_new(most, sizeof *g.pending)};
-    size_t pending = 0;
-    stk_status status = STK_OK;
-    if (g.pending == NULL) {
+    gathering *g = stk_mem_new(1, sizeof *g);
+    if (g == NULL || (g->pending = stk_mem_new(most, sizeof *g->pending)) == NULL) {
+        stk_mem_free(g);
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
+    g->convs = convs;
     for (int i = first; i < convs->count; i++) {
         conv_entry *entry = convs->entries[i];
         load(convs, entry);
         if (!entry->ready) {
             stk_cuda_own_want(&entry->own, CUDA_OWN_SUMS, &entry->shape);
-            g.pending[pending++] = entry;
+            g->pending[g->count++] = entry;
         }
     }
-    if (pending > 0) {
-        status = compile(convs, g.pending, (int)pending, err);
+    *out = g;
+    return STK_OK;
+}
+
+/* All entries from `first` on: from disk, or else by timing. */
+static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
+    gathering *g = NULL;
+    stk_status status = list_pending(convs, first, &g, err);
+    if (status == STK_OK && g->count > 0) {
+        status = compile(convs, g->pending, (int)g->count, err);
     }
-    if (status == STK_OK) {
-        stk_pool_run(convs->pool, pending, gather, &g);
+    if (status == STK_OK && g->count > 0) {
+        stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, must_stop, g);
+        convs->left = end == STK_POOL_LEFT;
+        if (end != STK_POOL_DONE) {
+            status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
+        }
     }
-    if (status == STK_OK && atomic_load(&g.stopped)) {
-        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
+    for (size_t i = 0; status == STK_OK && i < g->count; i++) {
+        status = settle(convs, g->pending[i], err);
     }
-    for (size_t i = 0; i < pending && status == STK_OK; i++) {
-        status = settle(convs, g.pending[i], err);
+    if (!convs->left) {
+        free_gathering(g);
     }
-    stk_mem_free(g.pending);
     return status;
 }
 
@@ -503,6 +522,9 @@ stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, i
 stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls, int count,
                                   cuda_convs_refresh *refresh, void *user, stk_error *err) {
     int first = convs->count;
+    if (convs->left) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
+    }
     convs->refresh = refresh;
     convs->refresh_user = user;
     stk_status status = add_entries(convs, calls, count, err);
@@ -515,10 +537,14 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
     for (int i = first; i < convs->count; i++) {
         convs->entries[i]->call = NULL;
     }
-    while (status != STK_OK && convs->count > first) {
+    while (status != STK_OK && !convs->left && convs->count > first) {
         free_entry(convs, convs->entries[--convs->count]);
     }
     return status;
+}
+
+bool stk_cuda_convs_are_left(const cuda_convs *convs) {
+    return convs != NULL && convs->left;
 }
 
 bool stk_cuda_convs_has(const cuda_convs *convs, const cuda_conv_shape *shape) {

@@ -36,6 +36,9 @@ typedef struct cuda_convs_config {
 
 STK_CHECKED stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *config,
                                            stk_error *err);
+
+/* As of kernels: threads that were left behind own all of it, and close() frees nothing. */
+bool stk_cuda_convs_are_left(const cuda_convs *convs); /* NULL is fine */
 void stk_cuda_convs_close(cuda_convs *convs);
 
 /* Pointers on the device for one convolution; see cuda_conv_op. With shape.in_norm x is `raw`. */

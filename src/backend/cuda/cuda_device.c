@@ -285,8 +285,9 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
 }
 
 void stk_cuda_device_close(stk_device *device) {
-    if (device == NULL) {
-        return;
+    if (device == NULL || stk_cuda_kernels_are_left(device->kernels) ||
+        stk_cuda_convs_are_left(device->convs)) {
+        return; /* threads that were left behind use all of it until the process ends */
     }
     if (device->context != NULL) {
         (void)device->driver->context_use(device->context);

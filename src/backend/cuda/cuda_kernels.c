@@ -8,7 +8,6 @@
 #include "backend/cuda/cuda_kernels.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +67,7 @@ struct cuda_kernels {
     bool own;        /* the former */
     int compiled, loaded;
     double longest_s; /* that one kernel took the caller's thread, or FIRST_S: the next may, too */
+    bool left;        /* threads were left behind that compile: all of this is theirs */
 };
 
 /* Room for the key of any launch. */
@@ -206,7 +206,7 @@ static void free_kernel(kernel *one) {
 }
 
 void stk_cuda_kernels_close(cuda_kernels *kernels) {
-    if (kernels == NULL) {
+    if (kernels == NULL || kernels->left) {
         return;
     }
     for (size_t i = 0; i < kernels->count; i++) {
@@ -353,24 +353,33 @@ static void get_code(const cuda_kernels *k, kernel *one, bool anew) {
 /* The kernels that are made at the same time. */
 typedef struct batch {
     cuda_kernels *kernels;
+    stk_pool *pool;   /* owned */
     kernel **missing; /* owned */
     size_t count;
-    atomic_bool stopped;
 } batch;
 
+static void free_batch(batch *b) {
+    if (b != NULL) {
+        stk_pool_free(b->pool);
+        stk_mem_free(b->missing);
+        stk_mem_free(b);
+    }
+}
+
 /* For the caller's thread, which is the one that may ask. */
-static bool is_halted(const cuda_kernels *k) {
-    return k->config.halted != NULL && k->config.halted(k->config.user, k->longest_s);
+static bool is_halted(const cuda_kernels *k, double next_s) {
+    return k->config.halted != NULL && k->config.halted(k->config.user, next_s);
+}
+
+/* Other threads can be left behind at any time; who compiles himself must know what the next one
+ * takes. */
+static bool must_stop(void *user) {
+    const batch *b = user;
+    return is_halted(b->kernels, stk_pool_threads(b->pool) > 1 ? 0 : b->kernels->longest_s);
 }
 
 static void get_code_task(void *context, size_t task, int thread) {
     batch *b = context;
-    if (thread == 0 && is_halted(b->kernels)) {
-        atomic_store(&b->stopped, true);
-    }
-    if (atomic_load(&b->stopped)) {
-        return;
-    }
     int64_t start = stk_clock_ns();
     get_code(b->kernels, b->missing[task], false);
     if (thread == 0) {
@@ -458,44 +467,66 @@ static stk_status note_kernels(cuda_kernels *k, const cuda_program *program, stk
     return status;
 }
 
-/* Compiles and loads all that are not there. */
-static stk_status make_missing(cuda_kernels *k, stk_error *err) {
-    batch b = {.kernels = k};
-    stk_pool *pool = NULL;
-    stk_status status = STK_OK;
-    b.missing = stk_mem_raw(k->count + 1, sizeof(kernel *));
-    if (b.missing == NULL) {
+/* Lists all that are not there; a batch of none has no pool. NULL without memory. */
+static stk_status list_missing(cuda_kernels *k, batch **out, stk_error *err) {
+    batch *b = stk_mem_new(1, sizeof *b);
+    if (b == NULL || (b->missing = stk_mem_raw(k->count + 1, sizeof(kernel *))) == NULL) {
+        stk_mem_free(b);
         return STK_FAIL_MEMORY(err, "the list of kernels");
     }
+    b->kernels = k;
     for (size_t i = 0; i < k->count; i++) {
         if (k->kernels[i]->function == NULL) {
             stk_error_clear(&k->kernels[i]->error);
             drop_code(k->kernels[i]); /* of an attempt in which another one failed */
-            b.missing[b.count++] = k->kernels[i];
+            b->missing[b->count++] = k->kernels[i];
         }
     }
-    if (b.count > 0) {
-        int most = k->config.threads > 1 ? k->config.threads : 1;
-        status = stk_pool_new(&pool, b.count < (size_t)most ? (int)b.count : most, err);
+    size_t most = k->config.threads > 1 ? (size_t)k->config.threads : 1;
+    int threads = (int)(b->count < most ? b->count : most);
+    stk_status status =
+        b->count > 0 ? stk_pool_new(&b->pool, most > 1 ? threads + 1 : 1, err) : STK_OK;
+    if (status != STK_OK) {
+        free_batch(b);
+        return status;
     }
-    if (status == STK_OK && b.count > 0) {
-        stk_pool_run(pool, b.count, get_code_task, &b);
-    }
-    stk_pool_free(pool);
-    if (status == STK_OK && atomic_load(&b.stopped)) {
-        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were compiled");
-    }
-    for (size_t i = 0; i < b.count && status == STK_OK; i++) {
-        status = b.missing[i]->error.status;
-        if (status == STK_OK && is_halted(k)) { /* the driver takes its time to compile PTX */
+    *out = b;
+    return STK_OK;
+}
+
+static stk_status load_all(cuda_kernels *k, const batch *b, stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; i < b->count && status == STK_OK; i++) {
+        status = b->missing[i]->error.status;
+        if (status == STK_OK && is_halted(k, k->longest_s)) { /* the driver may have to compile */
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were loaded");
         } else if (status == STK_OK) {
-            status = load(k, b.missing[i], err);
+            status = load(k, b->missing[i], err);
         } else if (err != NULL) {
-            *err = b.missing[i]->error;
+            *err = b->missing[i]->error;
         }
     }
-    stk_mem_free(b.missing);
+    return status;
+}
+
+/* Compiles and loads all that are not there. */
+static stk_status make_missing(cuda_kernels *k, stk_error *err) {
+    batch *b = NULL;
+    stk_pool_end end = STK_POOL_DONE;
+    stk_status status = list_missing(k, &b, err);
+    if (status == STK_OK && b->count > 0) {
+        end = stk_pool_run_or_leave(b->pool, b->count, get_code_task, b, must_stop, b);
+        k->left = end == STK_POOL_LEFT;
+    }
+    if (end != STK_POOL_DONE) {
+        status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were compiled");
+    }
+    if (status == STK_OK) {
+        status = load_all(k, b, err);
+    }
+    if (!k->left) {
+        free_batch(b);
+    }
     return status;
 }
 
@@ -518,7 +549,8 @@ static stk_status allow_shared(cuda_kernels *k, stk_error *err) {
 
 stk_status stk_cuda_kernels_make(cuda_kernels *kernels, const cuda_program *const *programs,
                                  int count, stk_error *err) {
-    stk_status status = STK_OK;
+    stk_status status =
+        kernels->left ? STK_FAIL(err, STK_ERR_STOPPED, "kernels are still being compiled") : STK_OK;
     for (int i = 0; i < count && status == STK_OK; i++) {
         status = note_kernels(kernels, programs[i], err);
     }
@@ -573,6 +605,10 @@ stk_status stk_cuda_kernels_launch(const cuda_kernels *kernels, const cuda_launc
     char what[128];
     snprintf(what, sizeof what, "launching the kernel %s", launch->name);
     return stk_cuda_check(d, result, what, err);
+}
+
+bool stk_cuda_kernels_are_left(const cuda_kernels *kernels) {
+    return kernels != NULL && kernels->left;
 }
 
 const char *stk_cuda_kernels_stand_in(const cuda_kernels *kernels) {

@@ -30,6 +30,13 @@ typedef struct cuda_kernels_config {
 
 STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,
                                              const cuda_kernels_config *config, stk_error *err);
+
+/*
+ * Compiling cannot be interrupted: threads that still do when it is halted are left behind. All of
+ * the kernels is theirs from then on, with store and libraries: make() ends with STK_ERR_STOPPED,
+ * and close() frees nothing.
+ */
+bool stk_cuda_kernels_are_left(const cuda_kernels *kernels); /* NULL is fine */
 void stk_cuda_kernels_close(cuda_kernels *kernels);
 
 /* Makes every function that the programs launch; those that are there already cost nothing. */
