@@ -40,7 +40,7 @@ trap 'exit 130' INT TERM
 export STOKER=$build/stoker LC_ALL=C.UTF-8 XDG_CACHE_HOME=$scratch/cache
 # A GPU of the machine would be taken where no device is given. Tests of CUDA take the emulated one, or
 # the real one where they are asked to.
-[ "${STK_TEST_GPU:-}" = real ] || export CUDA_VISIBLE_DEVICES=''
+[ "${STK_TEST_GPU:-}" = real ] || export CUDA_VISIBLE_DEVICES='' STK_TEST_GPU=emulated
 # Cairo keeps fonts for the life of the process, and fontconfig refers to parts of them by offsets,
 # which a leak checker cannot follow.
 echo 'leak:libfontconfig' >"$scratch/leaks"

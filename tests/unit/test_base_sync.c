@@ -197,10 +197,11 @@ static void the_process_can_end_meanwhile(void) {
 
 static const check_test tests[] = {
     TEST(it_is_fsync),
+    TEST(the_process_can_end_meanwhile),
+    /* From here on a call may still be on its way when the next one begins. */
     TEST(a_slow_one_is_left_to_itself),
     TEST(without_a_patience_of_its_own_it_is_an_error),
     TEST(a_file_behind_has_its_own_patience),
-    TEST(the_process_can_end_meanwhile),
 };
 
 CHECK_MAIN(tests)

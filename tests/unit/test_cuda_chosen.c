@@ -38,6 +38,12 @@ static void names_that_mean_nothing_are_told(void) {
     }
 }
 
+/* A driver that is there is found in any case, and its GPUs are hidden from tests. */
+static bool says_what_lacks(const char *why) {
+    return (strstr(why, "no libcu") != NULL && strstr(why, "was found") != NULL) ||
+           strstr(why, "the NVIDIA driver sees no GPU") != NULL;
+}
+
 /* In a folder without libraries cuDNN is not found, nor is the driver where there is none. */
 static void without_libraries_auto_is_the_cpu_and_cuda_an_error(void) {
     stk_backend_choice choice;
@@ -46,11 +52,10 @@ static void without_libraries_auto_is_the_cpu_and_cuda_an_error(void) {
     REQUIRE_OK(stk_backend_find("auto", &choice, &err), &err);
     CHECK(choice.backend == &stk_cpu_backend);
     CHECK_CONTAINS(choice.why, "auto: ");
-    CHECK_CONTAINS(choice.why, "no libcu");
-    CHECK_CONTAINS(choice.why, "was found");
+    CHECK(says_what_lacks(choice.why));
     CHECK_INT(stk_backend_find("cuda", &choice, &err), STK_ERR_DEVICE);
     CHECK_CONTAINS(err.message, "--device cuda: ");
-    CHECK_CONTAINS(err.message, "no libcu");
+    CHECK(says_what_lacks(err.message));
     CHECK_CONTAINS(err.message, "use --device cpu");
     unsetenv("STOKER_CUDA_LIBS");
 }
