@@ -72,13 +72,16 @@ struct stk_disk {
     int root_count;
     stray strays[MOST_STRAYS];
     int stray_count;
+    double synced_s; /* that syncs were waited for */
+    int slow_file;   /* one that is still being stored, as 1 + its descriptor; 0: none */
     int64_t stop_ns; /* when a request to stop was first seen; 0: there is none */
     char reason[128];
 };
 
 static _Thread_local stk_disk *entered;
 
-static atomic_int unsynced;
+static atomic_int unsynced; /* syncs that were left to themselves */
+static atomic_int unstored; /* of these, that have failed */
 
 /* ---- entering ---- */
 
@@ -221,7 +224,8 @@ typedef enum call_kind { LOOKS, MOVES, SYNCS, RUNS } call_kind;
 
 /* How long a sync is waited for; INFINITY: as long as for all else. */
 static double sync_limit(const stk_disk *d) {
-    double limit_s = d->config.sync_s != NULL ? d->config.sync_s(d->config.user) : INFINITY;
+    double limit_s =
+        d->config.sync_s != NULL ? d->config.sync_s(d->config.user, d->synced_s) : INFINITY;
     return limit_s < d->config.move_s ? limit_s : INFINITY;
 }
 
@@ -339,7 +343,9 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
     }
     patience p = patience_for(d, path, kind);
     stk_aside_begin(d->aside, work, state, drop);
-    if (await(d, &p)) {
+    bool answered = await(d, &p);
+    d->synced_s += kind == SYNCS ? stk_clock_since_s(p.begun_ns) : 0;
+    if (answered) {
         errno = before;
         return true;
     }
@@ -385,6 +391,7 @@ typedef enum operation {
 typedef struct call {
     operation op;
     int fd;
+    bool own;  /* the descriptor is the call's, which closes it */
     int flags; /* of open and flock; what access asks for */
     mode_t mode;
     uid_t owner;
@@ -399,6 +406,14 @@ typedef struct call {
     ssize_t result;
     int error; /* errno where it failed */
 } call;
+
+/* A descriptor of its own. */
+static void drop_file(call *c) {
+    if (c->own) {
+        (void)close(c->fd);
+        c->own = false;
+    }
+}
 
 static void perform(void *state) {
     call *c = state;
@@ -423,6 +438,9 @@ static void perform(void *state) {
         break;
     case SYNC:
         c->result = stk_sync(c->fd);
+        c->error = errno;
+        drop_file(c);
+        errno = c->error;
         break;
     case CUT:
         c->result = ftruncate(c->fd, c->at);
@@ -480,6 +498,9 @@ static void drop_call(void *state) {
     if (c->op == OPEN && c->result >= 0) {
         close((int)c->result);
     }
+    bool failed = c->op == SYNC && !c->own && c->result < 0 && c->error != 0;
+    unstored += failed && c->error != EINVAL && c->error != EROFS;
+    drop_file(c);
     free(c->text);
     stk_mem_free(c);
 }
@@ -488,15 +509,16 @@ static bool moves(operation op) {
     return op == READ || op == READ_AT || op == WRITE || op == WRITE_AT || op == CUT || op == CLOSE;
 }
 
-static call_kind kind_of(operation op) {
-    return op == SYNC ? SYNCS : moves(op) ? MOVES : LOOKS;
+static call_kind kind_of(const call *c) {
+    bool stores = c->op == SYNC || (c->op == CLOSE && entered->slow_file == 1 + c->fd);
+    return stores ? SYNCS : moves(c->op) ? MOVES : LOOKS;
 }
 
-/* Whether the call that was given up is a sync that may be: the file counts as it is. */
-static bool may_be_unsynced(const call *c) {
-    bool may = c->op == SYNC && errno == ETIMEDOUT && isfinite(sync_limit(entered)) &&
+/* Whether the call that was given up may be: the file counts as it is. */
+static bool may_be_unsynced(const call *c, call_kind kind) {
+    bool may = kind == SYNCS && errno == ETIMEDOUT && isfinite(sync_limit(entered)) &&
                stray_at(entered, c->path) == NULL;
-    unsynced += may;
+    unsynced += may && c->op == SYNC;
     return may;
 }
 
@@ -529,10 +551,11 @@ static call *copy_call(const call *c) {
 static ssize_t make(call *c) {
     c->size = c->size < PIECE_BYTES || entered == NULL ? c->size : PIECE_BYTES;
     call *copy = entered != NULL ? copy_call(c) : NULL;
+    call_kind kind = copy != NULL ? kind_of(c) : LOOKS;
     if (copy == NULL) {
         perform(c);
-    } else if (!run(c->path, kind_of(c->op), perform, copy, drop_call)) {
-        return may_be_unsynced(c) ? 0 : -1;
+    } else if (!run(c->path, kind, perform, copy, drop_call)) {
+        return may_be_unsynced(c, kind) ? 0 : -1;
     } else {
         c->result = copy->result;
         c->error = copy->error;
@@ -552,7 +575,11 @@ int stk_disk_open(const char *path, int flags, mode_t mode) {
 }
 
 int stk_disk_close(int fd, const char *path) {
-    return (int)make(&(call){.op = CLOSE, .path = path, .fd = fd});
+    int result = (int)make(&(call){.op = CLOSE, .path = path, .fd = fd});
+    if (entered != NULL && entered->slow_file == 1 + fd) {
+        entered->slow_file = 0;
+    }
+    return result;
 }
 
 ssize_t stk_disk_read(int fd, const char *path, void *data, size_t size) {
@@ -573,12 +600,25 @@ ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t siz
         .op = WRITE_AT, .path = path, .fd = fd, .data = (void *)data, .size = size, .at = at});
 }
 
+/* One that may be left to itself has a descriptor of its own: by the time that it begins, the other
+ * one may be closed and its number another file's. */
 int stk_disk_sync(int fd, const char *path) {
-    return (int)make(&(call){.op = SYNC, .path = path, .fd = fd});
+    int before = unsynced;
+    int own = entered != NULL && isfinite(sync_limit(entered)) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    int result =
+        (int)make(&(call){.op = SYNC, .path = path, .fd = own >= 0 ? own : fd, .own = own >= 0});
+    if (entered != NULL && unsynced != before) { /* or another thread's, which does no harm */
+        entered->slow_file = 1 + fd;
+    }
+    return result;
 }
 
 int stk_disk_unsynced(void) {
     return unsynced;
+}
+
+int stk_disk_unstored(void) {
+    return unstored;
 }
 
 int stk_disk_cut(int fd, const char *path, off_t size) {

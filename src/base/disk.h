@@ -29,9 +29,11 @@ typedef struct stk_disk stk_disk;
 
 /* How long a call is waited for; all of it holds at the same time. */
 typedef struct stk_disk_config {
-    double look_s;                /* one that opens, looks or renames */
-    double move_s;                /* one that reads, writes or syncs; several together */
-    double (*sync_s)(void *user); /* a sync, where that is less; see stk_disk_sync. May be NULL */
+    double look_s; /* one that opens, looks or renames */
+    double move_s; /* one that reads, writes or syncs; several together */
+    /* A sync, where that is less, after waited_s that syncs took already; see stk_disk_sync. May be
+     * NULL. */
+    double (*sync_s)(void *user, double waited_s);
     const stk_stop *stop;         /* once it is asked, some seconds more at most; may be NULL */
     double (*left_s)(void *user); /* how long anybody may wait from now on; NULL: for good */
     void *user;
@@ -94,11 +96,14 @@ ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t siz
 
 /*
  * fsync (base/sync.h). One that takes longer than the config's sync_s is left to itself and counts
- * as done: the file is whole for every reader, and only a power cut could still harm it. Of such
- * calls stk_disk_unsynced() is the number so far, in the whole process.
+ * as done: the file is whole for every reader, and only a power cut could still harm it. Closing
+ * the file next, which stores it on some file systems, is waited for no longer either. Of such
+ * syncs stk_disk_unsynced() is the number so far, in the whole process, and stk_disk_unstored() of
+ * those which have failed since then.
  */
 int stk_disk_sync(int fd, const char *path);
 int stk_disk_unsynced(void);
+int stk_disk_unstored(void);
 
 int stk_disk_cut(int fd, const char *path, off_t size);      /* ftruncate */
 int stk_disk_lock(int fd, const char *path, int how);        /* flock */

@@ -4,8 +4,8 @@
  * While a disk stores a file, the thread that waits for it cannot be killed, and a process is not
  * over before its threads are: a slow disk would make the whole command late. So a child process
  * waits for the disk, and the calling thread waits for the child, which it may be taken from at any
- * time. A child whose process has ended stays until the disk is done; it holds the file alone, no
- * pipe and no lock.
+ * time. A child whose process has ended stays until the disk is done. Of open files it holds that
+ * one alone, no pipe and no lock, but the memory of the process is given back only then.
  */
 #ifndef STK_BASE_SYNC_H
 #define STK_BASE_SYNC_H

@@ -6,6 +6,7 @@
  */
 #include "base/write_behind.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -42,8 +43,8 @@ static void finish(stk_write_load *load) {
     load->ended_ns = stk_clock_ns();
 }
 
-static double sync_seconds(void *state) {
-    return ((stk_write_load *)state)->sync_s;
+static double sync_seconds(void *state, double waited_s) {
+    return fmax(((stk_write_load *)state)->sync_s - waited_s, 0);
 }
 
 static void put_to_disk(void *state) {

@@ -17,11 +17,13 @@
 /* Of a deadline, as of --budget. */
 #define DEADLINE_LEAST_S 1.0
 
-/* Of the budget, and in seconds: how long storing a file may take. Of what is left: the same within
- * the time for prediction. */
+/* Of the budget, and in seconds: how long storing files may take. Of what is left: what one may
+ * take within the time for prediction. And what each may take in any case, which a disk at rest
+ * never does. */
 #define SYNC_SHARE 0.05
 #define SYNC_MOST_S 30.0
-#define SYNC_LATE_SHARE 0.1
+#define SYNC_LATE_SHARE 0.03
+#define SYNC_LEAST_S 0.02
 
 double stk_clockwork_elapsed(const stk_clockwork *clock) {
     return stk_clock_since_s(clock->start_ns);
@@ -113,29 +115,35 @@ bool stk_clockwork_must_write(void *user) {
 
 double stk_clockwork_patience(void *user) {
     const stk_clockwork *clock = user;
-    return stk_clockwork_left(clock) - stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
+    return stk_clockwork_left(clock) - STK_MARGIN_SAFETY * clock->predict_s -
+           stk_margin_took(&clock->margin, STK_MARGIN_CLOSING);
 }
 
-double stk_clockwork_sync_patience(void *user) {
+double stk_clockwork_sync_patience(void *user, double waited_s) {
     const stk_clockwork *clock = user;
-    double left_s = stk_clockwork_left(clock);
     if (isnan(clock->budget_s)) {
         return INFINITY;
     }
-    double before_s = left_s - stk_budget_reserve(clock->budget_s, NAN);
-    return fmin(fmin(SYNC_SHARE * clock->budget_s, SYNC_MOST_S),
-                fmax(before_s, SYNC_LATE_SHARE * fmax(left_s, 0)));
+    double left_s = fmax(stk_clockwork_left(clock), 0);
+    double all_s = fmin(SYNC_SHARE * clock->budget_s, SYNC_MOST_S);
+    double kept_s =
+        fmax(stk_budget_reserve(clock->budget_s, NAN), STK_MARGIN_SAFETY * clock->predict_s);
+    double now_s = fmax(left_s - kept_s, SYNC_LATE_SHARE * left_s);
+    return fmax(fmin(all_s - waited_s, now_s), SYNC_LEAST_S);
 }
 
 void stk_clockwork_tell_unsynced(int before, const stk_events *events) {
-    int files = stk_disk_unsynced() - before;
-    if (files > 0) {
-        stk_events_warning(events,
-                           "the disk is slow: %d %s put in place before it had stored all of it, "
-                           "since the budget does not wait; a power cut within moments could still "
-                           "harm %s",
-                           files, files == 1 ? "file was" : "files were",
-                           files == 1 ? "it" : "them");
+    int times = stk_disk_unsynced() - before;
+    if (times > 0) {
+        stk_events_warning(
+            events,
+            "the disk is slow: %d %s a file was put in place before it was stored, since "
+            "the budget does not wait; a power cut within moments could still harm it",
+            times, times == 1 ? "time" : "times");
+    }
+    if (times > 0 && stk_disk_unstored() > 0) {
+        stk_events_warning(events, "and %d of these files could not be stored: look at the disk",
+                           stk_disk_unstored());
     }
 }
 

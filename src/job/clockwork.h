@@ -19,6 +19,8 @@ typedef struct stk_clockwork {
     double budget_s;   /* NaN: none */
     stk_stop *stop;    /* borrowed, may be NULL */
     stk_margin margin; /* what the last work of a run took so far */
+    double predict_s;  /* what one view of all that is to be predicted takes; 0: nothing is known to
+                          come */
     double also_s;     /* kept for a file of predictions beside the submission; 0: there is none */
     int64_t ran_ns;    /* CPU time of the job's thread at the last look at how busy it is */
     int64_t waited_ns; /* time that the thread had waited for a core by then */
@@ -64,10 +66,11 @@ bool stk_clockwork_must_write(void *clock);
 double stk_clockwork_patience(void *clock);
 
 /*
- * For stk_disk: seconds for which storing one file is waited for; INFINITY without a budget. It is
- * a small part of the budget, and ends when the time begins that is kept for prediction.
+ * For stk_disk: seconds for which storing a file is waited for, after waited_s that this took so
+ * far; INFINITY without a budget. All of it together is a small part of the budget, and before the
+ * time that is kept for prediction.
  */
-double stk_clockwork_sync_patience(void *clock);
+double stk_clockwork_sync_patience(void *clock, double waited_s);
 
 /* Warns of files that were not waited for since stk_disk_unsynced() was `before`. */
 void stk_clockwork_tell_unsynced(int before, const stk_events *events);

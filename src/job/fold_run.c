@@ -275,6 +275,7 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
     bool test = job->ballot.rows > 0;
     bool oof = job->folds > 1;
+    job->clock.predict_s = 0; /* from here on all of the time is for it */
     if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
         stk_clockwork_must_write(&job->clock)) {
         return STK_OK;

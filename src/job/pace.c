@@ -210,6 +210,7 @@ static void take_views(stk_fold_pace *pace, const stk_train_progress *progress) 
     int wanted = (int)job->view_options->tta;
     if (!isnan(inference.view_s)) { /* else what the folds before have measured is as good */
         job->predict_s = inference.predict_s;
+        job->clock.predict_s = isnan(job->clock.budget_s) ? 0 : inference.predict_s / views;
         job->views = views;
     }
     bool fewer = views < pace->told_views;

@@ -155,13 +155,14 @@ static void tell_unsaved(stk_job *job, const stk_error *why) {
  * do not wait for it, nor does who has asked to stop.
  */
 static bool wait_for_state(stk_job *job) {
+    double predict_s = STK_MARGIN_SAFETY * job->clock.predict_s;
     int64_t stop_ns = 0;
     while (!stk_write_behind_wait(&job->behind, stk_clock_ns() + LOOK_NS)) {
         if (stk_clockwork_stopping(&job->clock) && stop_ns == 0) {
             stop_ns = stk_clock_ns();
         }
         bool stopped = stop_ns != 0 && stk_clock_since_s(stop_ns) >= STOP_S;
-        if (stopped || stk_clockwork_must_write(&job->clock) ||
+        if (stopped || stk_clockwork_must_halt(&job->clock, predict_s) ||
             stk_write_behind_age(&job->behind) >= STK_DISK_MOVE_S) {
             return false;
         }
@@ -203,9 +204,16 @@ static void remove_kept(stk_job *job) {
     }
 }
 
+/* Of a file that another thread writes; 0: no limit. */
+static double behind_patience(stk_job *job) {
+    double sync_s = stk_clockwork_sync_patience(&job->clock, 0);
+    return isfinite(sync_s) ? sync_s : 0;
+}
+
 /* What the pictures are that were read so far. */
 static void keep_pictures(stk_job *job) {
     stk_error why = {0};
+    job->pictures.behind.sync_s = behind_patience(job);
     if (!job->unkept_told && stk_seen_pictures_save(&job->pictures, &why) != STK_OK) {
         job->unkept_told = true;
         stk_events_warning(&job->events,
@@ -220,8 +228,7 @@ bool stk_job_copies_state(const stk_job *job) {
 
 static stk_status copy_state(stk_job *job, stk_error *err) {
     stk_file_writer *writer = NULL;
-    double sync_s = stk_clockwork_sync_patience(&job->clock);
-    job->behind.sync_s = isfinite(sync_s) ? sync_s : 0;
+    job->behind.sync_s = behind_patience(job);
     stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
                                                stk_job_copies_state(job), err);
     if (status == STK_OK) {

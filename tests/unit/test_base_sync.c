@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ typedef struct door {
     atomic_bool closed;
     atomic_int begun;
     atomic_int passed;
+    atomic_int error; /* that storing ends with; 0: all is well */
 } door;
 
 static door *disk_door;
@@ -45,6 +47,10 @@ int fsync(int fd) {
         }
     }
     int result = (int)syscall(SYS_fsync, fd);
+    if (disk_door != NULL && atomic_load(&disk_door->error) != 0) {
+        errno = atomic_load(&disk_door->error);
+        result = -1;
+    }
     if (disk_door != NULL) {
         atomic_fetch_add(&disk_door->passed, 1);
     }
@@ -60,6 +66,7 @@ static void set_door(bool closed) {
     }
     atomic_store(&disk_door->begun, 0);
     atomic_store(&disk_door->passed, 0);
+    atomic_store(&disk_door->error, 0);
     atomic_store(&disk_door->closed, closed);
 }
 
@@ -95,13 +102,15 @@ static void it_is_fsync(void) {
     close(fd);
 }
 
-static double hardly(void *user) {
+static double hardly(void *user, double waited_s) {
     (void)user;
+    (void)waited_s;
     return 0.02;
 }
 
-static double for_ever(void *user) {
+static double for_ever(void *user, double waited_s) {
     (void)user;
+    (void)waited_s;
     return INFINITY;
 }
 
@@ -128,6 +137,49 @@ static void a_slow_one_is_left_to_itself(void) {
     disk = stk_disk_enter(&(stk_disk_config){.look_s = 60, .move_s = 60, .sync_s = for_ever});
     REQUIRE_OK(stk_file_write(path, "last", 4, &err), &err);
     CHECK_INT(stk_disk_unsynced(), before);
+    stk_disk_leave(disk);
+}
+
+/* It has a descriptor of its own, and what becomes of it is heard of. */
+static void what_fails_later_is_counted(void) {
+    set_door(true);
+    atomic_store(&disk_door->error, EIO);
+    int before = stk_disk_unstored();
+    struct stat info;
+    stk_disk *disk = stk_disk_enter(&impatient);
+    int fd = new_file("a");
+    CHECK_INT(stk_disk_sync(fd, "a"), 0);
+    CHECK_INT(stk_disk_close(fd, "a"), 0);
+    CHECK_INT(stk_disk_look_at(fd, "a", &info), -1); /* it is closed for us */
+    CHECK_INT(errno, EBADF);
+    CHECK_INT(stk_disk_unstored(), before);
+    open_door();
+    for (int i = 0; i < MOST_WAIT_MS && stk_disk_unstored() == before; i++) {
+        (void)stk_disk_hangs("a"); /* looks who has come back */
+        usleep(1000);
+    }
+    CHECK_INT(stk_disk_unstored(), before + 1);
+    stk_disk_leave(disk);
+}
+
+static double waited; /* what a disk has told to have waited */
+
+static double note_waited(void *user, double waited_s) {
+    (void)user;
+    waited = waited_s;
+    return 30;
+}
+
+static void syncs_know_how_long_others_took(void) {
+    set_door(false);
+    stk_disk *disk =
+        stk_disk_enter(&(stk_disk_config){.look_s = 60, .move_s = 60, .sync_s = note_waited});
+    int fd = new_file("a");
+    CHECK_INT(stk_disk_sync(fd, "a"), 0);
+    CHECK(waited == 0);
+    CHECK_INT(stk_disk_sync(fd, "a"), 0);
+    CHECK(waited > 0);
+    CHECK_INT(stk_disk_close(fd, "a"), 0);
     stk_disk_leave(disk);
 }
 
@@ -198,6 +250,8 @@ static void the_process_can_end_meanwhile(void) {
 static const check_test tests[] = {
     TEST(it_is_fsync),
     TEST(the_process_can_end_meanwhile),
+    TEST(syncs_know_how_long_others_took),
+    TEST(what_fails_later_is_counted),
     /* From here on a call may still be on its way when the next one begins. */
     TEST(a_slow_one_is_left_to_itself),
     TEST(without_a_patience_of_its_own_it_is_an_error),

@@ -52,6 +52,7 @@ struct cuda_convs {
     int timed, loaded;
     double longest_s;            /* that the caller's thread took for the ways of one, or FIRST_S */
     bool left;                   /* threads were left behind: all of this is theirs */
+    int settled;                 /* entries in front of those that they were busy with */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
     void *refresh_user;
 };
@@ -501,17 +502,35 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
     if (status == STK_OK && g->count > 0) {
         stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, must_stop, g);
         convs->left = end == STK_POOL_LEFT;
+        convs->settled = first;
         if (end != STK_POOL_DONE) {
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were looked for");
         }
     }
     for (size_t i = 0; status == STK_OK && i < g->count; i++) {
+        int64_t start = stk_clock_ns();
         status = settle(convs, g->pending[i], err);
+        convs->longest_s = fmax(convs->longest_s, stk_clock_since_s(start));
     }
     if (!convs->left) {
         free_gathering(g);
     }
     return status;
+}
+
+/* Whether all shapes were made before threads were left behind. */
+static bool are_settled(const cuda_convs *convs, const cuda_conv_call *calls, int count) {
+    bool settled = true;
+    for (int i = 0; i < count && settled; i++) {
+        char key[sizeof((conv_entry *)NULL)->key];
+        cuda_conv_shape shape = tidy(calls[i].shape);
+        name_of(&shape, convs->config.deterministic, key, sizeof key);
+        settled = false;
+        for (int at = 0; at < convs->settled && !settled; at++) {
+            settled = strcmp(convs->entries[at]->key, key) == 0;
+        }
+    }
+    return settled;
 }
 
 stk_status stk_cuda_convs_make(cuda_convs *convs, const cuda_conv_call *calls, int count,
@@ -523,7 +542,9 @@ stk_status stk_cuda_convs_make_on(cuda_convs *convs, const cuda_conv_call *calls
                                   cuda_convs_refresh *refresh, void *user, stk_error *err) {
     int first = convs->count;
     if (convs->left) {
-        return STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
+        return are_settled(convs, calls, count)
+                   ? STK_OK
+                   : STK_FAIL(err, STK_ERR_STOPPED, "convolutions are still being looked for");
     }
     convs->refresh = refresh;
     convs->refresh_user = user;

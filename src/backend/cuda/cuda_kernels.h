@@ -33,8 +33,8 @@ STK_CHECKED stk_status stk_cuda_kernels_open(cuda_kernels **kernels,
 
 /*
  * Compiling cannot be interrupted: threads that still do when it is halted are left behind. All of
- * the kernels is theirs from then on, with store and libraries: make() ends with STK_ERR_STOPPED,
- * and close() frees nothing.
+ * the kernels is theirs from then on, with store and libraries: what was made before can be
+ * launched, make() ends with STK_ERR_STOPPED where more is needed, and close() frees nothing.
  */
 bool stk_cuda_kernels_are_left(const cuda_kernels *kernels); /* NULL is fine */
 void stk_cuda_kernels_close(cuda_kernels *kernels);

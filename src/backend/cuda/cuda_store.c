@@ -51,6 +51,7 @@ struct cuda_store {
     atomic_bool silent; /* its disk does not answer: nothing is looked for any more */
     atomic_bool off;    /* nothing can be written any more */
     stk_error trouble;  /* why not: written by the thread that found it */
+    atomic_bool known;  /* it was written */
 };
 
 /* A name for a text. */
@@ -108,6 +109,7 @@ static void leave_disk(cuda_store *s, stk_disk *disk) {
         !atomic_exchange(&s->off, true)) {
         (void)STK_FAIL(&s->trouble, STK_ERR_STORAGE, "%s: %s", s->folder,
                        stk_disk_reason(ETIMEDOUT));
+        atomic_store(&s->known, true);
     }
     stk_disk_leave(disk);
 }
@@ -217,6 +219,7 @@ void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, si
             atomic_store(&store->written, true);
         } else if (!atomic_exchange(&store->off, true)) {
             store->trouble = why;
+            atomic_store(&store->known, true);
         }
     }
     stk_str_free(&file);
@@ -225,7 +228,7 @@ void stk_cuda_store_put(cuda_store *store, const char *key, const void *blob, si
 }
 
 const char *stk_cuda_store_trouble(const cuda_store *store) {
-    return atomic_load(&store->off) ? store->trouble.message : NULL;
+    return atomic_load(&store->known) ? store->trouble.message : NULL;
 }
 
 typedef struct kept_file {
