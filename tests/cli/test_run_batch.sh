@@ -32,8 +32,8 @@ expect "why is told" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,m
 it "takes a batch back that is not faster, and puts the configuration back"
 printf 'model: net\nbatch_size: 32  # as in the paper\nepochs: 3\n' >c.yaml
 cp c.yaml before.yaml
-supervise_gpu --budget 60s --batch-key batch_size --config-file c.yaml -- \
-    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.001 --memory-per-image 1e7 --util 30 --exit-after 5
+supervise_gpu --budget 90s --batch-key batch_size --config-file c.yaml -- \
+    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.003 --memory-per-image 1e7 --util 30 --exit-after 5
 expect_exit 0
 expect "32, 64 and 32 again" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,64 False,32 False,'
 expect_same c.yaml before.yaml

@@ -225,8 +225,10 @@ void stk_cuda_folders_find(cuda_folders *folders) {
         return;
     }
     if (!atomic_exchange(&hangs, true)) {
-        /* The driver would wait for the home folder, too; what Stoker compiles it keeps itself. */
+        /* NVIDIA's libraries would wait for the home folder, too: nothing can be below this one.
+         * What Stoker compiles it would have kept itself. */
         (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
+        (void)setenv("HOME", "/dev/null", 1);
     }
     if (!folders->given) {
         add_usual(folders);
