@@ -510,7 +510,8 @@ static bool moves(operation op) {
 }
 
 static call_kind kind_of(const call *c) {
-    bool stores = c->op == SYNC || (c->op == CLOSE && entered->slow_file == 1 + c->fd);
+    bool slow = entered->slow_file == 1 + c->fd && entered->stray_count < MOST_SLOW;
+    bool stores = c->op == SYNC || (c->op == CLOSE && slow);
     return stores ? SYNCS : moves(c->op) ? MOVES : LOOKS;
 }
 
