@@ -20,6 +20,7 @@ parser.add_argument("--epochs", type=int, default=1000)
 parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--step-s", type=float, default=0.02, help="that a step takes with any batch")
 parser.add_argument("--image-s", type=float, default=0.0, help="that each image adds to it")
+parser.add_argument("--best-batch", type=int, default=None, help="in a larger one each image takes twice as long")
 parser.add_argument("--memory-per-image", type=float, default=1e8)
 parser.add_argument("--memory", type=float, default=24e9, help="of the GPU")
 parser.add_argument("--oom-above", type=int, default=None, help="batches that there is no memory for")
@@ -114,8 +115,9 @@ if memory > args.memory - 1e9 or (args.oom_above and batch > args.oom_above):
 if args.hang_above and batch > args.hang_above:
     draw(memory, 0)
     time.sleep(600)
-step_s = args.step_s + args.image_s * batch
-util = args.util if args.util is not None else min(95, 100 * args.image_s * batch / step_s)
+image_s = args.image_s * (2 if args.best_batch and batch > args.best_batch else 1)
+step_s = args.step_s + image_s * batch
+util = args.util if args.util is not None else min(95, 100 * image_s * batch / step_s)
 draw(memory, util)
 if args.say != "nothing":
     print(f"RESOURCES: {os.cpu_count()} CPU cores, batch={batch}", flush=True)

@@ -120,7 +120,7 @@ expect_err 'stop-at leaves .* before the end of the budget of 6 s, and --stop-gr
 it "ends commands that ignore signals, hide, and fork away, and no others"
 sleep 300 &
 other=$!
-supervise --budget 4s --predict 'echo predicted' -- \
+supervise --budget 10s --predict 'echo predicted' -- \
     python3 -u "$TRAIN" --ignore-term --away away --feeders 1
 expect_exit 0
 expect_out '^predicted$'

@@ -14,7 +14,7 @@ SLOW='--step-s 0.02 --image-s 0.0002 --memory-per-image 1e8'
 
 it "doubles the batch while that makes it faster, by a variable"
 # shellcheck disable=SC2086  # several words
-BATCH_SIZE=32 supervise_gpu --budget 60s --reserve 5% --batch-env BATCH_SIZE --predict 'echo predicted' -- \
+BATCH_SIZE=32 supervise_gpu --budget 150s --reserve 5% --batch-env BATCH_SIZE --predict 'echo predicted' -- \
     python3 -u "$TRAIN" $SLOW --exit-after 5
 expect_exit 0
 expect_out '^predicted$'
@@ -23,7 +23,7 @@ expect "the last one is told" test "$(summary batch)" = 128
 expect_err 'GPU memory 13 %'
 
 it "takes a batch back that there is no memory for"
-supervise_gpu --budget 60s --batch-arg --batch-size -- \
+supervise_gpu --budget 150s --batch-arg --batch-size -- \
     python3 -u "$TRAIN" --step-s 0.03 --oom-above 64 --util 20 --exit-after 5 --batch-size 64
 expect_exit 0
 expect "64, 128 and 64 again" test "$(attempts '{batch}' | tr '\n' ',')" = '64,128,64,'
@@ -32,8 +32,8 @@ expect "why is told" test "$(attempts '{stop_reason}' | tr '\n' ',')" = 'batch,m
 it "takes a batch back that is not faster, and puts the configuration back"
 printf 'model: net\nbatch_size: 32  # as in the paper\nepochs: 3\n' >c.yaml
 cp c.yaml before.yaml
-supervise_gpu --budget 90s --batch-key batch_size --config-file c.yaml -- \
-    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.003 --memory-per-image 1e7 --util 30 --exit-after 5
+supervise_gpu --budget 150s --batch-key batch_size --config-file c.yaml -- \
+    python3 -u "$TRAIN" --config c.yaml --step-s 0.0 --image-s 0.001 --best-batch 32 --memory-per-image 1e7 --util 30 --exit-after 5
 expect_exit 0
 expect "32, 64 and 32 again" test "$(attempts '{batch} {kept}' | tr '\n' ',')" = '32 False,64 False,32 False,'
 expect_same c.yaml before.yaml
@@ -44,7 +44,7 @@ expect_exit 0
 expect "300 and 150" test "$(attempts '{batch}' | tr '\n' ',')" = '300,150,'
 
 it "raises the workers and never the batch when the input limits"
-supervise_gpu --budget 60s --batch-env BATCH_SIZE --workers-env NUM_WORKERS -- \
+supervise_gpu --budget 150s --batch-env BATCH_SIZE --workers-env NUM_WORKERS -- \
     python3 -u "$TRAIN" --feeders 1 --util 20 --exit-after 5.5
 expect_exit 0
 expect "the batch is the same" test "$(attempts '{batch}' | sort -u)" = 32

@@ -11,7 +11,7 @@ take_scripted_gpu
 
 it "looks again when the GPU begins to work after the grace time"
 # shellcheck disable=SC2016  # the shell that is run expands it
-supervise_gpu --budget 60s --grace 1s --check-after 1s --batch-env BATCH_SIZE -- \
+supervise_gpu --budget 150s --grace 1s --check-after 1s --batch-env BATCH_SIZE -- \
     sh -c '[ ! -e slept ] || exit 0; : >slept; sleep 4; exec python3 -u "$TRAIN" --util 10 --exit-after 20'
 expect_exit 0
 expect_err 'the GPU is not used'
@@ -34,7 +34,7 @@ expect_exit 0
 expect "4 GB" test "$(attempts '{gpu_memory_used:.0f}')" = 4000000000
 
 it "takes a batch back with which the command hangs, whatever is done about others that do"
-supervise_gpu --budget 60s --hang 3s --on-hang stop --batch-env BATCH_SIZE -- \
+supervise_gpu --budget 150s --hang 3s --on-hang stop --batch-env BATCH_SIZE -- \
     python3 -u "$TRAIN" --util 20 --hang-above 32 --exit-after 5
 expect_exit 0
 expect "32, 64 and 32 again" test "$(attempts '{batch} {stop_reason}' | tr '\n' ',')" = '32 batch,64 hang,32 done,'
