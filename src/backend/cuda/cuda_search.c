@@ -27,6 +27,40 @@
  * fraction of a second. */
 #define SEARCH_S 5.0
 #define SEARCH_SHARE 0.3
+#define SEARCH_LEAST_S 0.1
+
+/* What the search asks the environment for. */
+typedef enum variable {
+    GIVEN,
+    LIBRARY_PATH,
+    CUDA_HOME,
+    CUDA_PATH,
+    CONDA_PREFIX,
+    VIRTUAL_ENV,
+    PATH,
+    HOME,
+    PYENV_ROOT,
+    VARIABLES
+} variable;
+
+static const char *const names[VARIABLES] = {[GIVEN] = "STOKER_CUDA_LIBS",
+                                             [LIBRARY_PATH] = "LD_LIBRARY_PATH",
+                                             [CUDA_HOME] = "CUDA_HOME",
+                                             [CUDA_PATH] = "CUDA_PATH",
+                                             [CONDA_PREFIX] = "CONDA_PREFIX",
+                                             [VIRTUAL_ENV] = "VIRTUAL_ENV",
+                                             [PATH] = "PATH",
+                                             [HOME] = "HOME",
+                                             [PYENV_ROOT] = "PYENV_ROOT"};
+
+/*
+ * A search under way. It has copies of the variables: a thread that was left behind may look at
+ * them when others change the environment.
+ */
+typedef struct looking {
+    cuda_folders found;
+    char *values[VARIABLES]; /* owned; NULL: it is not set */
+} looking;
 
 /* Patterns of folders that hold libraries. */
 static const char *const usual[] = {
@@ -71,11 +105,11 @@ static void add_pattern(cuda_folders *f, const char *pattern) {
 }
 
 /* The folder `below` of one that a variable names. */
-static void add_variable(cuda_folders *f, const char *variable, const char *below) {
-    const char *value = getenv(variable);
+static void add_variable(looking *l, variable which, const char *below) {
+    const char *value = l->values[which];
     if (value != NULL && value[0] == '/') {
         char *path = stk_str_format("%s%s", value, below);
-        add_pattern(f, path);
+        add_pattern(&l->found, path);
         stk_mem_free(path);
     }
 }
@@ -123,24 +157,24 @@ static void add_interpreter(cuda_folders *f, const char *folder, size_t length) 
     stk_mem_free(path);
 }
 
-static void add_pythons(cuda_folders *f) {
-    static const char *const variables[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *prefix = getenv(variables[i]);
+static void add_pythons(looking *l) {
+    static const variable prefixes[] = {VIRTUAL_ENV, CONDA_PREFIX};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const char *prefix = l->values[prefixes[i]];
         if (prefix != NULL && prefix[0] == '/') {
-            add_python(f, prefix);
+            add_python(&l->found, prefix);
         }
     }
-    const char *path = getenv("PATH");
+    const char *path = l->values[PATH];
     for (const char *p = path; p != NULL; p = strchr(p, ':') != NULL ? strchr(p, ':') + 1 : NULL) {
-        add_interpreter(f, p, strcspn(p, ":"));
+        add_interpreter(&l->found, p, strcspn(p, ":"));
     }
-    add_python(f, "/usr/local");
-    add_python(f, "/usr");
-    add_variable(f, "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib");
+    add_python(&l->found, "/usr/local");
+    add_python(&l->found, "/usr");
+    add_variable(l, HOME, "/.local/lib/python3*/site-packages/nvidia/*/lib");
     /* The python3 in the path may be a script that chooses one of these. */
-    add_variable(f, "PYENV_ROOT", "/versions/*/lib/python3*/site-packages/nvidia/*/lib");
-    add_variable(f, "HOME", "/.pyenv/versions/*/lib/python3*/site-packages/nvidia/*/lib");
+    add_variable(l, PYENV_ROOT, "/versions/*/lib/python3*/site-packages/nvidia/*/lib");
+    add_variable(l, HOME, "/.pyenv/versions/*/lib/python3*/site-packages/nvidia/*/lib");
 }
 
 /* The folders of a list that is divided by colons. */
@@ -164,8 +198,8 @@ static void add_usual(cuda_folders *f) {
 
 /* The folder in which the driver keeps what it has compiled: here it is only looked whether the
  * disk answers. */
-static void look_at_home(void) {
-    const char *home = getenv("HOME");
+static void look_at_home(const looking *l) {
+    const char *home = l->values[HOME];
     char *path = home != NULL ? stk_path_join(home, ".nv") : NULL;
     if (path != NULL) {
         (void)stk_path_is_dir(path);
@@ -175,60 +209,84 @@ static void look_at_home(void) {
 
 /* The whole search, for stk_aside. */
 static void look_everywhere(void *state) {
-    cuda_folders *f = state;
-    if (f->given) {
-        add_list(f, getenv("STOKER_CUDA_LIBS"));
+    looking *l = state;
+    if (l->found.given) {
+        add_list(&l->found, l->values[GIVEN]);
     } else {
-        add_list(f, getenv("LD_LIBRARY_PATH"));
-        add_variable(f, "CUDA_HOME", "/lib64");
-        add_variable(f, "CUDA_PATH", "/lib64");
-        add_usual(f);
-        add_variable(f, "CONDA_PREFIX", "/lib");
-        add_pythons(f);
+        add_list(&l->found, l->values[LIBRARY_PATH]);
+        add_variable(l, CUDA_HOME, "/lib64");
+        add_variable(l, CUDA_PATH, "/lib64");
+        add_usual(&l->found);
+        add_variable(l, CONDA_PREFIX, "/lib");
+        add_pythons(l);
     }
-    look_at_home();
+    look_at_home(l);
 }
 
-static void drop_folders(void *state) {
-    stk_cuda_folders_free(state);
-    stk_mem_free(state);
+static void drop_looking(void *state) {
+    looking *l = state;
+    for (int i = 0; l != NULL && i < VARIABLES; i++) {
+        stk_mem_free(l->values[i]);
+    }
+    if (l != NULL) {
+        stk_cuda_folders_free(&l->found);
+    }
+    stk_mem_free(l);
 }
 
-/* False: a disk does not answer. Without memory or a thread nobody can be left behind. */
+/* NULL without memory. */
+static looking *new_looking(bool given) {
+    looking *l = stk_mem_new(1, sizeof *l);
+    bool good = l != NULL;
+    for (int i = 0; i < VARIABLES && good; i++) {
+        const char *value = getenv(names[i]);
+        l->values[i] = value != NULL ? stk_mem_strdup(value) : NULL;
+        good = value == NULL || l->values[i] != NULL;
+    }
+    if (!good) {
+        drop_looking(l);
+        return NULL;
+    }
+    l->found.given = given;
+    return l;
+}
+
+/* False: a disk does not answer. Without a thread nobody can be left behind. */
 static bool find_aside(cuda_folders *folders) {
     stk_aside *aside = NULL;
-    cuda_folders *found = stk_mem_new(1, sizeof *found);
-    if (found == NULL || stk_aside_open(&aside, "looks for NVIDIA's libraries", NULL) != STK_OK) {
-        stk_mem_free(found);
-        look_everywhere(folders);
-        return true;
+    looking *l = new_looking(folders->given);
+    if (l == NULL) {
+        return true; /* there will be no memory for anything else either */
     }
-    *found = *folders;
-    double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), 0));
-    stk_aside_begin(aside, look_everywhere, found, drop_folders);
-    bool answered = stk_aside_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+    bool apart = stk_aside_open(&aside, "looks for NVIDIA's libraries", NULL) == STK_OK;
+    bool answered = true;
+    if (apart) {
+        double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
+        stk_aside_begin(aside, look_everywhere, l, drop_looking);
+        answered = stk_aside_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+    } else {
+        look_everywhere(l);
+    }
     if (answered) {
-        *folders = *found;
-        stk_mem_free(found);
-        (void)stk_aside_close(aside);
-    } else if (!stk_aside_close(aside)) { /* it has ended meanwhile */
-        drop_folders(found);
+        *folders = l->found;
+        l->found = (cuda_folders){0};
+    }
+    if (!stk_aside_close(aside)) { /* it has ended, perhaps meanwhile */
+        drop_looking(l);
     }
     return answered;
 }
 
 void stk_cuda_folders_find(cuda_folders *folders) {
     static atomic_bool hangs;
-    const char *given = getenv("STOKER_CUDA_LIBS");
+    const char *given = getenv(names[GIVEN]);
     *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
     if (!atomic_load(&hangs) && find_aside(folders)) {
         return;
     }
     if (!atomic_exchange(&hangs, true)) {
-        /* NVIDIA's libraries would wait for the home folder, too: nothing can be below this one.
-         * What Stoker compiles it would have kept itself. */
+        /* The driver would wait for the home folder, too; what Stoker compiles it keeps itself. */
         (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
-        (void)setenv("HOME", "/dev/null", 1);
     }
     if (!folders->given) {
         add_usual(folders);
