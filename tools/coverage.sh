@@ -13,8 +13,8 @@ code=0
 TEST_TIMEOUT=${TEST_TIMEOUT:-900} tests/run.sh "$build" all "${1:-}" || code=$?
 mkdir -p "$build/coverage"
 # A branch is what a condition can do; calls that may not return are none.
-gcovr --root . --gcov-ignore-parse-errors --filter 'src/' --filter 'cli/' --exclude-unreachable-branches --csv "$build/coverage.csv" \
-    --html-details "$build/coverage/index.html" "$build" >/dev/null
+gcovr --root . --gcov-ignore-parse-errors --filter 'src/' --filter 'cli/' --exclude-unreachable-branches \
+    --csv "$build/coverage.csv" --html-details "$build/coverage/index.html" "$build" >/dev/null
 {
     echo '| room | lines | reached | branches | reached |'
     echo '| --- | --- | --- | --- | --- |'

@@ -222,6 +222,7 @@ rm -rf r
 BEGUN=$SECONDS
 HOME=$WORK/m mounted "${train[@]}" --out r --budget 4
 expect_exit 0
+expect "it is in time" awk -v a="$(json r/summary.json used_s)" 'BEGIN { exit !(a < 4) }'
 in_time 6
 rm -f dead
 
