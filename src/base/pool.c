@@ -12,11 +12,13 @@
  */
 #include "base/pool.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -238,30 +240,40 @@ void stk_pool_run(stk_pool *pool, size_t tasks, stk_pool_task *task, void *conte
     }
 }
 
+bool stk_pool_must_halt(const stk_pool_halt *halt, double next_s) {
+    return halt->halted != NULL && halt->halted(halt->user, next_s);
+}
+
+void stk_pool_note(stk_pool_halt *halt, int64_t start_ns) {
+    halt->longest_s = fmax(halt->longest_s, stk_clock_since_s(start_ns));
+}
+
 static stk_pool_end run_alone(size_t tasks, stk_pool_task *task, void *context,
-                              bool (*halted)(void *user), void *user) {
+                              stk_pool_halt *halt) {
     for (size_t i = 0; i < tasks; i++) {
-        if (halted(user)) {
+        if (stk_pool_must_halt(halt, halt->longest_s)) {
             return STK_POOL_HALTED;
         }
+        int64_t start = stk_clock_ns();
         task(context, i, 0);
+        stk_pool_note(halt, start);
     }
     return STK_POOL_DONE;
 }
 
 stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
-                                   bool (*halted)(void *user), void *user) {
+                                   stk_pool_halt *halt) {
     if (pool->started == 0 || tasks > MOST_TASKS) {
-        return run_alone(tasks, task, context, halted, user);
+        return run_alone(tasks, task, context, halt);
     }
-    bool asked = tasks > 0 && halted(user);
+    bool asked = tasks > 0 && stk_pool_must_halt(halt, 0);
     if (tasks == 0 || asked) {
         return asked ? STK_POOL_HALTED : STK_POOL_DONE;
     }
     open_run(pool, tasks, task, context);
     while (!is_done(pool) && !asked) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-        asked = halted(user);
+        asked = stk_pool_must_halt(halt, 0);
     }
     if (is_done(pool)) {
         return STK_POOL_DONE;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <stoker/status.h>
 
@@ -42,14 +43,28 @@ typedef enum stk_pool_end {
     STK_POOL_LEFT    /* the same, but some are under way still */
 } stk_pool_end;
 
+/* When such a run ends early. */
+typedef struct stk_pool_halt {
+    /* Whether there is no time for what takes next_s; asked by the caller's thread. NULL: never. */
+    bool (*halted)(void *user, double next_s);
+    void *user;
+    double
+        longest_s; /* that a task took the caller's thread; at first what one is thought to take */
+} stk_pool_halt;
+
+bool stk_pool_must_halt(const stk_pool_halt *halt, double next_s);
+
+/* Notes that work which began at start_ns, and ends now, took the caller's thread. */
+void stk_pool_note(stk_pool_halt *halt, int64_t start_ns);
+
 /*
  * As stk_pool_run, for tasks that take long and that nothing can end. In a pool with other threads
- * the caller takes no task: he waits, and asks `halted` meanwhile. Once that says true no further
- * task is begun. Tasks that are under way then are left behind: pool and context are theirs, and
- * nobody may free them or use them again.
+ * the caller takes no task: he waits, and asks whether to halt meanwhile. Then no further task is
+ * begun. Tasks that are under way are left behind: pool and context are theirs, and nobody may free
+ * them or use them again. A caller who is alone asks before each task, for the longest so far.
  */
 stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
-                                   bool (*halted)(void *user), void *user);
+                                   stk_pool_halt *halt);
 
 /* Whether any pool of this process was left with tasks: then it should end with _exit, since what
  * they call may not stand that its library is unloaded. */

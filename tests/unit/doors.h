@@ -1,7 +1,8 @@
 /*
  * doors.h - work that waits until a test lets it go on.
  *
- * A door is closed until it is opened. No wait is for ever: a test that goes wrong ends after a minute.
+ * A door is closed until it is opened. No wait is for ever: a test that goes wrong ends after a
+ * minute.
  */
 #ifndef STK_TESTS_DOORS_H
 #define STK_TESTS_DOORS_H

@@ -18,38 +18,26 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "doors.h"
 #include "folder_looks.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define LONG_NS (60 * SECOND_NS) /* with a busy machine */
 
-/* Work that waits at a door, and what became of it. */
-typedef struct door {
-    atomic_bool open;
-    atomic_int begun;
-    atomic_int passed;
+/* Work that waits at a door, and how often it was dropped. */
+typedef struct kept_door {
+    door door;
     atomic_int dropped;
-} door;
+} kept_door;
 
 static void pass(void *state) {
-    door *d = state;
-    atomic_fetch_add(&d->begun, 1);
-    while (!atomic_load(&d->open)) {
-        usleep(1000);
-    }
-    atomic_fetch_add(&d->passed, 1);
+    kept_door *d = state;
+    door_pass(&d->door);
 }
 
 static void drop(void *state) {
-    door *d = state;
+    kept_door *d = state;
     atomic_fetch_add(&d->dropped, 1);
-}
-
-static bool comes(atomic_int *number, int value) {
-    for (int i = 0; i < 60000 && atomic_load(number) < value; i++) {
-        usleep(1000);
-    }
-    return atomic_load(number) == value;
 }
 
 /* ---- aside ---- */
@@ -57,13 +45,13 @@ static bool comes(atomic_int *number, int value) {
 static void work_is_done_one_after_the_other(void) {
     stk_aside *aside = NULL;
     stk_error err = {0};
-    door d = {.open = true};
+    kept_door d = {.door = {.open = true}};
     REQUIRE_OK(stk_aside_open(&aside, "tests", &err), &err);
     CHECK(stk_aside_has_ended(aside));
     for (int i = 1; i <= 3; i++) {
         stk_aside_begin(aside, pass, &d, drop);
         CHECK(stk_aside_wait(aside, stk_clock_ns() + LONG_NS));
-        CHECK_INT(atomic_load(&d.passed), i);
+        CHECK_INT(atomic_load(&d.door.passed), i);
     }
     CHECK(!stk_aside_close(aside));
     CHECK_INT(atomic_load(&d.dropped), 0);
@@ -71,7 +59,7 @@ static void work_is_done_one_after_the_other(void) {
 }
 
 static void work_can_be_left_behind(void) {
-    static door d;
+    static kept_door d;
     stk_aside *aside = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_aside_open(&aside, "tests", &err), &err);
@@ -80,9 +68,9 @@ static void work_can_be_left_behind(void) {
     CHECK(!stk_aside_has_ended(aside));
     CHECK(stk_aside_close(aside));
     CHECK_INT(atomic_load(&d.dropped), 0);
-    atomic_store(&d.open, true);
-    CHECK(comes(&d.dropped, 1));
-    CHECK_INT(atomic_load(&d.passed), 1);
+    atomic_store(&d.door.open, true);
+    CHECK(door_comes(&d.dropped, 1));
+    CHECK_INT(atomic_load(&d.door.passed), 1);
 }
 
 static void a_thread_may_be_refused(void) {

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/pool.h"
+#include "doors.h"
 
 #define MAX_TASKS 1000
 #define MAX_THREADS 8
@@ -247,51 +248,53 @@ static void nobody_waits_for_a_thread_without_a_task(void) {
     close(held_pipe[1]);
 }
 
-/* Tasks that wait at a door. */
-typedef struct door {
-    atomic_bool closed;
-    atomic_int begun;
-    atomic_int passed;
-    atomic_int asked;
-    int until; /* asked so often it says: halt */
-} door;
+/* Tasks that wait at a door, and when to halt. */
+typedef struct halting {
+    door door;
+    int asked;
+    int until;     /* so many times asked, or tasks begun */
+    double next_s; /* that was asked for last */
+} halting;
 
 static void pass(void *context, size_t task, int thread) {
-    door *d = context;
+    halting *h = context;
     (void)task;
     (void)thread;
-    atomic_fetch_add(&d->begun, 1);
-    for (int i = 0; i < 60000 && atomic_load(&d->closed); i++) {
-        usleep(1000);
-    }
-    atomic_fetch_add(&d->passed, 1);
+    door_pass(&h->door);
 }
 
-static bool asked_enough(void *user) {
-    door *d = user;
-    return atomic_fetch_add(&d->asked, 1) >= d->until;
+static bool asked_enough(void *user, double next_s) {
+    halting *h = user;
+    h->next_s = next_s;
+    return h->asked++ >= h->until;
 }
 
-static bool halt_once_begun(void *user) {
-    door *d = user;
-    return atomic_load(&d->begun) >= d->until;
+static bool halt_once_begun(void *user, double next_s) {
+    halting *h = user;
+    h->next_s = next_s;
+    return atomic_load(&h->door.begun) >= h->until;
+}
+
+static stk_pool_end run_or_leave(stk_pool *pool, size_t tasks, halting *h,
+                                 bool (*halted)(void *user, double next_s)) {
+    stk_pool_halt halt = {.halted = halted, .user = h, .longest_s = 0.5};
+    return stk_pool_run_or_leave(pool, tasks, pass, h, &halt);
 }
 
 static void it_can_be_left(void) {
-    static door d; /* the pool's for good */
+    static halting h; /* the pool's for good */
     stk_pool *pool = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_pool_new(&pool, 3, &err), &err);
-    d = (door){.closed = true, .until = 2};
-    CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, halt_once_begun, &d), STK_POOL_LEFT);
+    h = (halting){.until = 2};
+    CHECK_INT(run_or_leave(pool, 5, &h, halt_once_begun), STK_POOL_LEFT);
+    CHECK(h.next_s == 0); /* it can be left at any time */
     CHECK(stk_pool_any_left());
-    CHECK_INT(atomic_load(&d.begun), 2); /* the caller has taken none */
-    CHECK_INT(atomic_load(&d.passed), 0);
-    atomic_store(&d.closed, false);
-    for (int i = 0; i < 60000 && atomic_load(&d.passed) < 2; i++) {
-        usleep(1000);
-    }
-    CHECK_INT(atomic_load(&d.passed), 2); /* and no other is begun */
+    CHECK_INT(atomic_load(&h.door.begun), 2); /* the caller has taken none */
+    CHECK_INT(atomic_load(&h.door.passed), 0);
+    atomic_store(&h.door.open, true);
+    CHECK(door_comes(&h.door.passed, 2));
+    CHECK_INT(atomic_load(&h.door.begun), 2); /* and no other is begun */
 }
 
 static void it_need_not_be_left(void) {
@@ -299,25 +302,27 @@ static void it_need_not_be_left(void) {
         stk_pool *pool = NULL;
         stk_error err = {0};
         REQUIRE_OK(stk_pool_new(&pool, threads, &err), &err);
-        door d = {.until = 1 << 30};
-        CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, asked_enough, &d), STK_POOL_DONE);
-        CHECK_INT(atomic_load(&d.passed), 5);
-        CHECK_INT(stk_pool_run_or_leave(pool, 1, pass, &d, asked_enough, &d), STK_POOL_DONE);
-        CHECK_INT(stk_pool_run_or_leave(pool, 0, pass, &d, asked_enough, &d), STK_POOL_DONE);
-        CHECK_INT(atomic_load(&d.passed), 6);
-        d = (door){.until = 0};
-        CHECK_INT(stk_pool_run_or_leave(pool, 5, pass, &d, asked_enough, &d), STK_POOL_HALTED);
-        CHECK_INT(atomic_load(&d.begun), 0);
-        stk_pool_run(pool, 5, pass, &d); /* it is as good as before */
-        CHECK_INT(atomic_load(&d.passed), 5);
+        halting h = {.door = {.open = true}, .until = 1 << 30};
+        CHECK_INT(run_or_leave(pool, 5, &h, asked_enough), STK_POOL_DONE);
+        CHECK_INT(atomic_load(&h.door.passed), 5);
+        CHECK_INT(run_or_leave(pool, 1, &h, asked_enough), STK_POOL_DONE);
+        CHECK_INT(run_or_leave(pool, 0, &h, asked_enough), STK_POOL_DONE);
+        CHECK_INT(run_or_leave(pool, 2, &h, NULL), STK_POOL_DONE);
+        CHECK_INT(atomic_load(&h.door.passed), 8);
+        h = (halting){.door = {.open = true}};
+        CHECK_INT(run_or_leave(pool, 5, &h, asked_enough), STK_POOL_HALTED);
+        CHECK_INT(atomic_load(&h.door.begun), 0);
+        stk_pool_run(pool, 5, pass, &h); /* it is as good as before */
+        CHECK_INT(atomic_load(&h.door.passed), 5);
         stk_pool_free(pool);
     }
     stk_pool *alone = NULL;
     stk_error err = {0};
     REQUIRE_OK(stk_pool_new(&alone, 1, &err), &err);
-    door d = {.until = 2};
-    CHECK_INT(stk_pool_run_or_leave(alone, 5, pass, &d, asked_enough, &d), STK_POOL_HALTED);
-    CHECK_INT(atomic_load(&d.passed), 2); /* it asks before each */
+    halting h = {.door = {.open = true}, .until = 2};
+    CHECK_INT(run_or_leave(alone, 5, &h, asked_enough), STK_POOL_HALTED);
+    CHECK_INT(atomic_load(&h.door.passed), 2); /* it asks before each, */
+    CHECK(h.next_s >= 0.5);                    /* which it has to do itself */
     stk_pool_free(alone);
 }
 

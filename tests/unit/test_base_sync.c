@@ -17,61 +17,47 @@
 #include "base/sync.h"
 #include "base/thread.h"
 #include "base/write_behind.h"
+#include "doors.h"
 #include "folder_looks.h"
 
 /* A disk that stores nothing while its door is closed; for this process and its children. */
-typedef struct door {
-    atomic_bool closed;
-    atomic_int begun;
-    atomic_int passed;
+typedef struct disk_of_test {
+    door door;
     atomic_int error; /* that storing ends with; 0: all is well */
-} door;
+} disk_of_test;
 
-static door *disk_door;
-
-#define MOST_WAIT_MS 60000
-
-static bool comes(atomic_int *number, int value) {
-    for (int i = 0; i < MOST_WAIT_MS && atomic_load(number) < value; i++) {
-        usleep(1000);
-    }
-    return atomic_load(number) >= value;
-}
+static disk_of_test *slow_disk;
 
 /* In the place of the C library's, also in a child that shares our memory. */
 int fsync(int fd) {
-    if (disk_door != NULL) {
-        atomic_fetch_add(&disk_door->begun, 1);
-        for (int i = 0; i < MOST_WAIT_MS && atomic_load(&disk_door->closed); i++) {
-            usleep(1000);
-        }
+    if (slow_disk == NULL) {
+        return (int)syscall(SYS_fsync, fd);
     }
+    door_wait(&slow_disk->door);
     int result = (int)syscall(SYS_fsync, fd);
-    if (disk_door != NULL && atomic_load(&disk_door->error) != 0) {
-        errno = atomic_load(&disk_door->error);
+    if (atomic_load(&slow_disk->error) != 0) {
+        errno = atomic_load(&slow_disk->error);
         result = -1;
     }
-    if (disk_door != NULL) {
-        atomic_fetch_add(&disk_door->passed, 1);
-    }
+    atomic_fetch_add(&slow_disk->door.passed, 1);
     return result;
 }
 
 static void set_door(bool closed) {
-    if (disk_door == NULL) {
-        void *shared = mmap(NULL, sizeof *disk_door, PROT_READ | PROT_WRITE,
+    if (slow_disk == NULL) {
+        void *shared = mmap(NULL, sizeof *slow_disk, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        disk_door = shared != MAP_FAILED ? shared : NULL;
-        REQUIRE(disk_door != NULL);
+        slow_disk = shared != MAP_FAILED ? shared : NULL;
+        REQUIRE(slow_disk != NULL);
     }
-    atomic_store(&disk_door->begun, 0);
-    atomic_store(&disk_door->passed, 0);
-    atomic_store(&disk_door->error, 0);
-    atomic_store(&disk_door->closed, closed);
+    atomic_store(&slow_disk->door.begun, 0);
+    atomic_store(&slow_disk->door.passed, 0);
+    atomic_store(&slow_disk->error, 0);
+    atomic_store(&slow_disk->door.open, !closed);
 }
 
 static void open_door(void) {
-    atomic_store(&disk_door->closed, false);
+    atomic_store(&slow_disk->door.open, true);
 }
 
 static int new_file(const char *name) {
@@ -95,7 +81,7 @@ static void it_is_fsync(void) {
         close(ends[1]);
     }
     stk_start_fail_after(STK_START_PROCESS, -1);
-    CHECK_INT(atomic_load(&disk_door->passed), 6);
+    CHECK_INT(atomic_load(&slow_disk->door.passed), 6);
     CHECK_INT(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC); /* ours are as they were */
     CHECK_INT(waitpid(-1, NULL, WNOHANG | __WALL), -1);     /* and no child is left */
     CHECK_INT(errno, ECHILD);
@@ -134,7 +120,7 @@ static void a_slow_one_is_left_to_itself(void) {
     CHECK(free_fd < 40); /* files are closed all the same */
     close(free_fd);
     open_door();
-    CHECK(comes(&disk_door->passed, atomic_load(&disk_door->begun)));
+    CHECK(door_comes(&slow_disk->door.passed, atomic_load(&slow_disk->door.begun)));
     before = stk_disk_unsynced();
     stk_disk_leave(disk);
     disk = stk_disk_enter(&(stk_disk_config){.look_s = 60, .move_s = 60, .sync_s = for_ever});
@@ -146,7 +132,7 @@ static void a_slow_one_is_left_to_itself(void) {
 /* It has a descriptor of its own, and what becomes of it is heard of. */
 static void what_fails_later_is_counted(void) {
     set_door(true);
-    atomic_store(&disk_door->error, EIO);
+    atomic_store(&slow_disk->error, EIO);
     int before = stk_disk_unstored();
     struct stat info;
     stk_disk *disk = stk_disk_enter(&impatient);
@@ -157,7 +143,7 @@ static void what_fails_later_is_counted(void) {
     CHECK_INT(errno, EBADF);
     CHECK_INT(stk_disk_unstored(), before);
     open_door();
-    for (int i = 0; i < MOST_WAIT_MS && stk_disk_unstored() == before; i++) {
+    for (int i = 0; i < DOOR_MOST_MS && stk_disk_unstored() == before; i++) {
         (void)stk_disk_hangs("a"); /* looks who has come back */
         usleep(1000);
     }
@@ -198,7 +184,7 @@ static void without_a_patience_of_its_own_it_is_an_error(void) {
     CHECK_INT(stk_disk_unsynced(), before);
     open_door();
     stk_disk_leave(disk);
-    CHECK(comes(&disk_door->passed, 1));
+    CHECK(door_comes(&slow_disk->door.passed, 1));
 }
 
 static void a_file_behind_has_its_own_patience(void) {
@@ -236,17 +222,17 @@ static void the_process_can_end_meanwhile(void) {
     if (pid == 0) {
         stk_disk *disk = stk_disk_enter(&impatient);
         int fd = new_file("a");
-        bool good = fd >= 0 && stk_disk_sync(fd, "a") == 0 && comes(&disk_door->begun, 1);
+        bool good = fd >= 0 && stk_disk_sync(fd, "a") == 0 && door_comes(&slow_disk->door.begun, 1);
         stk_disk_leave(disk);
         _exit(good ? 0 : 1);
     }
     close(ends[1]);
     CHECK(pid > 0 && waitpid(pid, &how, 0) == pid && how == 0);
-    CHECK_INT(atomic_load(&disk_door->passed), 0);
+    CHECK_INT(atomic_load(&slow_disk->door.passed), 0);
     CHECK_INT(read(ends[0], &byte, 1), 0); /* nobody holds the other end */
-    CHECK_INT(atomic_load(&disk_door->passed), 0);
+    CHECK_INT(atomic_load(&slow_disk->door.passed), 0);
     open_door();
-    CHECK(comes(&disk_door->passed, 1));
+    CHECK(door_comes(&slow_disk->door.passed, 1));
     close(ends[0]);
 }
 

@@ -8,8 +8,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_emit.h"
@@ -18,6 +16,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cuda_play.h"
+#include "doors.h"
 
 /* ---- a driver and a compiler that take notes ---- */
 
@@ -428,24 +427,20 @@ static void it_can_be_halted_between_kernels(void) {
 }
 
 /* NVRTC at a door: it compiles nothing while that is closed. */
-static atomic_bool door_is_closed;
-static atomic_int at_the_door;
+static door compilers;
 static bool halts_compilers;
 
 static int wait_and_compile(cuda_nvrtc_program program, int count, const char *const *options) {
-    atomic_fetch_add(&at_the_door, 1);
-    for (int i = 0; i < 60000 && atomic_load(&door_is_closed); i++) {
-        usleep(1000);
-    }
+    door_wait(&compilers);
     int result = note_compile(program, count, options);
-    atomic_fetch_sub(&at_the_door, 1);
+    atomic_fetch_add(&compilers.passed, 1);
     return result;
 }
 
 static bool someone_compiles(void *user, double next_s) {
     (void)user;
     (void)next_s;
-    return halts_compilers && atomic_load(&at_the_door) > 0;
+    return halts_compilers && atomic_load(&compilers.begun) > atomic_load(&compilers.passed);
 }
 
 static void compilers_can_be_left_behind(void) {
@@ -470,11 +465,12 @@ static void compilers_can_be_left_behind(void) {
     }
     REQUIRE_OK(stk_cuda_kernels_open(&kernels, &config, &err), &err);
     halts_compilers = false;
+    atomic_store(&compilers.open, true);
     REQUIRE_OK(make(kernels, &made, &err), &err);
     halts_compilers = true;
     CHECK(!stk_cuda_kernels_are_left(kernels));
     CHECK(!stk_cuda_kernels_are_left(NULL));
-    atomic_store(&door_is_closed, true);
+    atomic_store(&compilers.open, false);
     CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
     CHECK(stk_cuda_kernels_are_left(kernels));
     CHECK_INT(make(kernels, &p, &err), STK_ERR_STOPPED);
@@ -486,11 +482,8 @@ static void compilers_can_be_left_behind(void) {
     stk_cuda_kernels_close(kernels);
     CHECK_INT(modules, 1);
     modules = 0;
-    atomic_store(&door_is_closed, false);
-    for (int i = 0; i < 60000 && atomic_load(&at_the_door) > 0; i++) {
-        usleep(1000);
-    }
-    CHECK_INT(atomic_load(&at_the_door), 0);
+    atomic_store(&compilers.open, true);
+    CHECK(door_comes(&compilers.passed, atomic_load(&compilers.begun)));
 }
 
 static void a_mistake_is_told_with_its_place(void) {

@@ -50,7 +50,7 @@ struct cuda_convs {
     size_t capacity;
     int count;
     int timed, loaded;
-    double longest_s;            /* that the caller's thread took for the ways of one, or FIRST_S */
+    stk_pool_halt halt;
     bool left;                   /* threads were left behind: all of this is theirs */
     int settled;                 /* entries in front of those that they were busy with */
     cuda_convs_refresh *refresh; /* while some are made; NULL: none */
@@ -120,7 +120,8 @@ stk_status stk_cuda_convs_open(cuda_convs **convs, const cuda_convs_config *conf
         return STK_FAIL_MEMORY(err, "the plans of convolutions");
     }
     made->config = *config;
-    made->longest_s = FIRST_S;
+    made->halt =
+        (stk_pool_halt){.halted = config->halted, .user = config->user, .longest_s = FIRST_S};
     made->makers.config = &made->config;
     void *const *handles = config->libraries->handles;
     stk_status status = stk_cuda_dnn_open(&made->makers.dnn, handles[CUDA_LIBRARY_CUDNN],
@@ -414,23 +415,11 @@ static void free_gathering(gathering *g) {
     }
 }
 
-static bool is_halted(const cuda_convs *convs, double next_s) {
-    const cuda_convs_config *config = &convs->config;
-    return config->halted != NULL && config->halted(config->user, next_s);
-}
-
-/* Other threads can be left behind at any time; who builds himself must know what the next one
- * takes. */
-static bool must_stop(void *user) {
-    const gathering *g = user;
-    return is_halted(g->convs, stk_pool_threads(g->convs->pool) > 1 ? 0 : g->convs->longest_s);
-}
-
 static void gather(void *context, size_t task, int thread) {
     gathering *g = context;
     conv_entry *entry = g->pending[task];
     const cuda_convs_config *config = &g->convs->config;
-    int64_t start = stk_clock_ns();
+    (void)thread;
     stk_status status = stk_cuda_check(config->driver, config->driver->context_use(config->context),
                                        "use the GPU from another thread", &entry->trouble);
     if (status == STK_OK) {
@@ -438,16 +427,13 @@ static void gather(void *context, size_t task, int thread) {
                                       &entry->trouble);
     }
     entry->gathered = status == STK_OK;
-    if (thread == 0) {
-        g->convs->longest_s = fmax(g->convs->longest_s, stk_clock_since_s(start));
-    }
 }
 
 static stk_status settle(cuda_convs *convs, conv_entry *entry, stk_error *err) {
     if (!entry->gathered) {
         return STK_FAIL(err, entry->trouble.status, "%s", entry->trouble.message);
     }
-    if (is_halted(convs, convs->longest_s)) {
+    if (stk_pool_must_halt(&convs->halt, convs->halt.longest_s)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped while convolutions were timed");
     }
     bool found = false;
@@ -500,7 +486,7 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
         status = compile(convs, g->pending, (int)g->count, err);
     }
     if (status == STK_OK && g->count > 0) {
-        stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, must_stop, g);
+        stk_pool_end end = stk_pool_run_or_leave(convs->pool, g->count, gather, g, &convs->halt);
         convs->left = end == STK_POOL_LEFT;
         convs->settled = first;
         if (end != STK_POOL_DONE) {
@@ -510,7 +496,7 @@ static stk_status settle_all(cuda_convs *convs, int first, stk_error *err) {
     for (size_t i = 0; status == STK_OK && i < g->count; i++) {
         int64_t start = stk_clock_ns();
         status = settle(convs, g->pending[i], err);
-        convs->longest_s = fmax(convs->longest_s, stk_clock_since_s(start));
+        stk_pool_note(&convs->halt, start);
     }
     if (!convs->left) {
         free_gathering(g);

@@ -7,7 +7,6 @@
  */
 #include "backend/cuda/cuda_kernels.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,8 +65,8 @@ struct cuda_kernels {
     char target[24]; /* "sm_90": the GPU's; "compute_90": older, and the driver does the rest */
     bool own;        /* the former */
     int compiled, loaded;
-    double longest_s; /* that one kernel took the caller's thread, or FIRST_S: the next may, too */
-    bool left;        /* threads were left behind that compile: all of this is theirs */
+    stk_pool_halt halt;
+    bool left; /* threads were left behind that compile: all of this is theirs */
 };
 
 /* Room for the key of any launch. */
@@ -180,7 +179,7 @@ stk_status stk_cuda_kernels_open(cuda_kernels **kernels, const cuda_kernels_conf
         return STK_FAIL_MEMORY(err, "the kernels' texts");
     }
     k->config = *config;
-    k->longest_s = FIRST_S;
+    k->halt = (stk_pool_halt){.halted = config->halted, .user = config->user, .longest_s = FIRST_S};
     if (config->nvrtc->version(&k->nvrtc_major, &k->nvrtc_minor) != 0) {
         stk_cuda_kernels_close(k);
         return STK_FAIL(err, STK_ERR_DEVICE, "NVRTC does not tell its version");
@@ -366,25 +365,10 @@ static void free_batch(batch *b) {
     }
 }
 
-/* For the caller's thread, which is the one that may ask. */
-static bool is_halted(const cuda_kernels *k, double next_s) {
-    return k->config.halted != NULL && k->config.halted(k->config.user, next_s);
-}
-
-/* Other threads can be left behind at any time; who compiles himself must know what the next one
- * takes. */
-static bool must_stop(void *user) {
-    const batch *b = user;
-    return is_halted(b->kernels, stk_pool_threads(b->pool) > 1 ? 0 : b->kernels->longest_s);
-}
-
 static void get_code_task(void *context, size_t task, int thread) {
-    batch *b = context;
-    int64_t start = stk_clock_ns();
+    const batch *b = context;
+    (void)thread;
     get_code(b->kernels, b->missing[task], false);
-    if (thread == 0) {
-        b->kernels->longest_s = fmax(b->kernels->longest_s, stk_clock_since_s(start));
-    }
 }
 
 static void drop_code(kernel *one) {
@@ -498,12 +482,13 @@ static stk_status load_all(cuda_kernels *k, const batch *b, stk_error *err) {
     stk_status status = STK_OK;
     for (size_t i = 0; i < b->count && status == STK_OK; i++) {
         status = b->missing[i]->error.status;
-        if (status == STK_OK && is_halted(k, k->longest_s)) { /* the driver may have to compile */
+        if (status == STK_OK &&
+            stk_pool_must_halt(&k->halt, k->halt.longest_s)) { /* the driver may have to compile */
             status = STK_FAIL(err, STK_ERR_STOPPED, "stopped while kernels were loaded");
         } else if (status == STK_OK) {
             int64_t start = stk_clock_ns();
             status = load(k, b->missing[i], err);
-            k->longest_s = fmax(k->longest_s, stk_clock_since_s(start));
+            stk_pool_note(&k->halt, start);
         } else if (err != NULL) {
             *err = b->missing[i]->error;
         }
@@ -517,7 +502,7 @@ static stk_status make_missing(cuda_kernels *k, stk_error *err) {
     stk_pool_end end = STK_POOL_DONE;
     stk_status status = list_missing(k, &b, err);
     if (status == STK_OK && b->count > 0) {
-        end = stk_pool_run_or_leave(b->pool, b->count, get_code_task, b, must_stop, b);
+        end = stk_pool_run_or_leave(b->pool, b->count, get_code_task, b, &k->halt);
         k->left = end == STK_POOL_LEFT;
     }
     if (end != STK_POOL_DONE) {
