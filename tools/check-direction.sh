@@ -3,7 +3,7 @@
 #
 #   - a file in src/ROOM (or cli) includes headers of its own room and of rooms above it in the list,
 #   - include/stoker includes nothing but stoker/* and system headers,
-#   - names of .c, .h and .cu files under src and cli are unique,
+#   - names of .c, .h and .cu files are unique within a room,
 #   - every folder under src is a known room and has a README.md.
 #
 # Prints each violation as `file:line: sentence` and then fails. `--self-test` tries it on small trees
@@ -53,8 +53,11 @@ check_includes() {
 
 check_names() {
     find src cli -type f \( -name '*.[ch]' -o -name '*.cu' \) 2>/dev/null | LC_ALL=C sort |
-        awk -F / '{ if ($NF in seen) print $0 ":1: the name is taken by " seen[$NF] "; names are unique"
-                    else seen[$NF] = $0 }'
+        awk -F / '{ room = $1 == "src" ? $2 : $1
+                    if (room == "backend" && NF > 3) room = room "/" $3
+                    name = room " " $NF
+                    if (name in seen) print $0 ":1: the name is taken by " seen[name] "; names are unique in a room"
+                    else seen[name] = $0 }'
 }
 
 check_folders() {
@@ -121,6 +124,9 @@ self_test() {
     printf '#include "base/mem.h"\n' >src/base/mem.c
     printf '#include "image/jpeg.h"\n#include "base/mem.h"\n#include <jpeglib.h>\n' >src/image/jpeg.c
     printf '#include "backend/cpu/conv.h"\n' >src/backend/list.c
+    touch src/backend/cpu/conv.h
+    mkdir src/models/parts
+    touch src/models/parts/mem.c
     printf '#include "job/job.h"\n#include "verbs.h"\n' >cli/main.c
     expect_tree '' || bad=1
     with_fault src/base/mem.c '#include "image/jpeg.h"' 'src/base/mem.c:2: base may not include image/jpeg.h'
@@ -131,8 +137,8 @@ self_test() {
     with_fault src/job/job.c '#include "nowhere/x.h"' 'nowhere/x.h is in no room'
     with_fault include/stoker/a.h '#include "base/mem.h"' 'include/stoker/a.h:3: an installed header'
     with_fault include/stoker/a.h '#include <base/mem.h>' 'include/stoker/a.h:3: an installed header'
-    with_fault src/models/mem.c '' 'src/models/mem.c:1: the name is taken by src/base/mem.c'
-    with_fault cli/jpeg.c '' 'the name is taken by'
+    with_fault src/base/parts/mem.c '' 'src/base/parts/mem.c:1: the name is taken by src/base/mem.c'
+    with_fault src/backend/cpu/parts/conv.h '' 'the name is taken by'
     with_fault src/attic/README.md 'old' 'attic is no room'
     mv src/base/README.md saved-readme
     expect_tree 'src/base/README.md:1: every room has a README.md' || bad=1

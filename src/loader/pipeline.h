@@ -16,7 +16,7 @@
 #include "loader/loader.h"
 #include "loader/sampler.h"
 #include "loader/tuner.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 typedef enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_HELD } slot_state;
 

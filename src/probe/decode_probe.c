@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "image/image.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 /* More files would show the same, and their memory must be had beside the loader's; so it is with
  * what is made of them. */

@@ -21,7 +21,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "probe/picture_walk.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 #define NS_PER_S 1000000000
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "image/image.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 #define NS_PER_S 1000000000LL
 #define QUALITY 80

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 #define NS_PER_S 1000000000
 

@@ -11,7 +11,7 @@
 #define STK_STAGE_STAGE_DEST_H
 
 #include "stage/stage_plan.h"
-#include "storage/shard_index.h"
+#include "storage/shards/index.h"
 
 typedef struct stk_stage_dest {
     char *path;  /* owned */

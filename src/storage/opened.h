@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "storage/cache.h"
-#include "storage/outage.h"
-#include "storage/reader.h"
-#include "storage/shards.h"
-#include "storage/shunned.h"
+#include "storage/cache/cache.h"
+#include "storage/reading/outage.h"
+#include "storage/reading/reader.h"
+#include "storage/shards/shards.h"
+#include "storage/reading/backoff.h"
 #include "storage/source.h"
 
 struct stk_store {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shard_index.h"
+#include "storage/shards/index.h"
 
 /* Names that one line has room for. */
 #define NAMES_TOLD 3

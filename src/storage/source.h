@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "events/events.h"
-#include "storage/hands.h"
+#include "storage/reading/io_threads.h"
 #include "storage/storage.h"
 #include "storage/tree.h"
 

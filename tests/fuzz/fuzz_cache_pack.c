@@ -6,7 +6,7 @@
 #include "fuzz_folder.h"
 
 #include "base/checksum.h"
-#include "storage/cache_pack.h"
+#include "storage/cache/pack.h"
 
 #define DATA_BYTES 256 /* behind the head */
 #define PACK_ID 7

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "storage/ini.h"
+#include "storage/s3/ini.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("[default]\nregion = eu-central-1\n\n[profile work]\nregion=us-west-2\n"),

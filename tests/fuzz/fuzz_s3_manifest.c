@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/s3_manifest.h"
+#include "storage/s3/manifest.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("stoker-listing 1 1794650580 2 us-east-1 aws s3://b/p\n"

@@ -6,7 +6,7 @@
 #ifdef STK_HAVE_S3
 
 #include "base/error.h"
-#include "storage/s3_xml.h"
+#include "storage/s3/xml.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>"

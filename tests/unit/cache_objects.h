@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "storage/cache.h"
+#include "storage/cache/cache.h"
 
 #define OBJECT_MOST_BYTES 20000
 #define MANY_BYTES ((uint64_t)1 << 30) /* a limit that is not reached */

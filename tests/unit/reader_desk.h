@@ -5,7 +5,7 @@
 #include "check.h"
 
 #include "scripted_place.h"
-#include "storage/reader.h"
+#include "storage/reading/reader.h"
 
 #define READS 128
 #define TIMEOUT_S 0.2

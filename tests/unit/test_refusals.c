@@ -23,14 +23,14 @@
 #include "monitor/lookout.h"
 #include "report/metrics_file.h"
 #include "stage/pump.h"
-#include "storage/cache.h"
-#include "storage/hands.h"
-#include "storage/reader.h"
+#include "storage/cache/cache.h"
+#include "storage/reading/io_threads.h"
+#include "storage/reading/reader.h"
 #include "supervise/guardian.h"
 #include "supervise/output.h"
 #ifdef STK_HAVE_S3
-#include "storage/http.h"
-#include "storage/s3_offers.h"
+#include "storage/http/http.h"
+#include "storage/s3/offers.h"
 #endif
 
 #define MOST 9      /* requests of anything smaller than a run */

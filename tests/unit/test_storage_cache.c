@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/checksum.h"
-#include "storage/cache_pack.h"
+#include "storage/cache/pack.h"
 
 #define HEAD STK_PACK_HEAD_BYTES
 #define ENTRY STK_PACK_ENTRY_BYTES

@@ -11,7 +11,7 @@
 
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "storage/cache_pack.h"
+#include "storage/cache/pack.h"
 
 #define KILL_OBJECTS 100000 /* more than can be written in the time */
 

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/ini.h"
+#include "storage/s3/ini.h"
 
 static stk_ini *parsed(const char *text) {
     stk_ini *ini = NULL;

@@ -1,6 +1,6 @@
 /* test_storage_outage.c - a place that answers nobody for a while, and how that is told. */
 #include "reader_desk.h"
-#include "storage/outage.h"
+#include "storage/reading/outage.h"
 
 #define SECOND 1000000000LL
 

@@ -1,7 +1,7 @@
 /* test_storage_patience.c - the numbers of the policy of reading, without waiting for them. */
 #include "check.h"
 
-#include "storage/patience.h"
+#include "storage/reading/read_policy.h"
 
 #define MS 1000000LL
 #define S (1000 * MS)

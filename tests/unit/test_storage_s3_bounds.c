@@ -8,8 +8,8 @@
 
 #include "object_server.h"
 #include "s3_place.h"
-#include "storage/http_easy.h"
-#include "storage/s3_list.h"
+#include "storage/http/easy.h"
+#include "storage/s3/list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PICTURES 48

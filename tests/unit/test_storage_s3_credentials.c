@@ -11,9 +11,9 @@
 #include <time.h>
 
 #include "small_server.h"
-#include "storage/http_easy.h"
-#include "storage/s3_credentials.h"
-#include "storage/s3_offers.h"
+#include "storage/http/easy.h"
+#include "storage/s3/credentials.h"
+#include "storage/s3/offers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define FUTURE "2100-01-02T03:04:05Z"

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "storage/s3_manifest.h"
+#include "storage/s3/manifest.h"
 
 /* Every byte that a key may have, but NUL. */
 static void add_odd_objects(stk_tree *tree) {

@@ -1,7 +1,7 @@
 /* test_storage_s3_settings.c - region, endpoint and profile from the environment and ~/.aws. */
 #include "aws_home.h"
 
-#include "storage/s3_settings.h"
+#include "storage/s3/settings.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

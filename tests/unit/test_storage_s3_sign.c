@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "storage/s3_sign.h"
+#include "storage/s3/sign.h"
 
 /* 2013-05-24T00:00:00Z, the time of Amazon's examples, and 2026-11-15T12:34:56Z. */
 #define EXAMPLE_TIME 1369353600

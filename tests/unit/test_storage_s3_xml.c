@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "storage/s3_xml.h"
+#include "storage/s3/xml.h"
 
 #define HEAD                                       \
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" \

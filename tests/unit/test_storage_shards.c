@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/shard_index.h"
-#include "storage/shard_place.h"
-#include "storage/shard_scan.h"
+#include "storage/shards/index.h"
+#include "storage/shards/place.h"
+#include "storage/shards/scan.h"
 #include "storage/opened.h"
-#include "storage/tar_write.h"
+#include "storage/shards/tar_write.h"
 
 static char folder[256]; /* of the running test */
 

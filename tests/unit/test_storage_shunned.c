@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/mem.h"
-#include "storage/shunned.h"
+#include "storage/reading/backoff.h"
 
 #define S 1000000000LL
 

@@ -1,0 +1,163 @@
+/* cache.c - the front of the cache: keys, looking up, counting; the kinds do the rest. */
+#include "storage/cache/cache.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "storage/cache/kind.h"
+
+/* Where the two halves of a key begin: any two numbers that differ. */
+#define SEED_HIGH 0x7374302D68696768ull
+#define SEED_LOW 0x7374312D6C6F7721ull
+
+void stk_cache_init(stk_cache *cache, const stk_cache_kind *kind, uint64_t most_bytes) {
+    cache->kind = kind;
+    atomic_init(&cache->users, 1);
+    cache->counters.most_bytes = most_bytes;
+    pthread_mutex_init(&cache->lock, NULL);
+}
+
+void stk_cache_hold(stk_cache *cache) {
+    atomic_fetch_add(&cache->users, 1);
+}
+
+void stk_cache_let_go(stk_cache *cache) {
+    if (atomic_fetch_sub(&cache->users, 1) == 1) {
+        cache->kind->free(cache);
+    }
+}
+
+void stk_cache_end(stk_cache *cache) {
+    stk_cache_table_free(&cache->table);
+    pthread_mutex_destroy(&cache->lock);
+}
+
+bool stk_cache_knows(const stk_cache *cache, stk_cache_key key) {
+    const stk_cache_entry *entry = stk_cache_table_find(&cache->table, key);
+    return entry != NULL && !entry->gone;
+}
+
+bool stk_cache_has_ended(const stk_cache *cache) {
+    return cache->counters.full || cache->counters.failed;
+}
+
+void stk_cache_note(stk_cache *cache, const char *format, ...) {
+    if (cache->notice[0] == '\0') {
+        va_list values;
+        va_start(values, format);
+        vsnprintf(cache->notice, sizeof cache->notice, format, values);
+        va_end(values);
+        cache->has_notice = true;
+    }
+}
+
+/* A checksum holds the length of what it sums, so that each part is told from its neighbours. */
+stk_cache_key stk_cache_key_make(const char *const *parts, size_t count) {
+    stk_cache_key key = {SEED_HIGH, SEED_LOW};
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(parts[i]);
+        key.high = stk_checksum_seeded(parts[i], length, key.high);
+        key.low = stk_checksum_seeded(parts[i], length, key.low);
+    }
+    return key;
+}
+
+stk_status stk_cache_open(stk_cache **cache, const stk_cache_config *config, stk_error *err) {
+    const stk_cache_kind *kind = config->folder != NULL ? &stk_cache_on_disk : &stk_cache_in_memory;
+    return kind->open(cache, config, err);
+}
+
+void stk_cache_close(stk_cache *cache) {
+    if (cache != NULL) {
+        cache->kind->close(cache);
+        stk_cache_let_go(cache);
+    }
+}
+
+static void count_miss(stk_cache *cache) {
+    cache->counters.misses++;
+    cache->kind->missed(cache);
+}
+
+bool stk_cache_has(stk_cache *cache, stk_cache_key key) {
+    pthread_mutex_lock(&cache->lock);
+    bool known = stk_cache_knows(cache, key);
+    if (!known) {
+        count_miss(cache);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return known;
+}
+
+/* What was counted as a hit was none; a damaged object is not offered again. */
+static void take_back(stk_cache *cache, const stk_cache_entry *read, bool damaged) {
+    pthread_mutex_lock(&cache->lock);
+    cache->counters.hits--;
+    cache->counters.misses++;
+    if (damaged) {
+        cache->counters.damaged++;
+        stk_cache_entry *entry = stk_cache_table_find(&cache->table, read->key);
+        /* Another copy may have come meanwhile. */
+        if (entry != NULL && entry->pack == read->pack && entry->at == read->at) {
+            stk_cache_table_forget(&cache->table, entry);
+        }
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
+bool stk_cache_read(stk_cache *cache, stk_cache_key key, stk_bytes *bytes) {
+    stk_cache_entry read;
+    bytes->size = 0;
+    pthread_mutex_lock(&cache->lock);
+    const stk_cache_entry *entry = stk_cache_table_find(&cache->table, key);
+    bool known = entry != NULL && !entry->gone;
+    if (known) {
+        read = *entry;
+        cache->counters.hits++;
+        stk_cache_hold(cache);
+    } else {
+        count_miss(cache);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (!known) {
+        return false;
+    }
+    bool room = stk_bytes_reserve(bytes, (size_t)read.length + 1);
+    bool right = room && cache->kind->fetch(cache, &read, bytes->data);
+    if (right) {
+        bytes->size = read.length;
+        bytes->data[read.length] = '\0';
+    } else {
+        take_back(cache, &read, room);
+    }
+    stk_cache_let_go(cache);
+    return right;
+}
+
+void stk_cache_put(stk_cache *cache, stk_cache_key key, const void *data, size_t size) {
+    cache->kind->put(cache, key, data, size);
+}
+
+void stk_cache_flush(stk_cache *cache) {
+    cache->kind->flush(cache);
+}
+
+void stk_cache_stats(stk_cache *cache, stk_cache_counters *counters) {
+    pthread_mutex_lock(&cache->lock);
+    *counters = cache->counters;
+    counters->entries = cache->table.count - cache->table.gone;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+bool stk_cache_take_notice(stk_cache *cache, char *buf, size_t size) {
+    pthread_mutex_lock(&cache->lock);
+    bool taken = cache->has_notice;
+    if (taken) {
+        snprintf(buf, size, "%s", cache->notice);
+    }
+    cache->has_notice = false;
+    pthread_mutex_unlock(&cache->lock);
+    return taken;
+}

@@ -1,0 +1,61 @@
+/*
+ * outage.h - inside storage: a place that answers nobody for a while.
+ *
+ * A read that fails since nothing comes from the place says nothing about its object. So the
+ * readers of a store tell the outage of every answer and of every attempt that failed without one:
+ * it knows whether an object is to blame, since when the place is silent, and when that has lasted
+ * too long. A place that has never answered has no outages: it may not be there at all.
+ *
+ * Threads: safe. Times are those of stk_clock_ns().
+ */
+#ifndef STK_STORAGE_READING_OUTAGE_H
+#define STK_STORAGE_READING_OUTAGE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct stk_outage {
+    int64_t most_ns;        /* how long one is waited out; 0: not at all */
+    atomic_llong answer_ns; /* when the place last answered; 0: it never has */
+    atomic_llong begun_ns;  /* since when nothing comes; 0: there is no outage; written with lock */
+    pthread_mutex_t lock;
+    char why[300];     /* what the latest attempt said; lock */
+    int64_t looked_ns; /* when somebody last asked how long it lasts; lock */
+    double failing;    /* the share of reads whose first attempt fails, lately; lock */
+    bool told;         /* of the outage that there is; lock */
+    double over_s;     /* how long one took that was told of and is over; 0: there is none; lock */
+} stk_outage;
+
+void stk_outage_open(stk_outage *o, double most_s);
+void stk_outage_close(stk_outage *o);
+
+/* Whether silence is waited out: somebody wants that, and the place has answered before. */
+bool stk_outage_counts(const stk_outage *o);
+
+/* The place has answered something. `first`: to the first attempt of a read. */
+void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
+
+/*
+ * An attempt failed now without an answer, and says why. `since_ns` is when the read failed before,
+ * or else when the attempt began. True when the object is not to blame: nobody got an answer since.
+ * `first`: it was the first attempt of its read.
+ */
+bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
+                       const char *why);
+
+/* Whether the place answers, but fails so often that an object that was unlucky is no bad one. */
+bool stk_outage_is_ill(stk_outage *o);
+
+/*
+ * Whether the place has been silent for too long; asked many times a second while reads are under
+ * way. Time in which nobody asked does not count: this process was stopped, not the place.
+ */
+bool stk_outage_is_too_long(stk_outage *o, int64_t now_ns);
+
+/* One sentence for people, when an outage has lasted for some seconds, and one when it is over. */
+bool stk_outage_notice(stk_outage *o, const char *place, int64_t now_ns, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,120 @@
+/* read_policy.c - the numbers of the policy of reading. */
+#include "storage/reading/read_policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000.0
+
+/* Pauses between attempts. */
+#define FIRST_PAUSE_S 0.1
+#define MOST_PAUSE_S 5.0
+
+/* A read is tried so often, and begun no more once it took this many time-outs. */
+#define LEAST_ATTEMPTS 2
+#define MOST_ATTEMPTS 12
+#define MOST_DAMAGED 4
+#define READ_TIMEOUTS 2
+
+/* An attempt that does bring something, but slowly, may take this many time-outs. */
+#define SLOW_TIMEOUTS 8
+
+/* So many reads given up in a row, and the place is lost. */
+#define LOST_AFTER 4
+
+/*
+ * A second attempt is made when the first has taken this many times the median of its peers, and a
+ * quarter of a second: the tail of object stores is above a second where the median is ten
+ * milliseconds. At most one read in twenty gets one, or a place that is slow as a whole would be
+ * asked twice for everything.
+ */
+#define FAR_SLOWER 8
+#define HEDGE_LEAST_NS 250000000
+#define HEDGE_SHARE 0.05
+#define HEDGE_MOST_CREDIT 8.0
+#define FEWEST_PEERS 8
+
+void stk_patience_begin(stk_patience *p, double timeout_s, uint64_t seed) {
+    *p = (stk_patience){.timeout_ns = (int64_t)(timeout_s * NS_PER_S),
+                        .credit = 1,
+                        .rng = stk_rng_make(seed, STK_RNG_PAUSE, 0, 0)};
+}
+
+void stk_patience_add(stk_patience *p) {
+    double credit = p->credit + HEDGE_SHARE;
+    p->credit = credit < HEDGE_MOST_CREDIT ? credit : HEDGE_MOST_CREDIT;
+}
+
+void stk_patience_answered(stk_patience *p, int64_t now_ns) {
+    p->answer_ns = now_ns;
+    p->given_up = 0;
+}
+
+void stk_patience_good(stk_patience *p, int64_t now_ns, int64_t took_ns) {
+    p->peers_ns[p->good_reads++ % STK_PATIENCE_PEERS] = took_ns;
+    stk_patience_answered(p, now_ns);
+}
+
+static int compare_times(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void stk_patience_measure(stk_patience *p) {
+    int64_t sorted[STK_PATIENCE_PEERS];
+    size_t count = p->good_reads < STK_PATIENCE_PEERS ? p->good_reads : STK_PATIENCE_PEERS;
+    if (count >= FEWEST_PEERS) {
+        memcpy(sorted, p->peers_ns, count * sizeof *sorted);
+        qsort(sorted, count, sizeof *sorted, compare_times);
+        p->median_ns = sorted[count / 2] > 0 ? sorted[count / 2] : 1;
+    }
+}
+
+int64_t stk_patience_pause_ns(stk_patience *p, int failures, double asked_s) {
+    double pause = FIRST_PAUSE_S;
+    for (int i = 1; i < failures && pause < MOST_PAUSE_S; i++) {
+        pause *= 2;
+    }
+    pause = pause < MOST_PAUSE_S ? pause : MOST_PAUSE_S;
+    pause *= stk_rng_range(&p->rng, 0.5, 1.0);
+    pause = pause > asked_s ? pause : asked_s < MOST_PAUSE_S ? asked_s : MOST_PAUSE_S;
+    return (int64_t)(pause * NS_PER_S);
+}
+
+bool stk_patience_is_over(const stk_patience *p, int failures, int damaged, int64_t first_ns,
+                          int64_t next_ns) {
+    return failures >= MOST_ATTEMPTS || damaged >= MOST_DAMAGED ||
+           (failures >= LEAST_ATTEMPTS && next_ns - first_ns > READ_TIMEOUTS * p->timeout_ns);
+}
+
+bool stk_patience_has_expired(const stk_patience *p, int64_t now_ns, int64_t started_ns,
+                              int64_t heard_ns) {
+    int64_t sign_ns = heard_ns > started_ns ? heard_ns : started_ns;
+    return now_ns - sign_ns >= p->timeout_ns ||
+           now_ns - started_ns >= SLOW_TIMEOUTS * p->timeout_ns;
+}
+
+bool stk_patience_is_stuck(const stk_patience *p, int64_t now_ns, int64_t begun_ns) {
+    int64_t since_ns = begun_ns > p->answer_ns ? begun_ns : p->answer_ns;
+    return now_ns - since_ns > READ_TIMEOUTS * p->timeout_ns;
+}
+
+bool stk_patience_hedge(stk_patience *p, int64_t age_ns) {
+    bool slow = p->median_ns > 0 && age_ns > HEDGE_LEAST_NS && age_ns / FAR_SLOWER > p->median_ns;
+    if (!slow || p->credit < 1) {
+        return false;
+    }
+    p->credit -= 1;
+    return true;
+}
+
+bool stk_patience_doubt(stk_patience *p, int64_t failed_ns) {
+    bool doubt = p->answer_ns <= failed_ns;
+    p->given_up += doubt;
+    return doubt;
+}
+
+bool stk_patience_is_lost(const stk_patience *p) {
+    return p->given_up >= LOST_AFTER;
+}

@@ -1,0 +1,75 @@
+/*
+ * read_policy.h - inside storage: when a read is slow, is tried again or twice, and is given up.
+ *
+ * Arithmetic on times alone, the same for all kinds of places, so that it can be tested without
+ * waiting. All times are those of stk_clock_ns(). Threads: its owner's lock guards it.
+ */
+#ifndef STK_STORAGE_READING_READ_POLICY_H
+#define STK_STORAGE_READING_READ_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+/* How many of the latest good reads are the peers that others are compared with. */
+#define STK_PATIENCE_PEERS 64
+
+typedef struct stk_patience {
+    int64_t timeout_ns;                   /* for an attempt without a sign of life */
+    int64_t peers_ns[STK_PATIENCE_PEERS]; /* how long the latest good reads took */
+    size_t good_reads;                    /* so far */
+    int64_t answer_ns;                    /* when the place last answered; 0: not yet */
+    int64_t median_ns;                    /* of the peers; 0: there are too few */
+    double credit;                        /* second attempts that may be made */
+    int given_up;                         /* reads in a row, without an answer between them */
+    stk_rng rng;
+} stk_patience;
+
+/* `seed` makes the pauses of two readers differ. */
+void stk_patience_begin(stk_patience *p, double timeout_s, uint64_t seed);
+
+/* A read was handed over. */
+void stk_patience_add(stk_patience *p);
+
+/* The place has answered something, if only that it has no such object. */
+void stk_patience_answered(stk_patience *p, int64_t now_ns);
+
+/* A read has brought its bytes. */
+void stk_patience_good(stk_patience *p, int64_t now_ns, int64_t took_ns);
+
+/* Looks at the peers again; for now and then. */
+void stk_patience_measure(stk_patience *p);
+
+/*
+ * How long to wait after a number of failures: twice as long each time, from half to all of that,
+ * since those who failed together must not come back together; at least what the place asked for,
+ * within reason.
+ */
+int64_t stk_patience_pause_ns(stk_patience *p, int failures, double asked_s);
+
+/* Whether a read that is at work since first_ns and could be tried again at next_ns is not. */
+bool stk_patience_is_over(const stk_patience *p, int failures, int damaged, int64_t first_ns,
+                          int64_t next_ns);
+
+/* Whether an attempt is given up that began at started_ns and was last heard of at heard_ns. */
+bool stk_patience_has_expired(const stk_patience *p, int64_t now_ns, int64_t started_ns,
+                              int64_t heard_ns);
+
+/* The same for one that still waits for its turn: when nobody has got anything for long. */
+bool stk_patience_is_stuck(const stk_patience *p, int64_t now_ns, int64_t begun_ns);
+
+/* Whether a second attempt is made beside one that has taken age_ns; if so it is counted. */
+bool stk_patience_hedge(stk_patience *p, int64_t age_ns);
+
+/*
+ * A read that first failed at failed_ns was given up. True when that may be the place's fault, and
+ * then it is counted: nobody got an answer since.
+ */
+bool stk_patience_doubt(stk_patience *p, int64_t failed_ns);
+
+/* So many doubts in a row that the place is lost. */
+bool stk_patience_is_lost(const stk_patience *p);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * reader.h - reads in flight.
+ *
+ * Whoever needs many objects hands over reads with stk_reader_submit(), which never waits, and is
+ * told of each by the `done` callback, from any thread but never from within a call of the
+ * reader's. Reads begin in the order in which they were handed over and may end in any.
+ *
+ * One policy for all places: bytes come from the cache when it has them and go into it when not; an
+ * attempt that takes too long is given up; one that fails is made again after a pause that grows
+ * and is never the same; one that is far slower than its peers gets a second one beside it and the
+ * first to come wins. A read ends with an error when time or attempts have run out. A place that
+ * answers nobody is waited for as long as the options say (outage.h). Then it is lost, and where
+ * nobody waits when several reads in a row have ended so: the reads say so, and whoever reads
+ * should stop.
+ */
+#ifndef STK_STORAGE_READING_READER_H
+#define STK_STORAGE_READING_READER_H
+
+#include "storage/storage.h"
+
+typedef struct stk_reader stk_reader;
+
+/* One read. It belongs to the reader from submit to done. */
+typedef struct stk_read {
+    const char *path; /* borrowed until done */
+    stk_bytes bytes;  /* what was read; the block is used again */
+    stk_error error;  /* error.status is STK_OK when it went well, STOPPED when cancelled */
+    bool lost;        /* with an error: nothing more can be had from this place */
+    int64_t ns;       /* how long it took, without the wait for its turn */
+    bool keep;        /* stk_store_keep may be given something to keep instead of the bytes */
+    uint64_t key[2];  /* for stk_store_keep */
+} stk_read;
+
+typedef struct stk_reader_config {
+    stk_store *store; /* borrowed, must outlive the reader */
+    void (*done)(void *user, stk_read *read);
+    void *user;
+} stk_reader_config;
+
+STK_CHECKED stk_status stk_reader_open(stk_reader **reader, const stk_reader_config *config,
+                                       stk_error *err);
+
+/* Cancels what is under way, waits for the callbacks of that, and frees. NULL is fine. */
+void stk_reader_close(stk_reader *reader);
+
+/* False without memory: then the read is not under way. */
+STK_CHECKED bool stk_reader_submit(stk_reader *reader, stk_read *read);
+
+/* Bytes are missing: places that use threads take up one more read at once. */
+void stk_reader_hurry(stk_reader *reader);
+
+/*
+ * Where the store keeps what its readers make of the bytes (--cache decoded): the next read of this
+ * object brings this instead. Nothing happens when read->keep is not set.
+ */
+void stk_store_keep(stk_store *store, const stk_read *read, const void *data, size_t size);
+
+/* Ends all reads that are under way soon, with STK_ERR_STOPPED unless they were done already. */
+void stk_reader_cancel(stk_reader *reader);
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * process.c - credential_process: a command of the profile that prints credentials as JSON.
+ *
+ * The command is cut into words as a shell would cut them, but no shell runs: nothing is expanded.
+ * It reads nothing, what it says on standard error is dropped (it may hold secrets), and its time
+ * is limited: then it and what it started are killed, for which it gets a process group of its own.
+ */
+#include "storage/s3/offers.h"
+
+#ifdef STK_HAVE_S3
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/process.h"
+#include "base/str.h"
+#include "base/thread.h"
+
+#define WORDS_MAX 64
+#define BLANKS " \t\r\n"
+
+/* The words of a command, which point into one copy of its text. */
+typedef struct words {
+    char *text;                /* owned */
+    char *list[WORDS_MAX + 1]; /* the last one is NULL */
+    size_t count;
+} words;
+
+/* Copies one word from *from to *to, without its quotes; false when a quote is not closed. */
+static bool cut_word(const char **from, char **to) {
+    char quote = '\0';
+    for (; **from != '\0' && (quote != '\0' || strchr(BLANKS, **from) == NULL); (*from)++) {
+        char c = **from;
+        if (quote == '\0' && (c == '"' || c == '\'')) {
+            quote = c;
+        } else if (quote != '\0' && c == quote) {
+            quote = '\0';
+        } else if (c == '\\' &&
+                   (quote == '\0' || (quote == '"' && ((*from)[1] == '"' || (*from)[1] == '\\')))) {
+            (*from)++;
+            if (**from == '\0') {
+                return false;
+            }
+            *(*to)++ = **from;
+        } else {
+            *(*to)++ = c;
+        }
+    }
+    *(*to)++ = '\0';
+    return quote == '\0';
+}
+
+/* Cuts a command into words. False when it is empty, has too many or an open quote. */
+static bool cut(const char *command, words *out) {
+    const char *from = command + strspn(command, BLANKS);
+    char *to = out->text;
+    while (*from != '\0') {
+        if (out->count == WORDS_MAX) {
+            return false;
+        }
+        out->list[out->count++] = to;
+        if (!cut_word(&from, &to)) {
+            return false;
+        }
+        from += strspn(from, BLANKS);
+    }
+    out->list[out->count] = NULL;
+    return out->count > 0;
+}
+
+/* How the command ended. */
+typedef enum outcome { ENDED, TOO_LONG, TOO_MUCH } outcome;
+
+/* Reads until the other end is closed, the buffer is full or the time is over. */
+static outcome collect(int fd, int64_t deadline_ns, char *buffer, size_t *size) {
+    for (;;) {
+        int64_t left_ms = (deadline_ns - stk_clock_ns()) / 1000000;
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = left_ms > 0 ? poll(&wait, 1, (int)left_ms) : 0;
+        if (ready == 0) {
+            return TOO_LONG;
+        }
+        if (ready < 0) {
+            continue; /* a signal */
+        }
+        ssize_t got = read(fd, buffer + *size, STK_S3_ANSWER_MAX + 1 - *size);
+        if (got > 0) {
+            *size += (size_t)got;
+        } else if (got == 0 || errno != EINTR) {
+            return ENDED;
+        }
+        if (*size > STK_S3_ANSWER_MAX) {
+            return TOO_MUCH;
+        }
+    }
+}
+
+/* Waits for the end; past the deadline, or when it is not `patient`, by killing. */
+static outcome finish(pid_t pid, int64_t deadline_ns, bool patient, int *status) {
+    const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
+    outcome how = ENDED;
+    *status = 0;
+    pid_t done = 0;
+    while (patient && done == 0) {
+        done = waitpid(pid, status, WNOHANG);
+        if (done == 0 && stk_clock_ns() >= deadline_ns) {
+            how = TOO_LONG;
+            break;
+        }
+        if (done == 0) {
+            nanosleep(&moment, NULL);
+        }
+    }
+    if (done == 0) {
+        kill(-pid, SIGKILL);
+        while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    return how;
+}
+
+/* Says how a command failed; STK_OK when it did not. */
+static stk_status judge(outcome how, int status, int limit_s, const char *source, stk_error *err) {
+    if (how == TOO_LONG) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "%s did not end within %d s and was stopped; run its command by hand to "
+                        "see what it waits for",
+                        source, limit_s);
+    }
+    if (how == TOO_MUCH) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "%s printed more than %zu bytes, which cannot be credentials", source,
+                        STK_S3_ANSWER_MAX);
+    }
+    if (WIFSIGNALED(status)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "%s was ended by signal %d", source,
+                        WTERMSIG(status));
+    }
+    if (WEXITSTATUS(status) != 0) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "%s failed with exit code %d; run its command by hand to see why", source,
+                        WEXITSTATUS(status));
+    }
+    return STK_OK;
+}
+
+/* Runs the words and puts what they print into buffer, which has room for the most and one more. */
+static stk_status run(const words *command, int limit_s, const char *source, char *buffer,
+                      size_t *size, stk_error *err) {
+    int ends[2];
+    int status = 0;
+    pid_t pid = 0;
+    if (stk_pipe(ends, 0) != 0) {
+        return STK_FAIL(err, STK_ERR_MEMORY, "cannot run %s: %s", source, strerror(errno));
+    }
+    int error = stk_process_start(command->list, ends[1], &pid);
+    close(ends[1]);
+    if (error != 0) {
+        close(ends[0]);
+        return STK_FAIL(err, STK_ERR_USAGE, "cannot run %s: its command %s: %s", source,
+                        command->list[0], strerror(error));
+    }
+    int64_t deadline_ns = stk_clock_ns() + (int64_t)limit_s * 1000000000;
+    outcome how = collect(ends[0], deadline_ns, buffer, size);
+    outcome end = finish(pid, deadline_ns, how == ENDED, &status);
+    close(ends[0]);
+    return judge(how != ENDED ? how : end, status, limit_s, source, err);
+}
+
+stk_status stk_s3_from_process(const char *command, const char *profile, int limit_s,
+                               stk_s3_credentials *credentials, stk_error *err) {
+    size_t room = strlen(command) + 1;
+    words cut_up = {.text = stk_mem_new(room, 1)};
+    char *source = stk_str_format("credential_process of the AWS profile '%s'", profile);
+    char *buffer = stk_mem_new(STK_S3_ANSWER_MAX + 2, 1);
+    size_t size = 0;
+    stk_status status = STK_OK;
+    if (cut_up.text == NULL || source == NULL || buffer == NULL) {
+        status = STK_FAIL_MEMORY(err, "credentials");
+    } else if (!cut(command, &cut_up)) {
+        status = STK_FAIL(err, STK_ERR_USAGE,
+                          "cannot run %s: a quote is not closed, or it has more than %d words",
+                          source, WORDS_MAX);
+    } else {
+        status = run(&cut_up, limit_s, source, buffer, &size, err);
+    }
+    if (status == STK_OK) {
+        status = stk_s3_offer_json(buffer, size, "SessionToken", source, credentials, err);
+    }
+    if (buffer != NULL) {
+        explicit_bzero(buffer, size);
+    }
+    stk_mem_free(buffer);
+    stk_mem_free(source);
+    if (cut_up.text != NULL) {
+        explicit_bzero(cut_up.text, room);
+    }
+    stk_mem_free(cut_up.text);
+    return status;
+}
+
+#endif

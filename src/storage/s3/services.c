@@ -1,0 +1,352 @@
+/*
+ * services.c - credentials from the container's service and from the instance's service.
+ *
+ * Both are HTTP servers that the cloud puts next to a program. The container's is asked only when
+ * the environment names it, so that its silence is an error. The instance's is asked on any
+ * machine: silence, and a refusal, mean that there is none.
+ */
+#include "storage/s3/offers.h"
+
+#ifdef STK_HAVE_S3
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "storage/http/easy.h"
+
+#define CONTAINER_HOST "http://169.254.170.2"
+#define INSTANCE_HOST "http://169.254.169.254"
+#define INSTANCE_HOST_6 "http://[fd00:ec2::254]"
+#define ROLES "/latest/meta-data/iam/security-credentials/"
+
+/* One retry for the instance's service: on a laptop all of this is waiting. */
+#define CONNECT_MS 1000
+#define TOTAL_MS 2000
+#define INSTANCE_ATTEMPTS 2
+#define CONTAINER_ATTEMPTS 3
+#define PAUSE_MS 300
+#define ROLE_MAX 64 /* letters of the longest name that Amazon allows for a role */
+
+/*
+ * Asks up to `attempts` times until there is an answer that is no passing trouble of the server's.
+ * The error is the last one's; an answer of 500 or more is a success here.
+ */
+static stk_status ask(const stk_http_question *question, int attempts, stk_http_answer *answer,
+                      stk_error *err) {
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000L * 1000L};
+    stk_status status = STK_OK;
+    for (int i = 0; i < attempts; i++) {
+        stk_http_answer_free(answer);
+        stk_error_clear(err);
+        status = stk_http_get(question, answer, err);
+        bool passing = status == STK_OK ? answer->status == 429 || answer->status >= 500
+                                        : status == STK_ERR_STORAGE;
+        if (!passing) {
+            break;
+        }
+        if (status == STK_OK && i + 1 < attempts) {
+            nanosleep(&pause, NULL);
+        }
+    }
+    return status;
+}
+
+/* Whether a number or name of a host is this machine itself. */
+static bool is_loopback(const char *host) {
+    struct in_addr four;
+    struct in6_addr six;
+    if (inet_pton(AF_INET, host, &four) == 1) {
+        return ntohl(four.s_addr) >> 24 == 127;
+    }
+    if (inet_pton(AF_INET6, host, &six) == 1) {
+        return IN6_IS_ADDR_LOOPBACK(&six);
+    }
+    return strcmp(host, "localhost") == 0;
+}
+
+/*
+ * Whether a key may be fetched from there without encryption: from this machine and from the three
+ * addresses where Amazon's containers have their services. libcurl takes the address apart here
+ * since it is libcurl that will go there.
+ */
+static bool is_allowed(const char *url) {
+    static const char *const hosts[] = {"169.254.170.2", "169.254.170.23", "fd00:ec2::23"};
+    char *scheme = NULL;
+    char *host = NULL;
+    char *user = NULL;
+    bool allowed = false;
+    CURLU *parts = curl_url();
+    if (parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_USER, &user, 0) == CURLUE_NO_USER) {
+        size_t length = strlen(host);
+        char *bare = host;
+        if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+            host[length - 1] = '\0';
+            bare = host + 1;
+        }
+        allowed = strcmp(scheme, "https") == 0;
+        if (strcmp(scheme, "http") == 0) {
+            allowed = is_loopback(bare);
+            for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+                allowed = allowed || strcmp(bare, hosts[i]) == 0;
+            }
+        }
+    }
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(user);
+    curl_url_cleanup(parts);
+    return allowed;
+}
+
+/* The address that the environment names; NULL: it names none. Owned by the caller. */
+static stk_status container_url(char **url, stk_error *err) {
+    const char *relative = stk_s3_environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *full = stk_s3_environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    *url = NULL;
+    if (relative == NULL && full == NULL) {
+        return STK_OK;
+    }
+    if (relative != NULL && relative[0] != '/') {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with a slash");
+    }
+    if (relative == NULL && !is_allowed(full)) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "AWS_CONTAINER_CREDENTIALS_FULL_URI names a place that keys are not taken "
+                        "from: it must be an https address, or http on this machine, "
+                        "169.254.170.2, 169.254.170.23 or [fd00:ec2::23]");
+    }
+    *url = relative != NULL ? stk_str_format(CONTAINER_HOST "%s", relative) : stk_mem_strdup(full);
+    return *url != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
+}
+
+/* The header with which the container's service is asked; NULL: none is wanted. Owned. */
+static stk_status container_token(char **header, stk_error *err) {
+    const char *path = stk_s3_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const char *token = stk_s3_environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    char *text = NULL;
+    size_t size = 0;
+    stk_status status = STK_OK;
+    *header = NULL;
+    if (path != NULL) {
+        status = stk_file_read(path, STK_S3_ANSWER_MAX, &text, &size, err);
+        while (status == STK_OK && size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL) {
+            text[--size] = '\0';
+        }
+        token = text;
+    }
+    if (status == STK_OK && token != NULL) {
+        if (strpbrk(token, "\r\n") != NULL) {
+            status = STK_FAIL(err, STK_ERR_USAGE,
+                              "the token for the container's credentials service holds a line "
+                              "break (AWS_CONTAINER_AUTHORIZATION_TOKEN or its file)");
+        } else {
+            *header = stk_str_format("Authorization: %s", token);
+            status = *header != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
+        }
+    }
+    stk_mem_free_secret(text);
+    return status;
+}
+
+static stk_status ask_container(const char *url, const char *token, const char *ca_bundle,
+                                stk_s3_credentials *credentials, stk_error *err) {
+    static const char source[] = "the container's credentials service";
+    const char *const headers[] = {"Accept: application/json", token};
+    const stk_http_question question = {.method = "GET",
+                                        .url = url,
+                                        .headers = headers,
+                                        .header_count = token != NULL ? 2 : 1,
+                                        .ca_bundle = ca_bundle,
+                                        .connect_ms = CONNECT_MS,
+                                        .total_ms = TOTAL_MS,
+                                        .max_bytes = STK_S3_ANSWER_MAX};
+    stk_http_answer answer = {0};
+    stk_error why = {0};
+    stk_status status = ask(&question, CONTAINER_ATTEMPTS, &answer, &why);
+    if (status != STK_OK) {
+        status = STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
+    } else if (answer.status != 200) {
+        status = STK_FAIL(err, STK_ERR_STORAGE,
+                          "cannot get credentials from %s: it answered with status %d", source,
+                          answer.status);
+    } else {
+        status = stk_s3_offer_json(answer.body, answer.size, "Token", source, credentials, err);
+    }
+    stk_http_answer_free(&answer);
+    return status;
+}
+
+stk_status stk_s3_from_container(const stk_s3_settings *settings, stk_s3_credentials *credentials,
+                                 stk_error *err) {
+    char *url = NULL;
+    char *token = NULL;
+    stk_status status = container_url(&url, err);
+    if (status == STK_OK && url != NULL) {
+        status = container_token(&token, err);
+    }
+    if (status == STK_OK && url != NULL) {
+        status = ask_container(url, token, settings->ca_bundle, credentials, err);
+    }
+    stk_mem_free_secret(token);
+    stk_mem_free(url);
+    return status;
+}
+
+/* A conversation with the instance's service. */
+typedef struct instance {
+    char *base;  /* "http://169.254.169.254", no slash at its end; owned */
+    char *token; /* a header with the session's token; NULL until there is one; owned */
+} instance;
+
+/* Where it is: by the environment, the profile, or the one address for all. */
+static stk_status instance_base(const stk_s3_profile *profile, char **base, stk_error *err) {
+    const char *found = stk_s3_environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *mode = stk_s3_environment("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    found = found != NULL ? found : stk_s3_profile_get(profile, "ec2_metadata_service_endpoint");
+    mode = mode != NULL ? mode : stk_s3_profile_get(profile, "ec2_metadata_service_endpoint_mode");
+    if (found == NULL) {
+        found =
+            mode != NULL && stk_str_equal_nocase(mode, "ipv6") ? INSTANCE_HOST_6 : INSTANCE_HOST;
+    }
+    if (strncmp(found, "http://", 7) != 0 && strncmp(found, "https://", 8) != 0) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "AWS_EC2_METADATA_SERVICE_ENDPOINT is no http:// address");
+    }
+    size_t length = strlen(found);
+    while (found[length - 1] == '/') {
+        length--;
+    }
+    *base = stk_mem_strndup(found, length);
+    return *base != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
+}
+
+static stk_status ask_instance(const instance *service, const char *method, const char *path,
+                               const char *header, stk_http_answer *answer, stk_error *err) {
+    char *url = stk_str_format("%s%s", service->base, path);
+    if (url == NULL) {
+        return STK_FAIL_MEMORY(err, "credentials");
+    }
+    const stk_http_question question = {.method = method,
+                                        .url = url,
+                                        .headers = &header,
+                                        .header_count = 1,
+                                        .connect_ms = CONNECT_MS,
+                                        .total_ms = TOTAL_MS,
+                                        .max_bytes = STK_S3_ANSWER_MAX};
+    stk_status status = ask(&question, INSTANCE_ATTEMPTS, answer, err);
+    stk_mem_free(url);
+    return status;
+}
+
+static stk_status bad_answer(int status, const char *to, stk_error *err) {
+    return STK_FAIL(err, STK_ERR_STORAGE,
+                    "cannot get credentials from the instance's service: it answered the question "
+                    "for %s with status %d",
+                    to, status);
+}
+
+/* Opens a session. Where nobody answers, or refuses, there is no such service: token stays NULL. */
+static stk_status open_session(instance *service, stk_error *err) {
+    stk_http_answer answer = {0};
+    stk_error why = {0};
+    stk_status status = ask_instance(service, "PUT", "/latest/api/token",
+                                     "x-aws-ec2-metadata-token-ttl-seconds: 300", &answer, &why);
+    if (status == STK_ERR_STORAGE) {
+        return STK_OK;
+    }
+    if (status != STK_OK) {
+        return STK_FAIL(err, status, "%s", why.message);
+    }
+    if (answer.status >= 500) {
+        status = bad_answer(answer.status, "a session", err);
+    } else if (answer.status == 200 && answer.size > 0 &&
+               strspn(answer.body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                   "-_=+/.") == answer.size) {
+        service->token = stk_str_format("x-aws-ec2-metadata-token: %s", answer.body);
+        status = service->token != NULL ? STK_OK : STK_FAIL_MEMORY(err, "credentials");
+    }
+    stk_http_answer_free(&answer);
+    return status;
+}
+
+/* The name of the instance's role; "" when it has none. Names with other letters are no names. */
+static stk_status find_role(const instance *service, char role[ROLE_MAX + 1], stk_error *err) {
+    stk_http_answer answer = {0};
+    stk_error why = {0};
+    stk_status status = ask_instance(service, "GET", ROLES, service->token, &answer, &why);
+    role[0] = '\0';
+    if (status != STK_OK) {
+        return STK_FAIL(err, status, "cannot get credentials from the instance's service: %s",
+                        why.message);
+    }
+    size_t length = strspn(answer.body, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                        "0123456789+=,.@_-");
+    if (answer.status != 200 && answer.status != 404) {
+        status = bad_answer(answer.status, "the role", err);
+    } else if (answer.status == 200 && length <= ROLE_MAX &&
+               strspn(answer.body + length, "\r\n") + length == answer.size) {
+        memcpy(role, answer.body, length);
+        role[length] = '\0';
+    } else if (answer.status == 200) {
+        status = STK_FAIL(err, STK_ERR_STORAGE,
+                          "cannot get credentials from the instance's service: its answer for the "
+                          "role is no name of a role");
+    }
+    stk_http_answer_free(&answer);
+    return status;
+}
+
+static stk_status role_credentials(const instance *service, const char *role,
+                                   stk_s3_credentials *credentials, stk_error *err) {
+    char path[sizeof ROLES + ROLE_MAX];
+    char source[sizeof "the instance's service (role )" + ROLE_MAX];
+    stk_http_answer answer = {0};
+    stk_error why = {0};
+    snprintf(path, sizeof path, ROLES "%s", role);
+    snprintf(source, sizeof source, "the instance's service (role %s)", role);
+    stk_status status = ask_instance(service, "GET", path, service->token, &answer, &why);
+    if (status != STK_OK) {
+        return STK_FAIL(err, status, "cannot get credentials from %s: %s", source, why.message);
+    }
+    status = answer.status == 200
+                 ? stk_s3_offer_json(answer.body, answer.size, "Token", source, credentials, err)
+                 : bad_answer(answer.status, "the role's credentials", err);
+    stk_http_answer_free(&answer);
+    return status;
+}
+
+stk_status stk_s3_from_instance(const stk_s3_profile *profile, stk_s3_credentials *credentials,
+                                stk_error *err) {
+    instance service = {0};
+    char role[ROLE_MAX + 1] = "";
+    if (stk_s3_environment_bool("AWS_EC2_METADATA_DISABLED")) {
+        return STK_OK;
+    }
+    stk_status status = instance_base(profile, &service.base, err);
+    if (status == STK_OK) {
+        status = open_session(&service, err);
+    }
+    if (status == STK_OK && service.token != NULL) {
+        status = find_role(&service, role, err);
+    }
+    if (status == STK_OK && role[0] != '\0') {
+        status = role_credentials(&service, role, credentials, err);
+    }
+    stk_mem_free(service.base);
+    stk_mem_free_secret(service.token);
+    return status;
+}
+
+#endif

@@ -1,0 +1,425 @@
+/*
+ * learn.c - the members of all shards of a place, from wherever they are known soonest.
+ *
+ * Tars are first looked at, all together: is one in the index of `stoker stage`, is what was
+ * remembered of it still right? The headers of the others are then read, some tars at a time.
+ */
+#include "storage/shards/learn.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/str.h"
+#include "storage/shards/scan.h"
+#include "storage/opened.h"
+
+/* Parts of tars that are read at a time: several tars, or parts of one. */
+#define AT_A_TIME 8
+
+/* Texts of members that are kept in memory; those beyond are read when somebody wants them. */
+#define MOST_TEXT_BYTES ((size_t)256 * 1024 * 1024)
+
+/* Of a near tar with fewer members the headers are read as quickly as a file that lists them. */
+#define REMEMBER_MEMBERS 20000
+
+#define VERSION_SIZE 160
+
+/* One tar while it is being learned. */
+typedef struct job {
+    const char *object;           /* the tar's path; the place's */
+    char version[VERSION_SIZE];   /* what changes when it does */
+    const stk_index_shard *known; /* its entry in the index of `stoker stage`, or NULL */
+    bool done;                    /* `found` holds its members */
+    stk_shard_index found;
+    stk_tar_counts passed_over;
+    stk_error error;
+} job;
+
+typedef struct opening {
+    stk_store *store;
+    const char *only;
+    const char *kept; /* folder, or NULL */
+    bool refresh;
+    const stk_events *events;
+    const stk_shard_place *place;
+    stk_shard_index staged; /* of `stoker stage` */
+    job *jobs;              /* owned; one for each tar of the place */
+    size_t *todo;           /* owned: jobs that need their headers read */
+    size_t todo_count;
+    int at_a_time; /* parts of one tar */
+    atomic_size_t text_left;
+    atomic_bool failed; /* some job; the others need not begin */
+} opening;
+
+/* ---- what was remembered ---- */
+
+/* The file that remembers an object; NULL without memory or where nothing is remembered. */
+static char *kept_file(const opening *o, const char *object) {
+    if (o->kept == NULL) {
+        return NULL;
+    }
+    char *name = stk_path_join(o->store->name, object);
+    char *file = NULL;
+    if (name != NULL) {
+        file = stk_str_format("%s/%016llx.shards", o->kept,
+                              (unsigned long long)stk_checksum(name, strlen(name)));
+    }
+    stk_mem_free(name);
+    return file;
+}
+
+/* Loads what was remembered of an object of that version; false when it is not there. */
+static bool recall(const opening *o, const char *object, const char *version,
+                   stk_shard_index *index) {
+    stk_bytes bytes = {0};
+    char *file = o->refresh ? NULL : kept_file(o, object);
+    bool good = file != NULL && stk_path_is_file(file) &&
+                stk_file_read_into(file, 0, &bytes, NULL) == STK_OK &&
+                stk_shard_index_load(index, file, &bytes, NULL) == STK_OK;
+    if (good && !stk_str_equal(index->origin, version)) {
+        stk_shard_index_free(index);
+        good = false;
+    }
+    stk_bytes_free(&bytes);
+    stk_mem_free(file);
+    return good;
+}
+
+/* What cannot be remembered is read again next time. */
+static void remember(const opening *o, const char *object, const char *version,
+                     stk_shard_index *index) {
+    char *file = kept_file(o, object);
+    if (file != NULL && stk_dir_make(o->kept, NULL) == STK_OK) {
+        (void)(stk_shard_index_save(index, version, file, NULL) == STK_OK);
+    }
+    stk_mem_free(file);
+}
+
+/* ---- the index of `stoker stage` ---- */
+
+/* Reads an object that may be larger than a picture. */
+static stk_status read_large(stk_store *store, const char *object, stk_bytes *all, stk_error *err) {
+    stk_bytes part = {0};
+    stk_status status = STK_OK;
+    uint64_t size = stk_store_size(store, object);
+    do {
+        uint64_t want = STK_SCAN_PART_BYTES;
+        if (size > 0 && size - all->size < want) {
+            want = size - all->size;
+        }
+        part.size = 0;
+        if (want > 0) {
+            status = stk_store_read_part(store, object, all->size, want, &part, err);
+        }
+        if (status == STK_OK && all->capacity < all->size + part.size &&
+            !stk_bytes_reserve(all, size > 0 ? (size_t)size : 2 * (all->size + part.size))) {
+            status = STK_FAIL_MEMORY(err, object);
+        }
+        if (status == STK_OK && part.size > 0) {
+            memcpy(all->data + all->size, part.data, part.size);
+            all->size += part.size;
+        }
+    } while (status == STK_OK && part.size == STK_SCAN_PART_BYTES);
+    stk_bytes_free(&part);
+    return status;
+}
+
+static stk_status load_staged(opening *o, stk_error *err) {
+    char version[VERSION_SIZE];
+    stk_bytes bytes = {0};
+    stk_error why = {0};
+    bool far = stk_store_is_remote(o->store);
+    if (!o->place->has_index) {
+        return STK_OK;
+    }
+    stk_status status =
+        stk_store_version(o->store, STK_SHARD_INDEX_NAME, version, sizeof version, err);
+    if (status != STK_OK || (far && recall(o, STK_SHARD_INDEX_NAME, version, &o->staged))) {
+        return status;
+    }
+    char *name = stk_path_join(o->store->base, STK_SHARD_INDEX_NAME);
+    status = name != NULL ? read_large(o->store, STK_SHARD_INDEX_NAME, &bytes, err)
+                          : STK_FAIL_MEMORY(err, STK_SHARD_INDEX_NAME);
+    if (status == STK_OK) {
+        status = stk_shard_index_load(&o->staged, name, &bytes, &why);
+        if (status != STK_OK) {
+            status = STK_FAIL(err, status,
+                              "%s; run the same `stoker stage` again to have it written, or remove "
+                              "it to have the tars read as they are",
+                              why.message);
+        }
+    }
+    if (status == STK_OK && far) {
+        remember(o, STK_SHARD_INDEX_NAME, version, &o->staged);
+    }
+    stk_bytes_free(&bytes);
+    stk_mem_free(name);
+    return status;
+}
+
+/* Finds the tars of the index among those of the place. */
+static stk_status match_staged(opening *o, stk_error *err) {
+    stk_map by_name = {0};
+    stk_status status = STK_OK;
+    bool added;
+    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+        if (!stk_map_add(&by_name, o->jobs[i].object, i, &added)) {
+            status = STK_FAIL_MEMORY(err, "the list of shards");
+        }
+    }
+    for (size_t i = 0; status == STK_OK && i < o->staged.shard_count; i++) {
+        size_t number;
+        const stk_index_shard *shard = &o->staged.shards[i];
+        if (stk_map_find(&by_name, shard->name, &number)) {
+            o->jobs[number].known = shard;
+        } else if (o->only == NULL) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "the shard %s, which %s names, is not in %s; run the same `stoker "
+                              "stage` again to have it written",
+                              shard->name, STK_SHARD_INDEX_NAME, o->store->base);
+        }
+    }
+    stk_map_free(&by_name);
+    return status;
+}
+
+/* ---- looking at tars and reading them ---- */
+
+/* Whether a tar has as many bytes as the index says; near ones are asked for the last one. */
+static stk_status check_size(const opening *o, const job *j, stk_error *err) {
+    stk_bytes bytes = {0};
+    uint64_t size = stk_store_size(o->store, j->object);
+    uint64_t wanted = j->known->size;
+    stk_status status = STK_OK;
+    if (wanted == 0) {
+        return STK_OK;
+    }
+    if (size == 0) {
+        status = stk_store_read_part(o->store, j->object, wanted - 1, 2, &bytes, err);
+        size = wanted - 1 + bytes.size;
+    }
+    if (status == STK_OK && size != wanted) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "the shard %s in %s is not the one that was staged: it has %s than %llu "
+                          "bytes; run the same `stoker stage` again to have it written",
+                          j->object, o->store->base, size < wanted ? "fewer" : "more",
+                          (unsigned long long)wanted);
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+/* Sets whether a job failed; the error stays with it until all are over. */
+static void end_job(opening *o, stk_status status) {
+    if (status != STK_OK) {
+        atomic_store(&o->failed, true);
+    }
+}
+
+static void look_at(void *context, size_t task, int thread) {
+    opening *o = context;
+    job *j = &o->jobs[task];
+    (void)thread;
+    if (atomic_load(&o->failed)) {
+        return;
+    }
+    stk_status status =
+        stk_store_version(o->store, j->object, j->version, sizeof j->version, &j->error);
+    if (status == STK_OK && j->known != NULL) {
+        status = check_size(o, j, &j->error);
+    } else if (status == STK_OK) {
+        j->done = recall(o, j->object, j->version, &j->found);
+    }
+    end_job(o, status);
+}
+
+static void read_headers(void *context, size_t task, int thread) {
+    opening *o = context;
+    job *j = &o->jobs[o->todo[task]];
+    (void)thread;
+    if (atomic_load(&o->failed)) {
+        return;
+    }
+    stk_status status = stk_shard_scan(o->store, j->object, o->at_a_time, &o->text_left, &j->found,
+                                       &j->passed_over, &j->error);
+    if (status == STK_OK) {
+        j->done = true;
+        if (stk_store_is_remote(o->store) || j->found.member_count >= REMEMBER_MEMBERS) {
+            remember(o, j->object, j->version, &j->found);
+        }
+    }
+    end_job(o, status);
+}
+
+/* Runs one step of all jobs, a few at a time; the error of the first one that failed is told. */
+static stk_status run_jobs(opening *o, size_t tasks, stk_pool_task *task, stk_error *err) {
+    stk_pool *pool = NULL;
+    int threads = tasks < AT_A_TIME ? (int)tasks : AT_A_TIME;
+    if (tasks == 0) {
+        return STK_OK;
+    }
+    stk_status status = stk_pool_new(&pool, threads, err);
+    if (status == STK_OK) {
+        stk_pool_run(pool, tasks, task, o);
+    }
+    stk_pool_free(pool);
+    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+        if (o->jobs[i].error.status != STK_OK) {
+            status = STK_FAIL(err, o->jobs[i].error.status, "%s", o->jobs[i].error.message);
+        }
+    }
+    return status;
+}
+
+/* Reading through tars that are far away takes its time: people are told why. */
+static void tell_reading(const opening *o) {
+    char what[120];
+    char bytes[32];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < o->todo_count; i++) {
+        sum += stk_store_size(o->store, o->jobs[o->todo[i]].object);
+    }
+    if (o->todo_count > 0 && stk_store_is_remote(o->store)) {
+        snprintf(what, sizeof what, "reading through %zu tar%s, %s", o->todo_count,
+                 o->todo_count == 1 ? "" : "s", stk_format_bytes(bytes, sizeof bytes, sum));
+        stk_events_decision(o->events, what,
+                            o->kept != NULL ? "there is no index beside them; the next run knows it"
+                                            : "there is no index beside them");
+    }
+}
+
+static void tell_passed_over(const opening *o) {
+    unsigned long long links = 0;
+    unsigned long long unknown = 0;
+    for (size_t i = 0; i < o->place->tars.count; i++) {
+        links += o->jobs[i].passed_over.links;
+        unknown += o->jobs[i].passed_over.unknown;
+    }
+    if (links + unknown > 0) {
+        stk_events_warning(o->events,
+                           "passed over %llu member%s of the tars in %s that %s no file (links: "
+                           "%llu)",
+                           links + unknown, links + unknown == 1 ? "" : "s", o->store->root,
+                           links + unknown == 1 ? "is" : "are", links);
+    }
+}
+
+static stk_status run_all(opening *o, stk_error *err) {
+    size_t count = o->place->tars.count;
+    o->jobs = stk_mem_new(count, sizeof *o->jobs);
+    o->todo = stk_mem_new(count, sizeof *o->todo);
+    if (o->jobs == NULL || o->todo == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of shards");
+    }
+    for (size_t i = 0; i < count; i++) {
+        o->jobs[i].object = o->place->tars.paths[i];
+    }
+    stk_status status = match_staged(o, err);
+    status = status == STK_OK ? run_jobs(o, count, look_at, err) : status;
+    if (status != STK_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (o->jobs[i].known == NULL && !o->jobs[i].done) {
+            o->todo[o->todo_count++] = i;
+        }
+    }
+    tell_reading(o);
+    size_t todo = o->todo_count;
+    o->at_a_time = todo > 0 && todo < AT_A_TIME ? AT_A_TIME / (int)todo : 1;
+    status = run_jobs(o, o->todo_count, read_headers, err);
+    if (status == STK_OK) {
+        tell_passed_over(o);
+    }
+    return status;
+}
+
+/* ---- what came of it ---- */
+
+/* Where only one tar counts, the members of the others are left out. */
+static void leave_others_out(opening *o) {
+    stk_shard_index *staged = &o->staged;
+    size_t kept = 0;
+    for (size_t i = 0; i < staged->member_count; i++) {
+        const char *shard = staged->shards[staged->members[i].shard].name;
+        if (stk_str_equal(shard, o->only)) {
+            staged->members[kept++] = staged->members[i];
+        }
+    }
+    staged->member_count = kept;
+}
+
+static stk_status keep_versions(const opening *o, stk_shard_facts *facts, stk_error *err) {
+    stk_map numbers = {0};
+    stk_status status = STK_OK;
+    bool added;
+    facts->versions = stk_mem_new(facts->index.shard_count, sizeof *facts->versions);
+    if (facts->versions == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of shards");
+    }
+    for (size_t i = 0; status == STK_OK && i < facts->index.shard_count; i++) {
+        if (!stk_map_add(&numbers, facts->index.shards[i].name, i, &added)) {
+            status = STK_FAIL_MEMORY(err, "the list of shards");
+        }
+    }
+    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+        size_t number;
+        if (stk_map_find(&numbers, o->jobs[i].object, &number) &&
+            (facts->versions[number] = stk_mem_strdup(o->jobs[i].version)) == NULL) {
+            status = STK_FAIL_MEMORY(err, "the list of shards");
+        }
+    }
+    stk_map_free(&numbers);
+    return status;
+}
+
+static stk_status put_together(opening *o, stk_shard_facts *facts, stk_error *err) {
+    stk_status status = STK_OK;
+    if (o->only != NULL) {
+        leave_others_out(o);
+    }
+    facts->index = o->staged;
+    memset(&o->staged, 0, sizeof o->staged);
+    facts->staged = facts->index.member_count;
+    for (size_t i = 0; status == STK_OK && i < o->place->tars.count; i++) {
+        status = stk_shard_index_merge(&facts->index, &o->jobs[i].found, err);
+    }
+    return status == STK_OK ? keep_versions(o, facts, err) : status;
+}
+
+void stk_shard_facts_free(stk_shard_facts *facts) {
+    for (size_t i = 0; facts->versions != NULL && i < facts->index.shard_count; i++) {
+        stk_mem_free(facts->versions[i]);
+    }
+    stk_mem_free(facts->versions);
+    facts->versions = NULL;
+    stk_shard_index_free(&facts->index);
+}
+
+stk_status stk_shard_learn(stk_store *store, const stk_shard_place *place, const char *only,
+                           const char *kept, bool refresh, const stk_events *events,
+                           stk_shard_facts *facts, stk_error *err) {
+    opening o = {.store = store,
+                 .place = place,
+                 .only = only,
+                 .kept = kept,
+                 .refresh = refresh,
+                 .events = events};
+    atomic_init(&o.text_left, MOST_TEXT_BYTES);
+    stk_status status = load_staged(&o, err);
+    status = status == STK_OK ? run_all(&o, err) : status;
+    status = status == STK_OK ? put_together(&o, facts, err) : status;
+    for (size_t i = 0; o.jobs != NULL && i < place->tars.count; i++) {
+        stk_shard_index_free(&o.jobs[i].found);
+    }
+    stk_shard_index_free(&o.staged);
+    stk_mem_free(o.jobs);
+    stk_mem_free(o.todo);
+    return status;
+}

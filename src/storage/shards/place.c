@@ -1,0 +1,227 @@
+/* place.c - what the names in a place say about its shards. */
+#include "storage/shards/place.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "storage/shards/index.h"
+#include "storage/shards/shards.h"
+
+/* What the parts of a data set are called, and what each is shown as. */
+static const struct {
+    const char *name;
+    const char *split;
+} splits[] = {
+    {"val", "val"}, {"valid", "val"}, {"validation", "val"}, {"train", "train"}, {"test", "test"}};
+
+#define SPLITS (sizeof splits / sizeof *splits)
+
+static const char *split_of_word(const char *word, size_t length) {
+    for (size_t i = 0; i < SPLITS; i++) {
+        if (strlen(splits[i].name) == length && strncasecmp(word, splits[i].name, length) == 0) {
+            return splits[i].split;
+        }
+    }
+    return NULL;
+}
+
+static bool ends_with_one(const char *name, const char *const *tails) {
+    for (; *tails != NULL; tails++) {
+        if (stk_str_ends_with_nocase(name, *tails)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names of pictures: where they lie loose, the place is one of files. */
+static bool is_picture(const char *name) {
+    static const char *const tails[] = {".jpg", ".jpeg", ".png", ".webp", NULL};
+    return ends_with_one(name, tails);
+}
+
+bool stk_shards_is_tar_name(const char *name) {
+    static const char *const tails[] = {".tar",     ".tar.gz", ".tgz",    ".tar.zst", ".tzst",
+                                        ".tar.bz2", ".tbz2",   ".tar.xz", ".txz",     NULL};
+    return ends_with_one(name, tails);
+}
+
+bool stk_shard_is_split(const char *name, size_t length) {
+    return split_of_word(name, length) != NULL;
+}
+
+const char *stk_shard_split(const char *object) {
+    const char *base = stk_path_base(object);
+    const char *found = NULL;
+    if (base > object) {
+        found = split_of_word(object, strcspn(object, "/"));
+    }
+    if (found != NULL) {
+        return found;
+    }
+    /* The last word counts: what stands before it is the name of the data set. */
+    for (const char *word = base; *word != '\0';) {
+        size_t length = 0;
+        while (isalnum((unsigned char)word[length])) {
+            length++;
+        }
+        const char *split = length > 0 ? split_of_word(word, length) : NULL;
+        found = split != NULL ? split : found;
+        word += length > 0 ? length : 1;
+    }
+    return found;
+}
+
+/* Whether a folder, which is called like a split, holds tars and nothing that is data besides. */
+static stk_status holds_tars(stk_store *store, const char *folder, bool *holds, stk_error *err) {
+    stk_dir_list list;
+    stk_status status = stk_store_list(store, folder, &list, err);
+    bool others = false;
+    *holds = false;
+    for (size_t i = 0; status == STK_OK && i < list.count; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        *holds = *holds || (!entry->is_dir && stk_shards_is_tar_name(entry->name));
+        others = others || entry->is_dir || is_picture(entry->name);
+    }
+    *holds = *holds && !others;
+    stk_dir_list_free(&list);
+    return status;
+}
+
+/* Whether a folder that is no split stands in the way of taking the place as one of shards. */
+static stk_status is_in_the_way(stk_store *store, const char *name, stk_passed_over *passed,
+                                bool *is, stk_error *err) {
+    bool junk = stk_folder_is_junk(name);
+    bool own = stk_str_equal(name, STK_RUNS_FOLDER);
+    stk_status status = own || junk ? STK_OK : stk_data_is_own(store, name, &own, err);
+    *is = !own && !junk;
+    return status == STK_OK && own ? stk_passed_over_add(passed, name, err) : status;
+}
+
+/* What stands at the top: *other is set when that is more than shards, splits and tables. */
+static stk_status look_at_top(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
+                              bool *shards, bool *tables, bool *other, stk_error *err) {
+    stk_status status = STK_OK;
+    *shards = *tables = *other = false;
+    for (size_t i = 0; status == STK_OK && !*other && i < top->count; i++) {
+        const stk_dir_entry *entry = &top->entries[i];
+        if (!entry->is_dir) {
+            *other = is_picture(entry->name);
+            *shards = *shards || stk_shards_is_tar_name(entry->name) ||
+                      stk_str_equal(entry->name, STK_STAGING_NAME);
+            *tables = *tables || stk_str_ends_with_nocase(entry->name, ".csv");
+        } else if (!stk_shard_is_split(entry->name, strlen(entry->name))) {
+            status = is_in_the_way(store, entry->name, passed, other, err);
+        }
+    }
+    return status;
+}
+
+stk_status stk_shards_wanted(stk_store *store, const stk_dir_list *top, stk_passed_over *passed,
+                             bool *wanted, stk_error *err) {
+    bool shards;
+    bool tables;
+    bool other;
+    *wanted = false;
+    stk_status status = look_at_top(store, top, passed, &shards, &tables, &other, err);
+    if (status != STK_OK || other) {
+        return status;
+    }
+    *wanted = shards;
+    /* A table beside folders names files in them: no need to list what may be a million. */
+    if (!shards && tables) {
+        return STK_OK;
+    }
+    /* Small folders first: the first one that holds no tars settles it. */
+    for (size_t s = 0; s < SPLITS; s++) {
+        for (size_t i = 0; i < top->count; i++) {
+            const stk_dir_entry *entry = &top->entries[i];
+            if (entry->is_dir && stk_str_equal_nocase(entry->name, splits[s].name)) {
+                status = holds_tars(store, entry->name, wanted, err);
+                if (status != STK_OK || !*wanted) {
+                    return status;
+                }
+            }
+        }
+    }
+    return STK_OK;
+}
+
+/* Keeps "folder/name". */
+static stk_status keep(stk_path_list *list, const char *folder, const char *name, stk_error *err) {
+    char **grown = stk_mem_grow(list->paths, &list->capacity, list->count + 1, sizeof *grown);
+    list->paths = grown != NULL ? grown : list->paths;
+    char *path = folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
+    if (grown == NULL || path == NULL) {
+        stk_mem_free(path);
+        return STK_FAIL_MEMORY(err, "the list of shards");
+    }
+    grown[list->count++] = path;
+    return STK_OK;
+}
+
+static void free_list(stk_path_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        stk_mem_free(list->paths[i]);
+    }
+    stk_mem_free(list->paths);
+    memset(list, 0, sizeof *list);
+}
+
+void stk_shard_place_free(stk_shard_place *place) {
+    free_list(&place->tars);
+    free_list(&place->others);
+}
+
+static stk_status take_folder(stk_store *store, const char *folder, stk_shard_place *place,
+                              stk_error *err) {
+    stk_dir_list list;
+    stk_status status = stk_store_list(store, folder, &list, err);
+    bool at_top = folder[0] == '\0';
+    for (size_t i = 0; status == STK_OK && i < list.count; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        if (entry->is_dir) {
+            if (at_top && stk_shard_is_split(entry->name, strlen(entry->name))) {
+                status = take_folder(store, entry->name, place, err);
+            }
+        } else if (stk_shards_is_tar_name(entry->name)) {
+            status = keep(&place->tars, folder, entry->name, err);
+        } else if (at_top && stk_str_equal(entry->name, STK_SHARD_INDEX_NAME)) {
+            place->has_index = true;
+        } else if (at_top && stk_str_equal(entry->name, STK_STAGING_NAME)) {
+            place->is_staging = true;
+        } else {
+            status = keep(&place->others, folder, entry->name, err);
+        }
+    }
+    stk_dir_list_free(&list);
+    return status;
+}
+
+/* Looks for one tar, which must be there, and for the index that may know it. */
+static stk_status take_one(stk_store *store, const char *name, stk_shard_place *place,
+                           stk_error *err) {
+    stk_dir_list list;
+    bool found = false;
+    stk_status status = stk_store_list(store, "", &list, err);
+    for (size_t i = 0; status == STK_OK && i < list.count; i++) {
+        const stk_dir_entry *entry = &list.entries[i];
+        found = found || (!entry->is_dir && stk_str_equal(entry->name, name));
+        place->has_index = place->has_index ||
+                           (!entry->is_dir && stk_str_equal(entry->name, STK_SHARD_INDEX_NAME));
+    }
+    stk_dir_list_free(&list);
+    if (status == STK_OK && !found) {
+        status = STK_FAIL(err, STK_ERR_DATA, "no such file: %s", stk_store_root(store));
+    }
+    return status == STK_OK ? keep(&place->tars, "", name, err) : status;
+}
+
+stk_status stk_shard_place_list(stk_store *store, const char *only, stk_shard_place *place,
+                                stk_error *err) {
+    return only != NULL ? take_one(store, only, place, err) : take_folder(store, "", place, err);
+}

@@ -1,0 +1,279 @@
+/* shards.c - the members of all shards as one tree, and from a path back to its member. */
+#include "storage/shards/shards.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "storage/shards/index.h"
+#include "storage/shards/learn.h"
+#include "storage/shards/place.h"
+#include "storage/opened.h"
+
+#define VERSION_SIZE 160
+#define NO_MEMBER UINT64_MAX
+
+/* Longer texts are no labels, and each is its own. */
+#define SHARED_TEXT_BYTES 32
+
+/* A member, without what the tree has of it. */
+typedef struct member {
+    uint64_t offset;
+    uint64_t checksum;
+    const char *text; /* the index's, or NULL */
+    uint32_t shard;   /* in the index */
+    bool has_checksum;
+} member;
+
+struct stk_shards {
+    stk_tree tree;         /* value: the number of the member, or NO_MEMBER */
+    member *members;       /* owned */
+    stk_shard_index index; /* owned: names of tars and texts; it has no members */
+};
+
+/* How members are shown. */
+typedef struct showing {
+    const stk_shard_facts *facts;
+    size_t cut;          /* bytes in front of every path that are left out */
+    const char **splits; /* owned: for each shard the folder its members are put in, or NULL */
+    stk_str path;        /* of the member that was shown last */
+} showing;
+
+/* The folder that all members are in, its slash included; 0: there is none, or it tells a split. */
+static size_t common_folder(const stk_shard_facts *facts) {
+    const stk_index_member *members = facts->index.members;
+    size_t count = facts->index.member_count;
+    if (count == 0 || facts->staged > 0) {
+        return 0;
+    }
+    const char *first = members[0].path;
+    size_t length = strcspn(first, "/");
+    if (first[length] == '\0' || stk_shard_is_split(first, length)) {
+        return 0;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (strncmp(members[i].path, first, length + 1) != 0) {
+            return 0;
+        }
+    }
+    return length + 1;
+}
+
+/* Where the shards belong to more than one split, each member is shown in the folder of its own. */
+static stk_status choose_splits(showing *s, const char *only, stk_error *err) {
+    const stk_shard_index *index = &s->facts->index;
+    const char *any = NULL;
+    bool differ = false;
+    s->splits = stk_mem_new(index->shard_count, sizeof *s->splits);
+    if (s->splits == NULL) {
+        return STK_FAIL_MEMORY(err, "the list of shards");
+    }
+    for (size_t i = 0; i < index->shard_count; i++) {
+        const char *split = stk_shard_split(index->shards[i].name);
+        s->splits[i] = split != NULL ? split : "train";
+        differ = differ || (any != NULL && !stk_str_equal(any, s->splits[i]));
+        any = s->splits[i];
+    }
+    for (size_t i = 0; i < index->shard_count && (!differ || only != NULL); i++) {
+        s->splits[i] = NULL;
+    }
+    return STK_OK;
+}
+
+/* The path under which a member is shown; valid until the next; NULL without memory. */
+static const char *show(showing *s, size_t number) {
+    const stk_index_member *m = &s->facts->index.members[number];
+    if (number < s->facts->staged) {
+        return m->path;
+    }
+    const char *path = m->path + s->cut;
+    const char *split = s->splits[m->shard];
+    if (split == NULL || stk_shard_is_split(path, strcspn(path, "/"))) {
+        return path;
+    }
+    stk_str_clear(&s->path);
+    stk_str_append(&s->path, split);
+    stk_str_append(&s->path, "/");
+    stk_str_append(&s->path, path);
+    return stk_str_ok(&s->path) ? stk_str_text(&s->path) : NULL;
+}
+
+/* Adds all members to a tree. */
+static stk_status fill_tree(showing *s, stk_tree *tree, stk_error *err) {
+    const stk_shard_facts *facts = s->facts;
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < facts->index.member_count; i++) {
+        const stk_index_member *m = &facts->index.members[i];
+        const char *path = show(s, i);
+        const char *version = facts->versions[m->shard];
+        status = path != NULL ? stk_tree_add(tree, path, strlen(path), m->size,
+                                             version != NULL ? version : "", i, err)
+                              : STK_FAIL_MEMORY(err, "the list of members");
+    }
+    return status;
+}
+
+/* In one tar the last of several with one name counts; two tars must not have the same. */
+static stk_status check_twice(showing *s, const char *root, stk_error *err) {
+    const stk_shard_index *index = &s->facts->index;
+    stk_tree all = {0};
+    stk_map seen = {0};
+    stk_status status = fill_tree(s, &all, err);
+    for (size_t i = 0; status == STK_OK && i < all.count; i++) {
+        bool added;
+        size_t first;
+        uint32_t shard = index->members[all.objects[i].value].shard;
+        if (!stk_map_add(&seen, all.objects[i].path, shard, &added)) {
+            status = STK_FAIL_MEMORY(err, "the list of members");
+        } else if (!added && stk_map_find(&seen, all.objects[i].path, &first) && first != shard) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "two shards of %s have a member %s: %s and %s; remove one of the "
+                              "shards, or name them by split (train-000.tar, val-000.tar)",
+                              root, all.objects[i].path, index->shards[first].name,
+                              index->shards[shard].name);
+        }
+    }
+    stk_map_free(&seen);
+    stk_tree_free(&all);
+    return status;
+}
+
+/* What stands beside the tars is shown as it is. */
+static stk_status add_others(stk_store *store, const stk_shard_place *place, stk_tree *tree,
+                             stk_error *err) {
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < place->others.count; i++) {
+        char version[VERSION_SIZE];
+        const char *path = place->others.paths[i];
+        status = stk_store_version(store, path, version, sizeof version, err);
+        if (status == STK_OK) {
+            status = stk_tree_add(tree, path, strlen(path), stk_store_size(store, path), version,
+                                  NO_MEMBER, err);
+        }
+    }
+    return status;
+}
+
+/* Copies a text; labels of the same class are the same text. */
+static const char *share_text(stk_shard_index *index, stk_map *seen, const char *text) {
+    size_t found;
+    bool added = true;
+    bool is_short = strlen(text) <= SHARED_TEXT_BYTES;
+    if (is_short && stk_map_find(seen, text, &found)) {
+        return (const char *)found;
+    }
+    const char *copy = stk_shard_index_keep(index, text);
+    if (copy == NULL || (is_short && !stk_map_add(seen, copy, (size_t)copy, &added))) {
+        return NULL;
+    }
+    return copy;
+}
+
+/* Copies what is needed besides the tree: the index itself holds every path once more. */
+static stk_status take_members(stk_shards *shards, const stk_shard_index *index, stk_error *err) {
+    stk_map seen = {0};
+    uint32_t number;
+    shards->members = stk_mem_raw(index->member_count, sizeof *shards->members);
+    stk_status status =
+        shards->members != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of members");
+    for (size_t i = 0; status == STK_OK && i < index->shard_count; i++) {
+        const stk_index_shard *shard = &index->shards[i];
+        status = stk_shard_index_add_shard(&shards->index, shard->name, shard->size, &number, err);
+    }
+    for (size_t i = 0; status == STK_OK && i < index->member_count; i++) {
+        const stk_index_member *m = &index->members[i];
+        const char *text = m->text != NULL ? share_text(&shards->index, &seen, m->text) : NULL;
+        if (m->text != NULL && text == NULL) {
+            status = STK_FAIL_MEMORY(err, "the list of members");
+        }
+        shards->members[i] = (member){.offset = m->offset,
+                                      .checksum = m->checksum,
+                                      .text = text,
+                                      .shard = m->shard,
+                                      .has_checksum = m->has_checksum};
+    }
+    stk_map_free(&seen);
+    return status;
+}
+
+static stk_status show_all(stk_shards *shards, stk_store *store, const stk_shard_place *place,
+                           const char *only, stk_shard_facts *facts, stk_error *err) {
+    showing s = {.facts = facts, .cut = common_folder(facts)};
+    stk_status status = choose_splits(&s, only, err);
+    status = status == STK_OK ? fill_tree(&s, &shards->tree, err) : status;
+    size_t added = shards->tree.count;
+    status = status == STK_OK ? stk_tree_finish(&shards->tree, err) : status;
+    if (status == STK_OK && shards->tree.count < added) {
+        status = check_twice(&s, store->root, err);
+    }
+    if (status == STK_OK && place->others.count > 0) {
+        status = add_others(store, place, &shards->tree, err);
+        status = status == STK_OK ? stk_tree_finish(&shards->tree, err) : status;
+    }
+    stk_mem_free(s.splits);
+    stk_str_free(&s.path);
+    return status;
+}
+
+stk_status stk_shards_open(stk_shards **out, stk_store *store, const char *only, const char *kept,
+                           bool refresh, const stk_events *events, stk_error *err) {
+    stk_shard_place place = {0};
+    stk_shard_facts facts = {0};
+    stk_shards *shards = stk_mem_new(1, sizeof *shards);
+    stk_status status = shards != NULL ? stk_shard_place_list(store, only, &place, err)
+                                       : STK_FAIL_MEMORY(err, "the shards");
+    if (status == STK_OK && place.is_staging && !place.has_index) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "staging of %s is not finished: run the same `stoker stage` again to "
+                          "finish it",
+                          store->root);
+    }
+    if (status == STK_OK) {
+        status = stk_shard_learn(store, &place, only, kept, refresh, events, &facts, err);
+    }
+    status = status == STK_OK ? show_all(shards, store, &place, only, &facts, err) : status;
+    status = status == STK_OK ? take_members(shards, &facts.index, err) : status;
+    stk_shard_facts_free(&facts);
+    stk_shard_place_free(&place);
+    if (status != STK_OK) {
+        stk_shards_close(shards);
+        return status;
+    }
+    *out = shards;
+    return STK_OK;
+}
+
+void stk_shards_close(stk_shards *shards) {
+    if (shards != NULL) {
+        stk_tree_free(&shards->tree);
+        stk_mem_free(shards->members);
+        stk_shard_index_free(&shards->index);
+        stk_mem_free(shards);
+    }
+}
+
+const stk_tree *stk_shards_tree(const stk_shards *shards) {
+    return &shards->tree;
+}
+
+bool stk_shards_find(const stk_shards *shards, const char *path, stk_extent *extent) {
+    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
+    if (object == NULL || object->value == NO_MEMBER) {
+        return false;
+    }
+    const member *m = &shards->members[object->value];
+    *extent = (stk_extent){.object = shards->index.shards[m->shard].name,
+                           .offset = m->offset,
+                           .length = object->size,
+                           .has_checksum = m->has_checksum,
+                           .checksum = m->checksum};
+    return true;
+}
+
+const char *stk_shards_text(const stk_shards *shards, const char *path) {
+    const stk_tree_object *object = stk_tree_find(&shards->tree, path);
+    return object != NULL && object->value != NO_MEMBER ? shards->members[object->value].text
+                                                        : NULL;
+}
