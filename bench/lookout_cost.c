@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "monitor/lookout.h"
-#include "report/jsonl.h"
+#include "report/observers/jsonl.h"
 
 #define MOST_SAMPLES 60 /* that a lookout keeps for us */
 

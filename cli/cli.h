@@ -8,7 +8,7 @@
 #include <stoker/job.h>
 
 #include "base/str.h"
-#include "report/run_status.h"
+#include "report/status/run_status.h"
 
 /*
  * A verb of the command line; `run` gets the words behind it and returns the exit code. A verb may

@@ -24,7 +24,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "report/lines.h"
+#include "report/observers/lines.h"
 
 #define LOG_NAME "log.txt"
 #define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */

@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "options/options.h"
-#include "report/jsonl.h"
-#include "report/screen.h"
-#include "report/text.h"
+#include "report/observers/jsonl.h"
+#include "report/observers/screen.h"
+#include "report/text/text.h"
 #include "supervise/relay.h"
 
 /* A handler can reach nothing else; the library itself has no such state. */

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "report/compare.h"
+#include "report/page/compare.h"
 #include "report/report_options.h"
-#include "report/report_runs.h"
+#include "report/page/runs.h"
 
 static stk_status print_json(const stk_report_runs *report, stk_error *err) {
     stk_str text = {0};

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "job/run_watch.h"
-#include "report/lines.h"
-#include "report/top_view.h"
+#include "report/observers/lines.h"
+#include "report/status/top_view.h"
 
 #define REDRAW_MS 500
 #define PLAIN_COLUMNS 80

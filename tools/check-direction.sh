@@ -11,7 +11,9 @@
 set -eu
 
 rooms='base options events storage dataset image stage loader engine backend/cpu backend/cuda backend'
-rooms="$rooms models weights train predict budget monitor report probe job supervise cli"
+rooms="$rooms models weights train predict budget monitor"
+rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
+rooms="$rooms probe job supervise cli"
 
 # Includes of every file, judged by awk: one pass over the tree.
 check_includes() {

@@ -19,7 +19,7 @@
 #include "job/val_table.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
-#include "report/metrics_file.h"
+#include "report/observers/metrics_file.h"
 #include "report/runfiles.h"
 #include "train/host_memory.h"
 #include "train/lr_find.h"

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "job/folds.h"
 #include "job/job_state.h"
-#include "report/lr_plot.h"
+#include "report/plots/lr.h"
 
 /* A training with a budget spends at most this part of what is left on finding its rate. */
 #define TEST_SHARE 0.1

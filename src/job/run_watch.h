@@ -12,7 +12,7 @@
 #include <stoker/stop.h>
 
 #include "options/options.h"
-#include "report/run_status.h"
+#include "report/status/run_status.h"
 
 typedef struct stk_watch_options {
     const char *run; /* NULL: the newest */

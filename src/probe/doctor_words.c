@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "probe/doctor.h"
-#include "report/bar_plot.h"
+#include "report/plots/bars.h"
 
 /* The longest bar is this many times the rate of all together, or the best change if more. */
 #define LONGEST 4.0

@@ -16,14 +16,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "report/earlier.h"
-#include "report/jsonl.h"
-#include "report/lines.h"
-#include "report/page_write.h"
-#include "report/plot.h"
-#include "report/record.h"
-#include "report/replay.h"
-#include "report/tfevents.h"
+#include "report/state/earlier.h"
+#include "report/observers/jsonl.h"
+#include "report/observers/lines.h"
+#include "report/page/write.h"
+#include "report/plots/results.h"
+#include "report/state/record.h"
+#include "report/state/replay.h"
+#include "report/observers/tfevents.h"
 
 /* Between two drawings of the plot and the page while epochs are short: so many seconds, and on a
  * slow disk so many times as long as a drawing takes. */

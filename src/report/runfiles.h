@@ -15,6 +15,7 @@
 #include <stoker/events.h>
 
 #include "base/str.h"
+#include "report/state/earlier.h"
 #include "storage/storage.h"
 
 typedef struct stk_runfiles stk_runfiles;
@@ -28,14 +29,6 @@ STK_CHECKED stk_status stk_runfiles_new(stk_runfiles **files, const char *run_di
  */
 STK_CHECKED stk_status stk_runfiles_new_supervised(stk_runfiles **files, const char *run_dir,
                                                    stk_error *err);
-
-/* Up to where the files of an earlier process count. */
-typedef struct stk_runfiles_point {
-    int fold;
-    int64_t steps_done; /* of that fold */
-    int epoch;          /* the last one of that fold which is done; 0: none is */
-    int best_epoch;     /* of that fold; 0: none */
-} stk_runfiles_point;
 
 /*
  * The same for a run that is resumed: rows and events of epochs behind the point are taken out in

@@ -11,7 +11,7 @@
 #include "base/locale.h"
 #include "base/mem.h"
 #include "job/run_folder.h"
-#include "report/observer_aside.h"
+#include "report/observers/queued.h"
 #include "report/runfiles.h"
 #include "supervise/bounded.h"
 

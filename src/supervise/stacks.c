@@ -19,7 +19,7 @@
 
 #include "base/hide.h"
 #include "base/proc_tree.h"
-#include "report/text.h"
+#include "report/text/text.h"
 
 #define PROCESSES 200      /* at most, that are written of */
 #define THREADS 64         /* of a process */

@@ -11,7 +11,7 @@
 #include "job/clockwork.h"
 #include "monitor/gpu_list.h"
 #include "monitor/lookout.h"
-#include "report/jsonl.h"
+#include "report/observers/jsonl.h"
 #include "supervise/expect.h"
 #include "supervise/folder_writer.h"
 #include "supervise/guardian.h"

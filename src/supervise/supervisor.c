@@ -16,7 +16,7 @@
 #include "base/locale.h"
 #include "base/mem.h"
 #include "budget/budget.h"
-#include "report/jsonl.h"
+#include "report/observers/jsonl.h"
 #include "supervise/knob_bounded.h"
 #include "supervise/relay.h"
 #include "supervise/supervision.h"

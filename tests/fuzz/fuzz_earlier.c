@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "report/earlier.h"
+#include "report/state/earlier.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED(

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "report/page.h"
-#include "report/replay.h"
+#include "report/page/page.h"
+#include "report/state/replay.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"t\": 1, \"event\": \"start\", \"model\": \"<b>\", \"batch\": 32, \"folds\": 1, "

@@ -6,10 +6,10 @@
  */
 #include "fuzz_folder.h"
 
-#include "report/confusion.h"
-#include "report/page.h"
-#include "report/run_read.h"
-#include "report/run_status.h"
+#include "report/page/confusion.h"
+#include "report/page/page.h"
+#include "report/state/run_read.h"
+#include "report/status/run_status.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED(

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "folder_looks.h"
-#include "report/lines.h"
+#include "report/observers/lines.h"
 #include "supervise/transcript.h"
 
 #define MANY_BYTES 300000 /* more than a pipe holds */

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "report/confusion.h"
+#include "report/page/confusion.h"
 
 #define HEADER "path,label,predicted,probability,fold\n"
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "probe/doctor_parts.h"
 #include "probe/doctor_words.h"
-#include "report/bar_plot.h"
+#include "report/plots/bars.h"
 
 /* A GPU beside 8 cores with 4 workers, which decoding holds back. */
 static stk_rates rates_of_a_gpu(void) {

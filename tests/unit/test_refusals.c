@@ -21,7 +21,7 @@
 #include "base/process.h"
 #include "base/thread.h"
 #include "monitor/lookout.h"
-#include "report/metrics_file.h"
+#include "report/observers/metrics_file.h"
 #include "stage/pump.h"
 #include "storage/cache/cache.h"
 #include "storage/reading/io_threads.h"

@@ -9,8 +9,8 @@
 #include "base/aside_queue.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "report/jsonl.h"
-#include "report/observer_aside.h"
+#include "report/observers/jsonl.h"
+#include "report/observers/queued.h"
 
 #define LONG_S 60.0
 

@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "report/compare.h"
-#include "report/report_runs.h"
-#include "report/run_read.h"
-#include "report/run_status.h"
+#include "report/page/compare.h"
+#include "report/page/runs.h"
+#include "report/state/run_read.h"
+#include "report/status/run_status.h"
 #include "report/runfiles.h"
-#include "report/screen.h"
-#include "report/top_view.h"
+#include "report/observers/screen.h"
+#include "report/status/top_view.h"
 
 static bool has_file(const char *folder, const char *name) {
     char *path = stk_path_join(folder, name);

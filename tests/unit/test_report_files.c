@@ -12,9 +12,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "events/events.h"
-#include "report/canvas.h"
-#include "report/jsonl.h"
-#include "report/lines.h"
+#include "report/plots/canvas.h"
+#include "report/observers/jsonl.h"
+#include "report/observers/lines.h"
 #include "report/runfiles.h"
 
 static int64_t fake_ns;

@@ -1,5 +1,5 @@
 /* test_report_lr_plot.c - the picture of a learning-rate test, as the SVG that is always there. */
-#include "report/lr_plot.h"
+#include "report/plots/lr.h"
 
 #include "base/file.h"
 #include "base/mem.h"

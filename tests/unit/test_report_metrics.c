@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "events/events.h"
-#include "report/metrics_file.h"
+#include "report/observers/metrics_file.h"
 
 #define SECOND INT64_C(1000000000)
 

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "report/page.h"
-#include "report/text.h"
+#include "report/page/page.h"
+#include "report/text/text.h"
 #include "told_run.h"
 
 /* A page and what it is made from. */

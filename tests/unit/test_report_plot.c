@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "report/canvas.h"
-#include "report/plot.h"
-#include "report/text.h"
+#include "report/plots/canvas.h"
+#include "report/plots/results.h"
+#include "report/text/text.h"
 
 /* Rows of a run that learns, as a plot would be given them. */
 static void fill_rows(stk_event_epoch *rows, int fold, int epochs) {

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "events/events.h"
-#include "report/screen.h"
+#include "report/observers/screen.h"
 
 static int64_t fake_ns; /* the time that the screen is told */
 

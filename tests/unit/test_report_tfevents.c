@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "events/events.h"
 #include "image/image.h"
-#include "report/tfevents.h"
-#include "report/tfrecord.h"
+#include "report/observers/tfevents.h"
+#include "report/observers/tfrecord.h"
 
 #define SECOND INT64_C(1000000000)
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "report/run_status.h"
+#include "report/status/run_status.h"
 
 static char run[256];
 

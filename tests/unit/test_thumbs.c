@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "image_files.h"
-#include "report/thumbs.h"
+#include "report/page/thumbs.h"
 #include "scripted_place.h"
 #include "small_pictures.h"
 

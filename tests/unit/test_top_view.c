@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "report/top_view.h"
+#include "report/status/top_view.h"
 
 /* A status without a folder behind it. */
 static stk_run_status told(const char *lines, bool running) {

@@ -1,0 +1,431 @@
+/*
+ * metrics_file.c - events to Prometheus text.
+ *
+ * One table says which figure comes from which field of the last event of its kind. Names and units
+ * are as Prometheus wants them: seconds, bytes, ratios from 0 to 1. What is not known is left out.
+ */
+#include "report/observers/metrics_file.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/aside.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "report/text/text.h"
+#include "report/text/time_parts.h"
+
+/* Between two replacements: collectors look every 15 s or so. */
+#define WRITE_GAP_NS INT64_C(1000000000)
+
+/* How long a write is waited for. One that takes longer hangs with its disk, as far as can be told:
+ * figures are left out until it ends, and a run does not wait for it again. */
+#define WAIT_NS INT64_C(1000000000)
+
+typedef enum source { FROM_START, FROM_STEP, FROM_EPOCH, FROM_SAMPLE, SOURCE_COUNT } source;
+
+typedef enum kind { NUMBER, COUNT, COUNT64 } kind; /* double, int, int64_t */
+
+typedef struct metric {
+    const char *name; /* behind "stoker_" */
+    const char *help;
+    source from;
+    kind kind;
+    size_t offset; /* in the event's struct */
+    double scale;  /* to the base unit */
+} metric;
+
+#define START(kind, field) FROM_START, kind, offsetof(stk_event_start, field), 1
+#define STEP(kind, field) FROM_STEP, kind, offsetof(stk_event_step, field)
+#define EPOCH(field) FROM_EPOCH, NUMBER, offsetof(stk_event_epoch, field)
+#define SAMPLE(field) FROM_SAMPLE, NUMBER, offsetof(stk_event_sample, field)
+#define SAMPLE_COUNT(field) FROM_SAMPLE, COUNT, offsetof(stk_event_sample, field), 1
+#define PERCENT 0.01
+
+static const metric metrics[] = {
+    {"folds", "Folds that were planned.", START(COUNT, folds)},
+    {"batch_size", "Images of a step, as chosen at the start; once finished, as used.",
+     START(COUNT, batch)},
+    {"train_images", "Images to train on.", START(COUNT64, train_images)},
+    {"val_images", "Images to validate on.", START(COUNT64, val_images)},
+    {"fold", "Fold in work, from 0.", STEP(COUNT, fold), 1},
+    {"epoch", "Epoch in work, from 1.", STEP(COUNT, epoch), 1},
+    {"epochs", "Epochs of this fold that are planned.", STEP(COUNT, epochs), 1},
+    {"step", "Steps of this epoch that are done.", STEP(COUNT64, step), 1},
+    {"steps", "Steps of this epoch.", STEP(COUNT64, steps), 1},
+    {"fold_steps", "Steps of this fold that are done.", STEP(COUNT64, steps_done), 1},
+    {"train_loss", "Mean training loss of this epoch so far.", STEP(NUMBER, loss), 1},
+    {"train_accuracy_ratio", "Training accuracy of this epoch so far.", STEP(NUMBER, acc1),
+     PERCENT},
+    {"learning_rate", "Learning rate of the last step.", STEP(NUMBER, lr), 1},
+    {"images_per_second", "Training images a second in this epoch so far.",
+     STEP(NUMBER, images_per_second), 1},
+    {"wait_ratio", "Share of this epoch's time spent waiting for data.",
+     STEP(NUMBER, wait_fraction), 1},
+    {"train_left_seconds", "Estimated time to the end of this fold's training.",
+     STEP(NUMBER, left_s), 1},
+    {"val_loss", "Validation loss of the last validated epoch.", EPOCH(val_loss), 1},
+    {"val_accuracy_ratio", "Validation accuracy of the last validated epoch.", EPOCH(val_acc1),
+     PERCENT},
+    {"val_top5_accuracy_ratio", "The same where the label is among the five likeliest classes.",
+     EPOCH(val_acc5), PERCENT},
+    {"epoch_duration_seconds", "Training and validation of the last validated epoch.",
+     EPOCH(seconds), 1},
+    {"workers", "Threads that decode.", SAMPLE_COUNT(workers)},
+    {"batches_ready", "Batches that wait to be trained on.", SAMPLE_COUNT(batches_ready)},
+    {"batch_slots", "Batches that there is room for.", SAMPLE_COUNT(slots)},
+    {"gpu_utilization_ratio", "Share of the last second in which some kernel ran.",
+     SAMPLE(gpu_util), PERCENT},
+    {"gpu_sm_activity_ratio", "Share of the multiprocessors' time with a warp on them.",
+     SAMPLE(sm_activity), PERCENT},
+    {"gpu_memory_used_bytes", "GPU memory in use, by everybody.", SAMPLE(gpu_memory_used), 1},
+    {"gpu_memory_bytes", "GPU memory that there is.", SAMPLE(gpu_memory_total), 1},
+    {"gpu_power_watts", "Power that the GPU draws.", SAMPLE(gpu_power_w), 1},
+    {"gpu_temperature_celsius", "Temperature of the GPU.", SAMPLE(gpu_temperature_c), 1},
+    {"gpu_clock_hertz", "Clock of the multiprocessors.", SAMPLE(gpu_clock_mhz), 1e6},
+    {"pcie_received_bytes_per_second", "Bytes a second to the GPU.", SAMPLE(pcie_in), 1},
+    {"pcie_sent_bytes_per_second", "Bytes a second from the GPU.", SAMPLE(pcie_out), 1},
+    {"cpu_utilization_ratio", "Of the cores that the run may use, by anybody.", SAMPLE(cpu),
+     PERCENT},
+    {"cpu_own_utilization_ratio", "Of the same cores, by the run.", SAMPLE(cpu_own), PERCENT},
+    {"iowait_ratio", "Share of the cores' time that waits for disks.", SAMPLE(iowait), PERCENT},
+    {"resident_memory_bytes", "Resident memory of the run.", SAMPLE(resident), 1},
+    {"memory_used_bytes", "Memory in use on the machine or in its container.", SAMPLE(memory_used),
+     1},
+    {"disk_read_bytes_per_second", "Read from the machine's disks.", SAMPLE(disk_read), 1},
+    {"disk_written_bytes_per_second", "Written to the machine's disks.", SAMPLE(disk_written), 1},
+    {"network_received_bytes_per_second", "Received, loopback left out.", SAMPLE(net_in), 1},
+    {"network_sent_bytes_per_second", "Sent, loopback left out.", SAMPLE(net_out), 1},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* A text on its way to the disk, with all that it needs. */
+typedef struct delivery {
+    char *path;   /* owned */
+    stk_str text; /* owned; reused */
+    stk_error error;
+} delivery;
+
+struct stk_metrics_file {
+    stk_observer observer;
+    char *path;              /* owned */
+    int64_t (*now_ns)(void); /* never NULL, as the next */
+    int64_t (*wall_ns)(void);
+    bool has[SOURCE_COUNT]; /* such an event was told; the last one: */
+    stk_event_start start;  /* its texts are gone, as the sample's */
+    stk_event_step step;
+    stk_event_epoch epoch;
+    stk_event_sample sample;
+    double start_s;     /* by the clock on the wall, since 1970 */
+    int64_t bad_images; /* so far */
+    stk_str info;       /* owned: the labels of run_info */
+    stk_str verdict;    /* owned: the labels of the last verdict; empty: none yet */
+    stk_str ended;      /* owned: the labels of how the run ended; empty: it has not */
+    int exit_code;      /* -1: the run goes on */
+    int64_t written_ns; /* when the file was replaced last */
+    bool written;       /* it was */
+    stk_aside *aside;   /* owned: writes; NULL: none could be had, and none is needed */
+    delivery *delivery; /* owned; the thread's while it writes */
+    bool hangs;         /* a write was not waited for */
+    stk_error error;    /* the first */
+};
+
+/* ---- the text ---- */
+
+static void append_head(stk_str *out, const char *name, const char *help) {
+    stk_str_appendf(out, "# HELP stoker_%s %s\n# TYPE stoker_%s gauge\n", name, help, name);
+}
+
+static void append_gauge(stk_str *out, const char *name, const char *help, double value) {
+    if (isfinite(value)) {
+        append_head(out, name, help);
+        stk_str_appendf(out, "stoker_%s %.12g\n", name, value);
+    }
+}
+
+/* A gauge that is 1 and says what it says in its labels. */
+static void append_labelled(stk_str *out, const char *name, const char *help,
+                            const stk_str *labels) {
+    if (labels->length > 0) {
+        append_head(out, name, help);
+        stk_str_appendf(out, "stoker_%s{%s} 1\n", name, stk_str_text(labels));
+        out->failed = out->failed || !stk_str_ok(labels);
+    }
+}
+
+/*
+ * `name="text"`, divided from what is there by a comma; backslash, quote and line break are
+ * escaped. A text that is not known is left out.
+ */
+static void append_label(stk_str *labels, const char *name, const char *text) {
+    stk_str clean = {0};
+    if (text == NULL) {
+        return;
+    }
+    stk_report_append_utf8(&clean, text);
+    stk_str_appendf(labels, "%s%s=\"", labels->length > 0 ? "," : "", name);
+    for (const char *p = stk_str_text(&clean); *p != '\0'; p++) {
+        if (*p == '\n') {
+            stk_str_append(labels, "\\n");
+        } else {
+            stk_str_append(labels, *p == '\\' || *p == '"' ? "\\" : "");
+            stk_str_append_bytes(labels, p, 1);
+        }
+    }
+    stk_str_append(labels, "\"");
+    labels->failed = labels->failed || !stk_str_ok(&clean);
+    stk_str_free(&clean);
+}
+
+static double value_of(const stk_metrics_file *m, const metric *row) {
+    const void *const events[SOURCE_COUNT] = {&m->start, &m->step, &m->epoch, &m->sample};
+    if (!m->has[row->from]) {
+        return NAN;
+    }
+    const void *at = (const char *)events[row->from] + row->offset;
+    double value = NAN;
+    switch (row->kind) {
+    case NUMBER:
+        value = *(const double *)at;
+        break;
+    case COUNT:
+        value = *(const int *)at;
+        break;
+    case COUNT64:
+        value = (double)*(const int64_t *)at;
+        break;
+    }
+    /* An unknown count is -1; nothing that is counted is negative. */
+    return row->kind != NUMBER && value < 0 ? NAN : value * row->scale;
+}
+
+static void append_times(stk_str *out, const stk_metrics_file *m) {
+    if (!m->has[FROM_EPOCH] || !(m->epoch.times.total_s > 0)) {
+        return;
+    }
+    append_head(out, "epoch_time_ratio", "Where the time of the last validated epoch went.");
+    for (int i = 0; i < STK_TIME_PARTS; i++) {
+        double share = stk_time_share(&m->epoch.times, i);
+        if (isfinite(share)) {
+            stk_str_appendf(out, "stoker_epoch_time_ratio{part=\"%s\"} %.6g\n",
+                            stk_time_part_names[i], share);
+        }
+    }
+}
+
+static void append_clock(stk_str *out, const stk_metrics_file *m) {
+    double used = (double)(m->now_ns() - m->start.start_ns) * 1e-9;
+    append_gauge(out, "start_time_seconds", "When the run began, since 1970.", m->start_s);
+    append_gauge(out, "used_seconds", "Time since the run began.", used);
+    append_gauge(out, "budget_seconds", "Time that the run was given.", m->start.budget_s);
+    append_gauge(out, "budget_left_seconds", "Time until the budget is used up.",
+                 m->start.budget_s - used);
+}
+
+static void append_all(stk_str *out, const stk_metrics_file *m) {
+    append_labelled(out, "run_info", "What is trained, and on what.", &m->info);
+    append_clock(out, m);
+    for (size_t i = 0; i < COUNT_OF(metrics); i++) {
+        append_gauge(out, metrics[i].name, metrics[i].help, value_of(m, &metrics[i]));
+    }
+    append_times(out, m);
+    append_gauge(out, "bad_images", "Images that could not be used.", (double)m->bad_images);
+    append_labelled(out, "verdict", "What limits the speed of the run.", &m->verdict);
+    append_labelled(out, "ended", "How the run ended.", &m->ended);
+    append_gauge(out, "finished", "Whether the run has ended.", m->ended.length > 0);
+    if (m->exit_code >= 0) {
+        append_gauge(out, "exit_status", "What the command ended with.", m->exit_code);
+    }
+}
+
+/* ---- the file ---- */
+
+static void free_delivery(void *state) {
+    delivery *d = state;
+    stk_mem_free(d->path);
+    stk_str_free(&d->text);
+    stk_mem_free(d);
+}
+
+static void deliver(void *state) {
+    delivery *d = state;
+    stk_status status = stk_str_ok(&d->text) ? stk_file_show(d->path, stk_str_text(&d->text),
+                                                             d->text.length, &d->error)
+                                             : STK_FAIL_MEMORY(&d->error, d->path);
+    (void)status; /* kept in d->error: a callback has nobody to tell */
+}
+
+/* Whether the last write has ended, which is waited for once. */
+static bool has_ended(stk_metrics_file *m) {
+    int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
+    m->hangs = m->aside != NULL && !stk_aside_wait(m->aside, stk_clock_ns() + wait_ns);
+    if (!m->hangs && m->error.status == STK_OK) {
+        m->error = m->delivery->error;
+    }
+    return !m->hangs;
+}
+
+static void write_file(stk_metrics_file *m) {
+    m->written = true;
+    m->written_ns = m->now_ns();
+    if (!has_ended(m)) {
+        (void)STK_FAIL(&m->error, STK_ERR_STORAGE,
+                       "cannot write %s in time: its disk does not answer; look whether it is "
+                       "mounted and alive",
+                       m->path);
+        return;
+    }
+    stk_str_clear(&m->delivery->text);
+    append_all(&m->delivery->text, m);
+    if (m->aside == NULL) {
+        deliver(m->delivery);
+    } else {
+        stk_aside_begin(m->aside, deliver, m->delivery, free_delivery);
+    }
+    (void)has_ended(m);
+}
+
+/* After every event; before the start there is nothing to say. */
+static void refresh(stk_metrics_file *m) {
+    if (m->has[FROM_START] && (!m->written || m->now_ns() - m->written_ns >= WRITE_GAP_NS)) {
+        write_file(m);
+    }
+}
+
+/* ---- callbacks ---- */
+
+static void on_start(void *user, const stk_event_start *event) {
+    stk_metrics_file *m = user;
+    m->start = *event;
+    m->has[FROM_START] = true;
+    m->start_s = (double)(m->wall_ns() - (m->now_ns() - event->start_ns)) * 1e-9;
+    stk_str_clear(&m->info);
+    append_label(&m->info, "run", event->run_dir != NULL ? stk_path_base(event->run_dir) : NULL);
+    append_label(&m->info, "model", event->model);
+    append_label(&m->info, "device", event->device);
+    append_label(&m->info, "device_name", event->device_name);
+    append_label(&m->info, "precision", event->precision);
+    write_file(m);
+}
+
+static void on_step(void *user, const stk_event_step *event) {
+    stk_metrics_file *m = user;
+    m->step = *event;
+    m->has[FROM_STEP] = true;
+    refresh(m);
+}
+
+static void on_epoch(void *user, const stk_event_epoch *event) {
+    stk_metrics_file *m = user;
+    m->epoch = *event;
+    m->has[FROM_EPOCH] = true;
+    refresh(m);
+}
+
+static void on_sample(void *user, const stk_event_sample *event) {
+    stk_metrics_file *m = user;
+    m->sample = *event;
+    m->has[FROM_SAMPLE] = true;
+    refresh(m);
+}
+
+static void on_bad_image(void *user, const stk_event_bad_image *event) {
+    stk_metrics_file *m = user;
+    (void)event;
+    m->bad_images++;
+}
+
+static void on_verdict(void *user, const stk_event_verdict *event) {
+    stk_metrics_file *m = user;
+    stk_str_clear(&m->verdict);
+    append_label(&m->verdict, "name", event->name);
+    refresh(m);
+}
+
+static void on_stop(void *user, const stk_summary *summary) {
+    stk_metrics_file *m = user;
+    m->start.batch = summary->batch; /* it may have been measured, or memory run out */
+    stk_str_clear(&m->ended);
+    append_label(&m->ended, "status", summary->status);
+    append_label(&m->ended, "reason", summary->stop_reason);
+    write_file(m);
+}
+
+/* ---- the header's functions ---- */
+
+stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config *config,
+                                stk_error *err) {
+    stk_status status = stk_path_check_place("--metrics-file", config->path, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_metrics_file *m = stk_mem_new(1, sizeof *m);
+    delivery *d = stk_mem_new(1, sizeof *d);
+    char *path = stk_mem_strdup(config->path);
+    char *same = stk_mem_strdup(config->path);
+    if (m == NULL || d == NULL || path == NULL || same == NULL) {
+        stk_mem_free(m);
+        stk_mem_free(d);
+        stk_mem_free(path);
+        stk_mem_free(same);
+        return STK_FAIL_MEMORY(err, config->path);
+    }
+    m->path = path;
+    m->delivery = d;
+    d->path = same;
+    if (stk_aside_open(&m->aside, "writes figures", NULL) != STK_OK) {
+        m->aside = NULL;
+    }
+    m->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
+    m->wall_ns = config->wall_ns != NULL ? config->wall_ns : stk_clock_wall_ns;
+    m->exit_code = -1;
+    m->observer = (stk_observer){
+        .user = m,
+        .start = on_start,
+        .step = on_step,
+        .epoch = on_epoch,
+        .bad_image = on_bad_image,
+        .stop = on_stop,
+        .sample = on_sample,
+        .verdict = on_verdict,
+    };
+    *out = m;
+    return STK_OK;
+}
+
+void stk_metrics_file_free(stk_metrics_file *m) {
+    if (m != NULL) {
+        if (!stk_aside_close(m->aside)) {
+            free_delivery(m->delivery);
+        }
+        stk_mem_free(m->path);
+        stk_str_free(&m->info);
+        stk_str_free(&m->verdict);
+        stk_str_free(&m->ended);
+        stk_mem_free(m);
+    }
+}
+
+const stk_observer *stk_metrics_file_observer(stk_metrics_file *m) {
+    return &m->observer;
+}
+
+void stk_metrics_file_finish(stk_metrics_file *m, int exit_code) {
+    if (m->has[FROM_START]) {
+        m->exit_code = exit_code;
+        write_file(m);
+    }
+}
+
+stk_status stk_metrics_file_error(const stk_metrics_file *m, stk_error *err) {
+    if (err != NULL && err->status == STK_OK) {
+        *err = m->error;
+    }
+    return m->error.status;
+}

@@ -1,0 +1,520 @@
+/* curves.c - the plots of a page: curves over epochs, bars of time, timelines of samples. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "report/plots/axis.h"
+#include "report/plots/chart.h"
+#include "report/page/parts.h"
+#include "report/text/text.h"
+
+#define PEAK 3.0 /* times the largest training loss: higher ones are cut off */
+#define MOST_LINES 64
+#define BAR_HEIGHT_PX 34
+#define GIGA 1e9
+#define MEGA 1e6
+
+/* ---- curves over epochs ---- */
+
+/* A measure of the epochs. */
+typedef struct measure {
+    const char *label;
+    size_t offset;       /* of a double in stk_event_epoch */
+    uint32_t color;      /* of the measure with one fold; with several, colours tell folds apart */
+    double fold_dash_px; /* of the measure with several folds: dashes tell measures apart */
+    double factor;       /* to the unit that is shown */
+    bool right;
+} measure;
+
+#define AT(field) offsetof(stk_event_epoch, field)
+
+static const measure loss_measures[] = {
+    {"train", AT(train_loss), 0x3b6fb6, 5, 1, false},
+    {"validation", AT(val_loss), 0xe07b39, 0, 1, false},
+};
+static const measure accuracy_measures[] = {
+    {"train", AT(train_acc1), 0x3b6fb6, 5, 1, false},
+    {"validation", AT(val_acc1), 0xe07b39, 0, 1, false},
+    {"validation, top-5", AT(val_acc5), 0x8c6d4f, 2, 1, false},
+};
+static const measure rate_measures[] = {
+    {"learning rate", AT(lr), 0x8268ad, 0, 1, false},
+};
+static const measure speed_measures[] = {
+    {"images/s, left", AT(images_per_second), 0x3f9d6c, 0, 1, false},
+    {"waiting for data, %, right", AT(wait_fraction), 0xc64f4f, 3, 100, true},
+};
+
+static double value_of(const stk_event_epoch *row, const measure *m) {
+    double value;
+    memcpy(&value, (const char *)row + m->offset, sizeof value);
+    return value * m->factor;
+}
+
+/* The lines of a chart over epochs, and the points that they lead to. */
+typedef struct curves {
+    stk_chart_line lines[MOST_LINES];
+    size_t line_count;
+    stk_point *points; /* owned */
+    size_t point_count;
+} curves;
+
+/* One line per fold that is shown. */
+static void add_measure(curves *c, const stk_record *record, const measure *m, int folds) {
+    for (int fold = 0; fold < folds && c->line_count < MOST_LINES; fold++) {
+        stk_chart_line *line = &c->lines[c->line_count];
+        *line = (stk_chart_line){.label = folds > 1 ? NULL : m->label,
+                                 .color = folds > 1 ? stk_axis_color((size_t)fold) : m->color,
+                                 .dash_px = folds > 1 ? m->fold_dash_px : 0,
+                                 .right = m->right,
+                                 .points = c->points + c->point_count};
+        for (size_t i = 0; i < record->row_count; i++) {
+            if (record->rows[i].fold == fold) {
+                c->points[c->point_count++] =
+                    (stk_point){record->rows[i].epoch, value_of(&record->rows[i], m)};
+                line->count++;
+            }
+        }
+        c->line_count += line->count > 0;
+    }
+    if (folds > 1 && c->line_count < MOST_LINES) { /* for the legend alone */
+        c->lines[c->line_count++] = (stk_chart_line){.label = m->label,
+                                                     .color = STK_SOFT_INK,
+                                                     .dash_px = m->fold_dash_px,
+                                                     .right = m->right};
+    }
+}
+
+static stk_status put_curve(const stk_record *record, stk_chart chart, const measure *measures,
+                            size_t count, stk_str *out, stk_error *err) {
+    curves c = {.points = stk_mem_new(count * record->row_count, sizeof *c.points)};
+    int folds = stk_record_folds(record);
+    stk_status status = STK_OK;
+    if (c.points == NULL) {
+        return STK_FAIL_MEMORY(err, "a plot");
+    }
+    folds = folds < STK_AXIS_COLORS ? folds : STK_AXIS_COLORS;
+    for (size_t i = 0; i < count; i++) {
+        add_measure(&c, record, &measures[i], folds);
+    }
+    chart.x_label = "epoch";
+    chart.lines = c.lines;
+    chart.line_count = c.line_count;
+    if (stk_chart_has_points(&chart)) {
+        status = stk_chart_put(&chart, out, err);
+    }
+    stk_mem_free(c.points);
+    return status;
+}
+
+/* One wild epoch must not flatten all the others. */
+static double highest_loss(const stk_record *record) {
+    double most = 0;
+    for (size_t i = 0; i < record->row_count; i++) {
+        most = fmax(most, record->rows[i].train_loss); /* fmax passes over NaN */
+    }
+    return isfinite(most) ? PEAK * most : 0;
+}
+
+/* Top-5 accuracy says nothing where it is unknown or always 100. */
+static bool top5_is_telling(const stk_record *record) {
+    for (size_t i = 0; i < record->row_count; i++) {
+        if (record->rows[i].val_acc5 < 99.95) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Which colour is which fold. */
+static void put_fold_key(const stk_record *record, stk_str *out) {
+    int folds = stk_record_folds(record);
+    if (folds < 2) {
+        return;
+    }
+    stk_str_append(out, "<ul class=\"key\">");
+    for (int fold = 0; fold < folds && fold < STK_AXIS_COLORS; fold++) {
+        stk_str_appendf(out, "<li><i style=\"background:#%06x\"></i>fold %d</li>",
+                        (unsigned)stk_axis_color((size_t)fold), fold + 1);
+    }
+    stk_str_appendf(out, "</ul>\n%s",
+                    folds > STK_AXIS_COLORS ? "<p class=\"soft\">The first folds are drawn.</p>\n"
+                                            : "");
+}
+
+stk_status stk_page_put_curves(const stk_record *record, stk_str *out, stk_error *err) {
+    if (record->row_count == 0) {
+        return STK_OK;
+    }
+    stk_page_open_section(out, "curves", "Curves");
+    put_fold_key(record, out);
+    stk_str_append(out, "<div class=\"grid\">\n");
+    stk_status status = put_curve(
+        record, (stk_chart){.id = "plot-loss", .caption = "Loss", .most = highest_loss(record)},
+        loss_measures, 2, out, err);
+    if (status == STK_OK) {
+        status = put_curve(
+            record, (stk_chart){.id = "plot-accuracy", .caption = "Accuracy, %", .percent = true},
+            accuracy_measures, top5_is_telling(record) ? 3 : 2, out, err);
+    }
+    if (status == STK_OK) {
+        status = put_curve(
+            record, (stk_chart){.id = "plot-lr", .caption = "Learning rate", .from_zero = true},
+            rate_measures, 1, out, err);
+    }
+    if (status == STK_OK) {
+        status = put_curve(record,
+                           (stk_chart){.id = "plot-speed",
+                                       .caption = "Speed and waiting by epoch",
+                                       .from_zero = true,
+                                       .right_percent = true},
+                           speed_measures, 2, out, err);
+    }
+    stk_str_append(out, "</div>\n");
+    stk_page_close_section(out);
+    return status;
+}
+
+/* ---- bars ---- */
+
+/* A part of a bar. */
+typedef struct part {
+    const char *name;
+    uint32_t color;
+    double value;
+    int tenths; /* of a percent, of the bar */
+} part;
+
+/* Percents with one decimal that add up to 100: what rounding leaves goes to the largest rests. */
+static void share_out(part *parts, size_t count, double total) {
+    int left = 1000;
+    for (size_t i = 0; i < count; i++) {
+        parts[i].tenths = (int)floor(1000 * parts[i].value / total);
+        left -= parts[i].tenths;
+    }
+    for (; left > 0; left--) {
+        size_t most = 0;
+        double most_rest = -INFINITY;
+        for (size_t i = 0; i < count; i++) {
+            double rest = 1000 * parts[i].value / total - parts[i].tenths;
+            if (rest > most_rest) {
+                most_rest = rest;
+                most = i;
+            }
+        }
+        parts[most].tenths++;
+    }
+}
+
+static stk_status put_bar(const char *id, const char *title, const part *parts, size_t count,
+                          stk_str *out, stk_error *err) {
+    const stk_font font = {12, 0xfffffe, true, STK_ALIGN_CENTER}; /* stays light in the dark */
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_svg_new(&canvas, STK_CHART_WIDTH_PX, BAR_HEIGHT_PX, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    double x = 0;
+    for (size_t i = 0; i < count; i++) {
+        double width = parts[i].tenths / 1000.0 * STK_CHART_WIDTH_PX;
+        char text[32];
+        if (width <= 0) {
+            continue;
+        }
+        stk_canvas_rectangle(canvas, x, 0, width, BAR_HEIGHT_PX, parts[i].color);
+        snprintf(text, sizeof text, "%.0f %%", parts[i].tenths / 10.0);
+        if (width > 40) {
+            stk_canvas_text(canvas, x + width / 2, BAR_HEIGHT_PX / 2.0 + 4.5, text, &font);
+        }
+        x += width;
+    }
+    status = stk_canvas_svg_embed(canvas, id, title, out, err);
+    stk_str_append(out, "<ul class=\"key\">\n");
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].tenths > 0) {
+            stk_str_appendf(out, "<li><i style=\"background:#%06x\"></i>%s %.1f %% (%s)</li>\n",
+                            (unsigned)parts[i].color, parts[i].name, parts[i].tenths / 10.0,
+                            stk_format_span(parts[i].value).text);
+        }
+    }
+    stk_str_append(out, "</ul>\n");
+    stk_canvas_free(canvas);
+    return status;
+}
+
+stk_status stk_page_put_times(const stk_times *times, stk_str *out, stk_error *err) {
+    part parts[] = {
+        {"waiting for storage", 0xc64f4f, times->read_s, 0},
+        {"waiting for decoding", 0xe07b39, times->decode_s, 0},
+        {"waiting in the queue", 0xb98a1d, times->queue_s, 0},
+        {"waiting for copies", 0x8268ad, times->copy_s, 0},
+        {"computing", 0x3b6fb6, times->compute_s, 0},
+        {"optimiser", 0x2b8394, times->update_s, 0},
+        {"validation", 0x3f9d6c, times->validate_s, 0},
+        {"checkpoints", 0x8c6d4f, times->checkpoint_s, 0},
+        {"other", 0x6f7680, times->other_s, 0},
+    };
+    size_t count = sizeof parts / sizeof *parts;
+    double total = 0;
+    for (size_t i = 0; i < count; i++) {
+        parts[i].value = parts[i].value > 0 ? parts[i].value : 0;
+        total += parts[i].value;
+    }
+    if (!(total > 0) || !isfinite(total)) {
+        return STK_OK;
+    }
+    share_out(parts, count, total);
+    stk_page_open_section(out, "times", "Where the time of training went");
+    stk_status status = put_bar("plot-times", "Where the time went", parts, count, out, err);
+    stk_page_close_section(out);
+    return status;
+}
+
+stk_status stk_page_put_budget(const stk_summary *summary, bool ended, stk_str *out,
+                               stk_error *err) {
+    double budget = summary->budget_s;
+    if (!(budget > 0) || !isfinite(budget) || !isfinite(summary->used_s)) {
+        return STK_OK;
+    }
+    double used = fmin(fmax(summary->used_s, 0), budget);
+    double reserve = summary->reserve_s > 0 ? fmin(summary->reserve_s, budget - used) : 0;
+    reserve = ended ? 0 : reserve; /* it was kept for what is done now */
+    part parts[] = {
+        {"used", 0x3b6fb6, used, 0},
+        {"left", 0x3f9d6c, budget - used - reserve, 0},
+        {"kept for prediction", 0xb98a1d, reserve, 0},
+    };
+    share_out(parts, 3, budget);
+    stk_page_open_section(out, "budget", "Budget");
+    stk_str_appendf(out, "<p>%s", stk_format_span(summary->used_s).text);
+    stk_str_appendf(out, " of %s %s used", stk_format_span(budget).text, ended ? "were" : "are");
+    if (summary->reserve_s > 0) {
+        stk_str_appendf(out, "; %s were kept back for prediction",
+                        stk_format_span(summary->reserve_s).text);
+    }
+    stk_str_append(out, ".</p>\n");
+    stk_status status = put_bar("plot-budget", "The budget", parts, 3, out, err);
+    stk_page_close_section(out);
+    return status;
+}
+
+/* ---- timelines ---- */
+
+/* A line of a timeline. */
+typedef struct track {
+    const char *label;
+    stk_gauge gauge;
+    uint32_t color;
+    double unit; /* what is shown is the value by this */
+    double dash_px;
+    bool right;
+} track;
+
+#define MOST_TRACKS 4
+
+typedef struct timeline {
+    const char *id;
+    const char *caption;
+    bool percent;
+    track tracks[MOST_TRACKS]; /* up to the first without a label */
+} timeline;
+
+static const timeline speed_timelines[] = {
+    {"plot-throughput",
+     "Training images per second",
+     false,
+     {{"images/s", STK_GAUGE_IMAGES_PER_SECOND, 0x3f9d6c, 1, 0, false}}},
+    {"plot-waiting",
+     "Waiting for data, %",
+     true,
+     {{"of the time", STK_GAUGE_WAIT_FRACTION, 0xc64f4f, 0.01, 0, false}}},
+    {"plot-queue",
+     "Batches ready, and workers",
+     false,
+     {{"batches ready", STK_GAUGE_BATCHES_READY, 0x3b6fb6, 1, 0, false},
+      {"room for", STK_GAUGE_SLOTS, 0x6f7680, 1, 4, false},
+      {"workers", STK_GAUGE_WORKERS, 0xe07b39, 1, 2, false}}},
+};
+
+/* Of a supervised command, by its own words. */
+static const timeline said_timelines[] = {
+    {"plot-throughput",
+     "Images per second, as the command says",
+     false,
+     {{"images/s", STK_GAUGE_STEP_RATE, 0x3f9d6c, 1, 0, false}}},
+    {"plot-loss",
+     "Loss, as the command says",
+     false,
+     {{"loss", STK_GAUGE_LOSS, 0x3b6fb6, 1, 0, false}}},
+};
+
+static const timeline gpu_timelines[] = {
+    {"plot-gpu",
+     "GPU, %",
+     true,
+     {{"some kernel runs", STK_GAUGE_GPU_UTIL, 0x3b6fb6, 1, 0, false},
+      {"multiprocessors active", STK_GAUGE_SM_ACTIVITY, 0x3f9d6c, 1, 0, false}}},
+    {"plot-gpu-memory",
+     "GPU memory, GB",
+     false,
+     {{"used", STK_GAUGE_GPU_MEMORY_USED, 0x8268ad, GIGA, 0, false},
+      {"by this run", STK_GAUGE_GPU_MEMORY_OWN, 0x3b6fb6, GIGA, 0, false},
+      {"in all", STK_GAUGE_GPU_MEMORY_TOTAL, 0x6f7680, GIGA, 4, false}}},
+    {"plot-gpu-power",
+     "GPU power and clock",
+     false,
+     {{"W, left", STK_GAUGE_GPU_POWER, 0xc64f4f, 1, 0, false},
+      {"°C, left", STK_GAUGE_GPU_TEMPERATURE, 0xe07b39, 1, 3, false},
+      {"MHz, right", STK_GAUGE_GPU_CLOCK, 0x35a2b4, 1, 0, true}}},
+    {"plot-pcie",
+     "PCIe, MB/s",
+     false,
+     {{"to the GPU", STK_GAUGE_PCIE_IN, 0x3b6fb6, MEGA, 0, false},
+      {"from it", STK_GAUGE_PCIE_OUT, 0xe07b39, MEGA, 0, false}}},
+};
+
+static const timeline host_timelines[] = {
+    {"plot-cpu",
+     "CPU, % of all cores",
+     true,
+     {{"by anybody", STK_GAUGE_CPU, 0x6f7680, 1, 0, false},
+      {"by this run", STK_GAUGE_CPU_OWN, 0x3b6fb6, 1, 0, false},
+      {"waiting for disks", STK_GAUGE_IOWAIT, 0xc64f4f, 1, 3, false}}},
+    {"plot-memory",
+     "Memory, GB",
+     false,
+     {{"of this run", STK_GAUGE_RESIDENT, 0x8268ad, GIGA, 0, false},
+      {"of the machine", STK_GAUGE_MEMORY_USED, 0x6f7680, GIGA, 0, false}}},
+    {"plot-disk",
+     "Disks, MB/s",
+     false,
+     {{"read", STK_GAUGE_DISK_READ, 0x3f9d6c, MEGA, 0, false},
+      {"written", STK_GAUGE_DISK_WRITTEN, 0xe07b39, MEGA, 0, false}}},
+    {"plot-network",
+     "Network, MB/s",
+     false,
+     {{"in", STK_GAUGE_NET_IN, 0x3f9d6c, MEGA, 0, false},
+      {"out", STK_GAUGE_NET_OUT, 0xe07b39, MEGA, 0, false}}},
+};
+
+static stk_status put_timeline(const stk_record *record, const timeline *t, stk_point *points,
+                               stk_str *out, stk_error *err) {
+    stk_chart_line lines[MOST_TRACKS] = {0};
+    stk_chart chart = {.id = t->id,
+                       .caption = t->caption,
+                       .x_label = "time since the start",
+                       .x_is_time = true,
+                       .percent = t->percent,
+                       .from_zero = true,
+                       .lines = lines};
+    for (; chart.line_count < MOST_TRACKS && t->tracks[chart.line_count].label != NULL;
+         chart.line_count++) {
+        const track *from = &t->tracks[chart.line_count];
+        stk_point *to = points + chart.line_count * record->moment_count;
+        for (size_t i = 0; i < record->moment_count; i++) {
+            const stk_moment *moment = &record->moments[i];
+            to[i] = (stk_point){moment->at_s, moment->values[from->gauge] / from->unit};
+        }
+        lines[chart.line_count] = (stk_chart_line){.label = from->label,
+                                                   .color = from->color,
+                                                   .dash_px = from->dash_px,
+                                                   .right = from->right,
+                                                   .points = to,
+                                                   .count = record->moment_count};
+    }
+    return stk_chart_has_points(&chart) ? stk_chart_put(&chart, out, err) : STK_OK;
+}
+
+/* A section of timelines; nothing where none of them has a point. */
+static stk_status put_timeline_section(const stk_record *record, const char *id,
+                                       const char *heading, const timeline *timelines, size_t count,
+                                       stk_str *out, stk_error *err) {
+    stk_point *points = stk_mem_new(MOST_TRACKS * record->moment_count, sizeof *points);
+    stk_str plots = {0};
+    stk_status status = points != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a plot");
+    for (size_t i = 0; i < count && status == STK_OK; i++) {
+        status = put_timeline(record, &timelines[i], points, &plots, err);
+    }
+    if (status == STK_OK && plots.length > 0) {
+        stk_page_open_section(out, id, heading);
+        stk_str_append(out, "<div class=\"grid\">\n");
+        stk_str_append(out, stk_str_text(&plots));
+        stk_str_append(out, "</div>\n");
+        stk_page_close_section(out);
+    }
+    out->failed = out->failed || !stk_str_ok(&plots);
+    stk_str_free(&plots);
+    stk_mem_free(points);
+    return status;
+}
+
+/* Each core's mean as a bar: one that is always busy among idle ones shows at a glance. */
+static stk_status put_cores(const stk_record *record, stk_str *out, stk_error *err) {
+    if (record->core_samples == 0) {
+        return STK_OK;
+    }
+    const double floor_px = 70;
+    double least = 100;
+    double most = 0;
+    double width = (double)STK_CHART_WIDTH_PX / record->core_count;
+    stk_canvas *canvas = NULL;
+    stk_status status = stk_canvas_svg_new(&canvas, STK_CHART_WIDTH_PX, (int)floor_px, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    for (int i = 0; i < record->core_count; i++) {
+        double share = fmin(fmax(record->core_sums[i] / (double)record->core_samples, 0), 100);
+        double height = share / 100 * floor_px;
+        double gap = width > 4 ? 1 : 0;
+        stk_canvas_rectangle(canvas, i * width, 0, width - gap, floor_px, STK_GRID);
+        stk_canvas_rectangle(canvas, i * width, floor_px - height, width - gap, height, 0x3b6fb6);
+        least = fmin(least, share);
+        most = fmax(most, share);
+    }
+    stk_page_open_section(out, "cores", "Cores");
+    stk_str_appendf(out,
+                    "<p class=\"soft\">How busy each of %d cores was on average: from %.0f %% to "
+                    "%.0f %%.</p>\n",
+                    record->core_count, least, most);
+    status = stk_canvas_svg_embed(canvas, "plot-cores", "How busy each core was", out, err);
+    stk_page_close_section(out);
+    stk_canvas_free(canvas);
+    return status;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static void put_throttling(const stk_record *record, stk_str *out) {
+    if (record->throttled > 0) {
+        stk_str_appendf(out,
+                        "<section id=\"throttling\"><p>Something held the GPU's clock down in "
+                        "%.0f %% of the samples: ",
+                        100.0 * (double)record->throttled / (double)record->samples);
+        stk_report_append_markup(out, record->throttled_by != NULL ? record->throttled_by : "");
+        stk_str_append(out, ".</p></section>\n");
+    }
+}
+
+stk_status stk_page_put_timelines(const stk_record *record, stk_str *out, stk_error *err) {
+    if (record->moment_count == 0) {
+        return STK_OK;
+    }
+    stk_status status =
+        stk_record_command(record) != NULL
+            ? put_timeline_section(record, "throughput", "Progress", said_timelines,
+                                   COUNT(said_timelines), out, err)
+            : put_timeline_section(record, "throughput", "Throughput and waiting", speed_timelines,
+                                   COUNT(speed_timelines), out, err);
+    if (status == STK_OK) {
+        put_throttling(record, out);
+        status = put_timeline_section(record, "gpu", "GPU", gpu_timelines, COUNT(gpu_timelines),
+                                      out, err);
+    }
+    if (status == STK_OK) {
+        status = put_timeline_section(record, "host", "Host", host_timelines, COUNT(host_timelines),
+                                      out, err);
+    }
+    return status == STK_OK ? put_cores(record, out, err) : status;
+}

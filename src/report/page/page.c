@@ -1,0 +1,574 @@
+/*
+ * page.c - report.html, section by section.
+ *
+ * Styles stand in the page, and a policy in its head forbids everything else: a page that somebody
+ * was sent opens no connection. Plots are SVG; in the dark their paper and inks change by rules on
+ * the colours that canvas_svg.c writes.
+ */
+#include "report/page/page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/text/attempt_text.h"
+#include "report/page/parts.h"
+#include "report/text/text.h"
+
+#define MOST_EPOCH_ROWS 300 /* of the table; results.csv has all */
+
+static const char style[] =
+    ":root{color-scheme:light dark;--paper:#f4f5f7;--card:#ffffff;--ink:#26282b;--soft:#5c6167;"
+    "--line:#dfe2e6;--good:#2f7d52;--bad:#b3452c;--mark:#3b6fb6}\n"
+    "@media(prefers-color-scheme:dark){:root{--paper:#15171a;--card:#1e2125;--ink:#e4e6e9;"
+    "--soft:#a3a9b0;--line:#383d44;--good:#6cc495;--bad:#ee8b6e;--mark:#7fa8e0}\n"
+    "svg.plot rect[fill=\"#ffffff\"]{fill:#1e2125}svg.plot text[fill=\"#26282b\"]{fill:#e4e6e9}"
+    "svg.plot text[fill=\"#6b7076\"]{fill:#a3a9b0}"
+    "svg.plot polyline[stroke=\"#e6e8eb\"]{stroke:#33383e}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--paper);color:var(--ink);line-height:1.45;"
+    "font-family:system-ui,\"DejaVu Sans\",Helvetica,Arial,sans-serif;font-size:16px}\n"
+    "main{max-width:1400px;margin:0 auto;padding:12px}\n"
+    "h1{font-size:1.35rem;margin:.4rem 0;overflow-wrap:anywhere}\n"
+    "h2{font-size:1.05rem;margin:0 0 .6rem}h3{font-size:.95rem;margin:1rem 0 .4rem}\n"
+    "section{background:var(--card);border:1px solid var(--line);border-radius:8px;"
+    "padding:14px;margin:12px 0}\n"
+    "p{margin:.3rem 0}.soft{color:var(--soft)}.lead{font-size:1.1rem;overflow-wrap:anywhere}\n"
+    "#verdict{border-left:6px solid var(--soft)}#verdict.fine{border-left-color:var(--good)}"
+    "#verdict.slow{border-left-color:var(--bad)}\n"
+    ".grid{display:grid;gap:14px;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))"
+    "}\n"
+    ".figures{display:grid;gap:10px;margin:0;"
+    "grid-template-columns:repeat(auto-fill,minmax(min(100%,9.5rem),1fr))}\n"
+    ".figures div{min-width:0}.figures dt{color:var(--soft);font-size:.8rem}"
+    ".figures dd{margin:0;font-weight:600;overflow-wrap:anywhere}\n"
+    "svg.plot{display:block;width:100%;height:auto;max-width:720px}\n"
+    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem}\n"
+    "th,td{text-align:left;padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);"
+    "vertical-align:top;overflow-wrap:anywhere}th,td.n,#runs td,#attempts td{white-space:nowrap}\n"
+    "#attempts td:last-child{white-space:normal;min-width:18rem}\n"
+    "td.n,th.n{text-align:right}\n"
+    "code{font-size:.88em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--mark)}\n"
+    "ul,ol{margin:.3rem 0;padding-left:1.3rem}li{margin:.2rem 0;overflow-wrap:anywhere}\n"
+    ".key{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.88rem}"
+    ".key i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}\n"
+    ".pictures{display:grid;gap:12px;"
+    "grid-template-columns:repeat(auto-fill,minmax(min(46%,9rem),1fr))}\n"
+    "figure{margin:0;font-size:.8rem;min-width:0}figure img{width:100%;height:auto;"
+    "border-radius:4px;display:block}figcaption{overflow-wrap:anywhere}\n";
+
+/* ---- pieces ---- */
+
+/* Foreign text. */
+static void put(stk_str *out, const char *text) {
+    stk_report_append_markup(out, text != NULL ? text : STK_PAGE_UNKNOWN);
+}
+
+void stk_page_begin(stk_str *out, const char *title) {
+    stk_str_append(out,
+                   "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                   "img-src data:; style-src 'unsafe-inline'\">\n"
+                   "<link rel=\"icon\" href=\"data:,\">\n<title>");
+    put(out, title);
+    stk_str_append(out, "</title>\n<style>\n");
+    stk_str_append(out, style);
+    stk_str_append(out, "</style>\n</head>\n<body>\n<main>\n<h1>");
+    put(out, title);
+    stk_str_append(out, "</h1>\n");
+}
+
+void stk_page_end(stk_str *out) {
+    stk_str_append(out, "</main>\n</body>\n</html>\n");
+}
+
+void stk_page_open_section(stk_str *out, const char *id, const char *heading) {
+    stk_str_appendf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, heading);
+}
+
+void stk_page_close_section(stk_str *out) {
+    stk_str_append(out, "</section>\n");
+}
+
+void stk_page_put_cell(stk_str *out, const char *text) {
+    stk_str_append(out, "<td>");
+    put(out, text);
+    stk_str_append(out, "</td>");
+}
+
+void stk_page_put_number_cell(stk_str *out, int decimals, double value) {
+    if (isfinite(value)) {
+        stk_str_appendf(out, "<td class=\"n\">%.*f</td>", decimals, value);
+    } else {
+        stk_str_append(out, "<td class=\"n\">" STK_PAGE_UNKNOWN "</td>");
+    }
+}
+
+/* ---- the verdict ---- */
+
+/* How much faster it gets, or nothing where it cannot be told; 3 % are not "1.0 times". */
+static void put_gain(stk_str *out, double gain) {
+    if (isfinite(gain)) {
+        stk_str_appendf(out, " <strong>predicted %.*f times as fast</strong>", gain < 1.095 ? 2 : 1,
+                        gain);
+    }
+}
+
+static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
+    if (verdict->remedy_count <= 0) {
+        return;
+    }
+    stk_str_append(out, "<h3>What would make it faster</h3>\n<ol class=\"remedies\">\n");
+    for (int i = 0; i < verdict->remedy_count; i++) {
+        const stk_remedy *remedy = &verdict->remedies[i];
+        stk_str_append(out, "<li>");
+        put(out, remedy->text);
+        put_gain(out, remedy->gain);
+        if (remedy->flags != NULL && remedy->flags[0] != '\0') {
+            stk_str_append(out, "<br><code>");
+            put(out, remedy->flags);
+            stk_str_append(out, "</code>");
+        }
+        stk_str_append(out, "</li>\n");
+    }
+    stk_str_append(out, "</ol>\n");
+}
+
+static void put_verdict(stk_str *out, const stk_record *record) {
+    const stk_event_verdict *verdict = &record->verdict;
+    const char *kind = !record->judged ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
+    stk_str_appendf(out, "<section id=\"verdict\"%s>\n<h2>Verdict", kind);
+    if (record->judged && verdict->name != NULL) {
+        stk_str_append(out, ": ");
+        put(out, verdict->name);
+    }
+    stk_str_append(out, "</h2>\n");
+    if (!record->judged) {
+        const char *said = record->stopped ? record->summary.verdict : NULL;
+        stk_str_append(out, "<p class=\"lead\">");
+        put(out,
+            said != NULL ? said : "Too little was seen to say why the run is as fast as it is.");
+        stk_str_append(out, "</p>\n</section>\n");
+        return;
+    }
+    stk_str_append(out, "<p class=\"lead\">");
+    put(out, verdict->text);
+    stk_str_append(out, "</p>\n");
+    if (verdict->evidence != NULL && verdict->evidence[0] != '\0') {
+        stk_str_append(out, "<p class=\"soft\">Evidence: ");
+        put(out, verdict->evidence);
+        stk_str_append(out, "</p>\n");
+    }
+    if (verdict->batch != NULL) {
+        stk_str_append(out, "<p>");
+        put(out, verdict->batch);
+        stk_str_append(out, "</p>\n");
+    }
+    put_remedies(out, verdict);
+    stk_page_close_section(out);
+}
+
+/* ---- figures ---- */
+
+static void open_figure(stk_str *out, const char *name) {
+    stk_str_appendf(out, "<div><dt>%s</dt><dd>", name);
+}
+
+static void close_figure(stk_str *out) {
+    stk_str_append(out, "</dd></div>\n");
+}
+
+static void put_figure(stk_str *out, const char *name, const char *text) {
+    if (text != NULL && text[0] != '\0') {
+        open_figure(out, name);
+        put(out, text);
+        close_figure(out);
+    }
+}
+
+static void put_number(stk_str *out, const char *name, int decimals, double value,
+                       const char *unit) {
+    if (isfinite(value)) {
+        open_figure(out, name);
+        stk_str_appendf(out, "%.*f%s", decimals, value, unit);
+        close_figure(out);
+    }
+}
+
+static void put_count(stk_str *out, const char *name, int64_t value) {
+    char text[32];
+    if (value >= 0) {
+        put_figure(out, name, stk_format_count(text, sizeof text, (uint64_t)value));
+    }
+}
+
+static void put_span(stk_str *out, const char *name, double seconds) {
+    if (isfinite(seconds)) {
+        put_figure(out, name, stk_format_span(seconds).text);
+    }
+}
+
+static void put_state(stk_str *out, const stk_record *record, const stk_summary *summary) {
+    open_figure(out, "State");
+    if (record->stopped) {
+        put(out, stk_report_words(summary->status));
+        if (summary->stop_reason != NULL) {
+            stk_str_append(out, ": ");
+            put(out, stk_report_stop_words(summary));
+        }
+    } else {
+        stk_str_append(out, "no end was written: it goes on, or was killed");
+    }
+    close_figure(out);
+}
+
+static void put_results(stk_str *out, const stk_record *record, const stk_summary *summary) {
+    const stk_event_epoch *best = stk_record_best(record);
+    bool other = summary->metric != NULL && strcmp(summary->metric, "acc1") != 0;
+    put_number(out, "Best validation accuracy", 2, summary->best_acc1, " %");
+    if (other && isfinite(summary->best_metric)) {
+        stk_str_append(out, "<div><dt>Best ");
+        put(out, summary->metric);
+        stk_str_appendf(out, "</dt><dd>%.5g", summary->best_metric);
+        close_figure(out);
+    }
+    put_number(out, "Out-of-fold accuracy", 2, summary->oof_acc1, " %");
+    if (best != NULL) {
+        put_count(out, "Best epoch", best->epoch);
+    }
+    put_count(out, "Epochs trained", summary->epochs_done);
+    if (summary->folds_planned > 1) {
+        open_figure(out, "Folds");
+        stk_str_appendf(out, "%d of %d", summary->folds_done > 0 ? summary->folds_done : 0,
+                        summary->folds_planned);
+        close_figure(out);
+    }
+}
+
+static void put_speed(stk_str *out, const stk_summary *summary) {
+    put_number(out, "Images per second", summary->images_per_second < 100 ? 1 : 0,
+               summary->images_per_second, "");
+    put_number(out, "Waiting for data", 1, 100 * summary->wait_fraction, " %");
+    put_span(out, "Time", summary->used_s);
+    put_span(out, "Budget", summary->budget_s);
+}
+
+static void put_setting(stk_str *out, const stk_record *record, const stk_summary *summary) {
+    const stk_event_start *start = &record->start;
+    char text[64];
+    put_figure(out, "Model", start->model);
+    put_figure(out, "Device", start->device_name != NULL ? start->device_name : summary->device);
+    put_figure(out, "Precision", summary->precision);
+    put_count(out, "Batch", summary->batch);
+    put_count(out, "Workers", summary->workers);
+    put_count(out, "Prefetch", summary->prefetch);
+    if (!record->started) {
+        return;
+    }
+    if (start->img_size > 0) {
+        snprintf(text, sizeof text, "%d px", start->img_size);
+        put_figure(out, "Image size", text);
+    }
+    put_count(out, "Classes", start->classes);
+    put_count(out, "Training images", start->train_images);
+    put_count(out, "Validation images", start->val_images);
+    put_count(out, "Test images", start->test_images);
+    if (start->cores > 0) {
+        put_count(out, "Cores", start->cores);
+    }
+    if (start->memory_bytes > 0) {
+        put_figure(out, "Memory",
+                   stk_format_bytes(text, sizeof text, (uint64_t)start->memory_bytes));
+    }
+    if (start->device_bytes > 0) {
+        put_figure(out, "GPU memory",
+                   stk_format_bytes(text, sizeof text, (uint64_t)start->device_bytes));
+    }
+}
+
+/* What was supervised, and how long it would have taken. */
+static void put_command(stk_str *out, const stk_summary *summary) {
+    if (summary->command != NULL) {
+        stk_str_append(out, "<p class=\"soft\">Command: <code>");
+        put(out, summary->command);
+        stk_str_append(out, "</code></p>\n");
+        if (summary->estimate != NULL) {
+            stk_str_append(out, "<p>By its own words: ");
+            put(out, summary->estimate);
+            stk_str_append(out, "</p>\n");
+        }
+    }
+}
+
+static void put_figures(stk_str *out, const stk_record *record, const stk_summary *summary) {
+    stk_page_open_section(out, "summary", "Summary");
+    stk_str_append(out, "<dl class=\"figures\">\n");
+    put_state(out, record, summary);
+    put_results(out, record, summary);
+    put_speed(out, summary);
+    put_setting(out, record, summary);
+    put_count(out, "Bad images", summary->bad_images);
+    put_figure(out, "Predictions", summary->submission);
+    if (summary->command != NULL) {
+        put_count(out, "Exit code", summary->exit_code);
+    }
+    stk_str_append(out, "</dl>\n");
+    put_command(out, summary);
+    if (record->start.data != NULL) {
+        stk_str_append(out, "<p class=\"soft\">Data: <code>");
+        put(out, record->start.data);
+        stk_str_append(out, "</code></p>\n");
+    }
+    stk_page_close_section(out);
+}
+
+/* ---- what was told ---- */
+
+static void put_time(stk_str *out, double at_s) {
+    char text[32];
+    stk_format_duration(text, sizeof text, at_s);
+    stk_str_appendf(out, "<span class=\"soft\">%s</span> ", text);
+}
+
+static void put_notes(stk_str *out, const stk_record *record, stk_note_kind kind,
+                      const char *heading, const char *more) {
+    const stk_notes *notes = &record->notes[kind];
+    char told[32];
+    if (notes->count == 0) {
+        return;
+    }
+    stk_str_appendf(out, "<h3>%s (%s)</h3>\n<ul>\n", heading,
+                    stk_format_count(told, sizeof told, notes->told));
+    for (size_t i = 0; i < notes->count; i++) {
+        const stk_note *note = &notes->items[i];
+        stk_str_append(out, "<li>");
+        put_time(out, note->at_s);
+        put(out, note->what);
+        if (note->why != NULL && note->why[0] != '\0') {
+            stk_str_append(out, ": ");
+            put(out, note->why);
+        }
+        stk_str_append(out, "</li>\n");
+    }
+    stk_str_append(out, "</ul>\n");
+    if (notes->told > notes->count) {
+        stk_str_appendf(out, "<p class=\"soft\">The rest is in %s.</p>\n", more);
+    }
+}
+
+static void put_told(stk_str *out, const stk_record *record) {
+    bool any = false;
+    for (int kind = 0; kind < STK_NOTE_KINDS; kind++) {
+        any = any || record->notes[kind].count > 0;
+    }
+    if (!any) {
+        return;
+    }
+    stk_page_open_section(out, "notes", "What was told");
+    put_notes(out, record, STK_NOTE_WARNING, "Warnings", "events.jsonl");
+    put_notes(out, record, STK_NOTE_DECISION, "Decisions", "events.jsonl");
+    put_notes(out, record, STK_NOTE_VERDICT, "Verdicts over time", "events.jsonl");
+    put_notes(out, record, STK_NOTE_BAD_IMAGE, "Bad images", "bad_images.csv");
+    stk_page_close_section(out);
+}
+
+/* ---- tables ---- */
+
+static void put_count_cell(stk_str *out, int64_t value) {
+    stk_page_put_number_cell(out, 0, value >= 0 ? (double)value : NAN);
+}
+
+static void put_attempt_row(stk_str *out, const stk_event_attempt *attempt) {
+    stk_str name = {0};
+    stk_str memory = {0};
+    stk_str end = {0};
+    stk_attempt_put_name(&name, attempt);
+    stk_attempt_put_memory(&memory, attempt);
+    stk_attempt_put_end(&end, attempt);
+    stk_str_append(out, "<tr>");
+    stk_page_put_cell(out, stk_str_text(&name));
+    put_count_cell(out, attempt->batch);
+    put_count_cell(out, attempt->workers);
+    stk_page_put_number_cell(out, 1, attempt->images_per_second);
+    stk_page_put_number_cell(out, 0, attempt->gpu_util);
+    stk_page_put_cell(out, memory.length > 0 ? stk_str_text(&memory) : NULL);
+    stk_page_put_number_cell(out, 1, attempt->seconds);
+    stk_page_put_cell(out, attempt->verdict);
+    stk_page_put_cell(out, stk_str_text(&end));
+    stk_page_put_cell(out, attempt->kept ? "yes" : "");
+    stk_str_append(out, "<td><code>");
+    put(out, attempt->command);
+    stk_str_append(out, "</code></td></tr>\n");
+    out->failed = out->failed || !stk_str_ok(&name) || !stk_str_ok(&memory) || !stk_str_ok(&end);
+    stk_str_free(&name);
+    stk_str_free(&memory);
+    stk_str_free(&end);
+}
+
+static void put_attempts(stk_str *out, const stk_summary *summary) {
+    if (summary->attempt_count == 0) {
+        return;
+    }
+    stk_page_open_section(out, "attempts", "Attempts");
+    stk_str_append(out, "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"n\">batch</th>"
+                        "<th class=\"n\">workers</th><th class=\"n\">images/s</th>"
+                        "<th class=\"n\">GPU, %</th><th>GPU memory</th><th class=\"n\">seconds</th>"
+                        "<th>verdict</th><th>end</th><th>kept</th><th>command</th></tr>\n");
+    for (int i = 0; i < summary->attempt_count; i++) {
+        put_attempt_row(out, &summary->attempts[i]);
+    }
+    stk_str_append(out, "</table></div>\n");
+    stk_page_close_section(out);
+}
+
+static void put_epoch_row(stk_str *out, const stk_event_epoch *row) {
+    stk_str_appendf(out, "<tr><td class=\"n\">%d</td><td class=\"n\">%d%s</td>", row->fold + 1,
+                    row->epoch, row->best ? " *" : "");
+    stk_page_put_number_cell(out, 4, row->train_loss);
+    stk_page_put_number_cell(out, 2, row->train_acc1);
+    stk_page_put_number_cell(out, 4, row->val_loss);
+    stk_page_put_number_cell(out, 2, row->val_acc1);
+    stk_page_put_number_cell(out, 2, row->val_acc5);
+    stk_page_put_number_cell(out, 6, row->lr);
+    stk_page_put_number_cell(out, 1, row->images_per_second);
+    stk_page_put_number_cell(out, 1, 100 * row->wait_fraction);
+    stk_page_put_number_cell(out, 1, row->seconds);
+    stk_str_append(out, "</tr>\n");
+}
+
+static void put_epochs(stk_str *out, const stk_record *record) {
+    static const char *const heads[] = {"fold",     "epoch",      "train loss", "train acc, %",
+                                        "val loss", "val acc, %", "top-5, %",   "learning rate",
+                                        "images/s", "waiting, %", "seconds"};
+    size_t first = record->row_count > MOST_EPOCH_ROWS ? record->row_count - MOST_EPOCH_ROWS : 0;
+    if (record->row_count == 0) {
+        return;
+    }
+    stk_page_open_section(out, "epochs", "Epochs");
+    stk_str_appendf(out, "<details><summary>%s %zu epochs as a table</summary>\n",
+                    first > 0 ? "The last" : "All", record->row_count - first);
+    stk_str_append(out, "<div class=\"scroll\"><table>\n<tr>");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        stk_str_appendf(out, "<th class=\"n\">%s</th>", heads[i]);
+    }
+    stk_str_append(out, "</tr>\n");
+    for (size_t i = first; i < record->row_count; i++) {
+        put_epoch_row(out, &record->rows[i]);
+    }
+    stk_str_append(out, "</table></div>\n<p class=\"soft\">* the best so far at its time"
+                        "</p></details>\n");
+    stk_page_close_section(out);
+}
+
+/* What stands behind the mark of a remark; one within quotes is none. NULL: there is no remark. */
+static const char *find_reason(const char *value, const char *end) {
+    bool quoted = false;
+    for (const char *p = value; p + 4 <= end; p++) {
+        if (*p == '\\' && quoted) {
+            p++;
+        } else if (*p == '"') {
+            quoted = !quoted;
+        } else if (!quoted && strncmp(p, "  # ", 4) == 0) {
+            return p + 4;
+        }
+    }
+    return NULL;
+}
+
+/* The reason that args.yaml has behind a value ("batch: 32  # auto"), or nothing. */
+static void put_reason(stk_str *out, const char *yaml, const char *key) {
+    size_t length = strlen(key);
+    for (const char *line = yaml; line != NULL && *line != '\0';) {
+        const char *end = strchr(line, '\n');
+        end = end != NULL ? end : line + strlen(line);
+        if (strncmp(line, key, length) == 0 && line[length] == ':') {
+            const char *reason = find_reason(line + length + 1, end);
+            if (reason != NULL) {
+                stk_str text = {0};
+                stk_str_append_bytes(&text, reason, (size_t)(end - reason));
+                put(out, stk_str_text(&text));
+                stk_str_free(&text);
+            }
+            return;
+        }
+        line = *end != '\0' ? end + 1 : end;
+    }
+}
+
+static void put_options(stk_str *out, const stk_page *page) {
+    if (stk_json_kind_of(page->args) != STK_JSON_OBJECT) {
+        return;
+    }
+    stk_page_open_section(out, "options", "Configuration");
+    /* A supervised command has nothing else to say here, and stands above. */
+    if (page->record->start.chosen != NULL && stk_record_command(page->record) == NULL) {
+        stk_str_append(out, "<p>Chosen: ");
+        put(out, page->record->start.chosen);
+        stk_str_append(out, "</p>\n");
+    }
+    stk_str_append(out, "<details><summary>All options as they were used</summary>\n"
+                        "<div class=\"scroll\"><table>\n<tr><th>option</th><th>value</th>"
+                        "<th>why</th></tr>\n");
+    for (const stk_json *value = stk_json_at(page->args, 0); value != NULL;
+         value = stk_json_next(page->args, value)) {
+        stk_str text = {0};
+        stk_report_append_json(&text, value);
+        stk_str_append(out, "<tr>");
+        stk_page_put_cell(out, stk_json_key_of(value));
+        stk_page_put_cell(out, stk_str_text(&text));
+        stk_str_append(out, "<td>");
+        put_reason(out, page->args_yaml, stk_json_key_of(value));
+        stk_str_append(out, "</td></tr>\n");
+        out->failed = out->failed || !stk_str_ok(&text);
+        stk_str_free(&text);
+    }
+    stk_str_append(out, "</table></div></details>\n");
+    stk_page_close_section(out);
+}
+
+/* ---- the header's function ---- */
+
+static void put_title(const stk_page *page, stk_str *title) {
+    const stk_event_start *start = &page->record->start;
+    stk_str_append(title, page->name != NULL ? page->name : "A training run");
+    const char *what = start->model != NULL ? start->model : stk_record_command(page->record);
+    if (what != NULL) {
+        stk_str_appendf(title, ": %s", what);
+    }
+}
+
+stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err) {
+    const stk_record *record = page->record;
+    stk_summary summary = stk_record_summary(record);
+    stk_times times = stk_record_times(record);
+    stk_str title = {0};
+    put_title(page, &title);
+    stk_page_begin(out, stk_str_text(&title));
+    stk_str_free(&title);
+    put_verdict(out, record);
+    put_figures(out, record, &summary);
+    put_attempts(out, &summary);
+    stk_status status = stk_page_put_curves(record, out, err);
+    if (status == STK_OK) {
+        status = stk_page_put_times(&times, out, err);
+    }
+    if (status == STK_OK) {
+        status = stk_page_put_budget(&summary, record->stopped, out, err);
+    }
+    if (status == STK_OK) {
+        status = stk_page_put_timelines(record, out, err);
+    }
+    if (status == STK_OK) {
+        status = stk_page_put_confusion(page, out, err);
+    }
+    put_told(out, record);
+    put_epochs(out, record);
+    put_options(out, page);
+    stk_page_end(out);
+    if (status == STK_OK && (record->failed || !stk_str_ok(out))) {
+        status = STK_FAIL_MEMORY(err, "a page");
+    }
+    return status;
+}

@@ -1,0 +1,35 @@
+/*
+ * page.h - a run as one HTML page: report.html.
+ *
+ * The page needs nothing but itself: no script, no outside picture, font or style. It says first
+ * what is slow and what to do about it, then how the run went. All texts of a run (paths, class
+ * names, reasons) are other people's and are escaped. Sections that there is nothing to say in are
+ * left out, but for the verdict. Threads: safe, nothing is kept.
+ */
+#ifndef STK_REPORT_PAGE_PAGE_H
+#define STK_REPORT_PAGE_PAGE_H
+
+#include "base/json.h"
+#include "base/str.h"
+#include "report/page/confusion.h"
+#include "report/state/record.h"
+#include "report/page/thumbs.h"
+
+/* Everything is borrowed; what is NULL is not shown. */
+typedef struct stk_page {
+    const char *name;         /* of the run */
+    const stk_record *record; /* never NULL */
+    const stk_json *args;     /* args.json */
+    const char *args_yaml;    /* the text of args.yaml, which has the reasons */
+    const stk_confusion *confusion;
+    const stk_thumbs *thumbs; /* of its worst pictures */
+} stk_page;
+
+/* Appends the page. */
+STK_CHECKED stk_status stk_page_put(const stk_page *page, stk_str *out, stk_error *err);
+
+/* For pages of other kinds: all up to the end of the heading, and the end. */
+void stk_page_begin(stk_str *out, const char *title);
+void stk_page_end(stk_str *out);
+
+#endif

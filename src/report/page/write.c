@@ -1,0 +1,81 @@
+/* write.c - the page and what lies beside it. */
+#include "report/page/write.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "report/page/page.h"
+#include "report/state/run_read.h"
+
+#define MOST_ARGS_BYTES ((size_t)1 << 20)
+
+/* A file's text, or NULL: the page does without it. */
+static char *read_text(const char *run_dir, const char *name, size_t *size) {
+    char *path = stk_path_join(run_dir, name);
+    char *text = NULL;
+    if (path == NULL || stk_file_read(path, MOST_ARGS_BYTES, &text, size, NULL) != STK_OK) {
+        text = NULL;
+    }
+    stk_mem_free(path);
+    return text;
+}
+
+static stk_json *read_args(const char *run_dir) {
+    size_t size = 0;
+    stk_json *args = NULL;
+    char *text = read_text(run_dir, "args.json", &size);
+    if (text != NULL && stk_json_parse(text, size, &args, NULL) != STK_OK) {
+        args = NULL;
+    }
+    stk_mem_free(text);
+    return args;
+}
+
+void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir, size_t most_bytes,
+                            stk_error *why) {
+    char *path = stk_path_join(run_dir, "validation.csv");
+    char *text = NULL;
+    size_t size = 0;
+    stk_csv table;
+    stk_page_pictures_free(pictures);
+    pictures->known = path != NULL && stk_path_is_file(path) &&
+                      stk_file_read(path, most_bytes, &text, &size, why) == STK_OK &&
+                      stk_csv_parse(path, text, size, &table, why) == STK_OK &&
+                      stk_confusion_make(&pictures->confusion, &table, path, why) == STK_OK;
+    stk_mem_free(text);
+    stk_mem_free(path);
+}
+
+void stk_page_pictures_free(stk_page_pictures *pictures) {
+    stk_confusion_free(&pictures->confusion);
+    stk_thumbs_free(&pictures->thumbs);
+    pictures->known = false;
+}
+
+stk_status stk_page_write(const char *run_dir, const char *file, const stk_file_how *how,
+                          const stk_record *record, const stk_page_pictures *pictures,
+                          stk_error *err) {
+    size_t size = 0;
+    stk_str html = {0};
+    char *path = file != NULL ? stk_mem_strdup(file) : stk_path_join(run_dir, "report.html");
+    char *name = stk_run_name(run_dir);
+    char *yaml = read_text(run_dir, "args.yaml", &size);
+    stk_json *args = read_args(run_dir);
+    stk_page page = {.name = name,
+                     .record = record,
+                     .args = args,
+                     .args_yaml = yaml,
+                     .confusion = pictures->known ? &pictures->confusion : NULL,
+                     .thumbs = &pictures->thumbs};
+    stk_status status =
+        path != NULL ? stk_page_put(&page, &html, err) : STK_FAIL_MEMORY(err, "a path");
+    if (status == STK_OK) {
+        status = stk_file_write_how(path, html.text, html.length, how, err);
+    }
+    stk_json_free(args);
+    stk_mem_free(yaml);
+    stk_mem_free(name);
+    stk_mem_free(path);
+    stk_str_free(&html);
+    return status;
+}

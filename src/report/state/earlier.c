@@ -1,0 +1,132 @@
+/* earlier.c - cutting the files of a run back to where it goes on. */
+#include "report/state/earlier.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+static bool is_behind(const stk_runfiles_point *point, double fold, double epoch) {
+    return fold > point->fold || (fold >= point->fold && epoch > point->epoch);
+}
+
+/* A cell as a number; NaN where it is empty. */
+static double cell(const stk_csv *csv, size_t row, const char *column) {
+    size_t at = stk_csv_column(csv, column);
+    double value = NAN;
+    if (at == SIZE_MAX || !stk_parse_double(stk_csv_cell(csv, row, at), &value)) {
+        return NAN;
+    }
+    return value;
+}
+
+static stk_event_epoch read_row(const stk_csv *csv, size_t row) {
+    return (stk_event_epoch){.fold = (int)cell(csv, row, "fold"),
+                             .epoch = (int)cell(csv, row, "epoch"),
+                             .train_loss = cell(csv, row, "train/loss"),
+                             .train_acc1 = cell(csv, row, "train/acc1"),
+                             .val_loss = cell(csv, row, "val/loss"),
+                             .val_acc1 = cell(csv, row, "val/acc1"),
+                             .val_acc5 = cell(csv, row, "val/acc5"),
+                             .lr = cell(csv, row, "lr"),
+                             .images_per_second = cell(csv, row, "images_per_second"),
+                             .wait_fraction = cell(csv, row, "wait_fraction"),
+                             .seconds = cell(csv, row, "seconds")};
+}
+
+stk_status stk_earlier_rows(const char *path, const stk_runfiles_point *point,
+                            stk_event_epoch **rows, size_t *count, stk_error *err) {
+    stk_csv csv;
+    *count = 0;
+    *rows = NULL;
+    if (!stk_path_is_file(path)) {
+        return STK_OK;
+    }
+    stk_status status = stk_csv_read(path, &csv, err);
+    if (status != STK_OK || csv.rows == 0) {
+        stk_csv_free(&csv);
+        return status;
+    }
+    *rows = stk_mem_new(csv.rows, sizeof **rows);
+    if (*rows == NULL) {
+        stk_csv_free(&csv);
+        return STK_FAIL_MEMORY(err, path);
+    }
+    for (size_t i = 0; i < csv.rows; i++) {
+        double fold = cell(&csv, i, "fold");
+        double epoch = cell(&csv, i, "epoch");
+        /* Rows that somebody else put in have no business here. */
+        bool sound = fold >= 0 && fold < 1e6 && epoch >= 1 && epoch < 1e9;
+        if (sound && !is_behind(point, fold, epoch)) {
+            stk_event_epoch *row = &(*rows)[(*count)++];
+            *row = read_row(&csv, i);
+            row->best = row->fold == point->fold && row->epoch == point->best_epoch;
+        }
+    }
+    stk_csv_free(&csv);
+    return STK_OK;
+}
+
+/* Whether a line stays; its time is looked at. */
+static bool line_stays(const char *line, size_t length, const stk_runfiles_point *point,
+                       double *last_t) {
+    stk_json *event = NULL;
+    if (stk_json_parse(line, length, &event, NULL) != STK_OK) {
+        return false; /* half a line, from a disk that was full */
+    }
+    const char *name = stk_json_string(stk_json_get(event, "event"));
+    double t = stk_json_number(stk_json_get(event, "t"), 0);
+    bool training = name != NULL && (strcmp(name, "epoch") == 0 || strcmp(name, "step") == 0);
+    bool stays = !training || !is_behind(point, stk_json_number(stk_json_get(event, "fold"), 0),
+                                         stk_json_number(stk_json_get(event, "epoch"), 0));
+    *last_t = fmax(*last_t, t);
+    stk_json_free(event);
+    return stays;
+}
+
+/* Replaces a file by its whole lines; with a point, by those of them that stay. */
+static stk_status cut(const char *path, const stk_runfiles_point *point, double *last_t,
+                      stk_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    stk_str kept = {0};
+    if (!stk_path_is_file(path)) {
+        return STK_OK;
+    }
+    stk_status status = stk_file_read(path, 0, &text, &size, err);
+    const char *end = status == STK_OK ? text + size : NULL;
+    for (const char *line = text; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (stop == NULL) {
+            break;
+        }
+        if (point == NULL || line_stays(line, (size_t)(stop - line), point, last_t)) {
+            stk_str_append_bytes(&kept, line, (size_t)(stop - line) + 1);
+        }
+        line = stop + 1;
+    }
+    if (status == STK_OK && !stk_str_ok(&kept)) {
+        status = STK_FAIL_MEMORY(err, path);
+    }
+    if (status == STK_OK && kept.length != size) {
+        status = stk_file_write(path, stk_str_text(&kept), kept.length, err);
+    }
+    stk_str_free(&kept);
+    stk_mem_free(text);
+    return status;
+}
+
+stk_status stk_earlier_events(const char *path, const stk_runfiles_point *point, double *last_t,
+                              stk_error *err) {
+    *last_t = 0;
+    return cut(path, point, last_t, err);
+}
+
+stk_status stk_earlier_lines(const char *path, stk_error *err) {
+    return cut(path, NULL, NULL, err);
+}

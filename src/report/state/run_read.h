@@ -1,0 +1,33 @@
+/*
+ * run_read.h - a run folder read back: what its files say of the run, also of one that was killed.
+ *
+ * Any of the files may be missing, end within a line or hold somebody else's text: what can be read
+ * is taken, the rest is named in `damage`. events.jsonl may be large; memory is bounded. Threads:
+ * one at a time.
+ */
+#ifndef STK_REPORT_STATE_RUN_READ_H
+#define STK_REPORT_STATE_RUN_READ_H
+
+#include "base/json.h"
+#include "base/str.h"
+#include "report/state/record.h"
+
+typedef struct stk_run_read {
+    char *dir;         /* owned; as given */
+    char *name;        /* owned; its last part */
+    stk_record record; /* must stay where it is */
+    stk_json *args;    /* owned; args.json, or NULL */
+    stk_str damage;    /* a line for each thing that could not be read */
+} stk_run_read;
+
+/*
+ * A folder that does not exist or holds no run is STK_ERR_USAGE, one of which nothing can be read
+ * STK_ERR_DATA. After a failure *run is empty and may be closed or not.
+ */
+STK_CHECKED stk_status stk_run_read_open(stk_run_read *run, const char *dir, stk_error *err);
+void stk_run_read_close(stk_run_read *run);
+
+/* The last part of the folder's path: "runs/demo/" is demo. NULL without memory; stk_mem_free. */
+char *stk_run_name(const char *run_dir);
+
+#endif

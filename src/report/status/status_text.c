@@ -1,0 +1,334 @@
+/* status_text.c - how a run stands, as one object for programs and as lines for people. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "report/text/attempt_text.h"
+#include "report/observers/jsonl.h"
+#include "report/state/replay.h"
+#include "report/status/run_status.h"
+#include "report/text/text.h"
+
+/* Seconds are enough: "2026-11-16T06:40:01Z"; NULL where the moment is not known. */
+static const char *moment(char *buf, size_t size, int64_t wall_ns) {
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    struct tm utc;
+    return wall_ns >= 0 && gmtime_r(&seconds, &utc) != NULL &&
+                   strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0
+               ? buf
+               : NULL;
+}
+
+/* ---- for programs ---- */
+
+typedef struct shown {
+    const char *key;
+    stk_told kind;
+} shown;
+
+/* Values that are shown as an event had them. */
+static const shown as_told[] = {
+    {"fold", STK_TOLD_STEP},
+    {"epoch", STK_TOLD_STEP},
+    {"epochs", STK_TOLD_STEP},
+    {"step", STK_TOLD_STEP},
+    {"steps", STK_TOLD_STEP},
+    {"loss", STK_TOLD_STEP},
+    {"acc1", STK_TOLD_STEP},
+    {"lr", STK_TOLD_STEP},
+    {"left_s", STK_TOLD_STEP},
+    {"gpu_util", STK_TOLD_SAMPLE},
+    {"sm_activity", STK_TOLD_SAMPLE},
+    {"gpu_memory_used", STK_TOLD_SAMPLE},
+    {"gpu_memory_total", STK_TOLD_SAMPLE},
+    {"gpu_memory_own", STK_TOLD_SAMPLE},
+    {"cpu", STK_TOLD_SAMPLE},
+    {"cpu_own", STK_TOLD_SAMPLE},
+    {"resident", STK_TOLD_SAMPLE},
+    {"batches_ready", STK_TOLD_SAMPLE},
+    {"slots", STK_TOLD_SAMPLE},
+};
+
+static void put_whole(stk_json_writer *writer, const char *key, int64_t value) {
+    stk_json_key(writer, key);
+    if (value >= 0) {
+        stk_json_put_int(writer, value);
+    } else {
+        stk_json_put_null(writer);
+    }
+}
+
+static void put_name(stk_json_writer *writer, const char *key, const char *text) {
+    stk_json_key(writer, key);
+    stk_json_put_string(writer, text);
+}
+
+void stk_run_status_put(const stk_run_status *status, stk_json_writer *writer) {
+    stk_summary summary;
+    char since[32];
+    stk_run_status_summary(status, &summary);
+    put_name(writer, "run_dir", status->folder);
+    put_name(writer, "state", stk_run_status_state(status));
+    put_whole(writer, "pid", status->running ? status->pid : -1);
+    put_name(writer, "since", moment(since, sizeof since, status->running ? status->since_ns : -1));
+    stk_json_key(writer, "resumable");
+    stk_json_put_bool(writer, status->resumable && !status->running);
+    stk_jsonl_put_summary(writer, &summary);
+    for (size_t i = 0; i < sizeof as_told / sizeof *as_told; i++) {
+        stk_json_key(writer, as_told[i].key);
+        stk_json_put_double(writer, stk_told_number(status, as_told[i].kind, as_told[i].key));
+    }
+    stk_json_key(writer, "budget_left_s");
+    double left_s = summary.budget_s - summary.used_s;
+    stk_json_put_double(writer, left_s < 0 ? 0 : round(1e3 * left_s) / 1e3);
+    put_name(writer, "verdict_text", stk_run_status_verdict(status));
+    put_name(writer, "model", stk_told_text(status, STK_TOLD_START, "model"));
+    put_name(writer, "data", stk_told_text(status, STK_TOLD_START, "data"));
+    if (summary.command != NULL) {
+        put_name(writer, "part", stk_told_text(status, STK_TOLD_ATTEMPT, "part"));
+        put_whole(writer, "attempt", stk_told_count(status, STK_TOLD_ATTEMPT, "number"));
+    }
+}
+
+/* ---- for people ---- */
+
+/* A foreign text; nothing for NULL. */
+static void put_bracketed(stk_str *out, const char *text) {
+    if (text != NULL) {
+        stk_str_append(out, " (");
+        stk_report_append_line(out, text);
+        stk_str_append(out, ")");
+    }
+}
+
+void stk_run_status_headline(const stk_run_status *status, stk_str *out) {
+    const stk_json *start = status->told[STK_TOLD_START];
+    char text[32];
+    stk_summary summary;
+    stk_run_status_summary(status, &summary);
+    stk_report_append_line(out, status->folder);
+    if (status->running) {
+        stk_str_append(out, ": running");
+        if (status->pid > 0) {
+            stk_str_appendf(out, ", process %lld", (long long)status->pid);
+        }
+        if (status->host[0] != '\0') {
+            stk_str_append(out, " on ");
+            stk_report_append_line(out, status->host);
+        }
+        if (moment(text, sizeof text, status->since_ns) != NULL) {
+            stk_str_appendf(out, ", since %s", text);
+        }
+    } else if (summary.status != NULL) {
+        stk_str_append(out, ": ended, ");
+        stk_report_append_line(out, summary.status);
+        put_bracketed(out, summary.command != NULL ? stk_report_stop_words(&summary)
+                                                   : summary.stop_reason);
+    } else if (summary.command != NULL) {
+        stk_str_append(out, ": was killed; begin a new run");
+    } else if (status->resumable) {
+        stk_str_append(out, ": was killed; can be resumed with: stoker train --resume ");
+        stk_report_append_line(out, status->folder);
+    } else {
+        stk_str_appendf(out, ": was killed %s; begin a new run",
+                        start != NULL ? "before its first step" : "before it began");
+    }
+    stk_str_append(out, "\n");
+}
+
+static void begin_row(stk_str *out, const char *name) {
+    stk_str_appendf(out, "  %-11s ", name);
+}
+
+/* A line of words that may be foreign. */
+static void put_words(stk_str *out, const char *name, stk_str *words) {
+    begin_row(out, name);
+    stk_report_append_line(out, stk_str_text(words));
+    stk_str_append(out, "\n");
+    out->failed = out->failed || !stk_str_ok(words);
+    stk_str_free(words);
+}
+
+/* The command, its attempts that have ended, and the one that runs. */
+static void put_command(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
+    const stk_json *last = status->told[STK_TOLD_ATTEMPT];
+    stk_str words = {0};
+    if (summary->command == NULL) {
+        return;
+    }
+    stk_str_append(&words, summary->command);
+    put_words(out, "command", &words);
+    for (int i = 0; i < summary->attempt_count; i++) {
+        stk_attempt_put_line(&words, &summary->attempts[i]);
+        put_words(out, i == 0 ? "attempts" : "", &words);
+    }
+    stk_event_attempt now = stk_replay_read_attempt(last);
+    if (last != NULL && !now.ended) {
+        stk_attempt_put_name(&words, &now);
+        stk_attempt_put_setting(&words, ", ", &now);
+        put_words(out, status->running ? "now" : "at the end", &words);
+    }
+    if (summary->epochs_done >= 0) {
+        begin_row(out, "epochs");
+        stk_str_appendf(out, "%d done\n", summary->epochs_done);
+    }
+}
+
+static void put_training(const stk_run_status *status, stk_str *out) {
+    int64_t epoch = stk_told_count(status, STK_TOLD_STEP, "epoch");
+    int64_t epochs = stk_told_count(status, STK_TOLD_STEP, "epochs");
+    int64_t folds = stk_told_count(status, STK_TOLD_START, "folds");
+    double loss = stk_told_number(status, STK_TOLD_STEP, "loss");
+    double acc1 = stk_told_number(status, STK_TOLD_STEP, "acc1");
+    if (epoch < 0 || stk_str_equal(stk_run_status_state(status), "ended")) {
+        return; /* what it came to is said below */
+    }
+    begin_row(out, "training");
+    if (folds > 1) {
+        stk_str_appendf(out, "fold %lld/%lld, ",
+                        (long long)stk_told_count(status, STK_TOLD_STEP, "fold") + 1,
+                        (long long)folds);
+    }
+    stk_str_appendf(out, "epoch %lld", (long long)epoch);
+    if (epochs >= epoch) {
+        stk_str_appendf(out, "/%lld", (long long)epochs);
+    }
+    int64_t step = stk_told_count(status, STK_TOLD_STEP, "step");
+    int64_t steps = stk_told_count(status, STK_TOLD_STEP, "steps");
+    if (step >= 0) {
+        stk_str_appendf(out, ", step %lld", (long long)step);
+        if (steps >= 0) {
+            stk_str_appendf(out, "/%lld", (long long)steps);
+        }
+    }
+    if (isfinite(loss)) {
+        stk_str_appendf(out, ", loss %.4g", loss);
+    }
+    if (isfinite(acc1)) {
+        stk_str_appendf(out, ", accuracy %.1f%%", acc1);
+    }
+    stk_str_append(out, "\n");
+}
+
+static void put_best(const stk_summary *summary, stk_str *out) {
+    bool other = summary->metric != NULL && !stk_str_equal(summary->metric, "acc1") &&
+                 isfinite(summary->best_metric);
+    if (isfinite(summary->best_acc1)) {
+        begin_row(out, "best");
+        stk_str_appendf(out, "validation accuracy %.1f%%", summary->best_acc1);
+        if (other) {
+            stk_str_append(out, ", ");
+            stk_report_append_line(out, summary->metric);
+            stk_str_appendf(out, " %.4g", summary->best_metric);
+        }
+        stk_str_appendf(out, ", %d epoch%s done\n", summary->epochs_done,
+                        summary->epochs_done == 1 ? "" : "s");
+    }
+}
+
+static void put_speed(const stk_summary *summary, stk_str *out) {
+    if (isfinite(summary->images_per_second)) {
+        begin_row(out, "speed");
+        stk_str_appendf(out, "%.*f images/s", summary->images_per_second < 100 ? 1 : 0,
+                        summary->images_per_second);
+        if (isfinite(summary->wait_fraction)) {
+            stk_str_appendf(out, ", waiting for data %.0f%%", 100 * summary->wait_fraction);
+        }
+        stk_str_append(out, "\n");
+    }
+}
+
+static void put_time(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
+    char used[32];
+    char text[32];
+    if (!isfinite(summary->used_s)) {
+        return;
+    }
+    begin_row(out, "time");
+    stk_str_append(out, stk_format_duration(used, sizeof used, summary->used_s));
+    if (isfinite(summary->budget_s)) {
+        stk_str_appendf(out, " of %s", stk_format_duration(text, sizeof text, summary->budget_s));
+        double left = fmax(summary->budget_s - summary->used_s, 0);
+        stk_str_appendf(out, ", %s left", stk_format_duration(text, sizeof text, left));
+    }
+    double left = stk_told_number(status, STK_TOLD_STEP, "left_s");
+    if (status->running && isfinite(left)) {
+        stk_str_appendf(out, "; about %s of training to go",
+                        stk_format_duration(text, sizeof text, left));
+    }
+    stk_str_append(out, "\n");
+}
+
+/* "GPU 81%": nothing where it is not known. */
+static void put_share(const stk_run_status *status, stk_str *out, const char **between,
+                      const char *name, const char *key) {
+    double share = stk_told_number(status, STK_TOLD_SAMPLE, key);
+    if (isfinite(share)) {
+        stk_str_appendf(out, "%s%s %.0f%%", *between, name, share);
+        *between = ", ";
+    }
+}
+
+static void put_machine(const stk_run_status *status, stk_str *out) {
+    double used = stk_told_number(status, STK_TOLD_SAMPLE, "gpu_memory_used");
+    double total = stk_told_number(status, STK_TOLD_SAMPLE, "gpu_memory_total");
+    const char *between = "";
+    stk_str row = {0};
+    char text[32];
+    put_share(status, &row, &between, "GPU", "gpu_util");
+    put_share(status, &row, &between, "SM", "sm_activity");
+    if (isfinite(used) && total > 0) {
+        stk_str_appendf(&row, "%sGPU memory %s", between,
+                        stk_format_bytes(text, sizeof text, (uint64_t)used));
+        stk_str_appendf(&row, " of %s", stk_format_bytes(text, sizeof text, (uint64_t)total));
+        between = ", ";
+    }
+    put_share(status, &row, &between, "CPU", "cpu");
+    if (row.length > 0) {
+        begin_row(out, "machine");
+        stk_str_appendf(out, "%s\n", row.text);
+    }
+    stk_str_free(&row);
+}
+
+static void put_submission(const stk_run_status *status, const stk_summary *summary, stk_str *out) {
+    const char *made = stk_told_text(status, STK_TOLD_SUBMISSION, "status");
+    int64_t wanted = stk_told_count(status, STK_TOLD_START, "test_images");
+    if (summary->command != NULL && summary->submission == NULL) {
+        return; /* nobody knows whether there is to be one */
+    }
+    begin_row(out, "submission");
+    if (summary->submission != NULL) {
+        /* A command's file lies by where it was started, not by the folder. */
+        if (summary->submission[0] != '/' && summary->command == NULL) {
+            stk_report_append_line(out, status->folder);
+            stk_str_append(out, "/");
+        }
+        stk_report_append_line(out, summary->submission);
+        put_bracketed(out, made);
+    } else {
+        stk_str_append(out, wanted == 0 ? "none: the data has no test pictures" : "none");
+    }
+    stk_str_append(out, "\n");
+}
+
+void stk_run_status_lines(const stk_run_status *status, stk_str *out) {
+    stk_summary summary;
+    stk_run_status_summary(status, &summary);
+    stk_run_status_headline(status, out);
+    put_command(status, &summary, out);
+    put_training(status, out);
+    put_best(&summary, out);
+    put_speed(&summary, out);
+    put_time(status, &summary, out);
+    if (status->running) {
+        put_machine(status, out);
+    }
+    if (stk_run_status_verdict(status) != NULL) {
+        begin_row(out, "verdict");
+        stk_report_append_line(out, stk_run_status_verdict(status));
+        stk_str_append(out, "\n");
+    }
+    put_submission(status, &summary, out);
+}

@@ -1,0 +1,644 @@
+/*
+ * top_view.c - the picture of a run: bars, the curve of the loss, what was said last.
+ *
+ * Every letter goes through put_text(), which counts columns and cuts what is too wide; colours do
+ * not count. A line about something that is not known is left out, and the curve takes the rows
+ * that the others leave.
+ */
+#include "report/status/top_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/text/attempt_text.h"
+#include "report/state/replay.h"
+#include "report/text/text.h"
+
+#define LEAST_COLUMNS 20
+#define MOST_COLUMNS 300
+#define NARROW_COLUMNS 60 /* below it a bar is a third of the line */
+#define BAR_COLUMNS 30
+#define CURVE_ROWS 8 /* where rows are not counted */
+#define MOST_CURVE_ROWS 16
+#define LEAST_CURVE_ROWS 3 /* a lower one shows nothing */
+#define LABEL_COLUMNS 8    /* of a bar's name, and of the numbers beside the curve */
+#define SAID_ROWS 2        /* of a verdict, a decision or a warning */
+#define MANY_WAIT 20.0     /* percent: red, not yellow */
+#define SOME_WAIT 5.0
+
+typedef enum top_tint { PLAIN, BOLD, GREEN, YELLOW, RED, CYAN } top_tint;
+
+typedef struct frame {
+    const stk_run_status *status;
+    stk_top_look look;
+    stk_str *out;
+    int column; /* of the next letter */
+    int line;   /* lines that are whole */
+} frame;
+
+/* ---- letters ---- */
+
+/* Whether a character takes two columns: the scripts of East Asia and pictures. */
+static bool is_wide(unsigned code) {
+    static const unsigned ranges[][2] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                         {0xf900, 0xfaff}, {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                         {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i][0] && code <= ranges[i][1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The code of a whole UTF-8 character. */
+static unsigned code_of(const char *text, size_t length) {
+    static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    unsigned code = (unsigned char)text[0] & masks[length];
+    for (size_t i = 1; i < length; i++) {
+        code = code << 6 | ((unsigned char)text[i] & 0x3f);
+    }
+    return code;
+}
+
+/* Puts clean text on the line, up to the column `end`; returns the bytes that had room. */
+static size_t put_until(frame *f, const char *text, int end) {
+    size_t left = strlen(text);
+    const char *p = text;
+    while (left > 0) {
+        size_t length = stk_utf8_length(p, left);
+        unsigned code = length > 0 ? code_of(p, length) : '?';
+        bool shown = code < 0x80 || (f->look.utf8 && length > 0);
+        int width = shown && is_wide(code) ? 2 : 1;
+        if (f->column + width > end) {
+            break;
+        }
+        length = length > 0 ? length : 1;
+        if (shown) {
+            stk_str_append_bytes(f->out, p, length);
+        } else {
+            stk_str_append(f->out, "?");
+        }
+        f->column += width;
+        p += length;
+        left -= length;
+    }
+    return (size_t)(p - text);
+}
+
+static void put_text(frame *f, const char *text) {
+    put_until(f, text, f->look.columns);
+}
+
+/* Puts a text of others. */
+static void put_foreign(frame *f, const char *text) {
+    stk_str clean = {0};
+    stk_report_append_line(&clean, text);
+    put_text(f, stk_str_text(&clean));
+    stk_str_free(&clean);
+}
+
+static void put_blanks(frame *f, int until) {
+    while (f->column < until && f->column < f->look.columns) {
+        put_text(f, " ");
+    }
+}
+
+static void begin_tint(frame *f, top_tint tint) {
+    static const char *const codes[] = {
+        [PLAIN] = "",          [BOLD] = "\x1b[1m", [GREEN] = "\x1b[32m",
+        [YELLOW] = "\x1b[33m", [RED] = "\x1b[31m", [CYAN] = "\x1b[36m"};
+    if (f->look.colour) {
+        stk_str_append(f->out, codes[tint]);
+    }
+}
+
+static void end_tint(frame *f) {
+    if (f->look.colour) {
+        stk_str_append(f->out, "\x1b[0m");
+    }
+}
+
+static void end_line(frame *f) {
+    stk_str_append(f->out, "\n");
+    f->column = 0;
+    f->line++;
+}
+
+static bool has_room(const frame *f) {
+    return f->look.rows == 0 || f->line < f->look.rows;
+}
+
+/* ---- bars ---- */
+
+static int bar_columns(const frame *f) {
+    return f->look.columns < NARROW_COLUMNS ? f->look.columns / 3 : BAR_COLUMNS;
+}
+
+/* A share of 0 to 1, to an eighth of a letter where the terminal has such letters. */
+static void put_bar(frame *f, double share, top_tint tint) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    int columns = bar_columns(f);
+    int start = f->column;
+    double length = columns * fmin(fmax(share, 0), 1);
+    int whole = (int)length;
+    begin_tint(f, tint);
+    for (int i = 0; i < whole; i++) {
+        put_text(f, f->look.utf8 ? "█" : "#");
+    }
+    if (f->look.utf8) {
+        put_text(f, eighths[(int)(8 * (length - whole))]);
+    }
+    end_tint(f);
+    while (f->column < start + columns) {
+        put_text(f, f->look.utf8 ? "·" : "-");
+    }
+}
+
+/* "GPU     81% ######----  note": a line; the note may be NULL. */
+static void draw_bar(frame *f, const char *name, const char *value, double share, top_tint tint,
+                     const char *note) {
+    if (!has_room(f)) {
+        return;
+    }
+    put_text(f, name);
+    put_blanks(f, LABEL_COLUMNS);
+    put_blanks(f, LABEL_COLUMNS + 5 - (int)strlen(value));
+    put_text(f, value);
+    put_text(f, " ");
+    put_bar(f, share, tint);
+    if (note != NULL && note[0] != '\0') {
+        put_text(f, "  ");
+        put_foreign(f, note);
+    }
+    end_line(f);
+}
+
+static double sampled(const frame *f, const char *key) {
+    return stk_told_number(f->status, STK_TOLD_SAMPLE, key);
+}
+
+/* A bar of a share in percent that may not be known. */
+static void draw_percent(frame *f, const char *name, double percent, top_tint tint,
+                         const char *note) {
+    char value[16];
+    if (isfinite(percent)) {
+        snprintf(value, sizeof value, "%.0f%%", fmin(fmax(percent, 0), 999));
+        draw_bar(f, name, value, percent / 100, tint, note);
+    }
+}
+
+/* ---- lines ---- */
+
+static void draw_title(frame *f) {
+    const stk_run_status *s = f->status;
+    char text[64];
+    stk_summary summary;
+    stk_run_status_summary(s, &summary);
+    begin_tint(f, BOLD);
+    put_foreign(f, s->folder);
+    end_tint(f);
+    put_text(f, "  ");
+    bool good = s->running || (summary.status != NULL && strcmp(summary.status, "failed") != 0);
+    begin_tint(f, good ? GREEN : RED);
+    put_text(f, stk_run_status_state(s));
+    end_tint(f);
+    if (s->running && s->pid > 0) {
+        snprintf(text, sizeof text, "  process %lld", (long long)s->pid);
+        put_text(f, text);
+    } else if (summary.status != NULL) {
+        put_text(f, ": ");
+        put_foreign(f, summary.status);
+        put_text(f, summary.stop_reason != NULL ? ", " : "");
+        put_foreign(f, summary.stop_reason != NULL ? summary.stop_reason : "");
+    }
+    end_line(f);
+}
+
+static void draw_model(frame *f) {
+    const stk_run_status *s = f->status;
+    const char *model = stk_told_text(s, STK_TOLD_START, "model");
+    const char *device = stk_told_text(s, STK_TOLD_START, "device_name");
+    const char *precision = stk_told_text(s, STK_TOLD_START, "precision");
+    long long size = stk_told_count(s, STK_TOLD_START, "img_size");
+    long long batch = stk_told_count(s, STK_TOLD_START, "batch");
+    char text[64] = "";
+    if (model == NULL || !has_room(f)) {
+        return;
+    }
+    device = device != NULL ? device : stk_told_text(s, STK_TOLD_START, "device");
+    put_foreign(f, model);
+    if (size >= 0 && batch >= 0) {
+        snprintf(text, sizeof text, " at %lld px, batch %lld", size, batch);
+    }
+    put_text(f, text);
+    put_text(f, precision != NULL ? ", " : "");
+    put_foreign(f, precision != NULL ? precision : "");
+    put_text(f, device != NULL ? " on " : "");
+    put_foreign(f, device != NULL ? device : "");
+    end_line(f);
+}
+
+/* What is supervised, and which attempt at it runs. */
+static void draw_command(frame *f) {
+    const stk_run_status *s = f->status;
+    const stk_json *last = s->told[STK_TOLD_ATTEMPT];
+    stk_event_attempt attempt = stk_replay_read_attempt(last);
+    stk_str words = {0};
+    if (stk_run_status_command(s) == NULL || !has_room(f)) {
+        return;
+    }
+    bool now = last != NULL && !attempt.ended && attempt.command != NULL;
+    put_foreign(f, now ? attempt.command : stk_run_status_command(s));
+    end_line(f);
+    if (last == NULL || !has_room(f)) {
+        return;
+    }
+    if (attempt.ended) {
+        stk_attempt_put_line(&words, &attempt);
+    } else {
+        stk_attempt_put_name(&words, &attempt);
+        stk_attempt_put_setting(&words, ", ", &attempt);
+    }
+    put_foreign(f, stk_str_text(&words));
+    end_line(f);
+    f->out->failed = f->out->failed || !stk_str_ok(&words);
+    stk_str_free(&words);
+}
+
+/* The bar is of the epoch that is trained. */
+static void draw_epoch(frame *f) {
+    const stk_run_status *s = f->status;
+    int64_t epoch = stk_told_count(s, STK_TOLD_STEP, "epoch");
+    int64_t epochs = stk_told_count(s, STK_TOLD_STEP, "epochs");
+    double step = stk_told_number(s, STK_TOLD_STEP, "step");
+    double steps = stk_told_number(s, STK_TOLD_STEP, "steps");
+    double left = stk_told_number(s, STK_TOLD_STEP, "left_s");
+    int64_t folds = stk_told_count(s, STK_TOLD_START, "folds");
+    char value[32];
+    char note[128] = "";
+    char duration[32];
+    int length = 0;
+    if (epoch < 0) {
+        return;
+    }
+    snprintf(value, sizeof value, epochs >= epoch ? "%lld/%lld" : "%lld", (long long)epoch,
+             (long long)epochs);
+    if (isfinite(step)) {
+        length =
+            snprintf(note, sizeof note, steps > 0 ? "step %.0f/%.0f" : "step %.0f", step, steps);
+    }
+    if (folds > 1) {
+        length +=
+            snprintf(note + length, sizeof note - (size_t)length, ", fold %lld/%lld",
+                     (long long)stk_told_count(s, STK_TOLD_STEP, "fold") + 1, (long long)folds);
+    }
+    if (s->running && isfinite(left)) {
+        snprintf(note + length, sizeof note - (size_t)length, "%sabout %s left",
+                 length > 0 ? ", " : "", stk_format_duration(duration, sizeof duration, left));
+    }
+    draw_bar(f, "epoch", value, steps > 0 ? step / steps : 0, CYAN, note);
+}
+
+static void draw_budget(frame *f) {
+    double used = stk_run_status_used_s(f->status);
+    double budget = stk_told_number(f->status, STK_TOLD_START, "budget_s");
+    char value[32];
+    char note[96];
+    char total[32];
+    char left[32];
+    if (!isfinite(used)) {
+        return;
+    }
+    stk_format_duration(value, sizeof value, used);
+    if (isfinite(budget)) {
+        snprintf(note, sizeof note, "of %s, %s left",
+                 stk_format_duration(total, sizeof total, budget),
+                 stk_format_duration(left, sizeof left, fmax(budget - used, 0)));
+        draw_bar(f, "budget", value, used / budget, CYAN, note);
+    } else if (has_room(f)) {
+        put_text(f, "time");
+        put_blanks(f, LABEL_COLUMNS + 5 - (int)strlen(value));
+        put_text(f, value);
+        put_text(f, "  without a budget");
+        end_line(f);
+    }
+}
+
+static void draw_gpu(frame *f) {
+    double used = sampled(f, "gpu_memory_used");
+    double total = sampled(f, "gpu_memory_total");
+    double power = sampled(f, "gpu_power_w");
+    double heat = sampled(f, "gpu_temperature_c");
+    const char *throttled = stk_told_text(f->status, STK_TOLD_SAMPLE, "gpu_throttled");
+    char note[160] = "";
+    char text[2][32];
+    if (isfinite(power) && isfinite(heat)) {
+        snprintf(note, sizeof note, "%.0f W, %.0f C%s%.80s", power, heat,
+                 throttled != NULL && throttled[0] != '\0' ? ", held down by " : "",
+                 throttled != NULL ? throttled : "");
+    }
+    draw_percent(f, "GPU", sampled(f, "gpu_util"), GREEN, note);
+    draw_percent(f, "SM", sampled(f, "sm_activity"), GREEN, NULL);
+    if (isfinite(used) && total > 0) {
+        snprintf(note, sizeof note, "%s of %s",
+                 stk_format_bytes(text[0], sizeof text[0], (uint64_t)fmax(used, 0)),
+                 stk_format_bytes(text[1], sizeof text[1], (uint64_t)total));
+        draw_percent(f, "GPU mem", 100 * used / total, GREEN, note);
+    }
+}
+
+/* One letter for each core, as high as it is busy, where all of them fit. */
+static void draw_cores(frame *f) {
+    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const stk_json *cores = stk_json_get(f->status->told[STK_TOLD_SAMPLE], "cores");
+    size_t count = stk_json_count(cores);
+    if (count == 0 || count > (size_t)(f->look.columns - LABEL_COLUMNS) || !has_room(f)) {
+        return;
+    }
+    put_text(f, "cores");
+    put_blanks(f, LABEL_COLUMNS);
+    const stk_json *core = stk_json_at(cores, 0);
+    for (size_t i = 0; i < count; i++, core = stk_json_next(cores, core)) {
+        double share = fmin(fmax(stk_json_number(core, 0), 0), 100) / 100;
+        char digit[2] = {(char)('0' + (int)(9 * share + 0.5)), '\0'};
+        put_text(f, f->look.utf8 ? heights[(int)(7 * share + 0.5)] : digit);
+    }
+    end_line(f);
+}
+
+static void draw_host(frame *f) {
+    double own = sampled(f, "cpu_own");
+    double iowait = sampled(f, "iowait");
+    double resident = sampled(f, "resident");
+    char note[128] = "";
+    char text[32];
+    int length = 0;
+    if (isfinite(own)) {
+        length = snprintf(note, sizeof note, "own %.0f%%", own);
+    }
+    if (isfinite(iowait)) {
+        length += snprintf(note + length, sizeof note - (size_t)length, "%siowait %.0f%%",
+                           length > 0 ? ", " : "", iowait);
+    }
+    if (isfinite(resident)) {
+        snprintf(note + length, sizeof note - (size_t)length, "%s%s", length > 0 ? ", " : "",
+                 stk_format_bytes(text, sizeof text, (uint64_t)fmax(resident, 0)));
+    }
+    draw_percent(f, "CPU", sampled(f, "cpu"), GREEN, note);
+    draw_cores(f);
+}
+
+static void draw_loader(frame *f) {
+    const stk_run_status *s = f->status;
+    int64_t ready = stk_told_count(s, STK_TOLD_SAMPLE, "batches_ready");
+    int64_t slots = stk_told_count(s, STK_TOLD_SAMPLE, "slots");
+    int64_t workers = stk_told_count(s, STK_TOLD_SAMPLE, "workers");
+    /* A second in which nothing was trained has neither; then it is that of the epoch. */
+    stk_told kind = isfinite(sampled(f, "images_per_second")) ? STK_TOLD_SAMPLE : STK_TOLD_STEP;
+    double wait = 100 * stk_told_number(s, kind, "wait_fraction");
+    double rate = stk_told_number(s, kind, "images_per_second");
+    char value[48];
+    char note[64] = "";
+    if (ready >= 0 && slots > 0) {
+        snprintf(value, sizeof value, "%lld/%lld", (long long)ready, (long long)slots);
+        if (workers >= 0) {
+            snprintf(note, sizeof note, "batches ready, %lld worker%s", (long long)workers,
+                     workers == 1 ? "" : "s");
+        }
+        draw_bar(f, "queue", value, (double)ready / (double)slots, GREEN, note);
+    }
+    note[0] = '\0';
+    if (isfinite(rate)) {
+        snprintf(note, sizeof note, "%.*f images/s", rate < 100 ? 1 : 0, rate);
+    }
+    draw_percent(f, "wait", wait, wait > MANY_WAIT ? RED : wait > SOME_WAIT ? YELLOW : GREEN, note);
+}
+
+static void draw_numbers(frame *f) {
+    const stk_run_status *s = f->status;
+    stk_summary summary;
+    stk_run_status_summary(s, &summary);
+    double loss = stk_told_number(s, STK_TOLD_STEP, "loss");
+    double acc1 = stk_told_number(s, STK_TOLD_STEP, "acc1");
+    double val = stk_told_number(s, STK_TOLD_EPOCH, "val_acc1");
+    /* A run of our own has it beside the waiting. */
+    double rate = summary.command != NULL ? summary.images_per_second : NAN;
+    const struct {
+        const char *format;
+        double value;
+    } numbers[] = {{"%.1f images/s  ", rate},
+                   {"loss %.4g  ", loss},
+                   {"accuracy %.1f%%  ", acc1},
+                   {"validation %.1f%%  ", val},
+                   {"best %.1f%%", summary.best_acc1}};
+    if (!has_room(f) || (!isfinite(loss) && !isfinite(val) && !isfinite(rate))) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char text[64];
+        snprintf(text, sizeof text, numbers[i].format, numbers[i].value);
+        put_text(f, isfinite(numbers[i].value) ? text : "");
+    }
+    end_line(f);
+}
+
+/* ---- the curve ---- */
+
+/* A grid of dots: several to a letter where the terminal has Braille. */
+typedef struct dot_grid {
+    unsigned char *dots; /* (height, width) */
+    int width;
+    int height;
+    int across; /* dots of a letter */
+    int down;
+} dot_grid;
+
+/* The mean of the losses that fall on a column, or what lies between two where they are few. */
+static double value_at(const stk_curve *curve, int x, int width) {
+    int from = (int)((int64_t)x * curve->count / width);
+    int to = (int)((int64_t)(x + 1) * curve->count / width);
+    double sum = 0;
+    if (curve->count < width) {
+        double at = (double)x * (curve->count - 1) / (width - 1);
+        int before = at < curve->count - 1 ? (int)at : curve->count - 2;
+        double share = at - before;
+        return (1 - share) * curve->points[before] + share * curve->points[before + 1];
+    }
+    for (int i = from; i < to; i++) {
+        sum += curve->points[i];
+    }
+    return sum / (to - from);
+}
+
+static void limits_of(const stk_curve *curve, double *least, double *most) {
+    *least = curve->points[0];
+    *most = curve->points[0];
+    for (int i = 1; i < curve->count; i++) {
+        *least = curve->points[i] < *least ? curve->points[i] : *least;
+        *most = curve->points[i] > *most ? curve->points[i] : *most;
+    }
+}
+
+/* Sets the dots of the curve, with those between two columns, so that it is a line. */
+static void set_dots(dot_grid *grid, const stk_curve *curve, double least, double most) {
+    int before = -1;
+    for (int x = 0; x < grid->width; x++) {
+        double share = most > least ? (most - value_at(curve, x, grid->width)) / (most - least) : 0;
+        int y = (int)(fmin(fmax(share, 0), 1) * (grid->height - 1) + 0.5);
+        int from = before < 0 || y == before ? y : before < y ? before + 1 : y;
+        int to = before < 0 || y == before ? y : before < y ? y : before - 1;
+        for (int i = from; i <= to; i++) {
+            grid->dots[i * grid->width + x] = 1;
+        }
+        before = y;
+    }
+}
+
+static void put_letter(frame *f, const dot_grid *grid, int column, int row) {
+    static const unsigned char bits[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
+    unsigned set = 0;
+    for (int dx = 0; dx < grid->across; dx++) {
+        for (int dy = 0; dy < grid->down; dy++) {
+            int x = column * grid->across + dx;
+            int y = row * grid->down + dy;
+            set |= grid->dots[y * grid->width + x] ? bits[dx][dy] : 0;
+        }
+    }
+    if (!f->look.utf8 || set == 0) {
+        put_text(f, set != 0 ? "*" : " ");
+        return;
+    }
+    /* U+2800 and the dots, as UTF-8. */
+    char letter[4] = {(char)0xe2, (char)(0xa0 | set >> 6), (char)(0x80 | (set & 0x3f)), '\0'};
+    put_text(f, letter);
+}
+
+static void draw_curve(frame *f, int rows) {
+    const stk_curve *curve = &f->status->losses;
+    int columns = f->look.columns - LABEL_COLUMNS;
+    dot_grid grid = {.across = f->look.utf8 ? 2 : 1, .down = f->look.utf8 ? 4 : 1};
+    grid.width = columns * grid.across;
+    grid.height = rows * grid.down;
+    if (curve->count < 2 || rows < LEAST_CURVE_ROWS) {
+        return;
+    }
+    grid.dots = stk_mem_new((size_t)grid.width * (size_t)grid.height, 1);
+    if (grid.dots == NULL) {
+        return;
+    }
+    double least;
+    double most;
+    limits_of(curve, &least, &most);
+    set_dots(&grid, curve, least, most);
+    for (int row = 0; row < rows; row++) {
+        char label[32] = "";
+        if (row == 0 || row == rows - 1) {
+            snprintf(label, sizeof label, "%.3g", row == 0 ? most : least);
+        }
+        put_until(f, label, LABEL_COLUMNS - 1);
+        put_blanks(f, LABEL_COLUMNS);
+        begin_tint(f, CYAN);
+        for (int column = 0; column < columns; column++) {
+            put_letter(f, &grid, column, row);
+        }
+        end_tint(f);
+        end_line(f);
+    }
+    stk_mem_free(grid.dots);
+}
+
+/* ---- what was said ---- */
+
+/* A sentence over some lines, broken between words where that is possible. */
+static void draw_said(frame *f, top_tint tint, const char *name, const char *text) {
+    stk_str clean = {0};
+    stk_report_append_line(&clean, name);
+    stk_str_append(&clean, ": ");
+    stk_report_append_line(&clean, text);
+    const char *p = stk_str_text(&clean);
+    for (int row = 0; row < SAID_ROWS && *p != '\0' && has_room(f); row++) {
+        frame probe = *f; /* how much fits */
+        stk_str unused = {0};
+        probe.out = &unused;
+        size_t fits = put_until(&probe, p, f->look.columns);
+        stk_str_free(&unused);
+        size_t taken = fits;
+        if (p[fits] != '\0' && row + 1 < SAID_ROWS) {
+            while (taken > fits / 2 && p[taken] != ' ') {
+                taken--;
+            }
+            taken = p[taken] == ' ' ? taken : fits;
+        }
+        stk_str piece = {0};
+        stk_str_append_bytes(&piece, p, taken);
+        begin_tint(f, tint);
+        put_text(f, stk_str_text(&piece));
+        end_tint(f);
+        end_line(f);
+        stk_str_free(&piece);
+        p += taken;
+        p += *p == ' ' ? 1 : 0;
+    }
+    stk_str_free(&clean);
+}
+
+static void draw_words(frame *f) {
+    const stk_run_status *s = f->status;
+    stk_summary summary;
+    stk_run_status_summary(s, &summary);
+    bool fine = stk_json_bool(stk_json_get(s->told[STK_TOLD_VERDICT], "fine"), false);
+    const char *what = stk_told_text(s, STK_TOLD_DECISION, "what");
+    const char *why = stk_told_text(s, STK_TOLD_DECISION, "why");
+    const char *warning = stk_told_text(s, STK_TOLD_WARNING, "text");
+    if (stk_run_status_verdict(s) != NULL) {
+        draw_said(f, fine ? GREEN : YELLOW, "verdict", stk_run_status_verdict(s));
+    }
+    if (warning != NULL) {
+        draw_said(f, YELLOW, "warning", warning);
+    }
+    if (what != NULL) {
+        draw_said(f, PLAIN, what, why != NULL ? why : "");
+    }
+    if (!s->running && summary.submission != NULL) {
+        draw_said(f, PLAIN, "submission", summary.submission);
+    } else if (!s->running && summary.status == NULL && s->resumable) {
+        stk_str words = {0};
+        stk_str_appendf(&words, "stoker train --resume %s", s->folder);
+        draw_said(f, PLAIN, "can be resumed with", stk_str_text(&words));
+        stk_str_free(&words);
+    }
+    if (f->look.live && has_room(f)) {
+        put_text(f, "q ends this view; the run goes on");
+        end_line(f);
+    }
+}
+
+void stk_top_draw(const stk_run_status *status, const stk_top_look *look, stk_str *out) {
+    frame f = {.status = status, .look = *look, .out = out};
+    f.look.columns = look->columns < LEAST_COLUMNS  ? LEAST_COLUMNS
+                     : look->columns > MOST_COLUMNS ? MOST_COLUMNS
+                                                    : look->columns;
+    draw_title(&f);
+    draw_model(&f);
+    draw_command(&f);
+    draw_epoch(&f);
+    draw_budget(&f);
+    draw_gpu(&f);
+    draw_host(&f);
+    draw_loader(&f);
+    draw_numbers(&f);
+    /* What is said comes below the curve, but has its rows first. */
+    stk_str words = {0};
+    frame below = f;
+    below.out = &words;
+    draw_words(&below);
+    int words_rows = below.line - f.line;
+    int rows = f.look.rows == 0 ? CURVE_ROWS : f.look.rows - f.line - words_rows;
+    draw_curve(&f, rows < MOST_CURVE_ROWS ? rows : MOST_CURVE_ROWS);
+    stk_str_append(out, stk_str_text(&words));
+    out->failed = out->failed || !stk_str_ok(&words);
+    stk_str_free(&words);
+}
