@@ -1,7 +1,7 @@
 /* verb_status.c - `stoker status`. */
 #include "cli/cli.h"
 
-#include "job/run_watch.h"
+#include "run/run_watch.h"
 
 static stk_status print(const cli_session *session, const stk_run_status *seen, stk_error *err) {
     stk_str text = {0};

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "job/run_watch.h"
+#include "run/run_watch.h"
 
 /* What was asked for, a run that has ended, is not there: no error of the input or the machine. */
 #define STILL_RUNNING_CODE 1

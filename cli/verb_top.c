@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "job/run_watch.h"
+#include "run/run_watch.h"
 #include "report/observers/lines.h"
 #include "report/status/top_view.h"
 

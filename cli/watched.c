@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/mem.h"
-#include "job/run_watch.h"
+#include "run/run_watch.h"
 
 stk_status cli_look_at_run(cli_session *session, bool running, bool with_curve,
                            stk_run_status *seen, stk_error *err) {

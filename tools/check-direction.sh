@@ -2,6 +2,7 @@
 # Checks the direction of dependencies, which is law (ARCHITECTURE.md has the table of rooms):
 #
 #   - a file in src/ROOM (or cli) includes headers of its own room and of rooms above it in the list,
+#     except that `job` and `supervise` include nothing of each other,
 #   - include/stoker includes nothing but stoker/* and system headers,
 #   - names of .c, .h and .cu files are unique within a room,
 #   - every folder under src is a known room and has a README.md.
@@ -13,7 +14,10 @@ set -eu
 rooms='base options events storage dataset image stage loader engine backend/cpu backend/cuda backend'
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
-rooms="$rooms probe job supervise cli"
+rooms="$rooms run probe supervise job cli"
+
+# Rooms that do not know each other, whatever their order.
+strangers=' job/supervise supervise/job '
 
 # Includes of every file, judged by awk: one pass over the tree.
 check_includes() {
@@ -22,7 +26,7 @@ check_includes() {
         2>/dev/null | LC_ALL=C sort)
     [ -n "$files" ] || return 0
     # shellcheck disable=SC2016  # the dollars are awk's
-    tr '\n' '\0' <<<"$files" | xargs -0 awk -v rooms="$rooms" '
+    tr '\n' '\0' <<<"$files" | xargs -0 awk -v rooms="$rooms" -v strangers="$strangers" '
         BEGIN { count = split(rooms, names, " "); for (i = 1; i <= count; i++) place[names[i]] = i }
         # The room of a path such as backend/cpu/conv.c: its longest beginning that is a room.
         function room_of(path) {
@@ -47,6 +51,8 @@ check_includes() {
                 print where "an installed header may include only <stoker/...> and system headers, not " target
             } else if (!public && own != "" && room != "" && place[room] > place[own]) {
                 print where own " may not include " target ": " room " lies below it"
+            } else if (index(strangers, " " own "/" room " ")) {
+                print where own " may not include " target ": the two rooms do not know each other"
             } else if (quoted && room == "" && target ~ /\//) {
                 print where target " is in no room"
             }
@@ -136,6 +142,7 @@ self_test() {
     with_fault src/backend/cpu/conv.c '#include "models/resnet.h"' 'backend/cpu may not include models/resnet.h'
     with_fault src/backend/cpu/conv.c '#include "backend/list.h"' 'backend/cpu may not include backend/list.h'
     with_fault src/job/job.c '#include "cli/verbs.h"' 'job may not include cli/verbs.h'
+    with_fault src/job/job.c '#include "supervise/x.h"' 'job may not include supervise/x.h: the two rooms'
     with_fault src/job/job.c '#include "nowhere/x.h"' 'nowhere/x.h is in no room'
     with_fault include/stoker/a.h '#include "base/mem.h"' 'include/stoker/a.h:3: an installed header'
     with_fault include/stoker/a.h '#include <base/mem.h>' 'include/stoker/a.h:3: an installed header'

@@ -64,8 +64,8 @@ static stk_status check_memory(const stk_job *job, size_t batch, stk_error *err)
 
 /* Seconds of the budget that a training has after this moment. */
 static double seconds_left(const stk_job *job) {
-    return isnan(job->foreseen_s) ? stk_clockwork_left(&job->clock)
-                                  : job->foreseen_s - stk_clockwork_elapsed(&job->clock);
+    return isnan(job->foreseen_s) ? stk_run_clock_left(&job->clock)
+                                  : job->foreseen_s - stk_run_clock_elapsed(&job->clock);
 }
 
 /* A batch that was left to Stoker, and could be another if that is faster. */
@@ -268,7 +268,7 @@ typedef struct patience {
 static bool must_end(void *user) {
     patience *p = user;
     p->begun_ns = p->begun_ns == 0 ? stk_clock_ns() : p->begun_ns;
-    return stk_clock_since_s(p->begun_ns) > p->seconds || stk_clockwork_must_write(&p->job->clock);
+    return stk_clock_since_s(p->begun_ns) > p->seconds || stk_run_clock_must_write(&p->job->clock);
 }
 
 /* Images per second in a few steps of this batch, which may take so many seconds. */
@@ -301,7 +301,7 @@ static stk_status search_batches(stk_job *job, stk_error *err) {
     int64_t start = stk_clock_ns();
     stk_status status = stk_state_first_weights_unless(job->choice.opened.backend, job->state,
                                                        job->graph, (uint64_t)job->job_options->seed,
-                                                       stk_clockwork_must_write, &job->clock, err);
+                                                       stk_run_clock_must_write, &job->clock, err);
     size_t batch = stk_batch_next(&search->chosen, curve);
     while (status == STK_OK && batch != 0 &&
            (curve->count == 0 || search->others_s + search->last_s <= search->allowed_s)) {
@@ -340,7 +340,7 @@ static void tell_rate(const stk_job *job) {
 /* Why not even one batch was measured. */
 static void explain_failure(stk_job *job, stk_status status) {
     stk_batch_search *search = &job->batch;
-    bool ends = stk_clockwork_stopping(&job->clock) || stk_clockwork_must_write(&job->clock);
+    bool ends = stk_run_clock_stopping(&job->clock) || stk_run_clock_must_write(&job->clock);
     if (status == STK_ERR_STOPPED && !ends) {
         snprintf(search->skipped, sizeof search->skipped, "%.1f s were too short a time for it",
                  search->allowed_s);
@@ -356,9 +356,9 @@ stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     if (!search->open) {
         return STK_OK;
     }
-    job->clock.hasty = true; /* what was measured until then is enough */
+    job->clock.halt_on_stop = true; /* what was measured until then is enough */
     stk_status status = search_batches(job, &ignored);
-    job->clock.hasty = false;
+    job->clock.halt_on_stop = false;
     if (status != STK_OK && search->curve.count == 0) {
         explain_failure(job, status);
     }

@@ -15,7 +15,7 @@
 
 static stk_status write_ballot(stk_job *job, double *seconds, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
-    stk_halt late = {job->submitted ? stk_clockwork_is_late : NULL, &job->clock};
+    stk_halt late = {job->submitted ? stk_run_clock_is_late : NULL, &job->clock};
     int64_t start = stk_clock_ns();
     stk_status status = stk_submission_write_unless(job->submission, dataset, dataset->classes,
                                                     dataset->class_count,
@@ -39,13 +39,13 @@ static double confirm_seconds(stk_job *job, double seconds) {
 }
 
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
-    stk_clockwork *clock = &job->clock;
+    stk_run_clock *clock = &job->clock;
     double took = stk_margin_took(&clock->margin, STK_MARGIN_SUBMISSION);
     double seconds = 0;
     bool first = !job->submitted;
     stk_error why = {0};
     stk_status written = STK_ERR_STOPPED;
-    if (first || stk_clockwork_left(clock) >= took) {
+    if (first || stk_run_clock_left(clock) >= took) {
         written = write_ballot(job, &seconds, &why);
     }
     if (written == STK_ERR_STOPPED) {
@@ -82,7 +82,7 @@ void stk_job_write_validation(stk_job *job, bool last) {
     if (!last && job->predict_s > 0) { /* the predictions of one view come first */
         seconds += job->predict_s / job->views;
     }
-    if (stk_clockwork_must_halt(&job->clock, seconds)) {
+    if (stk_run_clock_must_halt(&job->clock, seconds)) {
         if (last) {
             job->val.owed = false;
             stk_events_warning(&job->events,
@@ -104,13 +104,13 @@ static double reserve_of(stk_job *job) {
            : job->planned_total >= 0
                ? job->plan.reserve_s
                : fmax(stk_budget_reserve(job->clock.budget_s, NAN),
-                      stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION));
+                      stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION));
 }
 
 void stk_job_tell_untrained(stk_job *job) {
     char why[200];
     if (job->folds_done > 0 || job->unfit > 0 || job->summary.epochs_done > 0 ||
-        isnan(job->clock.budget_s) || stk_clockwork_stopping(&job->clock)) {
+        isnan(job->clock.budget_s) || stk_run_clock_stopping(&job->clock)) {
         return;
     }
     snprintf(why, sizeof why,
@@ -138,7 +138,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
         s->stop_reason = "error"; /* as the exit code will say */
     } else if (s->stop_reason == NULL ||
                (job->unpredicted && strcmp(s->stop_reason, "error") != 0)) {
-        s->stop_reason = stk_clockwork_stopping(&job->clock) ? "signal" : "budget";
+        s->stop_reason = stk_run_clock_stopping(&job->clock) ? "signal" : "budget";
     }
     s->folds_done = job->folds_done;
     s->folds_planned = job->folds;
@@ -156,7 +156,7 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->submission = job->submitted ? "submission.csv" : NULL;
-    s->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
+    s->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
 }
 
 void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {

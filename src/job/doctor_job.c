@@ -77,8 +77,8 @@ stk_status stk_doctor(stk_options *options, const stk_run *run, stk_diagnosis *d
     stk_locale locale = stk_locale_enter();
     memset(diagnosis, 0, sizeof *diagnosis);
     stk_job_open(&job, options, run);
-    job.clock.budget_s = NAN; /* it is the training's, as a deadline is */
-    job.clock.hasty = true;   /* half a measurement is of no use */
+    job.clock.budget_s = NAN;      /* it is the training's, as a deadline is */
+    job.clock.halt_on_stop = true; /* half a measurement is of no use */
     job.storage.deadline_ns = 0;
     job.storage.outage_s = stk_storage_to_measure(options).outage_s;
     stk_status status = STK_OK;

@@ -13,7 +13,7 @@
 /* Whether there is time for one more view. */
 static bool wants_view(void *user, const stk_predicted *so_far) {
     stk_job *job = user;
-    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
+    stk_votes_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
                              .rows = 1, /* all of them as one: pass_s is what they take */
                              .picture_s = so_far->pass_s,
                              .model_s = NAN,
@@ -34,7 +34,7 @@ stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_
                                  .ema = job->weights_lost && job->state_config.ema,
                                  .split = split,
                                  .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .halt = {stk_run_clock_must_write, &job->clock},
                                  .views = job->views,
                                  .wants_view = wants_view,
                                  .user = job};
@@ -116,7 +116,7 @@ stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
 /* A file for which there is no time is not begun, or given up: the one before stays. */
 static stk_status write_oof(stk_job *job, stk_error *err) {
     char *path = stk_run_folder_file(&job->folder, "oof.csv");
-    stk_halt late = {stk_clockwork_must_write, &job->clock};
+    stk_halt late = {stk_run_clock_must_write, &job->clock};
     stk_error why = {0};
     stk_status status =
         path != NULL ? stk_oof_write(&job->oof, path, late, &why) : STK_FAIL_MEMORY(&why, "a path");
@@ -135,9 +135,9 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
     bool *have = NULL;
     stk_predicted predicted = {0};
     double write_s = stk_oof_write_seconds(&job->oof, split->val_count);
-    job->clock.also_s = STK_MARGIN_SAFETY * write_s;
+    job->clock.extra_file_s = STK_MARGIN_SAFETY * write_s;
     stk_status status = STK_OK;
-    bool in_time = !stk_clockwork_must_write(&job->clock);
+    bool in_time = !stk_run_clock_must_write(&job->clock);
     if (in_time) {
         status = stk_job_predict_with_best(job, "val", val_samples, split->val, split->val_count,
                                            &probs, &have, &predicted, err);
@@ -149,11 +149,11 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_split *split, const stk_s
     }
     if (status == STK_OK && in_time) {
         stk_oof_add(&job->oof, job->fold, split->val, split->val_count, probs, have);
-        job->clock.also_s = OOF_SAVE_PART * write_s;
+        job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
         status = status == STK_OK ? stk_job_score_oof(job, true, err) : status;
     }
-    job->clock.also_s = 0;
+    job->clock.extra_file_s = 0;
     stk_mem_free(probs);
     stk_mem_free(have);
     return status;

@@ -39,7 +39,7 @@ typedef struct fold_run {
 static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold_run *fold = user;
     stk_job_look_at_state(fold->job);
-    fold->left_s = stk_clockwork_before_writing(&fold->job->clock);
+    fold->left_s = stk_run_clock_before_writing(&fold->job->clock);
     stk_train_pace pace = stk_job_pace(&fold->pace, progress);
     if (!progress->over) { /* no step follows that they could look at, or change */
         stk_eyes_look(fold->job, progress, &pace);
@@ -50,7 +50,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
 /* A request to stop need not wait for a network that nothing is computed with any more. */
 static void compiling(void *user, bool begins) {
     fold_run *fold = user;
-    fold->job->clock.hasty = begins;
+    fold->job->clock.halt_on_stop = begins;
 }
 
 /* Seconds to be kept for saving the best weights, which waits for the state to be settled. */
@@ -80,11 +80,11 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
     }
     if (!fold->result.has_best) {
         view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
-        double left_s = stk_clockwork_before_writing(&job->clock);
-        return stk_clockwork_must_write(&job->clock) ||
+        double left_s = stk_run_clock_before_writing(&job->clock);
+        return stk_run_clock_must_write(&job->clock) ||
                left_s < view_s + stk_job_state_rest_seconds(job) + stk_job_best_seconds(job);
     }
-    return stk_clockwork_must_halt(&job->clock, view_s + save_seconds(job));
+    return stk_run_clock_must_halt(&job->clock, view_s + save_seconds(job));
 }
 
 static stk_status save(const stk_job *job, const char *path, const stk_event_epoch *epoch,
@@ -146,7 +146,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         stk_job_write_validation(job, false);
     }
     /* Nothing reads the last weights: they come last when time is short. */
-    bool in_time = !stk_clockwork_must_halt(&job->clock, save_seconds(job));
+    bool in_time = !stk_run_clock_must_halt(&job->clock, save_seconds(job));
     if (in_time && !job->weights_lost && save_last(fold, epoch, best, &why) != STK_OK) {
         if (is_of_device(&why)) {
             return STK_FAIL(err, why.status, "%s", why.message);
@@ -277,7 +277,7 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     bool oof = job->folds > 1;
     job->clock.predict_s = 0; /* from here on all of the time is for it */
     if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
-        stk_clockwork_must_write(&job->clock)) {
+        stk_run_clock_must_write(&job->clock)) {
         return STK_OK;
     }
     stk_status status = STK_OK;
@@ -288,7 +288,7 @@ static stk_status predict(fold_run *fold, stk_error *err) {
     if (status == STK_OK && test) {
         status = stk_job_predict_test(job, err);
     }
-    oof = oof && !stk_clockwork_must_write(&job->clock);
+    oof = oof && !stk_run_clock_must_write(&job->clock);
     return status == STK_OK && oof ? stk_job_predict_oof(job, &fold->split, fold->val_samples, err)
                                    : status;
 }
@@ -358,7 +358,7 @@ static void add_to_summary(fold_run *fold, bool failed) {
         bool saved = !job->weights_lost || stk_path_is_file(fold->best_path);
         job->folds_done += failed || !saved ? 0 : 1;
     }
-    bool stopped = stk_clockwork_stopping(&job->clock);
+    bool stopped = stk_run_clock_stopping(&job->clock);
     bool trouble = had_trouble(fold);
     job->trouble = job->trouble || trouble;
     s->stop_reason = stopped                  ? "signal"
@@ -377,14 +377,14 @@ static void add_to_summary(fold_run *fold, bool failed) {
 /* A step that only the end of the budget could end: nothing else says so. */
 static void tell_halted(const fold_run *fold) {
     stk_job *job = fold->job;
-    double left_s = job->clock.budget_s - stk_clockwork_elapsed(&job->clock);
+    double left_s = job->clock.budget_s - stk_run_clock_elapsed(&job->clock);
     char why[128];
-    if (!fold->result.halted || isnan(left_s) || stk_clockwork_stopping(&job->clock)) {
+    if (!fold->result.halted || isnan(left_s) || stk_run_clock_stopping(&job->clock)) {
         return;
     }
     snprintf(why, sizeof why, "of the budget %s are left, and the last files may take %s",
              stk_format_span(fmax(left_s, 0)).text,
-             stk_format_span(stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)).text);
+             stk_format_span(stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION)).text);
     stk_events_decision(&job->events, "training was halted in the middle of a step", why);
 }
 

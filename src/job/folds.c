@@ -71,10 +71,10 @@ char *stk_job_fold_file(const stk_job *job, const char *name) {
 
 void stk_job_plan_folds(stk_job *job, int epochs_done) {
     bool between = epochs_done < 0;
-    if (stk_clockwork_stopping(&job->clock)) {
+    if (stk_run_clock_stopping(&job->clock)) {
         return; /* what there would be time for is not begun */
     }
-    stk_fold_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
+    stk_fold_facts facts = {.elapsed_s = stk_run_clock_elapsed(&job->clock),
                             .budget_s = job->clock.budget_s,
                             .folds_wanted = job->folds,
                             .folds_begun = job->fold + (between ? 0 : 1),

@@ -10,12 +10,12 @@
 #include "dataset/dataset.h"
 #include "events/events.h"
 #include "job/choose.h"
-#include "job/clockwork.h"
+#include "run/run_clock.h"
 #include "job/fingerprints.h"
 #include "job/job_options.h"
 #include "job/oof.h"
 #include "job/resume.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "job/val_table.h"
 #include "predict/ballot.h"
 #include "predict/predict.h"
@@ -47,7 +47,7 @@ typedef struct stk_job {
     const stk_view_options *view_options;
     stk_storage_options storage; /* those of the options, with the run's stop */
     stk_events events;
-    stk_clockwork clock;
+    stk_run_clock clock;
     stk_dataset *dataset;
     stk_choice choice;        /* its batch and accumulate may shrink in a run */
     size_t batch_asked;       /* the batch before it shrank; 0: it has not */

@@ -19,14 +19,14 @@
 
 /* When the test has had its time. */
 typedef struct test_time {
-    stk_clockwork *clock;
+    stk_run_clock *clock;
     int64_t start_ns;
     double seconds; /* INFINITY: any */
 } test_time;
 
 static bool is_over(void *user) {
     const test_time *time = user;
-    return stk_clockwork_stopping(time->clock) || stk_clockwork_must_write(time->clock) ||
+    return stk_run_clock_stopping(time->clock) || stk_run_clock_must_write(time->clock) ||
            stk_clock_since_s(time->start_ns) > time->seconds;
 }
 
@@ -75,9 +75,9 @@ stk_status stk_job_test_lr(stk_job *job, const stk_loader_config *data, int step
                                  .steps = steps,
                                  .events = &job->events,
                                  .halt = {is_over, &time}};
-    job->clock.hasty = true; /* half a test is of no use */
+    job->clock.halt_on_stop = true; /* half a test is of no use */
     stk_status status = stk_lr_find(&config, curve, err);
-    job->clock.hasty = false;
+    job->clock.halt_on_stop = false;
     if (status == STK_OK) {
         status = write_points(job, curve, err);
     }
@@ -108,12 +108,12 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
     stk_lr_curve curve;
     char what[64];
     char why[160];
-    double left = stk_clockwork_left(&job->clock);
+    double left = stk_run_clock_left(&job->clock);
     stk_status status = stk_job_test_lr(job, data, STK_LR_STEPS, TEST_SHARE * left, &curve, err);
     if (status != STK_OK) {
         return status;
     }
-    if (curve.halted && stk_clockwork_stopping(&job->clock)) {
+    if (curve.halted && stk_run_clock_stopping(&job->clock)) {
         stk_events_decision(&job->events, "stopping", "the learning rate was not found yet");
         stk_lr_curve_free(&curve);
         return STK_OK;
@@ -192,7 +192,7 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     }
     if (status == STK_OK) {
         hand_over(job, &curve, found);
-        if (curve.halted && !stk_clockwork_stopping(&job->clock)) {
+        if (curve.halted && !stk_run_clock_stopping(&job->clock)) {
             status = STK_FAIL(err, STK_ERR_USAGE,
                               "the --deadline came after %d of %d steps of the test; give a later "
                               "one, or fewer --steps",

@@ -36,7 +36,7 @@
 
 void stk_job_pace_open(stk_fold_pace *pace, stk_job *job) {
     *pace = (stk_fold_pace){.job = job,
-                            .start_s = stk_clockwork_elapsed(&job->clock),
+                            .start_s = stk_run_clock_elapsed(&job->clock),
                             .told_epochs = job->choice.epochs_wanted,
                             .told_views = job->views};
     stk_job_pace_anew(pace);
@@ -85,7 +85,7 @@ static void doubt(stk_budget_facts *facts) {
 static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
     stk_inference inference = inference_of(pace, progress);
-    stk_budget_facts facts = {.elapsed_s = stk_clockwork_elapsed(&job->clock),
+    stk_budget_facts facts = {.elapsed_s = stk_run_clock_elapsed(&job->clock),
                               .budget_s = job->clock.budget_s,
                               .fold_start_s = pace->start_s,
                               .share = 1.0 / (job->folds_now - job->fold),
@@ -97,7 +97,7 @@ static stk_budget_facts facts_of(const stk_fold_pace *pace, const stk_train_prog
                               .val_s = inference.val_s,
                               .save_s = stk_job_save_seconds(job),
                               .predict_s = job->predict_s,
-                              .final_s = stk_clockwork_needed(&job->clock, STK_MARGIN_SUBMISSION)};
+                              .final_s = stk_run_clock_needed(&job->clock, STK_MARGIN_SUBMISSION)};
     bool by_steps = isnan(progress->val_s) && !isnan(progress->step_s);
     if (by_steps && !is_measured(progress) && !isnan(facts.budget_s)) {
         doubt(&facts);
@@ -246,7 +246,7 @@ static stk_budget_plan plan_again(const stk_fold_pace *pace, const stk_train_pro
     if (!isnan(plan->epoch_s)) { /* as in take_views() */
         job->epoch_s = plan->epoch_s;
     } else if (progress->step > 0) { /* one step, and most of the time is gone */
-        double fold_s = stk_clockwork_elapsed(&job->clock) - pace->start_s;
+        double fold_s = stk_run_clock_elapsed(&job->clock) - pace->start_s;
         job->epoch_s = fold_s / (double)progress->step * (double)progress->steps_per_epoch;
     }
     if (isnan(progress->val_s) && plan->epochs > progress->epoch) {
@@ -321,7 +321,7 @@ static void plan_more(stk_fold_pace *pace, const stk_train_progress *progress,
 
 stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progress) {
     stk_job *job = pace->job;
-    if (!progress->over && stk_clockwork_stopping(&job->clock)) {
+    if (!progress->over && stk_run_clock_stopping(&job->clock)) {
         return end(job, progress);
     }
     if (progress->validations > pace->past.count) {
@@ -330,7 +330,7 @@ stk_train_pace stk_job_pace(stk_fold_pace *pace, const stk_train_progress *progr
     take_views(pace, progress);
     stk_budget_facts facts = facts_of(pace, progress);
     if (progress->over) {
-        if (!stk_clockwork_stopping(&job->clock)) {
+        if (!stk_run_clock_stopping(&job->clock)) {
             plan_more(pace, progress, &facts);
         }
         return held_plan(job);

@@ -43,7 +43,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     measuring *m = user;
     if (m->first_ns == 0) {
         m->first_ns = stk_clock_ns();
-        m->setup_s = stk_clockwork_elapsed(&m->job->clock);
+        m->setup_s = stk_run_clock_elapsed(&m->job->clock);
     }
     double seconds = stk_clock_since_s(m->first_ns);
     int64_t timed = progress->steps_timed;
@@ -51,7 +51,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
                   (timed >= LEAST_STEPS && seconds > MOST_MEASURE_S);
     m->step_s = progress->step_s;
     m->steps_per_epoch = progress->steps_per_epoch;
-    bool stop = enough || stk_clockwork_stopping(&m->job->clock);
+    bool stop = enough || stk_run_clock_stopping(&m->job->clock);
     /* A small data set is gone through again. */
     return (stk_train_pace){.epochs = progress->epoch,
                             .total_steps = stop ? progress->steps_done : INT64_MAX,
@@ -119,7 +119,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     stk_evaluation evaluation = {.backend = backend,
                                  .classes = job->graph->classes,
                                  .data = stk_job_loader(job, false),
-                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .halt = {stk_run_clock_must_write, &job->clock},
                                  .batch = time_batch,
                                  .user = &times};
     evaluation.data.samples = val_samples;
@@ -227,7 +227,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
     if (status == STK_OK) {
         status = measure_training(&m, split, e, err);
     }
-    if (status == STK_OK && stk_clockwork_stopping(&job->clock)) {
+    if (status == STK_OK && stk_run_clock_stopping(&job->clock)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before enough was measured");
     }
     if (status == STK_OK && isnan(m.step_s)) {
@@ -298,7 +298,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
 static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
     stk_status status =
-        stk_clockwork_take_deadline(&job->clock, budget->deadline, &job->events, err);
+        stk_run_clock_set_deadline(&job->clock, budget->deadline, &job->events, err);
     e->budget_s = job->clock.budget_s;
     job->foreseen_s = e->budget_s;
     job->clock.budget_s = NAN;

@@ -25,7 +25,7 @@
 #include "budget/budget.h"
 #include "budget/votes.h"
 #include "dataset/dataset.h"
-#include "job/clockwork.h"
+#include "run/run_clock.h"
 #include "job/job_options.h"
 #include "job/voters.h"
 #include "models/models.h"
@@ -45,7 +45,7 @@ typedef struct predict_job {
     int views;                   /* wanted of each picture */
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
-    stk_clockwork clock;
+    stk_run_clock clock;
     stk_voters voters;
     stk_dataset *dataset;
     stk_opened_device opened;
@@ -157,7 +157,7 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
         stk_submission_write_how(job->path, &job->how, job->dataset, class_names(job),
                                  (int)job->ballot.classes, stk_ballot_count(&job->ballot), err);
     if (written == STK_OK) {
-        stk_clockwork_note(&job->clock, STK_MARGIN_SUBMISSION, start);
+        stk_run_clock_record(&job->clock, STK_MARGIN_SUBMISSION, start);
         job->news = false;
         stk_event_submission event = {.path = job->path,
                                       .status = status,
@@ -223,7 +223,7 @@ static stk_status name_file(predict_job *job, stk_error *err) {
     }
     job->how = (stk_file_how){.chosen = job->options->out != NULL || several,
                               .stop = job->clock.stop,
-                              .deadline_ns = stk_clockwork_end_ns(&job->clock)};
+                              .deadline_ns = stk_run_clock_end_ns(&job->clock)};
     return job->path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 
@@ -288,7 +288,7 @@ static stk_status load(const predict_job *job, const stk_voter *voter, loaded *l
 
 /* What there is time for: with views_done of the model at work, 0 before it begins. */
 static stk_votes votes_now(predict_job *job, double picture_s, int views_done) {
-    stk_votes_facts facts = {.left_s = stk_clockwork_before_writing(&job->clock),
+    stk_votes_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
                              .rows = (int64_t)job->ballot.rows,
                              .picture_s = picture_s,
                              .model_s = job->model_s,
@@ -332,7 +332,7 @@ static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l
                                  .data = loader_of(job, &voter->info),
                                  .split = "test",
                                  .events = &job->events,
-                                 .halt = {stk_clockwork_must_write, &job->clock},
+                                 .halt = {stk_run_clock_must_write, &job->clock},
                                  .views = job->views,
                                  .wants_view = wants_view,
                                  .user = job};
@@ -383,7 +383,7 @@ static stk_status run_voter(predict_job *job, const stk_voter *voter, stk_error 
 
 /* The first begins in any case; a later one only where it seems to come to its end. */
 static bool has_time(predict_job *job) {
-    return !job->is_halted && !stk_clockwork_must_write(&job->clock) &&
+    return !job->is_halted && !stk_run_clock_must_write(&job->clock) &&
            (job->ballot.models == 0 || votes_now(job, job->picture_s, 0).models > 0);
 }
 
@@ -435,7 +435,7 @@ static bool tell_left_out(const predict_job *job) {
 /* Without a budget nothing is delivered by half: a request to stop leaves the old file. */
 static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err) {
     bool voted = job->ballot.models > 0;
-    if (stk_clockwork_stopping(&job->clock) && (isnan(job->clock.budget_s) || !voted)) {
+    if (stk_run_clock_stopping(&job->clock) && (isnan(job->clock.budget_s) || !voted)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the predictions were written");
     }
     bool cut = tell_left_out(job);
@@ -459,11 +459,11 @@ static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err
 static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
     stk_device_config config = {.threads = stk_machine_cores(),
                                 .deterministic = job->options->deterministic,
-                                .halted = stk_clockwork_must_halt,
+                                .halted = stk_run_clock_must_halt,
                                 .user = &job->clock};
     stk_status status =
-        stk_clockwork_take_deadline(&job->clock, job->budget->deadline, &job->events, err);
-    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+        stk_run_clock_set_deadline(&job->clock, job->budget->deadline, &job->events, err);
+    job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
     if (status == STK_OK) {
         status = stk_voters_find(&job->voters, job->options, &job->events, err);
     }
@@ -496,7 +496,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
     return status == STK_OK ? deliver(job, outcome, err) : status;
 }
 
-/* The clock is hasty: what is not delivered by half need not be finished. */
+/* A stop halts the device at once: a prediction that is half done is not delivered. */
 static void open_job(predict_job *job, const stk_options *options, const stk_run *run) {
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
     const stk_view_options *views = stk_options_values(options, &stk_view_option_table);
@@ -508,7 +508,7 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
         .storage = *storage,
         .views = (int)views->tta,
         .fewest_views = (int)views->tta,
-        .clock = {.start_ns = stk_clock_ns(), .budget_s = budget->budget_s, .hasty = true},
+        .clock = {.start_ns = stk_clock_ns(), .budget_s = budget->budget_s, .halt_on_stop = true},
         .news = true,
         .model_s = NAN,
         .picture_s = NAN};
@@ -539,15 +539,15 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     memset(outcome, 0, sizeof *outcome);
     open_job(&job, options, run);
     stk_locale locale = stk_locale_enter();
-    stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
+    stk_disk *disk = stk_run_clock_enter_disk(&job.clock);
     for (size_t i = 0; i < job.options->runs.count; i++) {
         stk_disk_root(job.options->runs.items[i], false);
     }
     int unsynced = stk_disk_unsynced();
     stk_status status = run_job(&job, outcome, err);
-    stk_clockwork_tell_unsynced(unsynced, &job.events);
+    stk_run_clock_warn_unsynced(unsynced, &job.events);
     if (outcome->status[0] == '\0') {
-        status = stk_clockwork_failed(&job.clock, status, err);
+        status = stk_run_clock_failed(&job.clock, status, err);
     }
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));

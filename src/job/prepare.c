@@ -37,7 +37,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
     job->view_options = stk_options_values(options, &stk_view_option_table);
     job->views = (int)job->view_options->tta;
     job->infer_batch = STK_PREDICT_BATCH;
-    job->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
+    job->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     job->folds = (int)job->job_options->folds;
     job->folds_now = job->folds;
     job->epoch_s = NAN;
@@ -55,7 +55,7 @@ void stk_job_open(stk_job *job, stk_options *options, const stk_run *run) {
         job->clock.start_ns = run->start_ns != 0 ? run->start_ns : job->clock.start_ns;
         stk_events_add(&job->events, run->observer);
     }
-    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
     job->storage.events = &job->events;
 }
 
@@ -63,8 +63,8 @@ stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk
     const stk_budget_options *budget = stk_options_values(job->options, &stk_budget_option_table);
     stk_events events = {0};
     stk_events_add(&events, observer);
-    stk_status status = stk_clockwork_take_deadline(&job->clock, budget->deadline, &events, err);
-    job->storage.deadline_ns = stk_clockwork_end_ns(&job->clock);
+    stk_status status = stk_run_clock_set_deadline(&job->clock, budget->deadline, &events, err);
+    job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
     return status;
 }
 
@@ -108,7 +108,7 @@ static stk_status count_training(const stk_job *job, size_t *train, size_t *val,
 }
 
 static stk_status choose(stk_job *job, stk_error *err) {
-    stk_device_config device = {.halted = stk_clockwork_must_halt, .user = &job->clock};
+    stk_device_config device = {.halted = stk_run_clock_must_halt, .user = &job->clock};
     stk_status status = stk_choose(&job->choice, job->options, &device, err);
     job->clock.margin.end_s = stk_opened_device_end_s(&job->choice.opened);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
@@ -143,7 +143,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
         plan.tune_slots = false;
     }
     return (stk_loader_config){.store = job->dataset->source,
-                               .halt = {stk_clockwork_must_write, &job->clock},
+                               .halt = {stk_run_clock_must_write, &job->clock},
                                .memory = stk_host_memory_for_loader(&job->host),
                                .stop = job->clock.stop,
                                .transform = {.size = job->choice.img_size,
@@ -164,7 +164,7 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
     stk_status status =
         stk_state_first_weights_unless(job->choice.opened.backend, job->state, job->graph,
                                        (uint64_t)job->job_options->seed + (uint64_t)job->fold,
-                                       stk_clockwork_must_write, &job->clock, err);
+                                       stk_run_clock_must_write, &job->clock, err);
     if (status == STK_OK && job->pretrained != NULL) {
         stk_pretrained_report report;
         status =

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "events/events.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "job/run_state.h"
 #include "options/options.h"
 

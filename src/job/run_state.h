@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "dataset/dataset.h"
 #include "engine/backend.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "train/position.h"
 
 #define STK_RUN_STATE_FILE "state/train.safetensors"

@@ -92,9 +92,9 @@ static double write_seconds(const stk_job *job) {
 static bool has_time(stk_job *job, const stk_train_position *position) {
     double seconds = write_seconds(job);
     double all_s = stk_job_settle_seconds(job) + STK_MARGIN_SAFETY * seconds;
-    return !stk_clockwork_must_halt(&job->clock, all_s) &&
+    return !stk_run_clock_must_halt(&job->clock, all_s) &&
            (position->steps_done > 0 ||
-            seconds <= START_SHARE * stk_clockwork_before_writing(&job->clock));
+            seconds <= START_SHARE * stk_run_clock_before_writing(&job->clock));
 }
 
 /* Of what is on its way: so many times what it takes, or has taken by now, less what has passed. */
@@ -158,11 +158,11 @@ static bool wait_for_state(stk_job *job) {
     double predict_s = STK_MARGIN_SAFETY * job->clock.predict_s;
     int64_t stop_ns = 0;
     while (!stk_write_behind_wait(&job->behind, stk_clock_ns() + LOOK_NS)) {
-        if (stk_clockwork_stopping(&job->clock) && stop_ns == 0) {
+        if (stk_run_clock_stopping(&job->clock) && stop_ns == 0) {
             stop_ns = stk_clock_ns();
         }
         bool stopped = stop_ns != 0 && stk_clock_since_s(stop_ns) >= STOP_S;
-        if (stopped || stk_clockwork_must_halt(&job->clock, predict_s) ||
+        if (stopped || stk_run_clock_must_halt(&job->clock, predict_s) ||
             stk_write_behind_age(&job->behind) >= STK_DISK_MOVE_S) {
             return false;
         }
@@ -206,7 +206,7 @@ static void remove_kept(stk_job *job) {
 
 /* Of a file that another thread writes; 0: no limit. */
 static double behind_patience(stk_job *job) {
-    double sync_s = stk_clockwork_sync_patience(&job->clock, 0);
+    double sync_s = stk_run_clock_sync_limit(&job->clock, 0);
     return isfinite(sync_s) ? sync_s : 0;
 }
 
@@ -256,7 +256,7 @@ void stk_job_save_state(stk_job *job, const stk_train_position *position) {
     run->best_acc1 = job->summary.best_acc1;
     run->best_metric = job->summary.best_metric;
     run->cut = job->cut;
-    run->used_s = job->resume.used_s + stk_clockwork_elapsed(&job->clock);
+    run->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
     run->seed = job->job_options->seed;
     if (position->step > 0) {
         keep_epoch(job);

@@ -12,7 +12,7 @@
 #include "base/locale.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "job/early_words.h"
+#include "run/event_buffer.h"
 #include "job/eyes.h"
 #include "job/folds.h"
 #include "report/report_options.h"
@@ -182,7 +182,7 @@ static void tell_metrics_lost(const stk_job *job) {
 }
 
 /* The run folder's first files, and a valid submission before anything is learnt. */
-static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size_t val,
+static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, size_t val,
                         stk_error *err) {
     stk_status status = open_state(job, err);
     if (status == STK_OK) { /* before the options: it may find damage, and then nothing changes */
@@ -220,7 +220,7 @@ static stk_status begin(stk_job *job, stk_early_words *words, size_t train, size
                            "--folds validates on parts of the training set",
                            job->dataset->val.count);
     }
-    stk_early_words_tell(words, &job->events);
+    stk_event_buffer_emit(buffer, &job->events);
     if (job->folds > 1) {
         status = stk_oof_open(&job->oof, job->dataset, err);
     }
@@ -266,8 +266,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
         if (job->fold > 0) {
             stk_job_plan_folds(job, -1);
         }
-        if (job->fold >= job->folds_now || stk_clockwork_stopping(&job->clock) ||
-            stk_clockwork_must_write(&job->clock)) {
+        if (job->fold >= job->folds_now || stk_run_clock_stopping(&job->clock) ||
+            stk_run_clock_must_write(&job->clock)) {
             job->cut = true;
             job->summary.stop_reason =
                 NULL; /* whatever ended the fold before did not end the run */
@@ -287,8 +287,8 @@ static void finish_work(stk_job *job) {
     job->state = NULL;
     if (job->files != NULL) {
         /* Without time for them plot and page lack the last epochs. */
-        double spare_s = stk_clockwork_left(&job->clock) -
-                         stk_clockwork_needed(&job->clock, STK_MARGIN_CLOSING) -
+        double spare_s = stk_run_clock_left(&job->clock) -
+                         stk_run_clock_needed(&job->clock, STK_MARGIN_CLOSING) -
                          STK_MARGIN_SAFETY * stk_runfiles_plot_s(job->files);
         stk_runfiles_finish(job->files, spare_s, job->dataset->source);
     }
@@ -324,23 +324,23 @@ static stk_status check_summary(const stk_job *job, stk_error *err) {
 }
 
 /* From the first file to the last. */
-static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) {
+static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err) {
     size_t train = 0;
     size_t val = 0;
     stk_events early = {0};
-    stk_events_add(&early, &words->observer);
+    stk_events_add(&early, &buffer->observer);
     stk_status status = open_metrics(job, &early, err);
     if (status == STK_OK) {
-        status = stk_job_prepare(job, &words->observer, &train, &val, err);
+        status = stk_job_prepare(job, &buffer->observer, &train, &val, err);
     }
     if (status == STK_OK && !job->resume.on) {
         status = stk_job_claim_folder(job, err);
     }
     if (status != STK_OK) {
-        stk_early_words_warn(words, &job->events);
-        return stk_clockwork_failed(&job->clock, status, err);
+        stk_event_buffer_emit_warnings(buffer, &job->events);
+        return stk_run_clock_failed(&job->clock, status, err);
     }
-    status = begin(job, words, train, val, err);
+    status = begin(job, buffer, train, val, err);
     if (status == STK_OK) {
         status = stk_eyes_open(job, err);
     }
@@ -356,7 +356,7 @@ static stk_status run_job(stk_job *job, stk_early_words *words, stk_error *err) 
     finish_work(job);
     stk_job_finish_summary(job, status);
     tell_metrics_lost(job);
-    stk_clockwork_tell_unsynced(job->unsynced_before, &job->events);
+    stk_run_clock_warn_unsynced(job->unsynced_before, &job->events);
     if (job->files != NULL) {
         stk_events_stop(&job->events, &job->summary);
         tell_lacking(job);
@@ -390,30 +390,30 @@ stk_status stk_train(stk_options *options, const stk_run *run, stk_outcome *outc
     err = err != NULL ? err : &own; /* the summary needs to know whether something failed */
     stk_job job = {
         .verb = "train", .folder = {.lock_fd = -1}, .unsynced_before = stk_disk_unsynced()};
-    stk_early_words words;
-    stk_early_words_open(&words);
+    stk_event_buffer buffer;
+    stk_event_buffer_open(&buffer);
     stk_locale locale = stk_locale_enter();
     const stk_job_options *given = stk_options_values(options, &stk_job_option_table);
     stk_status status = STK_OK;
-    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), /* until the options tell more */
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), /* until the options tell more */
                                 .budget_s = NAN,
                                 .stop = run != NULL ? run->stop : NULL};
-    stk_disk *disk = stk_clockwork_enter_disk(&job.clock);
+    stk_disk *disk = stk_run_clock_enter_disk(&job.clock);
     if (given->resume != NULL) {
         status = stk_resume_open(&job.resume, options, &job.folder, err);
-        status = stk_clockwork_failed(&job.clock, status, err);
+        status = stk_run_clock_failed(&job.clock, status, err);
     }
     stk_job_open(&job, options, run);
     if (status == STK_OK) {
-        status = stk_job_take_deadline(&job, &words.observer, err);
+        status = stk_job_take_deadline(&job, &buffer.observer, err);
     }
     if (status == STK_OK) {
-        status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &words, err);
+        status = job.resume.complete ? say_complete(&job, err) : run_job(&job, &buffer, err);
     }
     if (outcome != NULL) {
         stk_job_fill_outcome(&job, outcome);
     }
-    stk_early_words_free(&words);
+    stk_event_buffer_free(&buffer);
     stk_job_close(&job);
     stk_disk_leave(disk);
     stk_locale_leave(locale);

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "dataset/dataset.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "train/judged.h"
 
 typedef struct stk_val_table {

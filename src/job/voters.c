@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "predict/ballot.h"
 
 #define MOST_FOLDS 1000

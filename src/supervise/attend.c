@@ -31,7 +31,7 @@
 #define GPU_SLACK 128e6   /* bytes: other programs' needs vary too */
 
 double stk_supervision_now(const stk_supervision *s) {
-    return stk_clockwork_elapsed(&s->clock);
+    return stk_run_clock_elapsed(&s->clock);
 }
 
 void stk_supervision_shorten(stk_str *command) {
@@ -43,11 +43,11 @@ void stk_supervision_shorten(stk_str *command) {
 }
 
 double stk_supervision_spare(const stk_supervision *s, double wanted_s) {
-    return fmax(fmin(wanted_s, SPARE_SHARE * stk_clockwork_left(&s->clock)), 0);
+    return fmax(fmin(wanted_s, SPARE_SHARE * stk_run_clock_left(&s->clock)), 0);
 }
 
 double stk_supervision_kill_s(const stk_supervision *s) {
-    return fmax(fmin(KILL_S, KILL_SHARE * stk_clockwork_left(&s->clock)), KILL_LEAST_S);
+    return fmax(fmin(KILL_S, KILL_SHARE * stk_run_clock_left(&s->clock)), KILL_LEAST_S);
 }
 
 /* Waits a moment, or until the guardian has news. */
@@ -136,7 +136,7 @@ static void tell_cut_grace(const stk_supervision *s, double left_s) {
 static void hurry(stk_supervision *s, stk_attempt *a) {
     double left_s = stk_stop_left_s(s->clock.stop);
     bool known = s->hurried && (s->rushed || isinf(left_s));
-    if (known || !stk_clockwork_stopping(&s->clock)) {
+    if (known || !stk_run_clock_stopping(&s->clock)) {
         return;
     }
     s->hurried = true;
@@ -336,7 +336,7 @@ void stk_attend_free_gpus(stk_supervision *s) {
     double from_s = stk_supervision_now(s);
     bool fresh = false;
     while (s->gpu_count > 0 && stk_supervision_now(s) < until_s &&
-           !stk_clockwork_stopping(&s->clock)) {
+           !stk_run_clock_stopping(&s->clock)) {
         stk_event_sample sample;
         while (stk_lookout_take(s->lookout, &sample)) {
             s->last = sample;
@@ -349,7 +349,7 @@ void stk_attend_free_gpus(stk_supervision *s) {
         }
         wait_a_tick(s);
     }
-    if (fresh && !stk_clockwork_stopping(&s->clock)) {
+    if (fresh && !stk_run_clock_stopping(&s->clock)) {
         stk_events_warning(&s->events,
                            "%.1f GB more than at the start are in use on the GPU although nothing "
                            "of the command is left; starting it all the same",

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/locale.h"
 #include "base/mem.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "report/observers/queued.h"
 #include "report/runfiles.h"
 #include "supervise/bounded.h"

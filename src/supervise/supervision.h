@@ -8,7 +8,7 @@
 #include <stoker/supervise.h>
 
 #include "events/events.h"
-#include "job/clockwork.h"
+#include "run/run_clock.h"
 #include "monitor/gpu_list.h"
 #include "monitor/lookout.h"
 #include "report/observers/jsonl.h"
@@ -66,7 +66,7 @@ typedef struct stk_attempt {
 typedef struct stk_supervision {
     stk_options *options;
     const stk_supervise_options *o;
-    stk_clockwork clock;
+    stk_run_clock clock;
     stk_timetable table;
     stk_events events;
     stk_folder_writer *folder; /* NULL: there is none yet */

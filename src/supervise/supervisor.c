@@ -72,7 +72,7 @@ static void follow(stk_supervision *s, const stk_trial_advice *advice) {
 
 /* Whether the command is to be started once more after an attempt. */
 static bool goes_on(const stk_supervision *s, const stk_attempt *a, stk_end why) {
-    bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_clockwork_stopping(&s->clock);
+    bool room = s->attempt_count + 1 < STK_ATTEMPTS_MOST && !stk_run_clock_stopping(&s->clock);
     switch (why) {
     case STK_END_HANG: /* a trial that does is taken back, whatever is done about others */
         return room &&
@@ -191,7 +191,7 @@ static void check_expected(stk_supervision *s, stk_status missing) {
         return;
     }
     double within_s =
-        fmax(fmin(LAST_SHARE * stk_clockwork_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
+        fmax(fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_LOOK_S), LAST_LEAST_S);
     stk_status status = stk_expect_check_within(&s->expect, within_s, &rows, s->expected, &why);
     if (status != STK_OK) {
         stk_events_warning(&s->events, "--expect: %s", why.message);
@@ -300,7 +300,7 @@ static stk_summary summarize(const stk_supervision *s, stk_end why, stk_status s
  */
 static void settle_folder(stk_supervision *s) {
     stk_str text = {0};
-    double left_s = fmin(LAST_SHARE * stk_clockwork_left(&s->clock), LAST_FILES_S);
+    double left_s = fmin(LAST_SHARE * stk_run_clock_left(&s->clock), LAST_FILES_S);
     double within_s =
         stk_folder_writer_is_held(s->folder, HELD_S) ? left_s : fmax(left_s, LAST_LEAST_S);
     if (!stk_folder_writer_settle(s->folder, within_s, &text)) {
@@ -417,14 +417,14 @@ stk_status stk_supervise(stk_options *options, const char *const *words, size_t 
     s->passing = passing != NULL ? *passing : (stk_passing){STDOUT_FILENO, STDERR_FILENO};
     s->json_end = -1;
     s->epochs_done = -1;
-    s->clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
+    s->clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = budget->budget_s};
     pthread_mutex_init(&s->lock, NULL);
     if (run_with != NULL) {
         s->clock.stop = run_with->stop;
         s->clock.start_ns = run_with->start_ns != 0 ? run_with->start_ns : s->clock.start_ns;
         stk_events_add(&s->events, run_with->observer);
     }
-    stk_status status = stk_clockwork_take_deadline(&s->clock, budget->deadline, &s->events, err);
+    stk_status status = stk_run_clock_set_deadline(&s->clock, budget->deadline, &s->events, err);
     if (status == STK_OK) {
         status = run(s, words, count, err);
     }

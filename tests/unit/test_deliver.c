@@ -66,7 +66,7 @@ static void every_ending_is_told_truthfully(void) {
                        .submitted = e->models >= 0,
                        .planned_total = 100,
                        .plan = {.reserve_s = 7}};
-        job.clock = (stk_clockwork){
+        job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
         job.ballot.rows = e->models >= 0 ? 10 : 0;
         job.summary.stop_reason = e->fold_said;
@@ -95,7 +95,7 @@ static void times_of_a_resumed_run(void) {
     stk_error err = {0};
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     stk_job job = {.options = options, .folds = 1, .planned_total = -1};
-    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = 100};
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = 100};
     job.resume.used_s = 30;
     stk_job_finish_summary(&job, STK_OK);
     CHECK_NEAR(job.summary.budget_s, 130, 1e-9);
@@ -113,7 +113,7 @@ static void votes_of_a_resumed_run(void) {
     stk_error err = {0};
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     stk_job job = {.options = options, .folds = 2, .folds_done = 2, .cut = true, .submitted = true};
-    job.clock = (stk_clockwork){.start_ns = stk_clock_ns(), .budget_s = NAN};
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
     job.ballot.rows = 10;
     job.resume.state.folds_done = 1;
     stk_job_finish_summary(&job, STK_OK);

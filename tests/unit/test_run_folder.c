@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 
 static char base[256]; /* of the running test */
 

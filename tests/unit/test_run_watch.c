@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "job/run_folder.h"
-#include "job/run_watch.h"
+#include "run/run_folder.h"
+#include "run/run_watch.h"
 
 static void enter_folder(void) {
     if (chdir(check_folder()) != 0) {

@@ -1,9 +1,10 @@
 /*
- * run_folder.c - a run's folder belongs to one process at a time: the lock in state/ says so, and
- * it ends with the process however that ends. What the lock's file says of that process is true
- * only while it is locked.
+ * run_folder.c - finding, locking and writing a run folder.
+ *
+ * The lock is a file lock on state/lock. It ends with the process, so a killed run never blocks its
+ * folder. The lock file's text names the process and is valid only while the file is locked.
  */
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +25,8 @@
 #define DEFAULT_NAME "train"
 #define MOST_JSON_BYTES ((size_t)1 << 20)
 
-/* Who only asks whether a folder is locked holds its lock for an instant: this outlasts him. */
+/* A process that only asks whether a folder is locked holds its lock for an instant; these
+ * attempts outlast it. */
 #define LOCK_TRIES 20
 #define LOCK_GAP_NS 1000000
 
@@ -46,7 +48,7 @@ static stk_status check_link(const char *path, stk_error *err) {
                          : STK_OK;
 }
 
-/* What lies in a folder that a run writes to; all of it is the run's own. */
+/* Checks every entry of a subfolder: all of them belong to the run. */
 static stk_status check_inside(const char *folder, stk_error *err) {
     stk_dir_list list = {0};
     stk_status status = stk_dir_read(folder, &list, err);
@@ -60,8 +62,8 @@ static stk_status check_inside(const char *folder, stk_error *err) {
 }
 
 /*
- * Looks for planted links before anything is written, since a submission that is refused after
- * hours of training is too late. Each writer refuses them once more.
+ * Refuses links before anything is written: refusing the submission after hours of training would
+ * be too late. Each writer checks once more.
  */
 static stk_status check_links(const char *folder, stk_error *err) {
     static const char *const names[] = {
@@ -263,8 +265,8 @@ stk_status stk_run_folder_open(stk_run_folder *folder, const char *out, const ch
 #define FOLDER_DEPTH 3 /* the run folder, weights, weights/fold0 */
 
 /*
- * A process that was killed has left the file behind that it was writing, which may be as large as
- * the model. The lock says that nobody is writing now.
+ * Removes temporary files that a killed process left, which may be as large as the model. The
+ * caller holds the lock, so nobody is writing them.
  */
 static void sweep_below(const char *path, int depth) {
     DIR *dir = opendir(path);
@@ -285,7 +287,7 @@ static void sweep_below(const char *path, int depth) {
     }
 }
 
-/* The id that the run was given when it began. A file that cannot be read is told by others. */
+/* Reads the id that the run got when it began. An unreadable file is reported by stk_resume_*. */
 static void recall_id(stk_run_folder *folder) {
     stk_json *args = NULL;
     if (stk_run_folder_json(folder->path, "args.json", &args, NULL) == STK_OK) {
@@ -340,7 +342,7 @@ void stk_run_folder_close(stk_run_folder *folder) {
     folder->lock_fd = -1;
 }
 
-/* What the lock's file says of who wrote it; all of it is unknown where it says nothing. */
+/* Reads from the lock file which process wrote it. What the file does not say stays unknown. */
 static void read_signature(const char *folder, stk_run_owner *owner) {
     stk_json *signature = NULL;
     uint64_t number = 0;
@@ -372,7 +374,7 @@ stk_status stk_run_folder_owner(const char *path, stk_run_owner *owner, stk_erro
         return status;
     }
     read_signature(path, owner);
-    /* Without locks a process of that number and age is all there is to go by. */
+    /* A file system without locks: a process with that number and start time decides. */
     owner->running = state == STK_LOCK_HELD || owner->here;
     return STK_OK;
 }
@@ -415,7 +417,7 @@ stk_status stk_run_folder_write_options(const stk_run_folder *folder, const stk_
     stk_options_yaml(options, &yaml);
     stk_options_json(options, &args);
     if (!stk_str_ok(&args)) {
-        json.failed = true; /* half of the options is not what the run was told */
+        json.failed = true; /* never write half of the options */
     } else if (folder->id[0] != '\0') {
         stk_str_appendf(&json, "{\n  \"run_id\": \"%s\",%s", folder->id, stk_str_text(&args) + 1);
     } else {

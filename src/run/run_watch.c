@@ -1,10 +1,10 @@
 /*
- * run_watch.c - runs seen from outside.
+ * run_watch.c - runs seen from another process.
  *
- * Who writes a folder is looked at before its files are read: a run frees its lock after its last
- * file, so that what does not run has its summary, or was killed.
+ * The lock is looked at before the files are read. A run frees its lock after it has written its
+ * last file, so a run without a lock either has its summary or was killed.
  */
-#include "job/run_watch.h"
+#include "run/run_watch.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "report/report_options.h"
 
 #define LOOK_GAP_NS 20000000 /* between two looks whether a run has ended */
@@ -70,7 +70,7 @@ static const stk_option_table *const top_tables[] = {&stk_watch_option_table, &s
 
 /* ---- which run ---- */
 
-/* When the run of a folder began; -1: it holds none. */
+/* When the run of a folder began; -1: the folder holds no run. */
 static int64_t begun_ns(const char *folder) {
     char *events = stk_path_join(folder, "events.jsonl");
     char *lock = stk_path_join(folder, "state/lock");
@@ -153,13 +153,13 @@ static stk_status ask(const char *folder, const stk_run_owner *owner, bool *gone
     if (!owner->here) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "%s is being written, but its lock does not say by which process; end that "
-                        "one with SIGTERM",
+                        "process with SIGTERM",
                         folder);
     }
     if (kill(owner->pid, SIGTERM) == 0) {
         return STK_OK;
     }
-    *gone = errno == ESRCH; /* it was faster */
+    *gone = errno == ESRCH; /* it ended by itself in the meantime */
     return *gone ? STK_OK
                  : STK_FAIL(err, STK_ERR_USAGE,
                             "%s: process %lld cannot be asked to stop: %s; it belongs to another "
@@ -187,7 +187,7 @@ stk_status stk_watch_stop(const char *folder, double wait_s, const stk_stop *sto
            stk_stop_asked(stop) == STK_STOP_NONE) {
         stk_run_owner now;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_GAP_NS}, NULL);
-        /* Another process may have taken the run up in the meantime. */
+        /* Another process may have resumed the run in the meantime. */
         stopped->gone = stk_run_folder_owner(folder, &now, NULL) == STK_OK &&
                         (!now.running || now.since_ns != owner.since_ns);
     }
