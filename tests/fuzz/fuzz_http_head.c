@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "storage/http/head.h"
-#include "storage/s3/judge.h"
+#include "storage/http/response.h"
+#include "storage/s3/classify.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("HTTP/1.1 206 Partial Content\r\nContent-Length: 100\r\nContent-Range: bytes "

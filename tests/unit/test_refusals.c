@@ -29,7 +29,7 @@
 #include "supervise/guardian.h"
 #include "supervise/output.h"
 #ifdef STK_HAVE_S3
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 #include "storage/s3/offers.h"
 #endif
 

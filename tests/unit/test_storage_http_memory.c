@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 
 #define LONG_S 60 /* no transfer here takes that long */
 

@@ -8,7 +8,7 @@
 
 #include "object_server.h"
 #include "s3_place.h"
-#include "storage/http/easy.h"
+#include "storage/http/blocking.h"
 #include "storage/s3/list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "small_server.h"
-#include "storage/http/easy.h"
-#include "storage/s3/credentials.h"
+#include "storage/http/blocking.h"
+#include "storage/s3/provider_chain.h"
 #include "storage/s3/offers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

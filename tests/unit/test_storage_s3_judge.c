@@ -4,8 +4,8 @@
 #ifdef STK_HAVE_S3
 
 #include "base/error.h"
-#include "storage/http/head.h"
-#include "storage/s3/judge.h"
+#include "storage/http/response.h"
+#include "storage/s3/classify.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -20,7 +20,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/http/head.h"
+#include "storage/http/response.h"
 #include "storage/s3/renew.h"
 
 /* Hundreds are enough for any latency; a store that serves more has other limits first. */

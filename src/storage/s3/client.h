@@ -10,8 +10,8 @@
 #ifndef STK_STORAGE_S3_CLIENT_H
 #define STK_STORAGE_S3_CLIENT_H
 
-#include "storage/http/http.h"
-#include "storage/s3/judge.h"
+#include "storage/http/engine.h"
+#include "storage/s3/classify.h"
 #include "storage/s3/sign.h"
 
 typedef struct stk_s3_client stk_s3_client;

@@ -10,7 +10,7 @@
 
 #include <stoker/status.h>
 
-#include "storage/s3/credentials.h"
+#include "storage/s3/provider_chain.h"
 #include "storage/s3/profile.h"
 
 /* The longest answer of a service or a process. */

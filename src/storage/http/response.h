@@ -1,8 +1,8 @@
-/* head.h - inside storage: one line after another of the head of an answer. Threads: safe. */
-#ifndef STK_STORAGE_HTTP_HEAD_H
-#define STK_STORAGE_HTTP_HEAD_H
+/* response.h - inside storage: one line after another of the head of an answer. Threads: safe. */
+#ifndef STK_STORAGE_HTTP_RESPONSE_H
+#define STK_STORAGE_HTTP_RESPONSE_H
 
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 
 /*
  * Takes a line as it came; its end (CR LF) may be there. A status line begins a new answer: all

@@ -1,11 +1,11 @@
 /*
- * credentials.c - asks one place after the other for credentials, in botocore's order.
+ * provider_chain.c - asks one place after the other for credentials, in botocore's order.
  *
  * Keys in the environment come first, even before a profile that AWS_PROFILE names. What the AWS
  * tools can do and this cannot (roles, single sign-on) is an error with the way around it and never
  * passed over: going on would sign with somebody else's keys.
  */
-#include "storage/s3/credentials.h"
+#include "storage/s3/provider_chain.h"
 
 #ifdef STK_HAVE_S3
 

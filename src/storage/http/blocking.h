@@ -1,11 +1,11 @@
 /*
- * easy.h - one short HTTP request that blocks: for services that hand out credentials.
+ * blocking.h - one short HTTP request that blocks: for services that hand out credentials.
  *
  * No redirects are followed and no proxy is asked, since these services are on this machine or one
  * hop away. Built with STK_HAVE_S3 only. Threads: safe.
  */
-#ifndef STK_STORAGE_HTTP_EASY_H
-#define STK_STORAGE_HTTP_EASY_H
+#ifndef STK_STORAGE_HTTP_BLOCKING_H
+#define STK_STORAGE_HTTP_BLOCKING_H
 
 #include <stdbool.h>
 #include <stddef.h>

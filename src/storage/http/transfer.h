@@ -1,16 +1,16 @@
 /*
- * slot.h - inside storage's http.c: one transfer of libcurl's and what comes through it.
+ * transfer.h - inside storage's http.c: one transfer of libcurl's and what comes through it.
  *
  * A slot is an easy handle that is used for one request after another. It looks after the sizes of
  * what a server sends: heads, bodies, and the room that all bodies share. Built with STK_HAVE_S3
  * only. Threads: one at a time.
  */
-#ifndef STK_STORAGE_HTTP_SLOT_H
-#define STK_STORAGE_HTTP_SLOT_H
+#ifndef STK_STORAGE_HTTP_TRANSFER_H
+#define STK_STORAGE_HTTP_TRANSFER_H
 
 #include <curl/curl.h>
 
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 
 typedef struct http_slot {
     CURL *easy;

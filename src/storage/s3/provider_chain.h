@@ -1,5 +1,5 @@
 /*
- * credentials.h - who asks: key, secret and token from where the AWS tools keep them.
+ * provider_chain.h - who asks: key, secret and token from where the AWS tools keep them.
  *
  * Looked for, as botocore does, in the environment, the profile in ~/.aws/credentials and
  * ~/.aws/config (with credential_process), the container's service and the instance's service. The
@@ -8,8 +8,8 @@
  * `source`. Threads: finding reads the environment, which must not be changed meanwhile; what was
  * found may be read by many.
  */
-#ifndef STK_STORAGE_S3_CREDENTIALS_H
-#define STK_STORAGE_S3_CREDENTIALS_H
+#ifndef STK_STORAGE_S3_PROVIDER_CHAIN_H
+#define STK_STORAGE_S3_PROVIDER_CHAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /*
- * services.c - credentials from the container's service and from the instance's service.
+ * service_providers.c - credentials from the container's service and from the instance's service.
  *
  * Both are HTTP servers that the cloud puts next to a program. The container's is asked only when
  * the environment names it, so that its silence is an error. The instance's is asked on any
@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/http/easy.h"
+#include "storage/http/blocking.h"
 
 #define CONTAINER_HOST "http://169.254.170.2"
 #define INSTANCE_HOST "http://169.254.169.254"

@@ -1,5 +1,5 @@
-/* judge.c - statuses and codes of S3, and of other stores that speak like it, to verdicts. */
-#include "storage/s3/judge.h"
+/* classify.c - statuses and codes of S3, and of other stores that speak like it, to verdicts. */
+#include "storage/s3/classify.h"
 
 #ifdef STK_HAVE_S3
 

@@ -1,14 +1,14 @@
 /*
- * judge.h - inside storage: what an answer of S3 means, in a verdict and in words.
+ * classify.h - inside storage: what an answer of S3 means, in a verdict and in words.
  *
  * Words name the object, the cause and the remedy, and which credentials were used; they never hold
  * keys, tokens or signatures. Built with STK_HAVE_S3 only. Threads: safe.
  */
-#ifndef STK_STORAGE_S3_JUDGE_H
-#define STK_STORAGE_S3_JUDGE_H
+#ifndef STK_STORAGE_S3_CLASSIFY_H
+#define STK_STORAGE_S3_CLASSIFY_H
 
-#include "storage/http/http.h"
-#include "storage/s3/credentials.h"
+#include "storage/http/engine.h"
+#include "storage/s3/provider_chain.h"
 #include "storage/s3/xml.h"
 #include "storage/source.h"
 

@@ -1,5 +1,5 @@
-/* slot.c - libcurl's callbacks for one transfer, and the sizes that they let through. */
-#include "storage/http/slot.h"
+/* transfer.c - libcurl's callbacks for one transfer, and the sizes that they let through. */
+#include "storage/http/transfer.h"
 
 #ifdef STK_HAVE_S3
 
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "storage/http/easy.h"
-#include "storage/http/head.h"
+#include "storage/http/blocking.h"
+#include "storage/http/response.h"
 
 #define MS_PER_S 1000.0
 

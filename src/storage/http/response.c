@@ -1,5 +1,5 @@
-/* head.c - the headers that matter here, out of all that servers send. */
-#include "storage/http/head.h"
+/* response.c - the headers that matter here, out of all that servers send. */
+#include "storage/http/response.h"
 
 #ifdef STK_HAVE_S3
 

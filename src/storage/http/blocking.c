@@ -1,5 +1,5 @@
-/* easy.c - short blocking requests with libcurl's easy interface. */
-#include "storage/http/easy.h"
+/* blocking.c - short blocking requests with libcurl's easy interface. */
+#include "storage/http/blocking.h"
 
 #ifdef STK_HAVE_S3
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static CURLcode ready; /* written once, by init_curl */

@@ -1,12 +1,12 @@
 /*
- * http.c - one thread around libcurl's multi interface.
+ * engine.c - one thread around libcurl's multi interface.
  *
  * The thread waits with epoll and hands libcurl only the sockets that something happened on: with
  * hundreds of requests in flight the other way, in which libcurl looks at all of them each time,
  * costs a multiple. Easy handles keep their options and connections stay open, so that a request
  * costs an address, a list of headers that stands in the handle's own slot, and the bytes.
  */
-#include "storage/http/http.h"
+#include "storage/http/engine.h"
 
 #ifdef STK_HAVE_S3
 
@@ -24,8 +24,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "storage/http/easy.h"
-#include "storage/http/slot.h"
+#include "storage/http/blocking.h"
+#include "storage/http/transfer.h"
 
 #define NS_PER_MS 1000000
 #define MS_PER_S 1000.0

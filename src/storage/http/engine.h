@@ -1,5 +1,5 @@
 /*
- * http.h - inside storage: many GETs in flight on one thread, over libcurl.
+ * engine.h - inside storage: many GETs in flight on one thread, over libcurl.
  *
  * A stk_http is a thread with connections that are used again and again. Requests are handed over
  * with stk_http_begin(), which never waits, and each is told of by its `done` callback, from that
@@ -10,8 +10,8 @@
  *
  * Built with STK_HAVE_S3 only. Threads: safe.
  */
-#ifndef STK_STORAGE_HTTP_HTTP_H
-#define STK_STORAGE_HTTP_HTTP_H
+#ifndef STK_STORAGE_HTTP_ENGINE_H
+#define STK_STORAGE_HTTP_ENGINE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
