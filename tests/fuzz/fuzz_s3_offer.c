@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"AccessKeyId\": \"ASIAX\", \"SecretAccessKey\": \"s/e+c=\", \"Token\": \"t\", "

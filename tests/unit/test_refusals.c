@@ -30,7 +30,7 @@
 #include "supervise/output.h"
 #ifdef STK_HAVE_S3
 #include "storage/http/engine.h"
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 #endif
 
 #define MOST 9      /* requests of anything smaller than a run */

@@ -13,7 +13,7 @@
 #include "small_server.h"
 #include "storage/http/blocking.h"
 #include "storage/s3/provider_chain.h"
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define FUTURE "2100-01-02T03:04:05Z"

@@ -5,7 +5,7 @@
  * It reads nothing, what it says on standard error is dropped (it may hold secrets), and its time
  * is limited: then it and what it started are killed, for which it gets a process group of its own.
  */
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 
 #ifdef STK_HAVE_S3
 

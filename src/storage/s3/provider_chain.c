@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 #include "storage/s3/profile.h"
 
 #define PROCESS_LIMIT_S 60

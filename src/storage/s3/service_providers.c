@@ -5,7 +5,7 @@
  * the environment names it, so that its silence is an error. The instance's is asked on any
  * machine: silence, and a refusal, mean that there is none.
  */
-#include "storage/s3/offers.h"
+#include "storage/s3/credentials.h"
 
 #ifdef STK_HAVE_S3
 

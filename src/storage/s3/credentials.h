@@ -1,10 +1,10 @@
 /*
- * offers.h - what somebody offers as credentials, and those who offer them on request.
+ * credentials.h - what somebody offers as credentials, and those who offer them on request.
  *
  * For s3_credentials.c and the files beside it; built with STK_HAVE_S3 only. Threads: safe.
  */
-#ifndef STK_STORAGE_S3_OFFERS_H
-#define STK_STORAGE_S3_OFFERS_H
+#ifndef STK_STORAGE_S3_CREDENTIALS_H
+#define STK_STORAGE_S3_CREDENTIALS_H
 
 #include <stddef.h>
 

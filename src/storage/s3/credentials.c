@@ -1,5 +1,5 @@
-/* offers.c - checks what is offered as credentials before anything is signed with it. */
-#include "storage/s3/offers.h"
+/* credentials.c - checks what is offered as credentials before anything is signed with it. */
+#include "storage/s3/credentials.h"
 
 #ifdef STK_HAVE_S3
 
