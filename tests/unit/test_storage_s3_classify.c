@@ -1,4 +1,4 @@
-/* test_storage_s3_judge.c - heads of answers, and what answers mean in verdicts and words. */
+/* test_storage_s3_classify.c - heads of answers, and what answers mean in verdicts and words. */
 #include "check.h"
 
 #ifdef STK_HAVE_S3
