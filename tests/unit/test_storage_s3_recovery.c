@@ -1,6 +1,6 @@
 /*
- * test_storage_s3_recovery.c - what the S3 source learns from answers: the region, the clock, and that
- * ETags need not be MD5s.
+ * test_storage_s3_recovery.c - what the S3 source learns from answers: the region, the clock, and
+ * that ETags need not be MD5s.
  */
 #include "check.h"
 

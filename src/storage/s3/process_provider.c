@@ -1,5 +1,6 @@
 /*
- * process_provider.c - credential_process: a command of the profile that prints credentials as JSON.
+ * process_provider.c - credential_process: a command of the profile that prints credentials as
+ * JSON.
  *
  * The command is cut into words as a shell would cut them, but no shell runs: nothing is expanded.
  * It reads nothing, what it says on standard error is dropped (it may hold secrets), and its time
