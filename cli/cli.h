@@ -78,8 +78,9 @@ typedef struct cli_session {
     struct stk_jsonl *jsonl;
     struct stk_output *relay; /* what is said beside another program goes through it; or NULL */
     int relay_end;
-    FILE *lines;             /* for people, through the relay; or NULL */
-    struct stk_disk *disk;   /* entered (base/disk.h): no disk is waited for without end; or NULL */
+    FILE *lines; /* for people, through the relay; or NULL */
+    struct stk_disk
+        *disk; /* entered (base/files/disk.h): no disk is waited for without end; or NULL */
     struct cli_guard *guard; /* of a verb that ends at a request to stop (guard.c); or NULL */
 } cli_session;
 

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/text/json.h"
+#include "base/threads/thread.h"
 #include "report/observers/lines.h"
 
 #define LOG_NAME "log.txt"

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 /* What is under way may end by itself for so long, which is less than SIGTERM gives. */
 #define GRACE_S 7.0

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu_blas.h"
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "cli/cli.h"
 
 const cli_verb *const cli_verbs[] = {&cli_sample, &cli_stage,      &cli_train,   &cli_lr,

@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/threads/process.h"
 #include "options/options.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/screen.h"
@@ -197,7 +198,7 @@ bool cli_open(cli_session *session, const cli_verb *verb, int argc, char **argv,
     bool help = false;
     memset(session, 0, sizeof *session);
     session->relay_end = -1;
-    session->run.start_ns = stk_clock_process_start_ns();
+    session->run.start_ns = stk_process_own_start_ns();
     session->run.stop = &stop_request;
     stk_status status = verb->options(&session->options, &err);
     if (status == STK_OK) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "loader/feed.h"
 #include "probe/epoch_probe.h"
 #include "probe/loader_probe.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "budget/batch_choice.h"
 #include "probe/probe_options.h"
 #include "probe/step_probe.h"

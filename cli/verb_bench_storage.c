@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "probe/probe_options.h"
 #include "probe/storage_probe.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "options/options.h"
 
 #define TABLE_ROWS 20 /* about; all points are in lr.csv */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 #include "options/options.h"
 
 static void put_number(stk_json_writer *writer, const char *key, double value) {

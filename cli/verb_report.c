@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "report/page/compare.h"
 #include "report/report_options.h"
 #include "report/page/runs.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "options/options.h"
 
 /* With --json: the warnings, which then stand in the one object that is printed. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "run/run_watch.h"
 
 /* What was asked for, a run that has ended, is not there: no error of the input or the machine. */

@@ -11,7 +11,8 @@
 # with and without faults; `--root DIR` checks another tree.
 set -eu
 
-rooms='base options events storage/http storage storage/s3 dataset image stage loader engine backend/cpu backend/cuda backend'
+rooms='base base/threads base/files base/text base/numbers'
+rooms="$rooms options events storage/http storage storage/s3 dataset image stage loader engine backend/cpu backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
 rooms="$rooms run probe supervise job cli"

@@ -1,12 +1,10 @@
-/* clock.c - the monotonic clock, and when the process began. */
+/* clock.c - the clocks of the system, in nanoseconds. */
 #include "base/clock.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/process.h"
 
 static int64_t read_clock(clockid_t clock) {
     struct timespec now;
@@ -44,19 +42,4 @@ bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns) {
     *ran_ns = ran;
     *waited_ns = waited;
     return told;
-}
-
-/*
- * The start comes in ticks since boot. Their grain is 10 ms, and sandboxes may show something odd
- * there: a start in the future or over a minute ago is not believed.
- */
-int64_t stk_clock_process_start_ns(void) {
-    int64_t now = stk_clock_ns();
-    uint64_t ticks = 0;
-    if (!stk_process_born(getpid(), &ticks)) {
-        return now;
-    }
-    int64_t since_boot = (int64_t)((double)ticks / (double)sysconf(_SC_CLK_TCK) * 1e9);
-    int64_t age = read_clock(CLOCK_BOOTTIME) - since_boot;
-    return age >= 0 && age < (int64_t)60 * 1000000000 ? now - age : now;
 }

@@ -23,7 +23,4 @@ double stk_clock_since_s(int64_t start_ns);
  */
 bool stk_clock_thread_ns(int64_t *ran_ns, int64_t *waited_ns);
 
-/* The stk_clock_ns() reading at which this process was started (exec), from the kernel. */
-int64_t stk_clock_process_start_ns(void);
-
 #endif

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "base/typical.h"
+#include "base/numbers/typical.h"
 
 /* A picture takes about a third of the time where nothing is learnt from it. */
 #define STK_INFERENCE_PART 0.33

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/checksum.h"
+#include "base/numbers/rng.h"
 
 /* Purposes of random numbers beside those of split.c. */
 #define FOR_GROUPS 2

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/names.h"
 #include "base/str.h"
+#include "base/text/names.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 

@@ -8,9 +8,9 @@
 #ifndef STK_DATASET_LISTING_H
 #define STK_DATASET_LISTING_H
 
-#include "base/csv.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/map.h"
+#include "base/text/csv.h"
 #include "dataset/dataset.h"
 #include "storage/passed_over.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/names.h"
 #include "base/str.h"
+#include "base/text/names.h"
 
 /* What scikit-learn's PredefinedSplit has for samples that are never left out of training. */
 #define ALWAYS_TRAINS (-1)

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "dataset/listing.h"
 
 /* The samples sorted by class: those of class c are members[starts[c]] .. members[starts[c+1]-1]

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 static const char *const about_names[] = {STK_STAGED_ABOUT, NULL};
 static const char *const samples_names[] = {STK_STAGED_SAMPLES, NULL};

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/checksum.h"
+#include "base/numbers/rng.h"
 
 /* What a number is for; none is used twice. */
 typedef enum purpose { FOR_CLASSES, FOR_VAL, FOR_TRAIN } purpose;

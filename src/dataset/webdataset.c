@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* Longer texts are captions, not classes. */
 #define CLASS_BYTES 200

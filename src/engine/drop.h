@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 /*
  * 0 with probability `rate`, else 1 / (1 - rate). `index` is the element's number in (N, H, W, C)

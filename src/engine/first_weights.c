@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "engine/backend.h"
 
 /* Values that are drawn at a time: short enough to be waited for. */

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 const stk_op_trait stk_op_traits[STK_OP_COUNT] = {
     [STK_OP_INPUT] = {.name = "input"},

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "options/options.h"
 
 /* RandAugment makes no more changes than this to one picture. */

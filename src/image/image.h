@@ -16,8 +16,8 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
-#include "base/rng.h"
+#include "base/files/file.h"
+#include "base/numbers/rng.h"
 #include "image/augment.h"
 
 /* Pictures with more pixels are refused before memory is taken for them. */

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/machine.h"
+#include "base/text/locale.h"
 #include "job/folds.h"
 #include "job/job_state.h"
 #include "probe/doctor.h"

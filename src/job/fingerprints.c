@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "weights/safetensors.h"
 
 #define SUM_TEXT 17 /* 16 hexadecimal digits and the NUL */

@@ -11,7 +11,7 @@
 #ifndef STK_JOB_FINGERPRINTS_H
 #define STK_JOB_FINGERPRINTS_H
 
-#include "base/write_behind.h"
+#include "base/files/write_behind.h"
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 

@@ -1,6 +1,6 @@
 /* fold_predict.c - what the weights of a fold say of samples, in the views there is time for. */
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "budget/votes.h"

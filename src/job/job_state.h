@@ -4,8 +4,8 @@
 
 #include <stoker/job.h>
 
-#include "base/typical.h"
-#include "base/write_behind.h"
+#include "base/files/write_behind.h"
+#include "base/numbers/typical.h"
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "events/events.h"

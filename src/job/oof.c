@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 
 /* Before it was measured: a core that others use prints and saves two million a second. */
 #define FIRST_NUMBER_S 0.5e-6

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
 #include "budget/votes.h"

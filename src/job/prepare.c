@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "job/eyes.h"
 #include "job/folds.h"
 #include "predict/submission.h"

@@ -4,9 +4,9 @@
 #ifndef STK_JOB_RESUME_H
 #define STK_JOB_RESUME_H
 
-#include "base/csv.h"
-#include "base/json.h"
 #include "base/map.h"
+#include "base/text/csv.h"
+#include "base/text/json.h"
 #include "events/events.h"
 #include "run/run_folder.h"
 #include "job/run_state.h"

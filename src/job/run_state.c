@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "base/str.h"
 #include "weights/train_state.h"
 

@@ -11,8 +11,8 @@
 #ifndef STK_JOB_RUN_STATE_H
 #define STK_JOB_RUN_STATE_H
 
-#include "base/digest.h"
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/numbers/digest.h"
 #include "dataset/dataset.h"
 #include "engine/backend.h"
 #include "run/run_folder.h"

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "job/folds.h"

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/locale.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "run/event_buffer.h"
 #include "job/eyes.h"
 #include "job/folds.h"

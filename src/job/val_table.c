@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/clock.h"
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 #include "job/run_state.h"
 
 /* Before it was measured: a core that others use makes and saves half a million rows a second, and

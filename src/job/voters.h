@@ -7,7 +7,7 @@
 #ifndef STK_JOB_VOTERS_H
 #define STK_JOB_VOTERS_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "events/events.h"
 #include "job/job_options.h"
 #include "weights/checkpoint.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 struct stk_sampler {
     stk_sampler_config config; /* labels and weights are not kept */

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/numbers/checksum.h"
+#include "base/threads/thread.h"
 
 /* A worker that has had no bytes for so long, while reads wait, asks for more reads at a time. */
 #define PATIENCE_NS 2000000

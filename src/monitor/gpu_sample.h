@@ -13,7 +13,7 @@
 
 #include <stoker/events.h>
 
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 #include "monitor/parts.h"
 
 typedef struct stk_gpu_eye stk_gpu_eye;

@@ -16,7 +16,7 @@
 #include <stoker/events.h>
 #include <stoker/status.h>
 
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 #include "monitor/parts.h"
 
 typedef struct stk_host_eye stk_host_eye;

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "options/store.h"
 
 /* More names than all tables of a verb have, aliases included. */

@@ -18,8 +18,8 @@
 
 #include <stoker/options.h>
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* What "auto" is in a field; for text it is NULL. */
 #define STK_AUTO_INT INT64_MIN

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "options/store.h"
 
 #define MAX_KEY 80

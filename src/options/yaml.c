@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/locale.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "options/store.h"
 
 /* No configuration is larger; a wrong file given by mistake is. */

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/csv.h"
 
 /* Text that is gathered before it is written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)

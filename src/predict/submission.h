@@ -9,7 +9,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
 #include "loader/loader.h"

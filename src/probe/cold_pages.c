@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 
 #define THREADS 16
 

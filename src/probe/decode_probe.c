@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "image/image.h"
 #include "storage/reading/reader.h"
 

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "probe/cold_pages.h"
 #include "probe/decode_probe.h"
 #include "probe/doctor_parts.h"

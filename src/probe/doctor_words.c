@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/str.h"
 #include "probe/doctor.h"
 #include "report/plots/bars.h"

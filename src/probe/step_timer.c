@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #define ABOUT 1.25
 #define WINDOWS 10 /* that the seconds of a measurement are divided into */

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "base/str.h"
 #include "probe/picture_walk.h"
 #include "storage/reading/reader.h"

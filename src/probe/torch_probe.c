@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/process.h"
-#include "base/thread.h"
+#include "base/text/json.h"
+#include "base/threads/process.h"
+#include "base/threads/thread.h"
 #include "probe/probe_texts.h"
 
 #define POLL_MS 200

@@ -10,12 +10,13 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/clock.h"
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
+#include "base/threads/process.h"
 #include "report/state/earlier.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/lines.h"
@@ -374,7 +375,7 @@ static stk_status make_files(stk_runfiles **out, const char *run_dir, stk_error 
     }
     files->events_fd = -1;
     files->bad_fd = -1;
-    files->start_ns = stk_clock_process_start_ns(); /* until the start event says better */
+    files->start_ns = stk_process_own_start_ns(); /* until the start event says better */
     stk_record_open(&files->record);
     files->observer = (stk_observer){
         .user = files,

@@ -18,7 +18,7 @@
 
 #include <stoker/stop.h>
 
-#include "base/disk.h"
+#include "base/files/disk.h"
 #include "budget/deadline.h"
 #include "budget/margin.h"
 #include "events/events.h"
@@ -102,7 +102,7 @@ void stk_run_clock_warn_unsynced(int before, const stk_events *events);
  */
 stk_status stk_run_clock_failed(const stk_run_clock *clock, stk_status status, stk_error *err);
 
-/* Enters a disk (base/disk.h) whose calls are waited for no longer than this clock allows. */
+/* Enters a disk (base/files/disk.h) whose calls are waited for no longer than this clock allows. */
 stk_disk *stk_run_clock_enter_disk(stk_run_clock *clock);
 
 #endif

@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/process.h"
+#include "base/threads/process.h"
 
 #define MOST_NUMBERS 100000
 #define DEFAULT_NAME "train"

@@ -15,9 +15,9 @@
 
 #include <stoker/status.h>
 
-#include "base/json.h"
 #include "base/random_id.h"
 #include "base/str.h"
+#include "base/text/json.h"
 #include "options/options.h"
 
 /* Bytes of a run's random id. States carry it, so that a state of another run is recognised. */

@@ -4,7 +4,7 @@
 
 #include <stoker/status.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "image/image.h"
 
 #define STK_DRAW_SHAPES 8

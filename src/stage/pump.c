@@ -12,11 +12,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/numbers/checksum.h"
+#include "base/threads/thread.h"
 #include "storage/reading/reader.h"
 
 #define NS_PER_S 1000000000

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/pool.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 #include "image/image.h"
 #include "stage/draw.h"
 

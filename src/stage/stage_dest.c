@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 #define LOCK_NAME ".lock"
 #define MOST_JSON_BYTES ((size_t)1 << 20)

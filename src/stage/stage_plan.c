@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 
 const char *const stk_stage_split_names[STK_STAGE_SPLITS] = {"train", "val", "test"};
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 stk_status stk_stage_bad_add(stk_stage_bad_list *list, size_t picture, const char *reason,
                              stk_error *err) {

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
+#include "base/text/json.h"
 
 /* Text that is gathered before it is written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "events/events.h"
 #include "storage/reading/io_threads.h"
 #include "storage/storage.h"

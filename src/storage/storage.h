@@ -20,7 +20,7 @@
 #include <stoker/status.h>
 #include <stoker/stop.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "events/events.h"
 #include "options/options.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/disk.h"
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/mem.h"
 #include "base/str.h"
 

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "base/disk.h"
 #include "base/error.h"
+#include "base/files/disk.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/str.h"

@@ -13,7 +13,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 typedef struct stk_tree_object {
     const char *path;    /* owned by the tree; below the place, without a slash in front */

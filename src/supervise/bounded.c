@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "base/aside.h"
 #include "base/clock.h"
+#include "base/threads/timed_call.h"
 
 #define LONGEST_S 1e6
 

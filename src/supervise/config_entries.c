@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* Of a value that is no number, this much is shown. */
 #define SHOWN 40

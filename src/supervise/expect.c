@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/csv.h"
-#include "base/digest.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
+#include "base/text/csv.h"
 #include "supervise/bounded.h"
 
 /* Of large files only as much is looked at from either end: nobody waits for gigabytes. */

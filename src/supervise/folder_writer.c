@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/aside_queue.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/locale.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
+#include "base/threads/task_queue.h"
 #include "run/run_folder.h"
 #include "report/observers/queued.h"
 #include "report/runfiles.h"

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "supervise/tree_kill.h"
 
 /* A socket that a process forked by the maker holds open hides the maker's end; its number does

@@ -18,11 +18,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/proc_tree.h"
 #include "base/str.h"
-#include "base/thread.h"
+#include "base/threads/proc_tree.h"
+#include "base/threads/thread.h"
 #include "supervise/guard_process.h"
 #include "supervise/tree_kill.h"
 

@@ -40,7 +40,8 @@ STK_CHECKED stk_status stk_guardian_start(stk_guardian **guardian,
  * fine. */
 void stk_guardian_stop(stk_guardian *guardian, double within_s);
 
-/* The root of the tree that all commands and what they start are in: see base/proc_tree.h. */
+/* The root of the tree that all commands and what they start are in: see base/threads/proc_tree.h.
+ */
 pid_t stk_guardian_pid(const stk_guardian *guardian);
 
 /* Readable when stk_guardian_look may have news. */

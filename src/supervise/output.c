@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "supervise/transcript.h"
 
 #define PIPE_BYTES (1 << 20)    /* of a pipe, where the system allows it */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/hide.h"
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 #include "report/text/text.h"
 
 #define PROCESSES 200      /* at most, that are written of */

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "monitor/gpu_sample.h"

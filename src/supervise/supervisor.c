@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "budget/budget.h"
 #include "report/observers/jsonl.h"
 #include "supervise/knob_bounded.h"

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 #include "monitor/verdict.h"
 #include "supervise/words.h"
 

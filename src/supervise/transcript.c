@@ -16,10 +16,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/aside_queue.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/threads/task_queue.h"
 #include "supervise/bounded.h"
 
 #define NS_PER_MS 1000000

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 
 /* A reading can miss a process that is handed from one parent to another at that moment; two in a
  * row hardly do. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/typical.h"
+#include "base/numbers/typical.h"
 
 /* Moments of the progress that are kept: enough for a rate over the last minute. */
 #define STK_WORDS_MOMENTS 128

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #define PI 3.141592653589793
 

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/typical.h"
+#include "base/numbers/typical.h"
 
 /* Zero-initialised: nothing was measured. Times are seconds. */
 typedef struct stk_step_pace {

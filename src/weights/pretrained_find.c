@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "weights/pretrained.h"

@@ -16,9 +16,9 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/map.h"
+#include "base/text/json.h"
 
 #define STK_TENSOR_MAX_RANK 8
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "base/str.h"
 #include "weights/fill.h"
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz_folder.h"
 
-#include "base/checksum.h"
+#include "base/numbers/checksum.h"
 #include "storage/cache/pack.h"
 
 #define DATA_BYTES 256 /* behind the head */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("id,label\n1,cat\n2,dog\n"),

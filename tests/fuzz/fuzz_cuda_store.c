@@ -5,8 +5,8 @@
 #include "fuzz_folder.h"
 
 #include "backend/cuda/cuda_store.h"
-#include "base/checksum.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 
 #define HEAD 32 /* magic, bytes of the key, bytes of the blob, checksum */
 

@@ -4,7 +4,7 @@
  */
 #include "fuzz_folder.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "report/state/earlier.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "unit/image_kinds.h"
 
 #define FUZZ_MOST_SEEDS 128

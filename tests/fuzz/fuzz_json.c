@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("{\"a\": [1, -2.5e3, true, null, \"x\\u00e9\\ud83d\\ude00\\n\"], \"b\": {}}"),

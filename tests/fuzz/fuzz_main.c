@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 /* Bytes of an input: room for small seeds to grow, and a bound for the large ones. */
 #define ROOM_SIZE 4096

@@ -8,8 +8,8 @@
 
 #ifdef STK_HAVE_S3
 
-#include "base/digest.h"
 #include "base/mem.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
 #include "storage/s3/manifest.h"
 

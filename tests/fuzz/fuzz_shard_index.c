@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "storage/shards/index.h"
 
 #define HEAD "STOKERIX\1\0\0\0\0\0\0\0"

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 #include "storage/storage.h"
 
 #define THREADS 4

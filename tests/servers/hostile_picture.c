@@ -9,7 +9,7 @@
  */
 #include "unit/image_files.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #define MARKERS 1000000
 #define MARKER_BYTES 4

@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 
 /* Unsets every AWS variable and makes HOME a fresh folder, which is returned. */

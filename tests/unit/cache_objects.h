@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "storage/cache/cache.h"
 
 #define OBJECT_MOST_BYTES 20000

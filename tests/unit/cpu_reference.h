@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_device.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "check.h"
 #include "engine/drop.h"
 #include "op_networks.h"

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "backend/cuda/cuda_device.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "cuda_play.h"
 #include "op_networks.h"
 

@@ -41,7 +41,7 @@
 #include "backend/cuda/cuda_program.h"
 #include "backend/cuda/cuda_texts.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "check.h"
 
 typedef struct play_device {

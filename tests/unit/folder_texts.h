@@ -2,7 +2,7 @@
 #ifndef STK_TESTS_FOLDER_TEXTS_H
 #define STK_TESTS_FOLDER_TEXTS_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 
 /* To be freed with stk_mem_free; NULL where there is no such file. */

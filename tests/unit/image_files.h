@@ -15,7 +15,7 @@
 #endif
 
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "base/str.h"
 #include "image/image.h"
 

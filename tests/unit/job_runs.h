@@ -10,8 +10,8 @@
 #include <stoker/job.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 #define TEST_ROWS 10
 

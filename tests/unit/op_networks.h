@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "engine/graph.h"
 
 #define CLASSES 5

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/aside_queue.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/threads/task_queue.h"
 
 #define LONG_S 60.0 /* nothing here takes that long */
 

@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
-#include "base/checksum.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/checksum.h"
+#include "base/numbers/rng.h"
 
 #define MOST 300 /* several stripes of 64 bytes and every rest */
 

@@ -3,9 +3,9 @@
 
 #include <malloc.h>
 
-#include "base/csv.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 
 static stk_status parse(const char *text, stk_csv *csv, stk_error *err) {
     memset(err, 0, sizeof *err);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 
 #define LENGTHS 301 /* 0 to 300 bytes: five blocks */
 #define MILLION 1000000

@@ -10,14 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/aside.h"
 #include "base/clock.h"
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
+#include "base/threads/timed_call.h"
 #include "doors.h"
 #include "folder_looks.h"
 

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "folder_looks.h"
 #include "report/observers/lines.h"

@@ -1,9 +1,9 @@
 /* test_base_json.c - the JSON writer, the reader, and what the reader must refuse. */
 #include "check.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 static stk_status parse(const char *text, stk_json **root, stk_error *err) {
     memset(err, 0, sizeof *err);

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 

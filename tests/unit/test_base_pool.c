@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "doors.h"
 
 #define MAX_TASKS 1000

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/proc_tree.h"
+#include "base/threads/proc_tree.h"
 
 /* A child that has a child, which has the name; returns when both are there. */
 static pid_t start_two(const char *name) {

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/process.h"
+#include "base/threads/process.h"
 
 static void a_beginning_stays(void) {
     uint64_t first = 0;

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #define DRAWS 100000
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/disk.h"
-#include "base/file.h"
-#include "base/sync.h"
-#include "base/thread.h"
-#include "base/write_behind.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/files/sync.h"
+#include "base/files/write_behind.h"
+#include "base/threads/thread.h"
 #include "doors.h"
 #include "folder_looks.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
-#include "base/write_behind.h"
+#include "base/files/write_behind.h"
+#include "base/threads/thread.h"
 #include "folder_looks.h"
 
 #define LARGE ((size_t)4 << 20)

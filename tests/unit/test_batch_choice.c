@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "budget/batch_choice.h"
 
 /* A network of 100 bytes and 10 for every image of a batch. */

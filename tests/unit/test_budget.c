@@ -1,7 +1,7 @@
 /* test_budget.c - plans are arithmetic: cases by hand, and laws that hold for any numbers. */
 #include "check.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "budget/budget.h"
 
 /* An epoch of 100 steps of 0.1 s and a validation of 1 s: 11 s. Budgets of 100 s reserve 15 s. */

@@ -1,7 +1,7 @@
 /* test_confusion.c - what a validation.csv comes to. */
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "report/page/confusion.h"
 

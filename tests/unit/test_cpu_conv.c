@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu_conv.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #define GUARD ((size_t)64) /* floats on each side of a tensor that must stay as they are */
 #define GUARD_VALUE 12345.5f

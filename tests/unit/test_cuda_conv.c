@@ -6,7 +6,7 @@
 
 #include "backend/cuda/cuda_conv.h"
 #include "backend/cuda/cuda_conv_ways.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* ---- a device with all libraries ---- */
 

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/cuda_kernels.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 

@@ -12,7 +12,7 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/cuda_emit.h"
 #include "backend/cuda/cuda_store.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cuda_play.h"

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/cuda_api.h"
 #include "backend/cuda/cuda_search.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 
 /* Copies a fake library to a folder under the name of a real one. */

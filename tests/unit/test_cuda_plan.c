@@ -6,7 +6,7 @@
 
 #include "backend/cuda/cuda_contest.h"
 #include "backend/cuda/cuda_lower.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "models/models.h"
 
 #define DRAWS 4

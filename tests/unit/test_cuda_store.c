@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "backend/cuda/cuda_store.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 
 static const char machine[] = "a GPU, driver 13000";

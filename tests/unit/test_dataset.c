@@ -2,7 +2,7 @@
 #include "test_dataset.h"
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 static void class_folders_with_all_parts(void) {
     fresh();

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #define MOST 3000
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "budget/fold_choice.h"
 
 /* Epochs of 10 s; a budget of 1000 s keeps 200. */

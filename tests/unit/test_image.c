@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "image_files.h"
 
 static void jpeg_goes_there_and_back(void) {

@@ -5,10 +5,10 @@
  */
 #include "check.h"
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 #include "image/decoders.h"
 #include "image/image.h"
 

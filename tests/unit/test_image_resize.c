@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "image/image.h"
 
 static stk_image noise(int width, int height, uint64_t seed) {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "budget/budget.h"
 #include "budget/inference.h"
 

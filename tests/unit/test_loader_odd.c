@@ -5,7 +5,7 @@
 #include "check.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "loader/loader.h"
 

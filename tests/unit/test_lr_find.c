@@ -1,7 +1,7 @@
 /* test_lr_find.c - the learning-rate range test: on curves that are known, and on a network. */
 #include "train/lr_find.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "check.h"
 #include "train_fold.h"
 

@@ -9,9 +9,9 @@
 #include <inttypes.h>
 
 #include "backend/cpu/cpu_device.h"
-#include "base/csv.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
 #include "engine/backend.h"
 #include "models/models.h"
 

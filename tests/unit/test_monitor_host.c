@@ -1,7 +1,7 @@
 /* test_monitor_host.c - what is read from texts of /proc, and what follows for the time between. */
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "monitor/host_sample.h"
 

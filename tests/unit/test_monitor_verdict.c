@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "monitor/shares.h"
 #include "monitor/verdict.h"

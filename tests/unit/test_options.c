@@ -4,7 +4,7 @@
  */
 #include "test_options.h"
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 /* ---- values ---- */
 

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "options/options.h"
 

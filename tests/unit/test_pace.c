@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "train/batch_times.h"

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "probe/doctor_parts.h"
 #include "probe/doctor_words.h"
 #include "report/plots/bars.h"

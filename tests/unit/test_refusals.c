@@ -17,9 +17,9 @@
 
 #include "base/error.h"
 #include "base/machine.h"
-#include "base/pool.h"
-#include "base/process.h"
-#include "base/thread.h"
+#include "base/threads/pool.h"
+#include "base/threads/process.h"
+#include "base/threads/thread.h"
 #include "monitor/lookout.h"
 #include "report/observers/metrics_file.h"
 #include "stage/pump.h"

@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/aside_queue.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/threads/task_queue.h"
 #include "report/observers/jsonl.h"
 #include "report/observers/queued.h"
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "report/page/compare.h"
 #include "report/page/runs.h"
 #include "report/state/run_read.h"

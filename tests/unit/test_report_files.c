@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <signal.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/csv.h"
+#include "base/text/json.h"
 #include "events/events.h"
 #include "report/plots/canvas.h"
 #include "report/observers/jsonl.h"

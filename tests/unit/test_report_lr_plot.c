@@ -1,7 +1,7 @@
 /* test_report_lr_plot.c - the picture of a learning-rate test, as the SVG that is always there. */
 #include "report/plots/lr.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "check.h"
 

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "events/events.h"

@@ -1,8 +1,8 @@
 /* The page of a run, from what its events told. */
 #include "check.h"
 
-#include "base/json.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "report/page/page.h"
 #include "report/text/text.h"
 #include "told_run.h"

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "report/plots/canvas.h"
 #include "report/plots/results.h"

@@ -1,7 +1,7 @@
 /* What a person sees: golden lines of the screen. */
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "events/events.h"

@@ -2,9 +2,9 @@
 #include "check.h"
 #include "folder_texts.h"
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "events/events.h"
 #include "report/page/compare.h"
 #include "report/state/replay.h"

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "report/status/run_status.h"
 
 static char run[256];

@@ -8,12 +8,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/csv.h"
 #include "image/image.h"
 #include "stage/sample.h"
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/csv.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/text/csv.h"
 #include "image_files.h"
 #include "small_pictures.h"
 #include "stage/pump.h"

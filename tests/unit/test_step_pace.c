@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/typical.h"
+#include "base/numbers/typical.h"
 #include "train/batch_times.h"
 #include "train/step_pace.h"
 

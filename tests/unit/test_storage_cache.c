@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/checksum.h"
+#include "base/numbers/checksum.h"
 #include "storage/cache/pack.h"
 
 #define HEAD STK_PACK_HEAD_BYTES

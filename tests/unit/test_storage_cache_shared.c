@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
+#include "base/numbers/checksum.h"
 #include "storage/cache/pack.h"
 
 #define KILL_OBJECTS 100000 /* more than can be written in the time */

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "storage/http/engine.h"
 

@@ -1,7 +1,7 @@
 /* test_storage_ini.c - files in the format of the AWS tools, well-formed and not. */
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "storage/s3/ini.h"

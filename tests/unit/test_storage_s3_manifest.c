@@ -3,7 +3,7 @@
 
 #ifdef STK_HAVE_S3
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "storage/s3/manifest.h"
 

@@ -9,7 +9,7 @@
 #include "s3_place.h"
 #include "small_server.h"
 
-#include "base/digest.h"
+#include "base/numbers/digest.h"
 
 #define PAGE                                                                                    \
     "<ListBucketResult><IsTruncated>false</IsTruncated>"                                        \

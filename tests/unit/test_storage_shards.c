@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "base/str.h"
 #include "storage/shards/index.h"
 #include "storage/shards/place.h"

@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "base/str.h"
+#include "base/text/csv.h"
 #include "predict/submission.h"
 
 static stk_error error;

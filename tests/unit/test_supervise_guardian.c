@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/proc_tree.h"
-#include "base/process.h"
+#include "base/threads/proc_tree.h"
+#include "base/threads/process.h"
 #include "supervise/guardian.h"
 
 #define PATIENCE_S 30 /* on a machine that is busy with other things */

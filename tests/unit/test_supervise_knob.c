@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "supervise/knob.h"
 

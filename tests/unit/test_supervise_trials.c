@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "supervise/trials.h"
 
 /* A command on an idle GPU for which all is given. */

@@ -1,7 +1,7 @@
 /* test_val_table.c - validation.csv from fold to fold. */
 #include "check.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "job/run_state.h"
 #include "job/val_table.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu_device.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "job/voters.h"
 

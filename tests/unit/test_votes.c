@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "budget/budget.h"
 #include "budget/votes.h"
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "tensor_files.h"
 #include "weights/checkpoint.h"
 

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/typical.h"
+#include "base/numbers/typical.h"
 
 static const cpu_kernel *const kernels[STK_OP_COUNT] = {
     [STK_OP_INPUT] = &stk_cpu_input,

@@ -9,7 +9,7 @@
 #ifndef STK_BACKEND_CPU_KERNELS_H
 #define STK_BACKEND_CPU_KERNELS_H
 
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "engine/backend.h"
 #include "engine/drop.h"
 #include "engine/plan.h"

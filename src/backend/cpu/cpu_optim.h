@@ -2,7 +2,7 @@
 #ifndef STK_BACKEND_CPU_OPTIM_H
 #define STK_BACKEND_CPU_OPTIM_H
 
-#include "base/pool.h"
+#include "base/threads/pool.h"
 #include "engine/backend.h"
 
 /* A part of one parameter that one task updates: small enough that its tensors stay in a cache. */

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/threads/pool.h"
 
 /* Runs between two events, after one that fills the queue. */
 #define TIMED_RUNS 4

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 /* CUDA 13 has no compilers and no convolutions for what is older. */
 enum { OLDEST_FOR_CUDA_13 = 75 };

@@ -12,12 +12,12 @@
 
 #include "backend/cuda/cuda_store.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 
 /* Above this much dynamic shared memory a function must be told beforehand. */
 #define PLAIN_SHARED_BYTES (48u << 10)

@@ -16,12 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/aside.h"
 #include "base/clock.h"
-#include "base/disk.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/threads/timed_call.h"
 
 /* How long the search may take, and how much of the time that is left: a disk that is alive needs a
  * fraction of a second. */

@@ -17,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
-#include "base/digest.h"
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
 
 /* No file that is larger was written by us. */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/threads/process.h"
 #include "report/text/event_fields.h"
 #include "report/observers/lines.h"
 #include "report/text/text.h"
@@ -242,7 +243,7 @@ stk_status stk_jsonl_new(stk_jsonl **out, const stk_jsonl_config *config, stk_er
     }
     jsonl->lines = (stk_lines){.fd = config->fd, .name = name};
     jsonl->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
-    jsonl->start_ns = stk_clock_process_start_ns(); /* until the start event says better */
+    jsonl->start_ns = stk_process_own_start_ns(); /* until the start event says better */
     jsonl->observer = (stk_observer){
         .user = jsonl,
         .start = on_start,

@@ -14,7 +14,7 @@
 
 #include <stoker/events.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 typedef struct stk_jsonl stk_jsonl;
 

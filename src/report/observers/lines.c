@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
 
 static stk_status open_with(const char *path, mode_t mode, int *fd, stk_error *err) {
     return stk_file_open_own(path, O_WRONLY | O_APPEND | O_CREAT, mode, fd, err);

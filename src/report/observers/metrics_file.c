@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/aside.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/threads/timed_call.h"
 #include "report/text/text.h"
 #include "report/text/time_parts.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/mem.h"
+#include "base/text/locale.h"
 #include "report/text/event_fields.h"
 
 /* Something that an event points to. */

@@ -2,10 +2,10 @@
  * queued.h - an observer on another thread, for who must not wait for what it does.
  *
  * Each event is copied with all of its texts and the moment at which it happened, and the thread of
- * a queue (base/aside_queue.h) tells it. Where the observer writes to a disk that hangs, events
- * that the queue has no room for are lost and counted, as are those without memory for a copy; the
- * next one that comes through says so. The last event, the stop, is never refused for lack of room.
- * Progress and batches of pictures are not passed on. Threads: that of the events.
+ * a queue (base/threads/task_queue.h) tells it. Where the observer writes to a disk that hangs,
+ * events that the queue has no room for are lost and counted, as are those without memory for a
+ * copy; the next one that comes through says so. The last event, the stop, is never refused for
+ * lack of room. Progress and batches of pictures are not passed on. Threads: that of the events.
  */
 #ifndef STK_REPORT_OBSERVERS_QUEUED_H
 #define STK_REPORT_OBSERVERS_QUEUED_H
@@ -14,7 +14,7 @@
 
 #include <stoker/events.h>
 
-#include "base/aside_queue.h"
+#include "base/threads/task_queue.h"
 
 typedef struct stk_observer_aside stk_observer_aside;
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/names.h"
+#include "base/text/names.h"
 
 /* The columns of a table by what they hold. */
 typedef struct columns {

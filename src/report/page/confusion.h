@@ -11,7 +11,7 @@
 
 #include <stoker/status.h>
 
-#include "base/csv.h"
+#include "base/text/csv.h"
 
 /* So many pictures at most are named. */
 #define STK_CONFUSION_WORST 12

@@ -9,8 +9,8 @@
 #ifndef STK_REPORT_PAGE_PAGE_H
 #define STK_REPORT_PAGE_PAGE_H
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 #include "report/page/confusion.h"
 #include "report/state/record.h"
 #include "report/page/thumbs.h"

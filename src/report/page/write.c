@@ -2,7 +2,7 @@
 #include "report/page/write.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "report/page/page.h"
 #include "report/state/run_read.h"

@@ -2,7 +2,7 @@
 #ifndef STK_REPORT_PAGE_WRITE_H
 #define STK_REPORT_PAGE_WRITE_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "report/page/confusion.h"
 #include "report/state/record.h"
 #include "report/page/thumbs.h"

@@ -2,7 +2,7 @@
 #include "report/plots/canvas.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 bool stk_canvas_has_png(void) {
 #ifdef STK_HAVE_CAIRO

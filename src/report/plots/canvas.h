@@ -15,7 +15,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/str.h"
 
 typedef enum stk_canvas_format { STK_CANVAS_PNG, STK_CANVAS_SVG } stk_canvas_format;

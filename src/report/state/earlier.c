@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/csv.h"
+#include "base/text/json.h"
 
 static bool is_behind(const stk_runfiles_point *point, double fold, double epoch) {
     return fold > point->fold || (fold >= point->fold && epoch > point->epoch);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/text/json.h"
 #include "report/text/event_fields.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)

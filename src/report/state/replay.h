@@ -13,7 +13,7 @@
 
 #include <stoker/events.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 #define STK_REPLAY_MOST_CORES 1024
 #define STK_REPLAY_MOST_ATTEMPTS 128 /* of a summary; later ones are passed over */

@@ -8,8 +8,8 @@
 #ifndef STK_REPORT_STATE_RUN_READ_H
 #define STK_REPORT_STATE_RUN_READ_H
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 #include "report/state/record.h"
 
 typedef struct stk_run_read {

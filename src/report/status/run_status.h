@@ -15,8 +15,8 @@
 
 #include <stoker/events.h>
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* Kinds of events that are kept; those up to STK_TOLD_STOP are of the last process alone. */
 typedef enum stk_told {

@@ -9,8 +9,8 @@
 
 #include <stoker/events.h>
 
-#include "base/json.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* Appends text; each byte that belongs to no UTF-8 character becomes U+FFFD. */
 void stk_report_append_utf8(stk_str *out, const char *text);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum.h"
+#include "base/numbers/checksum.h"
 #include "storage/cache/kind.h"
 
 /* Where the two halves of a key begin: any two numbers that differ. */

@@ -27,7 +27,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* Larger objects are not cached. */
 #define STK_CACHE_OBJECT_MOST_BYTES ((uint64_t)UINT32_MAX)

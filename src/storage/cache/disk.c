@@ -16,11 +16,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 
 #define DEFAULT_QUEUE_BYTES ((uint64_t)64 << 20)
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
+#include "base/numbers/checksum.h"
 #include "base/random_id.h"
 
 #define VERSION 1

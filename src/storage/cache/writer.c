@@ -13,12 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
-#include "base/disk.h"
+#include "base/files/disk.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
 #include "base/str.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 #define LOOK_NS SECOND_NS

@@ -23,7 +23,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "storage/http/blocking.h"
 #include "storage/http/transfer.h"
 

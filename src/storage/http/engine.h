@@ -20,7 +20,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "storage/http/room.h"
 
 #define STK_HTTP_HEADERS_MAX 18

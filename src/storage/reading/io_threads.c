@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "storage/source.h"
 
 /* Reading needs little: many threads must not cost much. */

@@ -14,7 +14,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 typedef struct stk_hands stk_hands;
 typedef struct stk_fetch stk_fetch;

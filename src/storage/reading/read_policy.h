@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 /* How many of the latest good reads are the peers that others are compared with. */
 #define STK_PATIENCE_PEERS 64

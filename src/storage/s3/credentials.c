@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/json.h"
 
 /* Reads exactly `digits` digits and moves behind them; -1 when they are not there. */
 static int read_number(const char **at, int digits) {

@@ -17,10 +17,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
 
 #define VERSION "stoker-listing 1 "

@@ -22,9 +22,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/process.h"
 #include "base/str.h"
-#include "base/thread.h"
+#include "base/threads/process.h"
+#include "base/threads/thread.h"
 
 #define WORDS_MAX 64
 #define BLANKS " \t\r\n"

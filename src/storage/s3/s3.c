@@ -16,13 +16,13 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/checksum.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/hide.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/numbers/checksum.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
 #include "storage/s3/client.h"
 #include "storage/s3/list.h"

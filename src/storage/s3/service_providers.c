@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "storage/http/blocking.h"

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/numbers/digest.h"
 #include "base/str.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"

@@ -15,7 +15,7 @@
 
 #include <stoker/status.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* What stands at the top of a place that `stoker stage` wrote, and there only while it does. */
 #define STK_SHARD_INDEX_NAME "stoker.index"

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/pool.h"
+#include "base/numbers/checksum.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 #include "storage/shards/scan.h"
 #include "storage/opened.h"
 

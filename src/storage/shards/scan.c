@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/pool.h"
 #include "base/str.h"
+#include "base/threads/pool.h"
 #include "storage/opened.h"
 
 /* A hop reads this much: a header, and where members are tiny some more of them. */

@@ -436,7 +436,7 @@ DEVICE void norm_settle_back(int c, int channels, double sum, double product, do
     back[2 * channels + c] = (float)(-a * sum / rows);
 }
 
-/* ---- random numbers: base/rng.c and engine/drop.h, to the bit ---- */
+/* ---- random numbers: base/numbers/rng.c and engine/drop.h, to the bit ---- */
 
 #define GOLDEN 0x9E3779B97F4A7C15ull
 #define STREAM_DROP 11ull /* STK_RNG_DROP */

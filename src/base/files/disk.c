@@ -1,0 +1,700 @@
+/*
+ * disk.c - calls that are made aside, with a patience.
+ *
+ * A call that is given up keeps its thread, which is a stray from then on. Strays are looked at
+ * before each call: one that has come back is good for another call, and the root that it was about
+ * is alive again.
+ */
+#include "base/files/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files/file.h"
+#include "base/files/sync.h"
+#include "base/mem.h"
+#include "base/threads/timed_call.h"
+
+/* How often somebody who waits looks whether to stop. */
+#define LOOK_NS 20000000
+
+/* How long a call is waited for after a request to stop. */
+#define STOP_LOOK_S 3.0
+#define STOP_MOVE_S 15.0
+
+/* A call that comes when the time is over gets so much: a disk that is alive needs less, but on a
+ * busy machine its thread has to wait for a core. What can be done without gets the lesser. */
+#define LEAST_S 1.0
+#define LEAST_OPTIONAL_S 0.25
+
+/* What can be done without. */
+#define OPTIONAL_S 3.0
+#define OPTIONAL_SHARE 0.1
+#define OPTIONAL_RUN_S 15.0 /* of several calls together */
+#define OPTIONAL_RUN_SHARE 0.3
+
+#define MOST_ROOTS 8
+#define MOST_STRAYS 16
+#define MOST_SLOW \
+    8 /* with so many no further sync is begun that would only be left behind as well */
+
+/* More than this is read or written by another call: each waits for the other thread's turn. */
+#define PIECE_BYTES ((size_t)8 << 20)
+
+typedef struct root {
+    char *path; /* owned */
+    bool optional;
+} root;
+
+/* A call that was given up. */
+typedef struct stray {
+    stk_aside *aside; /* owned: the thread that makes the call */
+    char *below;      /* owned: calls below this path would hang as well */
+    void *state;      /* its own */
+    void (*drop)(void *state);
+} stray;
+
+struct stk_disk {
+    stk_disk_config config;
+    stk_disk *before; /* what was entered before */
+    pid_t pid;        /* whose threads these are: a child of fork has none */
+    stk_aside *aside; /* for the next call; NULL: none yet */
+    root roots[MOST_ROOTS];
+    int root_count;
+    stray strays[MOST_STRAYS];
+    int stray_count;
+    double synced_s; /* that syncs were waited for */
+    int slow_file;   /* one that is still being stored, as 1 + its descriptor; 0: none */
+    int64_t stop_ns; /* when a request to stop was first seen; 0: there is none */
+    char reason[128];
+};
+
+static _Thread_local stk_disk *entered;
+
+static atomic_int unsynced; /* syncs that were left to themselves */
+static atomic_int unstored; /* of these, that have failed */
+
+/* ---- entering ---- */
+
+stk_disk *stk_disk_enter(const stk_disk_config *config) {
+    stk_disk *d = stk_mem_new(1, sizeof *d);
+    if (d != NULL) {
+        d->config = *config;
+        d->pid = getpid();
+        d->before = entered;
+        entered = d;
+        char *kept = stk_path_kept();
+        stk_disk_root(kept, true);
+        stk_mem_free(kept);
+    }
+    return d;
+}
+
+bool stk_disk_is_entered(void) {
+    return entered != NULL;
+}
+
+void stk_disk_leave(stk_disk *d) {
+    if (d == NULL) {
+        return;
+    }
+    entered = d->before;
+    bool own = d->pid == getpid();
+    for (int i = 0; i < d->stray_count; i++) {
+        stray *s = &d->strays[i];
+        if (own && !stk_aside_close(s->aside)) {
+            s->drop(s->state);
+        }
+        stk_mem_free(s->below);
+    }
+    if (own) {
+        (void)stk_aside_close(d->aside);
+    }
+    for (int i = 0; i < d->root_count; i++) {
+        stk_mem_free(d->roots[i].path);
+    }
+    stk_mem_free(d);
+}
+
+void stk_disk_root(const char *path, bool optional) {
+    stk_disk *d = entered;
+    for (int i = 0; d != NULL && path != NULL && i < d->root_count; i++) {
+        if (strcmp(d->roots[i].path, path) == 0) {
+            return;
+        }
+    }
+    if (d != NULL && path != NULL && d->root_count < MOST_ROOTS) {
+        char *copy = stk_mem_strdup(path);
+        if (copy != NULL) {
+            d->roots[d->root_count++] = (root){copy, optional};
+        }
+    }
+}
+
+static bool is_below(const char *path, const char *folder) {
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') {
+        length--;
+    }
+    return strncmp(path, folder, length) == 0 &&
+           (path[length] == '/' || path[length] == '\0' || (length == 1 && folder[0] == '/'));
+}
+
+static const root *root_of(const stk_disk *d, const char *path) {
+    const root *nearest = NULL;
+    for (int i = 0; i < d->root_count; i++) {
+        const root *r = &d->roots[i];
+        if (is_below(path, r->path) &&
+            (nearest == NULL || strlen(r->path) > strlen(nearest->path))) {
+            nearest = r;
+        }
+    }
+    return nearest;
+}
+
+/* What hangs where this path does: its root, or its folder. NULL without memory. */
+static char *neighbourhood(const stk_disk *d, const char *path) {
+    const root *r = root_of(d, path);
+    const char *slash = strrchr(path, '/');
+    if (r != NULL) {
+        return stk_mem_strdup(r->path);
+    }
+    return slash != NULL && slash > path ? stk_mem_strndup(path, (size_t)(slash - path))
+                                         : stk_mem_strdup(path);
+}
+
+/* ---- strays ---- */
+
+/* Threads are not inherited by a child: it begins without any. */
+static void begin_anew(stk_disk *d) {
+    d->pid = getpid();
+    d->aside = NULL;
+    d->stray_count = 0;
+}
+
+static void welcome_back(stk_disk *d) {
+    for (int i = d->stray_count - 1; i >= 0; i--) {
+        stray *s = &d->strays[i];
+        if (stk_aside_has_ended(s->aside)) {
+            s->drop(s->state);
+            (void)stk_aside_close(s->aside);
+            stk_mem_free(s->below);
+            *s = d->strays[--d->stray_count];
+        }
+    }
+}
+
+static const stray *stray_at(const stk_disk *d, const char *path) {
+    for (int i = 0; i < d->stray_count; i++) {
+        if (d->strays[i].below != NULL && is_below(path, d->strays[i].below)) {
+            return &d->strays[i];
+        }
+    }
+    return NULL;
+}
+
+bool stk_disk_hangs(const char *path) {
+    stk_disk *d = entered;
+    if (d == NULL || d->pid != getpid()) {
+        return false;
+    }
+    welcome_back(d);
+    return stray_at(d, path) != NULL;
+}
+
+/* ---- patience ---- */
+
+typedef struct patience {
+    int64_t begun_ns;
+    double limit_s;
+    double least_s;
+    double stop_s; /* after a request to stop */
+} patience;
+
+typedef enum call_kind { LOOKS, MOVES, SYNCS, RUNS } call_kind;
+
+/* How long a sync is waited for; INFINITY: as long as for all else. */
+static double sync_limit(const stk_disk *d) {
+    double limit_s =
+        d->config.sync_s != NULL ? d->config.sync_s(d->config.user, d->synced_s) : INFINITY;
+    return limit_s < d->config.move_s ? limit_s : INFINITY;
+}
+
+static patience patience_for(const stk_disk *d, const char *path, call_kind kind) {
+    const root *r = root_of(d, path);
+    patience p = {.begun_ns = stk_clock_ns(),
+                  .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
+                  .least_s = LEAST_S,
+                  .stop_s = kind == MOVES || kind == SYNCS ? STOP_MOVE_S : STOP_LOOK_S};
+    if (kind == SYNCS) {
+        p.limit_s = fmin(p.limit_s, sync_limit(d));
+    }
+    if (r != NULL && r->optional) {
+        double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
+        double most_s = kind == RUNS ? OPTIONAL_RUN_S : OPTIONAL_S;
+        double share = kind == RUNS ? OPTIONAL_RUN_SHARE : OPTIONAL_SHARE;
+        p.least_s = LEAST_OPTIONAL_S;
+        p.limit_s = fmin(p.limit_s, fmin(most_s, fmax(share * left_s, p.least_s)));
+    }
+    return p;
+}
+
+static bool is_over(stk_disk *d, const patience *p) {
+    double waited_s = stk_clock_since_s(p->begun_ns);
+    const stk_disk_config *c = &d->config;
+    stk_stop_level asked = stk_stop_asked(c->stop);
+    if (asked != STK_STOP_NONE && d->stop_ns == 0) {
+        d->stop_ns = stk_clock_ns();
+    }
+    if (waited_s < fmin(p->least_s, p->limit_s)) {
+        return false;
+    }
+    double since_stop_s = d->stop_ns != 0 ? fmin(waited_s, stk_clock_since_s(d->stop_ns)) : 0;
+    return waited_s >= p->limit_s || asked == STK_STOP_NOW || since_stop_s >= p->stop_s ||
+           (c->left_s != NULL && c->left_s(c->user) <= 0);
+}
+
+/* Waits for the work that was begun; false: patience is over. */
+static bool await(stk_disk *d, const patience *p) {
+    while (!stk_aside_wait(d->aside, stk_clock_ns() + LOOK_NS)) {
+        if (is_over(d, p)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+double stk_disk_left_s(void) {
+    const stk_disk *d = entered;
+    if (d == NULL) {
+        return INFINITY;
+    }
+    double left_s = d->config.left_s != NULL ? d->config.left_s(d->config.user) : INFINITY;
+    switch (stk_stop_asked(d->config.stop)) {
+    case STK_STOP_NONE:
+        return left_s;
+    case STK_STOP_SOON:
+        return fmin(left_s, STOP_LOOK_S);
+    default:
+        return fmin(left_s, 0);
+    }
+}
+
+static void explain(stk_disk *d, double waited_s) {
+    snprintf(d->reason, sizeof d->reason,
+             "its disk gave no answer within %.1f s; look whether it is mounted and alive",
+             waited_s);
+}
+
+const char *stk_disk_reason(int error) {
+    return error == ETIMEDOUT && entered != NULL && entered->reason[0] != '\0' ? entered->reason
+                                                                               : strerror(error);
+}
+
+stk_status stk_disk_status(int error) {
+    return error == ENOMEM || error == EMFILE || error == ENFILE ? STK_ERR_MEMORY : STK_ERR_STORAGE;
+}
+
+/* ---- work aside ---- */
+
+/* The thread for the next call; false where there can be none. */
+static bool get_ready(stk_disk *d) {
+    if (d->pid != getpid()) {
+        begin_anew(d);
+    }
+    welcome_back(d);
+    return d->aside != NULL || stk_aside_open(&d->aside, "calls the file system", NULL) == STK_OK;
+}
+
+/* The work that is under way becomes a stray's. A sync that has its own patience says nothing of
+ * its neighbours: a disk that is slow to store is alive. */
+static void leave_behind(stk_disk *d, const char *path, call_kind kind, void *state,
+                         void (*drop)(void *state)) {
+    bool slow = kind == SYNCS && isfinite(sync_limit(d));
+    d->strays[d->stray_count++] = (stray){.aside = d->aside,
+                                          .below = slow ? NULL : neighbourhood(d, path),
+                                          .state = state,
+                                          .drop = drop};
+    d->aside = NULL;
+}
+
+static bool run(const char *path, call_kind kind, void (*work)(void *state), void *state,
+                void (*drop)(void *state)) {
+    stk_disk *d = entered;
+    int before = errno;
+    if (d == NULL || !get_ready(d)) {
+        work(state);
+        return true;
+    }
+    int most = kind == SYNCS && isfinite(sync_limit(d)) ? MOST_SLOW : MOST_STRAYS;
+    if (stray_at(d, path) != NULL || d->stray_count >= most) {
+        drop(state);
+        errno = ETIMEDOUT;
+        return false;
+    }
+    patience p = patience_for(d, path, kind);
+    stk_aside_begin(d->aside, work, state, drop);
+    bool answered = await(d, &p);
+    d->synced_s += kind == SYNCS ? stk_clock_since_s(p.begun_ns) : 0;
+    if (answered) {
+        errno = before;
+        return true;
+    }
+    explain(d, stk_clock_since_s(p.begun_ns));
+    leave_behind(d, path, kind, state, drop);
+    errno = ETIMEDOUT;
+    return false;
+}
+
+bool stk_disk_run(const char *path, void (*work)(void *state), void *state,
+                  void (*drop)(void *state)) {
+    return run(path, RUNS, work, state, drop);
+}
+
+/* ---- the calls ---- */
+
+typedef enum operation {
+    OPEN,
+    CLOSE,
+    READ,
+    READ_AT,
+    WRITE,
+    WRITE_AT,
+    SYNC,
+    CUT,
+    LOCK,
+    LOOK,
+    LOOK_LINK,
+    LOOK_AT,
+    SET_MODE,
+    SET_OWNER,
+    ACCESS,
+    MAKE_DIR,
+    REMOVE_DIR,
+    REMOVE,
+    RENAME,
+    EXCHANGE,
+    LINK,
+    RESOLVE
+} operation;
+
+/* A call and its answer; what it points to is the caller's, or, of one that is aside, behind it. */
+typedef struct call {
+    operation op;
+    int fd;
+    bool own;  /* the descriptor is the call's, which closes it */
+    int flags; /* of open and flock; what access asks for */
+    mode_t mode;
+    uid_t owner;
+    gid_t group;
+    off_t at;
+    const char *path;
+    const char *to;
+    void *data;
+    size_t size;
+    struct stat info;
+    char *text; /* of realpath; the C library's */
+    ssize_t result;
+    int error; /* errno where it failed */
+} call;
+
+/* A descriptor of its own. */
+static void drop_file(call *c) {
+    if (c->own) {
+        (void)close(c->fd);
+        c->own = false;
+    }
+}
+
+static void perform(void *state) {
+    call *c = state;
+    switch (c->op) {
+    case OPEN:
+        c->result = open(c->path, c->flags, c->mode);
+        break;
+    case CLOSE:
+        c->result = close(c->fd);
+        break;
+    case READ:
+        c->result = read(c->fd, c->data, c->size);
+        break;
+    case READ_AT:
+        c->result = pread(c->fd, c->data, c->size, c->at);
+        break;
+    case WRITE:
+        c->result = write(c->fd, c->data, c->size);
+        break;
+    case WRITE_AT:
+        c->result = pwrite(c->fd, c->data, c->size, c->at);
+        break;
+    case SYNC:
+        c->result = stk_sync(c->fd);
+        c->error = errno;
+        drop_file(c);
+        errno = c->error;
+        break;
+    case CUT:
+        c->result = ftruncate(c->fd, c->at);
+        break;
+    case LOCK:
+        c->result = flock(c->fd, c->flags);
+        break;
+    case LOOK:
+        c->result = stat(c->path, &c->info);
+        break;
+    case LOOK_LINK:
+        c->result = lstat(c->path, &c->info);
+        break;
+    case SET_MODE:
+        c->result = fchmod(c->fd, c->mode);
+        break;
+    case SET_OWNER:
+        c->result = fchown(c->fd, c->owner, c->group);
+        break;
+    case LOOK_AT:
+        c->result = fstat(c->fd, &c->info);
+        break;
+    case ACCESS:
+        c->result = access(c->path, c->flags);
+        break;
+    case MAKE_DIR:
+        c->result = mkdir(c->path, c->mode);
+        break;
+    case REMOVE_DIR:
+        c->result = rmdir(c->path);
+        break;
+    case REMOVE:
+        c->result = unlink(c->path);
+        break;
+    case RENAME:
+        c->result = rename(c->path, c->to);
+        break;
+    case EXCHANGE:
+        c->result = renameat2(AT_FDCWD, c->path, AT_FDCWD, c->to, RENAME_EXCHANGE);
+        break;
+    case LINK:
+        c->result = link(c->path, c->to);
+        break;
+    case RESOLVE:
+        c->text = realpath(c->path, NULL);
+        c->result = c->text != NULL ? 0 : -1;
+        break;
+    }
+    c->error = c->result < 0 ? errno : 0;
+}
+
+/* What a call that nobody waits for any more has got. */
+static void drop_call(void *state) {
+    call *c = state;
+    if (c->op == OPEN && c->result >= 0) {
+        close((int)c->result);
+    }
+    bool failed = c->op == SYNC && !c->own && c->result < 0 && c->error != 0;
+    unstored += failed && c->error != EINVAL && c->error != EROFS;
+    drop_file(c);
+    free(c->text);
+    stk_mem_free(c);
+}
+
+static bool moves(operation op) {
+    return op == READ || op == READ_AT || op == WRITE || op == WRITE_AT || op == CUT || op == CLOSE;
+}
+
+static call_kind kind_of(const call *c) {
+    bool slow = entered->slow_file == 1 + c->fd && entered->stray_count < MOST_SLOW;
+    bool stores = c->op == SYNC || (c->op == CLOSE && slow);
+    return stores ? SYNCS : moves(c->op) ? MOVES : LOOKS;
+}
+
+/* Whether the call that was given up may be: the file counts as it is. */
+static bool may_be_unsynced(const call *c, call_kind kind) {
+    bool may = kind == SYNCS && errno == ETIMEDOUT && isfinite(sync_limit(entered)) &&
+               stray_at(entered, c->path) == NULL;
+    unsynced += may && c->op == SYNC;
+    return may;
+}
+
+static bool is_write(operation op) {
+    return op == WRITE || op == WRITE_AT;
+}
+
+/* A copy in one block, with all that it needs; NULL without memory. */
+static call *copy_call(const call *c) {
+    size_t path = strlen(c->path) + 1;
+    const char *second = c->to != NULL ? c->to : "";
+    size_t to = strlen(second) + 1;
+    call *copy = stk_mem_raw(sizeof *copy + path + to + c->size, 1);
+    if (copy == NULL) {
+        return NULL;
+    }
+    char *room = (char *)(copy + 1);
+    *copy = *c;
+    copy->result = -1;
+    copy->path = memcpy(room, c->path, path);
+    copy->to = memcpy(room + path, second, to);
+    copy->data = room + path + to;
+    if (is_write(c->op) && c->data != NULL) {
+        memcpy(copy->data, c->data, c->size);
+    }
+    return copy;
+}
+
+/* Makes a call aside if the thread has entered a disk, and otherwise at once. */
+static ssize_t make(call *c) {
+    c->size = c->size < PIECE_BYTES || entered == NULL ? c->size : PIECE_BYTES;
+    call *copy = entered != NULL ? copy_call(c) : NULL;
+    call_kind kind = copy != NULL ? kind_of(c) : LOOKS;
+    if (copy == NULL) {
+        perform(c);
+    } else if (!run(c->path, kind, perform, copy, drop_call)) {
+        return may_be_unsynced(c, kind) ? 0 : -1;
+    } else {
+        c->result = copy->result;
+        c->error = copy->error;
+        c->info = copy->info;
+        c->text = copy->text;
+        if (c->result > 0 && (c->op == READ || c->op == READ_AT)) {
+            memcpy(c->data, copy->data, (size_t)c->result);
+        }
+        stk_mem_free(copy);
+    }
+    errno = c->result < 0 ? c->error : errno;
+    return c->result;
+}
+
+int stk_disk_open(const char *path, int flags, mode_t mode) {
+    return (int)make(&(call){.op = OPEN, .path = path, .flags = flags, .mode = mode});
+}
+
+int stk_disk_close(int fd, const char *path) {
+    int result = (int)make(&(call){.op = CLOSE, .path = path, .fd = fd});
+    if (entered != NULL && entered->slow_file == 1 + fd) {
+        entered->slow_file = 0;
+    }
+    return result;
+}
+
+ssize_t stk_disk_read(int fd, const char *path, void *data, size_t size) {
+    return make(&(call){.op = READ, .path = path, .fd = fd, .data = data, .size = size});
+}
+
+ssize_t stk_disk_read_at(int fd, const char *path, void *data, size_t size, off_t at) {
+    return make(
+        &(call){.op = READ_AT, .path = path, .fd = fd, .data = data, .size = size, .at = at});
+}
+
+ssize_t stk_disk_write(int fd, const char *path, const void *data, size_t size) {
+    return make(&(call){.op = WRITE, .path = path, .fd = fd, .data = (void *)data, .size = size});
+}
+
+ssize_t stk_disk_write_at(int fd, const char *path, const void *data, size_t size, off_t at) {
+    return make(&(call){
+        .op = WRITE_AT, .path = path, .fd = fd, .data = (void *)data, .size = size, .at = at});
+}
+
+/* One that may be left to itself has a descriptor of its own: by the time that it begins, the other
+ * one may be closed and its number another file's. */
+int stk_disk_sync(int fd, const char *path) {
+    int before = unsynced;
+    int own = entered != NULL && isfinite(sync_limit(entered)) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    int result =
+        (int)make(&(call){.op = SYNC, .path = path, .fd = own >= 0 ? own : fd, .own = own >= 0});
+    if (entered != NULL && unsynced != before) { /* or another thread's, which does no harm */
+        entered->slow_file = 1 + fd;
+    }
+    return result;
+}
+
+int stk_disk_unsynced(void) {
+    return unsynced;
+}
+
+int stk_disk_unstored(void) {
+    return unstored;
+}
+
+int stk_disk_cut(int fd, const char *path, off_t size) {
+    return (int)make(&(call){.op = CUT, .path = path, .fd = fd, .at = size});
+}
+
+int stk_disk_lock(int fd, const char *path, int how) {
+    return (int)make(&(call){.op = LOCK, .path = path, .fd = fd, .flags = how});
+}
+
+int stk_disk_look(const char *path, struct stat *info) {
+    call c = {.op = LOOK, .path = path};
+    int result = (int)make(&c);
+    *info = c.info;
+    return result;
+}
+
+int stk_disk_look_link(const char *path, struct stat *info) {
+    call c = {.op = LOOK_LINK, .path = path};
+    int result = (int)make(&c);
+    *info = c.info;
+    return result;
+}
+
+int stk_disk_set_mode(int fd, const char *path, mode_t mode) {
+    return (int)make(&(call){.op = SET_MODE, .path = path, .fd = fd, .mode = mode});
+}
+
+int stk_disk_set_owner(int fd, const char *path, uid_t owner, gid_t group) {
+    return (int)make(
+        &(call){.op = SET_OWNER, .path = path, .fd = fd, .owner = owner, .group = group});
+}
+
+int stk_disk_look_at(int fd, const char *path, struct stat *info) {
+    call c = {.op = LOOK_AT, .path = path, .fd = fd};
+    int result = (int)make(&c);
+    *info = c.info;
+    return result;
+}
+
+int stk_disk_access(const char *path, int mode) {
+    return (int)make(&(call){.op = ACCESS, .path = path, .flags = mode});
+}
+
+int stk_disk_make_dir(const char *path, mode_t mode) {
+    return (int)make(&(call){.op = MAKE_DIR, .path = path, .mode = mode});
+}
+
+int stk_disk_remove_dir(const char *path) {
+    return (int)make(&(call){.op = REMOVE_DIR, .path = path});
+}
+
+int stk_disk_remove(const char *path) {
+    return (int)make(&(call){.op = REMOVE, .path = path});
+}
+
+int stk_disk_rename(const char *from, const char *to) {
+    return (int)make(&(call){.op = RENAME, .path = from, .to = to});
+}
+
+int stk_disk_exchange(const char *from, const char *to) {
+    return (int)make(&(call){.op = EXCHANGE, .path = from, .to = to});
+}
+
+int stk_disk_link(const char *from, const char *to) {
+    return (int)make(&(call){.op = LINK, .path = from, .to = to});
+}
+
+char *stk_disk_resolve(const char *path) {
+    call c = {.op = RESOLVE, .path = path};
+    if (make(&c) < 0) {
+        return NULL;
+    }
+    char *copy = stk_mem_strdup(c.text);
+    free(c.text);
+    errno = copy == NULL ? ENOMEM : errno;
+    return copy;
+}

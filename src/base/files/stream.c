@@ -1,0 +1,117 @@
+/*
+ * stream.c - a descriptor that others share (standard output) must stay as it is, so it is not
+ * made non-blocking. Instead the system is asked whether there is room, and no write is larger than
+ * what a pipe with room takes at once.
+ */
+#include "base/files/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define LOOK_GAP_MS 20
+
+/* Who reads after a request to stop is given the rest as long as he goes on reading. */
+#define STOPPED_WAIT_S 1.0
+
+static stk_status fail_writing(const char *path, stk_error *err) {
+    const char *why = errno == EPIPE ? "whoever read it has gone" : strerror(errno);
+    return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, why);
+}
+
+/* Ends a wait that has lasted so long; STK_OK: it may go on. */
+static stk_status check_patience(double waited_s, const char *path, const stk_file_how *how,
+                                 stk_error *err) {
+    stk_stop_level asked = stk_stop_asked(how->stop);
+    if (asked == STK_STOP_NOW || (asked != STK_STOP_NONE && waited_s > STOPPED_WAIT_S)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped while nobody read %s", path);
+    }
+    if (how->deadline_ns != 0 && stk_clock_ns() >= how->deadline_ns) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "cannot write %s: nobody reads it, and the time is up; start the reader "
+                        "first",
+                        path);
+    }
+    return STK_OK;
+}
+
+stk_status stk_file_stream_open(int *fd, const stk_file_place *place, const char *path,
+                                const stk_file_how *how, stk_error *err) {
+    if (place->descriptor >= 0) {
+        *fd = fcntl(place->descriptor, F_DUPFD_CLOEXEC, 0);
+        return *fd >= 0 ? STK_OK : fail_writing(path, err);
+    }
+    stk_status status = STK_OK;
+    for (;;) {
+        *fd = open(place->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_APPEND);
+        if (*fd >= 0 || (errno != ENXIO && errno != EINTR) || !S_ISFIFO(place->info.st_mode)) {
+            return *fd >= 0 ? STK_OK : fail_writing(path, err);
+        }
+        status = check_patience(INFINITY, path, how, err);
+        if (status != STK_OK) {
+            return status;
+        }
+        (void)poll(NULL, 0, LOOK_GAP_MS);
+    }
+}
+
+/*
+ * Writes without SIGPIPE, which would end the program of whoever uses the library: the signal is
+ * held back on this thread, and the one that the write has made is taken away.
+ */
+static ssize_t write_quietly(int fd, const void *bytes, size_t size) {
+    static const struct timespec at_once = {0};
+    sigset_t pipe_set;
+    sigset_t before;
+    sigset_t waiting;
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    bool held = pthread_sigmask(SIG_BLOCK, &pipe_set, &before) == 0;
+    bool pending = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
+    ssize_t written = write(fd, bytes, size);
+    int why = errno;
+    if (written < 0 && why == EPIPE && held && !pending) {
+        (void)sigtimedwait(&pipe_set, NULL, &at_once);
+    }
+    if (held) {
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    errno = why;
+    return written;
+}
+
+stk_status stk_file_stream_write(int fd, const void *data, size_t size, const char *path,
+                                 const stk_file_how *how, stk_error *err) {
+    const char *bytes = data;
+    int64_t since_ns = stk_clock_ns();
+    while (size > 0) {
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        ssize_t written = 0;
+        if (poll(&room, 1, LOOK_GAP_MS) > 0) {
+            written = write_quietly(fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+        }
+        if (written > 0) {
+            bytes += written;
+            size -= (size_t)written;
+            since_ns = stk_clock_ns();
+        } else if (written < 0 && errno != EAGAIN && errno != EINTR) {
+            return fail_writing(path, err);
+        } else {
+            stk_status status = check_patience(stk_clock_since_s(since_ns), path, how, err);
+            if (status != STK_OK) {
+                return status;
+            }
+        }
+    }
+    return STK_OK;
+}

@@ -1,0 +1,84 @@
+/*
+ * sync.c - a child that shares our memory and makes one call.
+ *
+ * Nothing is copied for it, however much memory the process has, and it does not touch what other
+ * threads use. It sends no signal when it ends, so that nobody who waits for children of his own
+ * hears of it.
+ */
+#include "base/files/sync.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/threads/thread.h"
+
+#define STACK_BYTES 65536
+
+/* What is closed where the system cannot close all at once. */
+#define MOST_FILES 1024
+
+/* ThreadSanitizer takes a child that shares our memory for one that has its own. */
+#ifdef __SANITIZE_THREAD__
+#define HAS_CHILDREN false
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAS_CHILDREN false
+#endif
+#endif
+#ifndef HAS_CHILDREN
+#define HAS_CHILDREN true
+#endif
+
+typedef struct request {
+    int fd;
+    int error; /* errno of the call; 0: it went well */
+} request;
+
+static int sync_in_child(void *state) {
+    request *r = state;
+    unsigned fd = (unsigned)r->fd;
+    bool closed =
+        (fd == 0 || close_range(0, fd - 1, 0) == 0) && close_range(fd + 1, UINT_MAX, 0) == 0;
+    for (int i = 0; i < MOST_FILES && !closed; i++) {
+        if (i != r->fd) {
+            (void)close(i);
+        }
+    }
+    r->error = fsync(r->fd) == 0 ? 0 : errno;
+    return 0;
+}
+
+/* The child's memory is this frame, which stays while it runs: the caller is at rest until then. */
+static pid_t start(request *r) {
+    _Alignas(16) char stack[STACK_BYTES];
+    sigset_t all;
+    sigset_t before;
+    if (!HAS_CHILDREN || stk_start_must_fail(STK_START_PROCESS)) {
+        return -1;
+    }
+    /* What a signal tells is told to the process, not to its child. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = clone(sync_in_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return child;
+}
+
+int stk_sync(int fd) {
+    request r = {.fd = fd, .error = EIO}; /* of a child that was killed */
+    pid_t child = start(&r);
+    if (child < 0) {
+        return fsync(fd);
+    }
+    while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR) {
+    }
+    errno = r.error != 0 ? r.error : errno;
+    return r.error != 0 ? -1 : 0;
+}

@@ -1,0 +1,285 @@
+/*
+ * csv.c - a table is read in one pass that moves each field's characters left over its quotes and
+ * the delimiters that are gone, so that the fields of a row lie behind each other.
+ */
+#include "base/text/csv.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+
+typedef struct reader {
+    const char *name; /* for errors */
+    char *at;         /* next character to read */
+    char *end;
+    char *out; /* where the next decoded character goes; never right of at */
+    size_t line;
+    size_t starts_capacity;
+    size_t lines_capacity;
+} reader;
+
+static stk_status quoted_field(reader *r, stk_error *err) {
+    size_t start = r->line;
+    r->at++;
+    for (;;) {
+        if (r->at >= r->end) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: a quote opens here and never closes; close it or double "
+                            "it if it is part of the text",
+                            r->name, start);
+        }
+        char c = *r->at++;
+        if (c == '"') {
+            if (r->at < r->end && *r->at == '"') {
+                r->at++;
+            } else {
+                return STK_OK;
+            }
+        }
+        r->line += c == '\n';
+        *r->out++ = c;
+    }
+}
+
+/* Passes one line break: LF, CRLF, or the lone CR of old files. */
+static void skip_break(reader *r) {
+    bool cr = *r->at++ == '\r';
+    if (cr && r->at < r->end && *r->at == '\n') {
+        r->at++;
+    }
+    r->line++;
+}
+
+/* One field up to and with its delimiter; *last says that the row ends with it. */
+static stk_status read_field(reader *r, bool *last, stk_error *err) {
+    if (r->at < r->end && *r->at == '"') {
+        stk_status status = quoted_field(r, err);
+        if (status != STK_OK) {
+            return status;
+        }
+    }
+    while (r->at < r->end && *r->at != ',' && *r->at != '\n' && *r->at != '\r') {
+        *r->out++ = *r->at++;
+    }
+    *last = r->at >= r->end || *r->at != ',';
+    if (r->at < r->end) {
+        if (*last) {
+            skip_break(r);
+        } else {
+            r->at++;
+        }
+    }
+    /* The delimiter has been passed (or the text has its own NUL), so there is room for this. */
+    *r->out++ = '\0';
+    return STK_OK;
+}
+
+/* Remembers where a row begins. */
+static stk_status begin_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+    if (row > STK_CSV_ROWS_MAX) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s, line %zu: the table has more than %zu rows, more than Stoker reads; "
+                        "is it the right file? divide it otherwise",
+                        r->name, r->line, STK_CSV_ROWS_MAX);
+    }
+    uint32_t *starts = stk_mem_grow(csv->starts, &r->starts_capacity, row + 1, sizeof *starts);
+    csv->starts = starts != NULL ? starts : csv->starts;
+    uint32_t *lines = stk_mem_grow(csv->lines, &r->lines_capacity, row + 1, sizeof *lines);
+    csv->lines = lines != NULL ? lines : csv->lines;
+    if (starts == NULL || lines == NULL) {
+        return STK_FAIL_MEMORY(err, r->name);
+    }
+    starts[row] = (uint32_t)(r->out - csv->buffer);
+    lines[row] = (uint32_t)r->line;
+    return STK_OK;
+}
+
+static stk_status read_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+    size_t line = r->line;
+    size_t fields = 0;
+    stk_status status = begin_row(csv, r, row, err);
+    for (bool last = false; status == STK_OK && !last; fields++) {
+        if (row == 0 && fields == STK_CSV_COLUMNS_MAX) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: the header has more than %zu columns, more than Stoker "
+                            "reads; is it the right file?",
+                            r->name, line, STK_CSV_COLUMNS_MAX);
+        }
+        status = read_field(r, &last, err);
+    }
+    if (status == STK_OK && row == 0) {
+        csv->columns = fields;
+    } else if (status == STK_OK && fields != csv->columns) {
+        status = STK_FAIL(err, STK_ERR_DATA,
+                          "%s, line %zu: the row has %zu field%s, the header %zu; mend the row or "
+                          "put text with commas in quotes",
+                          r->name, line, fields, fields == 1 ? "" : "s", csv->columns);
+    }
+    return status;
+}
+
+/* Finds the names of the columns, which begin the buffer. */
+static void point_header(stk_csv *csv) {
+    const char *name = csv->buffer + csv->starts[0];
+    for (size_t i = 0; i < csv->columns; i++) {
+        csv->header[i] = name;
+        name = stk_csv_next(name);
+    }
+}
+
+static size_t line_of(const char *text, const char *place) {
+    size_t line = 1;
+    for (const char *p = text; p < place; p++) {
+        line += *p == '\n';
+    }
+    return line;
+}
+
+/* Takes over buffer, which has a NUL behind its size bytes. */
+static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
+    csv->buffer = buffer;
+    reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
+    if (size >= UINT32_MAX) {
+        stk_csv_free(csv);
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has 4 GiB or more, more than Stoker reads of a table; is it the right "
+                        "file? leave out the columns that are not needed",
+                        name);
+    }
+    const char *nul = memchr(buffer, '\0', size);
+    if (nul != NULL) {
+        size_t line = line_of(buffer, nul);
+        stk_csv_free(csv);
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s, line %zu: not a CSV file, for it holds a zero byte (is it UTF-16? "
+                        "save it as UTF-8)",
+                        name, line);
+    }
+    if (size >= 3 && memcmp(buffer, "\xEF\xBB\xBF", 3) == 0) {
+        r.at += 3;
+    }
+    size_t rows = 0;
+    stk_status status = STK_OK;
+    while (status == STK_OK && r.at < r.end) {
+        if (*r.at == '\n' || *r.at == '\r') {
+            skip_break(&r);
+            continue;
+        }
+        status = read_row(csv, &r, rows++, err);
+    }
+    if (status == STK_OK && rows == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA, "%s is empty; it needs a header row and data", name);
+    }
+    if (status == STK_OK) {
+        csv->rows = rows - 1;
+        csv->header = stk_mem_raw(csv->columns, sizeof *csv->header);
+        status = csv->header != NULL ? STK_OK : STK_FAIL_MEMORY(err, name);
+    }
+    if (status != STK_OK) {
+        stk_csv_free(csv);
+        return status;
+    }
+    point_header(csv);
+    return STK_OK;
+}
+
+stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err) {
+    char *buffer;
+    size_t size;
+    memset(csv, 0, sizeof *csv);
+    stk_status status = stk_file_read(path, 0, &buffer, &size, err);
+    return status == STK_OK ? parse(path, buffer, size, csv, err) : status;
+}
+
+stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
+                         stk_error *err) {
+    memset(csv, 0, sizeof *csv);
+    char *buffer = stk_mem_strndup(text, size);
+    return buffer != NULL ? parse(name, buffer, size, csv, err) : STK_FAIL_MEMORY(err, name);
+}
+
+stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv, stk_error *err) {
+    memset(csv, 0, sizeof *csv);
+    if (!stk_bytes_reserve(bytes, bytes->size + 1)) {
+        stk_bytes_free(bytes);
+        return STK_FAIL_MEMORY(err, name);
+    }
+    char *buffer = (char *)bytes->data;
+    size_t size = bytes->size;
+    memset(bytes, 0, sizeof *bytes);
+    buffer[size] = '\0';
+    return parse(name, buffer, size, csv, err);
+}
+
+void stk_csv_free(stk_csv *csv) {
+    stk_mem_free(csv->buffer);
+    stk_mem_free(csv->starts);
+    stk_mem_free(csv->lines);
+    stk_mem_free(csv->header);
+    memset(csv, 0, sizeof *csv);
+}
+
+const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column) {
+    const char *cell = csv->buffer + csv->starts[row + 1];
+    while (column-- > 0) {
+        cell = stk_csv_next(cell);
+    }
+    return cell;
+}
+
+size_t stk_csv_line(const stk_csv *csv, size_t row) {
+    return csv->lines[row + 1];
+}
+
+const char *stk_csv_next(const char *cell) {
+    return cell + strlen(cell) + 1;
+}
+
+void stk_csv_trim(stk_csv *csv) {
+    static const char blanks[] = " \t\r\n";
+    char *from = csv->buffer;
+    char *to = csv->buffer; /* never right of from */
+    for (size_t row = 0; row <= csv->rows; row++) {
+        csv->starts[row] = (uint32_t)(to - csv->buffer);
+        for (size_t i = 0; i < csv->columns; i++) {
+            size_t whole = strlen(from);
+            size_t first = strspn(from, blanks);
+            size_t end = whole;
+            while (end > first && strchr(blanks, from[end - 1]) != NULL) {
+                end--;
+            }
+            memmove(to, from + first, end - first);
+            to += end - first;
+            from += whole + 1;
+            *to++ = '\0';
+        }
+    }
+    point_header(csv);
+}
+
+size_t stk_csv_column(const stk_csv *csv, const char *name) {
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < csv->columns; i++) {
+            if (pass == 0 ? stk_str_equal(csv->header[i], name)
+                          : stk_str_equal_nocase(csv->header[i], name)) {
+                return i;
+            }
+        }
+    }
+    return SIZE_MAX;
+}
+
+void stk_csv_append(stk_str *out, const char *field) {
+    if (field[strcspn(field, ",\"\r\n")] == '\0') {
+        stk_str_append(out, field);
+        return;
+    }
+    stk_str_append(out, "\"");
+    for (const char *p = field; *p != '\0'; p++) {
+        stk_str_append_bytes(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    }
+    stk_str_append(out, "\"");
+}

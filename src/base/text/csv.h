@@ -1,0 +1,68 @@
+/*
+ * csv.h - tables of text as RFC 4180 has them: quotes, doubled quotes, line breaks inside quotes,
+ * LF or CRLF, a UTF-8 byte order mark, no line break at the end. Blank lines are passed over.
+ *
+ * A table takes as many bytes as its file and eight for each row, however many cells it has: the
+ * cells of a row lie behind each other, and a cell is found by going over those before it.
+ */
+#ifndef STK_BASE_TEXT_CSV_H
+#define STK_BASE_TEXT_CSV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#include "base/files/file.h"
+#include "base/str.h"
+
+/* What is larger is no table of ours: a server or a slip of the keyboard made it. */
+#define STK_CSV_COLUMNS_MAX ((size_t)100000)
+#define STK_CSV_ROWS_MAX ((size_t)50000000)
+
+typedef struct stk_csv {
+    char *buffer;     /* owned: all fields, row by row, each with a NUL behind it */
+    uint32_t *starts; /* owned: where in the buffer each row begins; the header is the first */
+    uint32_t *lines;  /* owned: the line of the file on which each row starts, from 1 */
+    size_t rows;      /* the header not counted */
+    size_t columns;
+    const char **header; /* owned array: the names of the columns, pointing into buffer */
+} stk_csv;
+
+/*
+ * Reads a file whose first row is the header. A row with another number of fields, a quote that
+ * does not close or a NUL byte is STK_ERR_DATA and names the line. An empty file is one too, and so
+ * is one with more columns or rows than a table may have, or with 4 GiB or more. After a failure
+ * *csv is empty and may be freed or not.
+ */
+STK_CHECKED stk_status stk_csv_read(const char *path, stk_csv *csv, stk_error *err);
+STK_CHECKED stk_status stk_csv_parse(const char *name, const char *text, size_t size, stk_csv *csv,
+                                     stk_error *err);
+
+/* The same with a block that the table keeps: afterwards, failed or not, *bytes is empty. */
+STK_CHECKED stk_status stk_csv_take(const char *name, stk_bytes *bytes, stk_csv *csv,
+                                    stk_error *err);
+void stk_csv_free(stk_csv *csv);
+
+/* Field `column` of data row `row`; goes over the fields before it. */
+const char *stk_csv_cell(const stk_csv *csv, size_t row, size_t column);
+
+/* The line of the file on which data row `row` starts, from 1. */
+size_t stk_csv_line(const stk_csv *csv, size_t row);
+
+/* The field behind a field that is not the last one of its row. */
+const char *stk_csv_next(const char *cell);
+
+/* Cuts blanks off both ends of every name and field. */
+void stk_csv_trim(stk_csv *csv);
+
+/* The column of that name, case aside when no exact one exists; SIZE_MAX when there is none. */
+size_t stk_csv_column(const stk_csv *csv, const char *name);
+
+/*
+ * Appends one field, quoted where it must be. An empty field is written as nothing, which a reader
+ * passes over as a blank line when it is a row of its own: a table of one column must not have any.
+ */
+void stk_csv_append(stk_str *out, const char *field);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * task_queue.c - one piece of work aside, which is to do jobs until there are no more.
+ *
+ * The lock is never held while a job is done. Who waits for room or for the end of the jobs looks
+ * at a count of those that are done: a count that stands still for too long means a disk that does
+ * not answer.
+ */
+#include "base/threads/task_queue.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/threads/timed_call.h"
+
+#define NS_PER_S 1000000000
+#define LONGEST_S 1e6 /* of any waiting */
+
+typedef struct entry {
+    stk_aside_job job;
+    struct entry *next;
+} entry;
+
+struct stk_aside_queue {
+    stk_aside *aside; /* owned: the thread */
+    size_t most_bytes;
+    pthread_mutex_t lock;   /* of all that follows */
+    pthread_cond_t changed; /* a job was given or done, or the end is wanted */
+    entry *first;           /* owned, as all behind it; the first one is in work or the next */
+    entry *last;
+    entry ending_with; /* the last of all, where there is such a job */
+    size_t bytes;      /* of all of them */
+    uint64_t given;    /* jobs so far */
+    uint64_t done;     /* jobs that are done */
+    uint64_t held;     /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
+    int64_t begun_ns;  /* when the job in work was begun; 0: none is */
+    bool ending;       /* the work ends when nothing is left */
+};
+
+static void destroy(void *state) {
+    stk_aside_queue *q = state;
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->changed);
+    stk_mem_free(q);
+}
+
+/* With the lock, which it gives up meanwhile. */
+static void do_first(stk_aside_queue *q) {
+    entry *e = q->first;
+    q->begun_ns = stk_clock_ns();
+    pthread_mutex_unlock(&q->lock);
+    e->job.work(e->job.user);
+    pthread_mutex_lock(&q->lock);
+    q->begun_ns = 0;
+    q->first = e->next;
+    q->last = q->first != NULL ? q->last : NULL;
+    q->bytes -= e->job.bytes;
+    q->done++;
+    pthread_cond_broadcast(&q->changed);
+    if (e != &q->ending_with) {
+        stk_mem_free(e);
+    }
+}
+
+static void do_all(void *state) {
+    stk_aside_queue *q = state;
+    pthread_mutex_lock(&q->lock);
+    while (q->first != NULL || !q->ending) {
+        if (q->first != NULL) {
+            do_first(q);
+        } else {
+            pthread_cond_wait(&q->changed, &q->lock);
+        }
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+stk_status stk_aside_queue_open(stk_aside_queue **queue, const char *what, size_t most_bytes,
+                                stk_error *err) {
+    stk_aside_queue *q = stk_mem_new(1, sizeof *q);
+    if (q == NULL) {
+        return STK_FAIL_MEMORY(err, "a queue");
+    }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&q->lock, NULL);
+    q->most_bytes = most_bytes;
+    q->held = UINT64_MAX;
+    stk_status status = stk_aside_open(&q->aside, what, err);
+    if (status != STK_OK) {
+        destroy(q);
+        return status;
+    }
+    stk_aside_begin(q->aside, do_all, q, destroy);
+    *queue = q;
+    return STK_OK;
+}
+
+/* With the lock; false: nothing changed for so long. */
+static bool await_change(stk_aside_queue *q, int64_t until_ns) {
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+    return pthread_cond_timedwait(&q->changed, &q->lock, &until) == 0;
+}
+
+static int64_t moment_in(double seconds) {
+    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
+}
+
+static bool has_room(const stk_aside_queue *q, size_t bytes) {
+    return bytes == 0 || (bytes <= q->most_bytes && q->bytes <= q->most_bytes - bytes);
+}
+
+/* With the lock; true: there is room. */
+static bool await_room(stk_aside_queue *q, size_t bytes, double patience_s) {
+    uint64_t done = q->done;
+    int64_t until_ns = moment_in(patience_s);
+    while (!has_room(q, bytes) && q->held != q->done && q->first != NULL) {
+        bool changed = await_change(q, until_ns);
+        if (q->done != done) {
+            done = q->done;
+            until_ns = moment_in(patience_s);
+        } else if (!changed) {
+            q->held = done;
+        }
+    }
+    return has_room(q, bytes);
+}
+
+/* With the lock. */
+static void append(stk_aside_queue *q, entry *e) {
+    q->bytes += e->job.bytes;
+    q->given++;
+    if (q->last != NULL) {
+        q->last->next = e;
+    } else {
+        q->first = e;
+    }
+    q->last = e;
+    pthread_cond_broadcast(&q->changed);
+}
+
+stk_status stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job,
+                                double patience_s) {
+    entry *e = stk_mem_new(1, sizeof *e);
+    if (e == NULL) {
+        return STK_ERR_MEMORY;
+    }
+    e->job = *job;
+    pthread_mutex_lock(&queue->lock);
+    bool room = await_room(queue, job->bytes, patience_s);
+    if (room) {
+        append(queue, e);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (!room) {
+        stk_mem_free(e);
+    }
+    return room ? STK_OK : STK_ERR_STORAGE;
+}
+
+void stk_aside_queue_end_with(stk_aside_queue *queue, const stk_aside_job *job) {
+    queue->ending_with.job = *job;
+    pthread_mutex_lock(&queue->lock);
+    append(queue, &queue->ending_with);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* With the lock. */
+static bool await_done(stk_aside_queue *q, uint64_t wanted, int64_t until_ns) {
+    while (q->done < wanted && await_change(q, until_ns)) {
+    }
+    return q->done >= wanted;
+}
+
+bool stk_aside_queue_settle(stk_aside_queue *queue, double within_s) {
+    int64_t until_ns = moment_in(within_s);
+    pthread_mutex_lock(&queue->lock);
+    bool done = await_done(queue, queue->given, until_ns);
+    pthread_mutex_unlock(&queue->lock);
+    return done;
+}
+
+bool stk_aside_queue_call(stk_aside_queue *queue, const stk_aside_job *job, double within_s,
+                          bool *taken) {
+    int64_t until_ns = moment_in(within_s);
+    *taken = stk_aside_queue_give(queue, job, within_s) == STK_OK;
+    if (!*taken) {
+        return false;
+    }
+    pthread_mutex_lock(&queue->lock);
+    bool done = await_done(queue, queue->given, until_ns);
+    pthread_mutex_unlock(&queue->lock);
+    return done;
+}
+
+double stk_aside_queue_busy_s(stk_aside_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    int64_t begun_ns = queue->begun_ns;
+    pthread_mutex_unlock(&queue->lock);
+    return begun_ns != 0 ? stk_clock_since_s(begun_ns) : 0;
+}
+
+bool stk_aside_queue_close(stk_aside_queue *queue, double within_s) {
+    stk_aside_queue *q = queue;
+    if (q == NULL) {
+        return true;
+    }
+    int64_t until_ns = moment_in(within_s);
+    stk_aside *aside = q->aside;
+    pthread_mutex_lock(&q->lock);
+    q->ending = true;
+    pthread_cond_broadcast(&q->changed);
+    bool done = await_done(q, q->given, until_ns);
+    pthread_mutex_unlock(&q->lock);
+    if (done) {
+        (void)stk_aside_wait(aside, moment_in(LONGEST_S)); /* nothing holds it any more */
+    }
+    if (stk_aside_close(aside)) {
+        return false;
+    }
+    destroy(q);
+    return true;
+}

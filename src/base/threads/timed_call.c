@@ -1,0 +1,127 @@
+/* timed_call.c - one thread, one place for work, and the question who frees what. */
+#include "base/threads/timed_call.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/threads/thread.h"
+
+#define NS_PER_S 1000000000
+
+/* What is done aside calls the system and little else. */
+#define STACK_BYTES ((size_t)512 * 1024)
+
+struct stk_aside {
+    pthread_t thread;
+    pthread_mutex_t lock;      /* of all that follows */
+    pthread_cond_t changed;    /* work has begun or ended, or the thread shall end */
+    void (*work)(void *state); /* NULL: none is under way */
+    void (*drop)(void *state);
+    void *state;
+    bool quit; /* the owner has gone; with work under way the thread frees all this */
+};
+
+static void destroy(stk_aside *a) {
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    stk_mem_free(a);
+}
+
+static void *loop(void *argument) {
+    stk_aside *a = argument;
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        while (a->work == NULL && !a->quit) {
+            pthread_cond_wait(&a->changed, &a->lock);
+        }
+        if (a->work == NULL) {
+            pthread_mutex_unlock(&a->lock);
+            return NULL; /* the owner waits, and frees it */
+        }
+        pthread_mutex_unlock(&a->lock);
+        a->work(a->state);
+        pthread_mutex_lock(&a->lock);
+        if (a->quit) {
+            pthread_mutex_unlock(&a->lock);
+            a->drop(a->state);
+            destroy(a);
+            return NULL;
+        }
+        a->work = NULL;
+        pthread_cond_broadcast(&a->changed);
+    }
+}
+
+stk_status stk_aside_open(stk_aside **aside, const char *what, stk_error *err) {
+    const stk_thread_config config = {.what = what, .stack_bytes = STACK_BYTES, .no_signals = true};
+    stk_aside *a = stk_mem_new(1, sizeof *a);
+    if (a == NULL) {
+        return STK_FAIL_MEMORY(err, "a thread");
+    }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    stk_status status = stk_thread_start(&a->thread, &config, loop, a, err);
+    if (status != STK_OK) {
+        destroy(a);
+        return status;
+    }
+    *aside = a;
+    return STK_OK;
+}
+
+void stk_aside_begin(stk_aside *a, void (*work)(void *state), void *state,
+                     void (*drop)(void *state)) {
+    pthread_mutex_lock(&a->lock);
+    a->work = work;
+    a->state = state;
+    a->drop = drop;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+
+bool stk_aside_has_ended(stk_aside *a) {
+    pthread_mutex_lock(&a->lock);
+    bool ended = a->work == NULL;
+    pthread_mutex_unlock(&a->lock);
+    return ended;
+}
+
+bool stk_aside_wait(stk_aside *a, int64_t until_ns) {
+    struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+                             .tv_nsec = (long)(until_ns % NS_PER_S)};
+    int result = 0;
+    pthread_mutex_lock(&a->lock);
+    while (a->work != NULL && result == 0) {
+        result = pthread_cond_timedwait(&a->changed, &a->lock, &until);
+    }
+    bool ended = a->work == NULL;
+    pthread_mutex_unlock(&a->lock);
+    return ended;
+}
+
+bool stk_aside_close(stk_aside *a) {
+    if (a == NULL) {
+        return false;
+    }
+    pthread_t thread = a->thread;
+    pthread_mutex_lock(&a->lock);
+    bool left = a->work != NULL;
+    a->quit = true;
+    if (left) {
+        pthread_detach(thread); /* under the lock: afterwards the thread may be gone */
+    }
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    if (!left) {
+        pthread_join(thread, NULL);
+        destroy(a);
+    }
+    return left;
+}
