@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "budget/votes.h"
+#include "budget/prediction_choice.h"
 
 /* Where training waits for more than this part of its time, pictures set the pace, of anything. */
 #define WAITS 0.1
@@ -45,7 +45,7 @@ static double picture_seconds(const stk_inference_facts *f) {
 stk_inference stk_inference_estimate(const stk_inference_facts *f) {
     double picture_s = picture_seconds(f);
     double view_s = f->test_images > 0 ? picture_s * (double)f->test_images : 0;
-    int views = stk_votes_in_reserve(f->budget_s, view_s, f->views);
+    int views = stk_views_in_reserve(f->budget_s, view_s, f->views);
     return (stk_inference){.val_s = f->val_images > 0 ? picture_s * (double)f->val_images : 0,
                            .view_s = view_s,
                            .views = views,

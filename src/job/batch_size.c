@@ -26,7 +26,7 @@ static bool on_cpu(const stk_job *job) {
 
 /* What lies in the device's memory with such a batch; the configurations are the caller's. */
 static stk_memory_ask ask_of(const stk_job *job, size_t batch, stk_compile_config how[2]) {
-    const stk_choice *choice = &job->choice;
+    const stk_recipe *choice = &job->choice;
     stk_loader_plan loader = stk_loader_plan_make(job->loader_options, batch, choice->img_size,
                                                   stk_machine_cores(), stk_machine_memory());
     how[0] = stk_job_compiles(job, true);
@@ -233,7 +233,7 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
     if (status != STK_OK) {
         return status;
     }
-    search->facts = stk_choose_facts(&job->choice, job->options, train_count);
+    search->facts = stk_recipe_batch_facts(&job->choice, job->options, train_count);
     search->facts.free_bytes = job->memory.free_bytes;
     search->facts.need = need;
     search->facts.user = job;
@@ -254,7 +254,7 @@ stk_status stk_job_plan_batch(stk_job *job, size_t train_count, stk_error *err) 
         explain(job);
     }
     search->open = open;
-    status = stk_choose_steps(&job->choice, job->options, &search->facts, c, open, err);
+    status = stk_recipe_complete(&job->choice, job->options, &search->facts, c, open, err);
     return status == STK_OK && job->resume.on ? resume_batch(job, err) : status;
 }
 
@@ -276,8 +276,8 @@ static stk_status measure(stk_job *job, size_t batch, double seconds, double *im
                           stk_error *err) {
     patience steps = {.job = job, .seconds = seconds};
     const stk_opened_device *opened = &job->choice.opened;
-    stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
-    stk_update update = stk_recipe_update(&job->choice.train, &moment);
+    stk_update_point moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
+    stk_update update = stk_update_make(&job->choice.train, &moment);
     stk_step_times times = {0};
     stk_step_ask ask = {.backend = opened->backend,
                         .device = opened->device,
@@ -365,10 +365,10 @@ stk_status stk_job_measure_batch(stk_job *job, stk_error *err) {
     search->open = false;
     search->chosen = stk_batch_settle(&search->facts, &search->chosen, &search->curve);
     explain(job);
-    status =
-        stk_choose_steps(&job->choice, job->options, &search->facts, &search->chosen, false, err);
+    status = stk_recipe_complete(&job->choice, job->options, &search->facts, &search->chosen, false,
+                                 err);
     if (status == STK_OK) {
-        stk_choice_tell_batch(&job->choice, &job->events);
+        stk_recipe_emit_batch(&job->choice, &job->events);
         tell_rate(job);
     }
     return status == STK_OK && job->folder.path != NULL ? stk_job_write_args(job, err) : status;

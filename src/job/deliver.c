@@ -13,13 +13,13 @@
 #define HELD_UP_SHARE 0.02
 #define HELD_UP_LEAST_S 0.25
 
-static stk_status write_ballot(stk_job *job, double *seconds, stk_error *err) {
+static stk_status write_ensemble(stk_job *job, double *seconds, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
     stk_halt late = {job->submitted ? stk_run_clock_is_late : NULL, &job->clock};
     int64_t start = stk_clock_ns();
-    stk_status status = stk_submission_write_unless(job->submission, dataset, dataset->classes,
-                                                    dataset->class_count,
-                                                    stk_ballot_count(&job->ballot), late, err);
+    stk_status status = stk_submission_write_unless(
+        job->submission, dataset, dataset->classes, dataset->class_count,
+        stk_ensemble_average(&job->ensemble), late, err);
     *seconds = stk_clock_since_s(start);
     return status;
 }
@@ -34,8 +34,8 @@ static double confirm_seconds(stk_job *job, double seconds) {
     stk_error why = {0};
     double most_s = fmax(HELD_UP_SHARE * job->clock.budget_s, HELD_UP_LEAST_S);
     bool matters = !isnan(job->clock.budget_s) && seconds > most_s;
-    return matters && write_ballot(job, &again_s, &why) == STK_OK ? fmin(seconds, again_s)
-                                                                  : seconds;
+    return matters && write_ensemble(job, &again_s, &why) == STK_OK ? fmin(seconds, again_s)
+                                                                    : seconds;
 }
 
 stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
@@ -46,7 +46,7 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     stk_error why = {0};
     stk_status written = STK_ERR_STOPPED;
     if (first || stk_run_clock_left(clock) >= took) {
-        written = write_ballot(job, &seconds, &why);
+        written = write_ensemble(job, &seconds, &why);
     }
     if (written == STK_ERR_STOPPED) {
         job->cut = true;
@@ -63,11 +63,11 @@ stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err) {
     job->submitted = true;
     stk_margin_note(&clock->margin, STK_MARGIN_SUBMISSION,
                     first ? confirm_seconds(job, seconds) : seconds);
-    job->models = job->ballot.models;
+    job->models = job->ensemble.models;
     stk_event_submission event = {.path = job->submission,
                                   .status = status,
-                                  .rows = (int64_t)job->ballot.rows,
-                                  .models = job->ballot.models,
+                                  .rows = (int64_t)job->ensemble.rows,
+                                  .models = job->ensemble.models,
                                   .models_wanted = job->folds};
     stk_events_submission(&job->events, &event);
     return STK_OK;
@@ -130,10 +130,10 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
      * unless they could not read anything. */
     bool earlier = job->submitted && job->resume.state.folds_done > 0 && !job->unread;
     bool voted = job->models > 0 || earlier;
-    s->status = status != STK_OK || !delivered                 ? "failed"
-                : !trained || (job->ballot.rows > 0 && !voted) ? "prior"
-                : whole                                        ? "complete"
-                                                               : "partial";
+    s->status = status != STK_OK || !delivered                   ? "failed"
+                : !trained || (job->ensemble.rows > 0 && !voted) ? "prior"
+                : whole                                          ? "complete"
+                                                                 : "partial";
     if (status != STK_OK || job->late_error.status != STK_OK) {
         s->stop_reason = "error"; /* as the exit code will say */
     } else if (s->stop_reason == NULL ||
@@ -167,7 +167,7 @@ void stk_job_fill_outcome(const stk_job *job, stk_outcome *outcome) {
     snprintf(outcome->status, sizeof outcome->status, "%s", job->summary.status);
     outcome->best_acc1 = job->summary.best_acc1;
     outcome->models = job->models;
-    outcome->rows = job->submitted ? (int64_t)job->ballot.rows : 0;
+    outcome->rows = job->submitted ? (int64_t)job->ensemble.rows : 0;
 }
 
 /* What was asked for must exist, or the run has failed whatever the reason was. */

@@ -17,7 +17,7 @@
 /* The training of the first fold, with the network that was opened for it. */
 static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor_options *wanted,
                           stk_diagnosis *diagnosis, stk_error *err) {
-    stk_recipe_moment moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
+    stk_update_point moment = {.lr = SOME_RATE, .head_lr = SOME_RATE, .micro_steps = 1};
     stk_doctor_case patient = {.opened = &job->choice.opened,
                                .model = job->choice.model,
                                .network = {.img_size = job->choice.img_size,
@@ -28,7 +28,7 @@ static stk_status examine(stk_job *job, const stk_split *split, const stk_doctor
                                .state = job->state,
                                .state_config = job->state_config,
                                .compile = stk_job_compiles(job, true),
-                               .update = stk_recipe_update(&job->choice.train, &moment),
+                               .update = stk_update_make(&job->choice.train, &moment),
                                .data = stk_job_loader(job, true),
                                .root = job->dataset->root,
                                .storage = job->storage,
@@ -58,7 +58,7 @@ static stk_status run_doctor(stk_job *job, const stk_observer *observer, stk_dia
         status = stk_job_prepare(job, observer, &train, &val, err);
     }
     if (status == STK_OK) {
-        stk_choice_tell(&job->choice, job->options, &job->events, train);
+        stk_recipe_emit(&job->choice, job->options, &job->events, train);
         status = stk_job_measure_batch(job, err);
     }
     if (status == STK_OK) {

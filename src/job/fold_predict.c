@@ -3,7 +3,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "budget/votes.h"
+#include "budget/prediction_choice.h"
 #include "job/folds.h"
 #include "weights/checkpoint.h"
 
@@ -13,13 +13,13 @@
 /* Whether there is time for one more view. */
 static bool wants_view(void *user, const stk_predicted *so_far) {
     stk_job *job = user;
-    stk_votes_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
-                             .rows = 1, /* all of them as one: pass_s is what they take */
-                             .picture_s = so_far->pass_s,
-                             .model_s = NAN,
-                             .views = job->views,
-                             .views_done = so_far->views};
-    return stk_votes_plan(&facts).views > so_far->views;
+    stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
+                                  .rows = 1, /* all of them as one: pass_s is what they take */
+                                  .picture_s = so_far->pass_s,
+                                  .model_s = NAN,
+                                  .views = job->views,
+                                  .views_done = so_far->views};
+    return stk_prediction_choose(&facts).views > so_far->views;
 }
 
 stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_sample *samples,
@@ -51,7 +51,7 @@ stk_status stk_job_predict_with_best(stk_job *job, const char *split, const stk_
     return status;
 }
 
-/* Views that there was no time for, or rows, which keep what the ballot had before. */
+/* Views that there was no time for, or rows, which keep what the ensemble had before. */
 static void tell_unpredicted(const stk_job *job, size_t rows, int views) {
     if (views > 0) {
         stk_events_warning(&job->events,
@@ -62,8 +62,8 @@ static void tell_unpredicted(const stk_job *job, size_t rows, int views) {
     }
     stk_events_warning(
         &job->events, "there was time to predict %zu of %zu test images only; the others have %s",
-        rows, job->ballot.rows,
-        job->ballot.models > (rows > 0) ? "what the other models say" : "class priors");
+        rows, job->ensemble.rows,
+        job->ensemble.models > (rows > 0) ? "what the other models say" : "class priors");
 }
 
 /* Pictures that cannot be read are told one by one; that all are such is worth a line of its own.
@@ -71,9 +71,9 @@ static void tell_unpredicted(const stk_job *job, size_t rows, int views) {
 static void tell_unread(stk_job *job) {
     if (!job->unread) {
         stk_events_warning(
-            &job->events, "none of the %zu test images could be read: %s", job->ballot.rows,
-            job->ballot.models > 0 || job->resume.on ? "the submission stays as it is"
-                                                     : "the submission has the class priors");
+            &job->events, "none of the %zu test images could be read: %s", job->ensemble.rows,
+            job->ensemble.models > 0 || job->resume.on ? "the submission stays as it is"
+                                                       : "the submission has the class priors");
     }
     job->unread = true;
 }
@@ -81,10 +81,10 @@ static void tell_unread(stk_job *job) {
 size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
                     const bool *have) {
     size_t rows = 0;
-    for (size_t i = 0; i < job->ballot.rows; i++) {
+    for (size_t i = 0; i < job->ensemble.rows; i++) {
         rows += have[i];
     }
-    stk_ballot_add(&job->ballot, probs, have, 1);
+    stk_ensemble_add(&job->ensemble, probs, have, 1);
     if (rows == 0 && predicted->views > 0) {
         tell_unread(job);
     }
@@ -95,8 +95,9 @@ stk_status stk_job_predict_test(stk_job *job, stk_error *err) {
     double *probs = NULL;
     bool *have = NULL;
     stk_predicted predicted = {0};
-    stk_status status = stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL,
-                                                  job->ballot.rows, &probs, &have, &predicted, err);
+    stk_status status =
+        stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ensemble.rows,
+                                  &probs, &have, &predicted, err);
     size_t rows = status == STK_OK ? stk_job_vote(job, &predicted, probs, have) : 0;
     bool done = predicted.done && predicted.views == job->view_options->tta;
     job->cut = job->cut || !done || rows == 0;
@@ -176,10 +177,10 @@ stk_status stk_job_revive_fold(stk_job *job, stk_error *err) {
         status =
             stk_checkpoint_load(best_path, job->choice.opened.backend, job->state, job->graph, err);
     }
-    if (there && status == STK_OK && job->ballot.rows > 0) {
+    if (there && status == STK_OK && job->ensemble.rows > 0) {
         status =
-            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL, job->ballot.rows,
-                                      &probs[0], &have[0], &predicted[0], err);
+            stk_job_predict_with_best(job, "test", job->dataset->test.items, NULL,
+                                      job->ensemble.rows, &probs[0], &have[0], &predicted[0], err);
         if (status == STK_OK) {
             (void)stk_job_vote(job, &predicted[0], probs[0], have[0]);
         }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "budget/inference.h"
-#include "job/eyes.h"
+#include "job/training_monitor.h"
 #include "job/folds.h"
 #include "job/pace.h"
 #include "weights/checkpoint.h"
@@ -42,7 +42,7 @@ static stk_train_pace pace(void *user, const stk_train_progress *progress) {
     fold->left_s = stk_run_clock_before_writing(&fold->job->clock);
     stk_train_pace pace = stk_job_pace(&fold->pace, progress);
     if (!progress->over) { /* no step follows that they could look at, or change */
-        stk_eyes_look(fold->job, progress, &pace);
+        stk_training_monitor_step(fold->job, progress, &pace);
     }
     return pace;
 }
@@ -70,13 +70,13 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
     stk_job *job = fold->job;
     double view_s = job->predict_s > 0 ? job->predict_s / job->views : 0;
     if (seen == 0) {
-        fold->watch =
-            (stk_inference_watch){.images = fold->split.val_count, .test_images = job->ballot.rows};
+        fold->watch = (stk_inference_watch){.images = fold->split.val_count,
+                                            .test_images = job->ensemble.rows};
     }
     double picture_s = stk_inference_look(&fold->watch, seen, seconds);
-    if (!isnan(picture_s) && job->ballot.rows > 0) {
+    if (!isnan(picture_s) && job->ensemble.rows > 0) {
         double begin_s = fold->watch.first_s + stk_job_best_seconds(job); /* and read the weights */
-        view_s = begin_s + picture_s * (double)job->ballot.rows;
+        view_s = begin_s + picture_s * (double)job->ensemble.rows;
     }
     if (!fold->result.has_best) {
         view_s = fmin(view_s, FIRST_PREDICTION * fold->left_s);
@@ -132,7 +132,7 @@ static stk_status checkpoint(void *user, const stk_event_epoch *epoch, bool best
         stk_job_keep_best(job, fold->best_path);
     }
     if (best && save(job, fold->best_path, epoch, &why) == STK_OK) {
-        job->run_state.best_sum = stk_run_state_sum(fold->best_path);
+        job->run_state.best_sum = stk_saved_state_sum(fold->best_path);
         stk_typical_note(&job->checkpoint_s, stk_clock_since_s(start));
         stk_events_checkpoint(&job->events, fold->best_path, true);
     } else if (is_of_device(&why)) {
@@ -249,7 +249,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
                                .seed = (uint64_t)job->job_options->seed + (uint64_t)job->fold,
                                .fold = job->fold,
                                .events = &job->events,
-                               .judged = &job->val.now,
+                               .sample_results = &job->val.now,
                                .hooks = {.user = fold,
                                          .pace = pace,
                                          .checkpoint = checkpoint,
@@ -273,7 +273,7 @@ static stk_status train(fold_run *fold, stk_error *err) {
 /* The test set first: it is what was asked for, and time may be short. */
 static stk_status predict(fold_run *fold, stk_error *err) {
     stk_job *job = fold->job;
-    bool test = job->ballot.rows > 0;
+    bool test = job->ensemble.rows > 0;
     bool oof = job->folds > 1;
     job->clock.predict_s = 0; /* from here on all of the time is for it */
     if (!fold->result.has_best || fold->unfit || (!test && !oof) ||
@@ -316,7 +316,7 @@ static stk_status judge_fold(fold_run *fold, stk_error *err) {
     const stk_event_epoch *best = &fold->result.best;
     bool among_others = job->folds > 1;
     bool cut = job->told_stop || ended_by_budget(fold) || (among_others && had_trouble(fold));
-    bool replaces = among_others || job->ballot.rows > 0;
+    bool replaces = among_others || job->ensemble.rows > 0;
     bool counts = true;
     if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
         return STK_OK;
@@ -470,7 +470,7 @@ static stk_status try_to_train(fold_run *fold, stk_error *err) {
     }
     status = train(fold, err);
     tell_halted(fold);
-    stk_eyes_conclude(job);
+    stk_training_monitor_end_fold(job);
     add_work(fold);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "budget/budget.h"
 #include "dataset/dataset.h"
 #include "events/events.h"
-#include "job/choose.h"
+#include "job/recipe.h"
 #include "run/run_clock.h"
 #include "job/fingerprints.h"
 #include "job/job_options.h"
@@ -17,7 +17,7 @@
 #include "job/resume.h"
 #include "run/run_folder.h"
 #include "job/val_table.h"
-#include "predict/ballot.h"
+#include "predict/ensemble.h"
 #include "predict/predict.h"
 #include "report/observers/metrics_file.h"
 #include "report/runfiles.h"
@@ -49,7 +49,7 @@ typedef struct stk_job {
     stk_events events;
     stk_run_clock clock;
     stk_dataset *dataset;
-    stk_choice choice;        /* its batch and accumulate may shrink in a run */
+    stk_recipe choice;        /* its batch and accumulate may shrink in a run */
     size_t batch_asked;       /* the batch before it shrank; 0: it has not */
     int64_t accumulate_asked; /* accumulate before it changed */
     size_t infer_batch;       /* pictures of a step of validation and prediction */
@@ -58,7 +58,8 @@ typedef struct stk_job {
     double foreseen_s;     /* the budget that is planned for; NaN: that of the clock */
     stk_run_folder folder; /* path NULL until it is opened */
     stk_runfiles *files;
-    struct stk_eyes *eyes;     /* owned; see eyes.h; NULL until there is something to train */
+    struct stk_training_monitor
+        *monitor; /* owned; see training_monitor.h; NULL until there is something to train */
     stk_metrics_file *metrics; /* NULL: nobody wants it */
     stk_map bad_told;          /* what events.bad_told refers to: the bad images so far */
     stk_host_memory host;      /* of the choice's device: where batches lie */
@@ -67,7 +68,7 @@ typedef struct stk_job {
     stk_state *state;
     char *pretrained; /* owned: the file that every fold starts from; NULL: none */
     char pretrained_sum[STK_RUN_ID_TEXT]; /* checksum of that file; "": none was looked at */
-    stk_ballot ballot;
+    stk_ensemble ensemble;
     stk_oof oof;           /* only with folds */
     stk_val_table val;     /* what the best epochs said of the validation pictures */
     char *submission;      /* owned path; NULL without test rows */
@@ -96,14 +97,14 @@ typedef struct stk_job {
     stk_resume resume;
     stk_seen_pictures pictures; /* what the pictures are that the state was trained on */
     bool unkept_told;           /* that they could not be kept */
-    stk_run_state run_state;    /* what was to be saved last; see state_save.c */
+    stk_saved_state run_state;  /* what was to be saved last; see state_saver.c */
     bool state_saved;           /* there is a state to go on from */
     stk_train_position saved;   /* where training stood in that state */
     char *state_path;           /* owned: where it lies */
     char *epoch_path;           /* owned: where its last one between epochs is kept */
     bool between_epochs;        /* what lies at state_path is of such a moment */
     char *kept_best;            /* owned: where the best weights are kept that it speaks of */
-    stk_write_behind behind;    /* the state on its way to the disk; see state_save.c */
+    stk_write_behind behind;    /* the state on its way to the disk; see state_saver.c */
     stk_train_position saving;  /* where training stood in the state on its way */
     stk_typical state_write_s;  /* from a save to its bytes on the disk */
     stk_typical state_copy_s;   /* of a save: training stood still for the copy */
@@ -185,12 +186,12 @@ STK_CHECKED stk_status stk_job_predict_with_best(stk_job *job, const char *split
                                                  size_t count, double **probs, bool **have,
                                                  stk_predicted *predicted, stk_error *err);
 
-/* What a model says of the test set joins the ballot; how many rows it has predicted. Where it
+/* What a model says of the test set joins the ensemble; how many rows it has predicted. Where it
  * could read no picture, that is told. */
 size_t stk_job_vote(stk_job *job, const stk_predicted *predicted, const double *probs,
                     const bool *have);
 
-/* The test set joins the ballot, and a better submission replaces the one before. */
+/* The test set joins the ensemble, and a better submission replaces the one before. */
 STK_CHECKED stk_status stk_job_predict_test(stk_job *job, stk_error *err);
 
 /* The fold's own validation samples go to oof.csv, which with many classes takes long to write. */
@@ -254,7 +255,7 @@ STK_CHECKED stk_status stk_job_load_state(stk_job *job, const char *best_path, b
                                           stk_error *err);
 
 /*
- * Writes the submission from what the ballot holds now; "prior", "partial" or "complete". Where
+ * Writes the submission from what the ensemble holds now; "prior", "partial" or "complete". Where
  * there is one already and no time for another, it stays, and that is told.
  */
 STK_CHECKED stk_status stk_job_submit(stk_job *job, const char *status, stk_error *err);

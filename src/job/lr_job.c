@@ -118,10 +118,11 @@ stk_status stk_job_find_lr(stk_job *job, const stk_loader_config *data, stk_erro
         stk_lr_curve_free(&curve);
         return STK_OK;
     }
-    job->choice.lr = !isnan(curve.suggestion)
-                         ? curve.suggestion
-                         : stk_choose_lr(&job->choice.train, stk_choose_pretrained(job->options),
-                                         job->choice.batch, data->count);
+    job->choice.lr =
+        !isnan(curve.suggestion)
+            ? curve.suggestion
+            : stk_recipe_default_lr(&job->choice.train, stk_recipe_is_pretrained(job->options),
+                                    job->choice.batch, data->count);
     snprintf(what, sizeof what, "lr %.6g", job->choice.lr);
     explain(&curve, why, sizeof why);
     stk_events_decision(&job->events, what, why);
@@ -184,7 +185,7 @@ static stk_status run_test(stk_job *job, const stk_observer *observer, stk_found
     }
     if (status == STK_OK) {
         stk_job_tell_start(job, train, val);
-        stk_choice_tell(&job->choice, job->options, &job->events, train);
+        stk_recipe_emit(&job->choice, job->options, &job->events, train);
         status = stk_job_measure_batch(job, err);
     }
     if (status == STK_OK) {

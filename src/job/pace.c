@@ -57,7 +57,7 @@ static stk_inference inference_of(const stk_fold_pace *pace, const stk_train_pro
                                  .batch = job->choice.batch,
                                  .val_s = stk_validations_now(&pace->past, progress->step_s),
                                  .val_images = pace->val_images,
-                                 .test_images = job->ballot.rows,
+                                 .test_images = job->ensemble.rows,
                                  .views = (int)job->view_options->tta};
     return stk_inference_estimate(&facts);
 }

@@ -15,7 +15,7 @@
 #include "base/text/locale.h"
 #include "budget/fold_choice.h"
 #include "budget/inference.h"
-#include "budget/votes.h"
+#include "budget/prediction_choice.h"
 #include "job/folds.h"
 #include "job/job_state.h"
 #include "predict/predict.h"
@@ -245,7 +245,7 @@ static stk_status estimate(stk_job *job, stk_estimate *e, const stk_split *split
         e->steps_per_epoch = m.steps_per_epoch;
         e->val_s = picture_s * (double)e->val_images;
         e->predict_s = picture_s * (double)e->test_images;
-        e->predict_s *= stk_votes_in_reserve(e->budget_s, e->predict_s, job->views);
+        e->predict_s *= stk_views_in_reserve(e->budget_s, e->predict_s, job->views);
         work_out(job, e);
     }
     return status;
@@ -274,7 +274,7 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, stk_estim
     const stk_sample *val_samples = NULL;
     stk_status status = stk_job_prepare(job, observer, &train, &val, err);
     if (status == STK_OK) {
-        stk_choice_tell(&job->choice, job->options, &job->events, train);
+        stk_recipe_emit(&job->choice, job->options, &job->events, train);
         status = settle_batch(job, e, err);
     }
     if (status == STK_OK) {

@@ -23,13 +23,13 @@
 #include "base/text/json.h"
 #include "base/text/locale.h"
 #include "budget/budget.h"
-#include "budget/votes.h"
+#include "budget/prediction_choice.h"
 #include "dataset/dataset.h"
 #include "run/run_clock.h"
 #include "job/job_options.h"
-#include "job/voters.h"
+#include "job/members.h"
 #include "models/models.h"
-#include "predict/ballot.h"
+#include "predict/ensemble.h"
 #include "predict/predict.h"
 #include "predict/submission.h"
 #include "train/host_memory.h"
@@ -46,19 +46,19 @@ typedef struct predict_job {
     stk_events events;
     stk_map bad_told; /* what events.bad_told refers to */
     stk_run_clock clock;
-    stk_voters voters;
+    stk_members members;
     stk_dataset *dataset;
     stk_opened_device opened;
     stk_host_memory host; /* of the device: where batches lie */
-    stk_ballot ballot;
+    stk_ensemble ensemble;
     char *path;       /* owned: the file that is written */
     stk_file_how how; /* it is */
     bool once;        /* nothing can be taken back there: only the last file is written */
     bool kept;        /* what lies there is worth more than priors */
-    bool news;        /* the ballot has changed since it was last written */
+    bool news;        /* the ensemble has changed since it was last written */
     double acc1_sum;
     /* What is known of the time that models take, and what there was none for. */
-    size_t begun;     /* voters that were tried */
+    size_t begun;     /* members that were tried */
     double model_s;   /* loading and compiling the last one; NaN: not known */
     double picture_s; /* of it; NaN: not known */
     size_t halted;    /* rows that the last one voted on where time ended it */
@@ -72,12 +72,12 @@ static const char *first_run(const predict_job *job) {
 }
 
 static const char *arg_text(const predict_job *job, const char *key) {
-    return stk_json_string(stk_json_get(job->voters.args, key));
+    return stk_json_string(stk_json_get(job->members.args, key));
 }
 
 static int64_t arg_number(const predict_job *job, const char *key) {
     uint64_t value = 0;
-    (void)stk_json_u64(stk_json_get(job->voters.args, key), &value);
+    (void)stk_json_u64(stk_json_get(job->members.args, key), &value);
     return (int64_t)value;
 }
 
@@ -117,7 +117,7 @@ static stk_status open_data(predict_job *job, stk_error *err) {
     }
     stk_status status =
         stk_dataset_open(&job->dataset, &options, &job->storage, &job->events, &cause);
-    if (status != STK_OK && status != STK_ERR_STOPPED && job->voters.count > 0) {
+    if (status != STK_OK && status != STK_ERR_STOPPED && job->members.count > 0) {
         /* The training pictures may be gone: the test pictures are enough for trained models. */
         status =
             stk_dataset_open_images(&job->dataset, &options, &job->storage, &job->events, NULL);
@@ -146,24 +146,24 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
 /* ---- the file ---- */
 
 static const char *const *class_names(const predict_job *job) {
-    return job->voters.count > 0 ? (const char *const *)job->voters.items[0].info.classes
-                                 : job->dataset->classes;
+    return job->members.count > 0 ? (const char *const *)job->members.items[0].info.classes
+                                  : job->dataset->classes;
 }
 
 static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
                          stk_error *err) {
     int64_t start = stk_clock_ns();
-    stk_status written =
-        stk_submission_write_how(job->path, &job->how, job->dataset, class_names(job),
-                                 (int)job->ballot.classes, stk_ballot_count(&job->ballot), err);
+    stk_status written = stk_submission_write_how(job->path, &job->how, job->dataset,
+                                                  class_names(job), (int)job->ensemble.classes,
+                                                  stk_ensemble_average(&job->ensemble), err);
     if (written == STK_OK) {
         stk_run_clock_record(&job->clock, STK_MARGIN_SUBMISSION, start);
         job->news = false;
         stk_event_submission event = {.path = job->path,
                                       .status = status,
-                                      .rows = (int64_t)job->ballot.rows,
-                                      .models = job->ballot.models,
-                                      .models_wanted = job->voters.wanted};
+                                      .rows = (int64_t)job->ensemble.rows,
+                                      .models = job->ensemble.models,
+                                      .models_wanted = job->members.wanted};
         stk_events_submission(&job->events, &event);
         snprintf(outcome->submission, sizeof outcome->submission, "%s", job->path);
         snprintf(outcome->status, sizeof outcome->status, "%s", status);
@@ -172,11 +172,11 @@ static stk_status submit(predict_job *job, const char *status, stk_outcome *outc
 }
 
 /* Without any model the class priors are still an answer, if the training set can be read. */
-static stk_status open_ballot(predict_job *job, stk_error *err) {
+static stk_status open_ensemble(predict_job *job, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
     int classes = dataset->class_count;
-    if (job->voters.count > 0) {
-        classes = job->voters.items[0].info.class_count;
+    if (job->members.count > 0) {
+        classes = job->members.items[0].info.class_count;
     } else if (classes == 0) {
         return STK_FAIL(err, STK_ERR_DATA, "%s has no trained model yet (weights/best.safetensors)",
                         first_run(job));
@@ -184,13 +184,14 @@ static stk_status open_ballot(predict_job *job, stk_error *err) {
         stk_events_warning(&job->events, "%s has no trained model: class priors are written",
                            first_run(job));
     }
-    stk_status status = stk_ballot_open(&job->ballot, dataset->test.count, (size_t)classes, err);
+    stk_status status =
+        stk_ensemble_open(&job->ensemble, dataset->test.count, (size_t)classes, err);
     bool same = status == STK_OK && dataset->class_count == classes;
     for (int c = 0; same && c < classes; c++) {
         same = strcmp(dataset->classes[c], class_names(job)[c]) == 0;
     }
     if (same) {
-        stk_dataset_priors(dataset, job->ballot.priors);
+        stk_dataset_priors(dataset, job->ensemble.priors);
     }
     return status;
 }
@@ -254,8 +255,8 @@ static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *e
     bool own = !job->how.chosen && job->given->data == NULL;
     job->kept = own && stk_path_is_file(job->path);
     stk_margin_note(&job->clock.margin, STK_MARGIN_SUBMISSION,
-                    CELL_S * (double)(job->ballot.rows * (job->ballot.classes + 2)));
-    bool first = !isnan(job->clock.budget_s) && job->voters.count > 0 && !job->kept && !job->once;
+                    CELL_S * (double)(job->ensemble.rows * (job->ensemble.classes + 2)));
+    bool first = !isnan(job->clock.budget_s) && job->members.count > 0 && !job->kept && !job->once;
     return first ? submit(job, "prior", outcome, err) : STK_OK;
 }
 
@@ -267,8 +268,9 @@ typedef struct loaded {
     stk_state *state;
 } loaded;
 
-static stk_status load(const predict_job *job, const stk_voter *voter, loaded *l, stk_error *err) {
-    const stk_checkpoint_info *info = &voter->info;
+static stk_status load(const predict_job *job, const stk_member *member, loaded *l,
+                       stk_error *err) {
+    const stk_checkpoint_info *info = &member->info;
     const stk_backend *backend = job->opened.backend;
     const stk_model *model = NULL;
     stk_model_config config = {.img_size = info->img_size, .classes = info->class_count};
@@ -282,54 +284,55 @@ static stk_status load(const predict_job *job, const stk_voter *voter, loaded *l
         memcpy(l->graph->std, info->std, sizeof l->graph->std);
         status = backend->state_new(&l->state, job->opened.device, l->graph, &weights, err);
     }
-    return status == STK_OK ? stk_checkpoint_load(voter->path, backend, l->state, l->graph, err)
+    return status == STK_OK ? stk_checkpoint_load(member->path, backend, l->state, l->graph, err)
                             : status;
 }
 
 /* What there is time for: with views_done of the model at work, 0 before it begins. */
-static stk_votes votes_now(predict_job *job, double picture_s, int views_done) {
-    stk_votes_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
-                             .rows = (int64_t)job->ballot.rows,
-                             .picture_s = picture_s,
-                             .model_s = job->model_s,
-                             .models = (int)(job->voters.count - job->begun),
-                             .views = job->views,
-                             .views_done = views_done};
-    return stk_votes_plan(&facts);
+static stk_prediction_choice choice_now(predict_job *job, double picture_s, int views_done) {
+    stk_prediction_facts facts = {.left_s = stk_run_clock_before_writing(&job->clock),
+                                  .rows = (int64_t)job->ensemble.rows,
+                                  .picture_s = picture_s,
+                                  .model_s = job->model_s,
+                                  .models = (int)(job->members.count - job->begun),
+                                  .views = job->views,
+                                  .views_done = views_done};
+    return stk_prediction_choose(&facts);
 }
 
 static bool wants_view(void *user, const stk_predicted *so_far) {
     predict_job *job = user;
-    double picture_s = so_far->pass_s / (double)job->ballot.rows;
-    return votes_now(job, picture_s, so_far->views).views > so_far->views;
+    double picture_s = so_far->pass_s / (double)job->ensemble.rows;
+    return choice_now(job, picture_s, so_far->views).views > so_far->views;
 }
 
 /* Remembers what the model's vote took, and what of it there was no time for. */
-static void note_vote(predict_job *job, const stk_predicted *predicted, const bool *have) {
+static void record_member(predict_job *job, const stk_predicted *predicted, const bool *have) {
     size_t rows = 0;
-    for (size_t r = 0; r < job->ballot.rows; r++) {
+    for (size_t r = 0; r < job->ensemble.rows; r++) {
         rows += have[r];
     }
     job->is_halted = predicted->views == 0;
     job->halted = job->is_halted ? rows : 0;
     job->unread = job->unread || (rows == 0 && !job->is_halted);
     if (predicted->views > 0) {
-        job->picture_s = predicted->pass_s / (double)job->ballot.rows;
+        job->picture_s = predicted->pass_s / (double)job->ensemble.rows;
         job->fewest_views =
             predicted->views < job->fewest_views ? predicted->views : job->fewest_views;
     }
 }
 
 /* Lets a model vote. */
-static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l, stk_error *err) {
-    double *probs = stk_mem_new(job->ballot.rows, job->ballot.classes * sizeof *probs);
-    bool *have = stk_mem_new(job->ballot.rows, sizeof *have);
+static stk_status vote(predict_job *job, const stk_member *member, const loaded *l,
+                       stk_error *err) {
+    double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
+    bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
     stk_predicted predicted = {0};
     stk_prediction prediction = {.backend = job->opened.backend,
                                  .state = l->state,
                                  .graph = l->graph,
                                  .precision = job->opened.precision,
-                                 .data = loader_of(job, &voter->info),
+                                 .data = loader_of(job, &member->info),
                                  .split = "test",
                                  .events = &job->events,
                                  .halt = {stk_run_clock_must_write, &job->clock},
@@ -341,16 +344,16 @@ static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l
                             : STK_FAIL_MEMORY(err, "predictions");
     if (status == STK_OK) {
         job->model_s += predicted.start_s;
-        note_vote(job, &predicted, have);
-        status = stk_voter_arrange(voter, probs, job->ballot.rows, err);
+        record_member(job, &predicted, have);
+        status = stk_member_arrange(member, probs, job->ensemble.rows, err);
     }
-    int models = job->ballot.models;
+    int models = job->ensemble.models;
     if (status == STK_OK) {
-        stk_ballot_add(&job->ballot, probs, have, voter->weight);
+        stk_ensemble_add(&job->ensemble, probs, have, member->weight);
     }
-    if (job->ballot.models > models) { /* one that could say nothing does not count */
+    if (job->ensemble.models > models) { /* one that could say nothing does not count */
         job->news = true;
-        job->acc1_sum += voter->info.acc1;
+        job->acc1_sum += member->info.acc1;
     }
     stk_mem_free(probs);
     stk_mem_free(have);
@@ -358,20 +361,20 @@ static stk_status vote(predict_job *job, const stk_voter *voter, const loaded *l
 }
 
 /* Weights that cannot be used are told and passed over: the others can. */
-static stk_status run_voter(predict_job *job, const stk_voter *voter, stk_error *err) {
+static stk_status run_member(predict_job *job, const stk_member *member, stk_error *err) {
     loaded l = {0};
     stk_error why = {0};
     int64_t start = stk_clock_ns();
-    stk_status status = load(job, voter, &l, &why);
+    stk_status status = load(job, member, &l, &why);
     job->begun++;
     if (status == STK_OK) {
         job->model_s = stk_clock_since_s(start);
-        status = vote(job, voter, &l, err);
+        status = vote(job, member, &l, err);
     } else if (status == STK_ERR_STOPPED) {
         job->is_halted = true;
         status = STK_OK;
     } else if (status == STK_ERR_DATA || status == STK_ERR_STORAGE) {
-        stk_voters_leave_out(&job->voters, &why, &job->events);
+        stk_members_leave_out(&job->members, &why, &job->events);
         status = STK_OK;
     } else {
         status = STK_FAIL(err, status, "%s", why.message);
@@ -384,23 +387,23 @@ static stk_status run_voter(predict_job *job, const stk_voter *voter, stk_error 
 /* The first begins in any case; a later one only where it seems to come to its end. */
 static bool has_time(predict_job *job) {
     return !job->is_halted && !stk_run_clock_must_write(&job->clock) &&
-           (job->ballot.models == 0 || votes_now(job, job->picture_s, 0).models > 0);
+           (job->ensemble.models == 0 || choice_now(job, job->picture_s, 0).models > 0);
 }
 
-static stk_status run_voters(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    const stk_voters *voters = &job->voters;
+static stk_status run_members(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    const stk_members *members = &job->members;
     stk_status status = STK_OK;
-    while (status == STK_OK && job->begun < voters->count && has_time(job)) {
-        int models = job->ballot.models;
-        status = run_voter(job, &voters->items[job->begun], err);
-        bool better = job->ballot.models > models && job->begun < voters->count;
+    while (status == STK_OK && job->begun < members->count && has_time(job)) {
+        int models = job->ensemble.models;
+        status = run_member(job, &members->items[job->begun], err);
+        bool better = job->ensemble.models > models && job->begun < members->count;
         if (status == STK_OK && better && !isnan(job->clock.budget_s) && !job->once) {
             status = submit(job, "partial", outcome, err);
         }
     }
-    bool all_tried = job->begun == voters->count && !job->is_halted && !job->unread;
-    if (status == STK_OK && voters->count > 0 && job->ballot.models == 0 && all_tried) {
-        status = STK_FAIL(err, voters->error.status, "%s", voters->error.message);
+    bool all_tried = job->begun == members->count && !job->is_halted && !job->unread;
+    if (status == STK_OK && members->count > 0 && job->ensemble.models == 0 && all_tried) {
+        status = STK_FAIL(err, members->error.status, "%s", members->error.message);
     }
     return status;
 }
@@ -409,11 +412,11 @@ static stk_status run_voters(predict_job *job, stk_outcome *outcome, stk_error *
 
 /* One sentence of all that there was no time for; false when there is nothing to say. */
 static bool tell_left_out(const predict_job *job) {
-    const stk_ballot *ballot = &job->ballot;
+    const stk_ensemble *ensemble = &job->ensemble;
     stk_str text = {0};
-    if (job->begun < job->voters.count || (job->is_halted && job->halted == 0)) {
-        stk_str_appendf(&text, "; %d of the %zu models predicted", ballot->models,
-                        job->voters.count);
+    if (job->begun < job->members.count || (job->is_halted && job->halted == 0)) {
+        stk_str_appendf(&text, "; %d of the %zu models predicted", ensemble->models,
+                        job->members.count);
     }
     if (job->fewest_views < job->views) {
         stk_str_appendf(&text, "; images were seen in %d of %d views", job->fewest_views,
@@ -421,8 +424,8 @@ static bool tell_left_out(const predict_job *job) {
     }
     if (job->is_halted && job->halted > 0) {
         stk_str_appendf(&text, "; the last model predicted %zu of %zu images, the others have %s",
-                        job->halted, ballot->rows,
-                        ballot->models > 1 ? "what the other models say" : "class priors");
+                        job->halted, ensemble->rows,
+                        ensemble->models > 1 ? "what the other models say" : "class priors");
     }
     bool any = text.length > 0;
     if (any) {
@@ -434,7 +437,7 @@ static bool tell_left_out(const predict_job *job) {
 
 /* Without a budget nothing is delivered by half: a request to stop leaves the old file. */
 static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err) {
-    bool voted = job->ballot.models > 0;
+    bool voted = job->ensemble.models > 0;
     if (stk_run_clock_stopping(&job->clock) && (isnan(job->clock.budget_s) || !voted)) {
         return STK_FAIL(err, STK_ERR_STOPPED, "stopped before the predictions were written");
     }
@@ -448,9 +451,9 @@ static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err
     if (!voted && job->unread) {
         stk_events_warning(&job->events,
                            "none of the %zu test images could be read: class priors are written",
-                           job->ballot.rows);
+                           job->ensemble.rows);
     }
-    bool whole = !cut && job->ballot.models == job->voters.wanted;
+    bool whole = !cut && job->ensemble.models == job->members.wanted;
     const char *status = !voted ? "prior" : whole ? "complete" : "partial";
     bool there = !job->news && strcmp(outcome->status, status) == 0;
     return there ? STK_OK : submit(job, status, outcome, err);
@@ -465,7 +468,7 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
         stk_run_clock_set_deadline(&job->clock, job->budget->deadline, &job->events, err);
     job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
     if (status == STK_OK) {
-        status = stk_voters_find(&job->voters, job->options, &job->events, err);
+        status = stk_members_find(&job->members, job->options, &job->events, err);
     }
     if (status == STK_OK) {
         status = find_place(job, err);
@@ -485,13 +488,13 @@ static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err
                           job->dataset->root);
     }
     if (status == STK_OK) {
-        status = open_ballot(job, err);
+        status = open_ensemble(job, err);
     }
     if (status == STK_OK) {
         status = open_file(job, outcome, err);
     }
     if (status == STK_OK) {
-        status = run_voters(job, outcome, err);
+        status = run_members(job, outcome, err);
     }
     return status == STK_OK ? deliver(job, outcome, err) : status;
 }
@@ -523,8 +526,8 @@ static void open_job(predict_job *job, const stk_options *options, const stk_run
 }
 
 static void close_job(predict_job *job) {
-    stk_voters_free(&job->voters);
-    stk_ballot_free(&job->ballot);
+    stk_members_free(&job->members);
+    stk_ensemble_free(&job->ensemble);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
     stk_opened_device_close(&job->opened);
@@ -551,9 +554,9 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     }
     stk_locale_leave(locale);
     snprintf(outcome->run_dir, sizeof outcome->run_dir, "%s", first_run(&job));
-    outcome->best_acc1 = job.ballot.models > 0 ? job.acc1_sum / job.ballot.models : NAN;
-    outcome->models = job.ballot.models;
-    outcome->rows = status == STK_OK ? (int64_t)job.ballot.rows : 0;
+    outcome->best_acc1 = job.ensemble.models > 0 ? job.acc1_sum / job.ensemble.models : NAN;
+    outcome->models = job.ensemble.models;
+    outcome->rows = status == STK_OK ? (int64_t)job.ensemble.rows : 0;
     close_job(&job);
     stk_disk_leave(disk);
     return status;

@@ -13,7 +13,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
-#include "job/eyes.h"
+#include "job/training_monitor.h"
 #include "job/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -69,18 +69,18 @@ stk_status stk_job_take_deadline(stk_job *job, const stk_observer *observer, stk
 }
 
 void stk_job_close(stk_job *job) {
-    stk_eyes_close(job);
+    stk_training_monitor_close(job);
     if (job->choice.opened.backend != NULL) {
         job->choice.opened.backend->state_free(job->state);
     }
     stk_job_settle_state(job);
     stk_write_behind_free(&job->behind);
     stk_graph_free(job->graph);
-    stk_ballot_free(&job->ballot);
+    stk_ensemble_free(&job->ensemble);
     stk_oof_free(&job->oof);
     stk_runfiles_free(job->files);
     stk_metrics_file_free(job->metrics);
-    stk_choice_free(&job->choice);
+    stk_recipe_free(&job->choice);
     stk_run_folder_close(&job->folder);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
@@ -91,7 +91,7 @@ void stk_job_close(stk_job *job) {
     stk_mem_free(job->kept_best);
     stk_val_table_free(&job->val);
     stk_seen_pictures_free(&job->pictures);
-    stk_run_state_free(&job->run_state);
+    stk_saved_state_free(&job->run_state);
     stk_resume_free(&job->resume);
 }
 
@@ -109,7 +109,7 @@ static stk_status count_training(const stk_job *job, size_t *train, size_t *val,
 
 static stk_status choose(stk_job *job, stk_error *err) {
     stk_device_config device = {.halted = stk_run_clock_must_halt, .user = &job->clock};
-    stk_status status = stk_choose(&job->choice, job->options, &device, err);
+    stk_status status = stk_recipe_begin(&job->choice, job->options, &device, err);
     job->clock.margin.end_s = stk_opened_device_end_s(&job->choice.opened);
     job->host = (stk_host_memory){.backend = job->choice.opened.backend,
                                   .device = job->choice.opened.device};
@@ -177,7 +177,7 @@ static stk_status init_weights(stk_job *job, stk_error *err) {
 stk_status stk_job_first_weights(stk_job *job, stk_error *err) {
     stk_status status = init_weights(job, err);
     return status == STK_OK
-               ? stk_recipe_start(job->choice.opened.backend, job->state, job->graph, err)
+               ? stk_train_reset_state(job->choice.opened.backend, job->state, job->graph, err)
                : status;
 }
 
@@ -330,7 +330,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
         status = stk_resume_check_folds(&job->resume, job->folds, err);
     }
     if (status == STK_OK && job->resume.on) {
-        status = stk_run_state_check(&job->resume.state, job->dataset, err);
+        status = stk_saved_state_check(&job->resume.state, job->dataset, err);
     }
     if (status == STK_OK) {
         status = stk_submission_check(job->dataset, &early, err);

@@ -34,7 +34,7 @@ static bool has_file(const char *run, const char *name) {
 static stk_status check_folder(const char *run, stk_error *err) {
     bool is_dir = stk_path_is_dir(run);
     bool has_args = is_dir && has_file(run, "args.json");
-    bool has_state = has_args && has_file(run, STK_RUN_STATE_FILE);
+    bool has_state = has_args && has_file(run, STK_SAVED_STATE_FILE);
     stk_status answers = stk_path_check_answer(run, err);
     if (answers != STK_OK) {
         return answers;
@@ -52,7 +52,7 @@ static stk_status check_folder(const char *run, stk_error *err) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--resume %s: there is no %s to go on from: the run ended before its first "
                         "step, or a version of Stoker wrote it that kept none; begin a new run",
-                        run, STK_RUN_STATE_FILE);
+                        run, STK_SAVED_STATE_FILE);
     }
     return STK_OK;
 }
@@ -136,7 +136,7 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
         return STK_FAIL_MEMORY(err, "a path");
     }
     stk_error cause = {0};
-    stk_status status = stk_run_state_read(resume->path, &resume->state, err);
+    stk_status status = stk_saved_state_read(resume->path, &resume->state, err);
     if (status != STK_OK) {
         return status;
     }
@@ -145,7 +145,7 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
     if (status != STK_OK) {
         (void)STK_FAIL(err, status, "%s is damaged: its note 'given' is %s", resume->path,
                        cause.message);
-        stk_run_state_free(&resume->state);
+        stk_saved_state_free(&resume->state);
     }
     return status;
 }
@@ -153,9 +153,9 @@ static stk_status read_state(stk_resume *resume, const stk_run_folder *folder, c
 /* The latest state, or, where that is damaged, the one that was kept at the end of an epoch. */
 static stk_status find_state(stk_resume *resume, const stk_run_folder *folder, stk_error *err) {
     stk_error why = {0};
-    stk_status status = read_state(resume, folder, STK_RUN_STATE_FILE, &why);
-    if (status == STK_ERR_DATA && has_file(folder->path, STK_RUN_STATE_EPOCH) &&
-        read_state(resume, folder, STK_RUN_STATE_EPOCH, NULL) == STK_OK) {
+    stk_status status = read_state(resume, folder, STK_SAVED_STATE_FILE, &why);
+    if (status == STK_ERR_DATA && has_file(folder->path, STK_SAVED_STATE_EPOCH) &&
+        read_state(resume, folder, STK_SAVED_STATE_EPOCH, NULL) == STK_OK) {
         resume->damage = stk_mem_strdup(why.message);
         return resume->damage != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a message");
     }
@@ -241,7 +241,7 @@ stk_status stk_resume_check_folds(const stk_resume *resume, int folds, stk_error
 
 stk_status stk_resume_check_steps(const stk_resume *resume, int64_t seed, int64_t steps_per_epoch,
                                   stk_error *err) {
-    const stk_run_state *state = &resume->state;
+    const stk_saved_state *state = &resume->state;
     if (state->seed != seed) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s and args.json contradict each other: the one was trained with --seed "
@@ -259,7 +259,7 @@ stk_status stk_resume_check_steps(const stk_resume *resume, int64_t seed, int64_
 }
 
 void stk_resume_free(stk_resume *resume) {
-    stk_run_state_free(&resume->state);
+    stk_saved_state_free(&resume->state);
     stk_json_free(resume->given);
     stk_mem_free(resume->path);
     stk_mem_free(resume->damage);

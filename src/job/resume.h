@@ -9,17 +9,17 @@
 #include "base/text/json.h"
 #include "events/events.h"
 #include "run/run_folder.h"
-#include "job/run_state.h"
+#include "job/saved_state.h"
 #include "options/options.h"
 
 typedef struct stk_resume {
-    bool on;             /* there is an earlier run to go on with */
-    bool complete;       /* nothing is left to do of it */
-    stk_run_state state; /* as it was saved */
-    char *path;          /* owned: the file that it was read from */
-    char *damage;        /* owned: what is wrong with a later one; NULL: there is none */
-    bool taken_up;       /* its fold is in work, or done */
-    stk_json *given;     /* owned: what had been given then */
+    bool on;               /* there is an earlier run to go on with */
+    bool complete;         /* nothing is left to do of it */
+    stk_saved_state state; /* as it was saved */
+    char *path;            /* owned: the file that it was read from */
+    char *damage;          /* owned: what is wrong with a later one; NULL: there is none */
+    bool taken_up;         /* its fold is in work, or done */
+    stk_json *given;       /* owned: what had been given then */
     stk_str changes; /* per option that is another now: name, value, value of then, each with NUL */
     double used_s;   /* by the processes before */
     stk_csv bad;     /* its bad_images.csv: what the map of bad images points into */

@@ -14,7 +14,7 @@
 
 /* Before the first change the batch is what was asked for, or chosen. */
 static void set_batch(stk_job *job, size_t batch, int64_t accumulate) {
-    stk_choice *choice = &job->choice;
+    stk_recipe *choice = &job->choice;
     if (job->batch_asked == 0) {
         job->batch_asked = choice->batch;
         job->accumulate_asked = choice->train.accumulate;

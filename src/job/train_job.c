@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/text/locale.h"
 #include "run/event_buffer.h"
-#include "job/eyes.h"
+#include "job/training_monitor.h"
 #include "job/folds.h"
 #include "report/report_options.h"
 
@@ -77,14 +77,14 @@ static stk_status open_state(stk_job *job, stk_error *err) {
     stk_str given = {0};
     stk_options_given(job->options, job->resume.given, &given);
     job->run_state.given = stk_str_take(&given);
-    job->state_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_FILE);
-    job->epoch_path = stk_run_folder_file(&job->folder, STK_RUN_STATE_EPOCH);
-    job->kept_best = stk_run_folder_file(&job->folder, STK_RUN_STATE_BEST);
+    job->state_path = stk_run_folder_file(&job->folder, STK_SAVED_STATE_FILE);
+    job->epoch_path = stk_run_folder_file(&job->folder, STK_SAVED_STATE_EPOCH);
+    job->kept_best = stk_run_folder_file(&job->folder, STK_SAVED_STATE_BEST);
     stk_status status = stk_val_table_open(&job->val, &job->folder, err);
     if (status != STK_OK) {
         return status;
     }
-    stk_run_state_describe(&job->run_state, job->dataset);
+    stk_saved_state_describe(&job->run_state, job->dataset);
     memcpy(job->run_state.run, job->folder.id, sizeof job->run_state.run);
     const char *sum =
         job->pretrained_sum[0] != '\0' ? job->pretrained_sum : job->resume.state.pretrained;
@@ -205,7 +205,7 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     }
     job->events = all;
     stk_job_tell_start(job, train, val);
-    stk_choice_tell(&job->choice, job->options, &job->events, train);
+    stk_recipe_emit(&job->choice, job->options, &job->events, train);
     if (job->resume.on) {
         stk_resume_tell(&job->resume, &job->events);
         tell_found(job);
@@ -227,10 +227,10 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
     if (status != STK_OK) {
         return status;
     }
-    status = stk_ballot_open(&job->ballot, job->dataset->test.count,
-                             (size_t)job->dataset->class_count, err);
-    if (status == STK_OK && job->ballot.rows > 0) {
-        stk_dataset_priors(job->dataset, job->ballot.priors);
+    status = stk_ensemble_open(&job->ensemble, job->dataset->test.count,
+                               (size_t)job->dataset->class_count, err);
+    if (status == STK_OK && job->ensemble.rows > 0) {
+        stk_dataset_priors(job->dataset, job->ensemble.priors);
         job->submission = stk_run_folder_file(&job->folder, "submission.csv");
         if (job->submission == NULL) {
             return STK_FAIL_MEMORY(err, "a path");
@@ -244,7 +244,7 @@ static stk_status begin(stk_job *job, stk_event_buffer *buffer, size_t train, si
 
 /* What the folds of earlier processes have come to counts as if they had been trained now. */
 static stk_status revive_folds(stk_job *job, stk_error *err) {
-    const stk_run_state *before = &job->resume.state;
+    const stk_saved_state *before = &job->resume.state;
     stk_status status = STK_OK;
     job->folds_done = before->folds_done;
     job->cut = before->cut;
@@ -281,8 +281,8 @@ static stk_status run_folds(stk_job *job, stk_error *err) {
 
 /* What takes its time is done before the summary, which says how long all took. */
 static void finish_work(stk_job *job) {
-    stk_eyes_tell_samples(job);
-    job->summary.verdict = stk_eyes_verdict(job);
+    stk_training_monitor_emit_samples(job);
+    job->summary.verdict = stk_training_monitor_verdict(job);
     job->choice.opened.backend->state_free(job->state);
     job->state = NULL;
     if (job->files != NULL) {
@@ -342,7 +342,7 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
     }
     status = begin(job, buffer, train, val, err);
     if (status == STK_OK) {
-        status = stk_eyes_open(job, err);
+        status = stk_training_monitor_open(job, err);
     }
     if (status == STK_OK) {
         status = stk_job_measure_batch(job, err);

@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/text/csv.h"
-#include "job/run_state.h"
+#include "job/saved_state.h"
 
 /* Before it was measured: a core that others use makes and saves half a million rows a second, and
  * a slow disk takes its time for any file. */
@@ -25,23 +25,23 @@ static const char *const columns[] = {"path", "label", "predicted", "probability
 stk_status stk_val_table_open(stk_val_table *table, const stk_run_folder *folder, stk_error *err) {
     *table = (stk_val_table){.row_s = FIRST_ROW_S};
     table->path = stk_run_folder_file(folder, "validation.csv");
-    table->kept = stk_run_folder_file(folder, STK_RUN_STATE_VALIDATION);
+    table->kept = stk_run_folder_file(folder, STK_SAVED_STATE_VALIDATION);
     return table->path != NULL && table->kept != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
 }
 
 void stk_val_table_free(stk_val_table *table) {
     stk_mem_free(table->path);
     stk_mem_free(table->kept);
-    stk_judged_free(&table->now);
-    stk_judged_free(&table->best);
+    stk_sample_results_free(&table->now);
+    stk_sample_results_free(&table->best);
     stk_str_free(&table->before);
     memset(table, 0, sizeof *table);
 }
 
 stk_status stk_val_table_begin(stk_val_table *table, int fold, const stk_sample *samples,
                                size_t count, stk_error *err) {
-    stk_judged_free(&table->now);
-    stk_judged_free(&table->best);
+    stk_sample_results_free(&table->now);
+    stk_sample_results_free(&table->best);
     stk_str_clear(&table->before);
     table->fold = fold;
     table->samples = samples;
@@ -51,8 +51,8 @@ stk_status stk_val_table_begin(stk_val_table *table, int fold, const stk_sample 
         stk_str_append(&table->before, columns[c]);
         stk_str_append(&table->before, c + 1 < COLUMNS ? "," : "\n");
     }
-    stk_status status = stk_judged_open(&table->now, count, err);
-    return status == STK_OK ? stk_judged_open(&table->best, count, err) : status;
+    stk_status status = stk_sample_results_open(&table->now, count, err);
+    return status == STK_OK ? stk_sample_results_open(&table->best, count, err) : status;
 }
 
 static bool has_our_columns(const stk_csv *csv) {
@@ -94,7 +94,7 @@ stk_status stk_val_table_take_earlier(stk_val_table *table, stk_error *err) {
 }
 
 void stk_val_table_take_best(stk_val_table *table) {
-    stk_judged best = table->now;
+    stk_sample_results best = table->now;
     table->now = table->best;
     table->best = best;
     table->owed = true;
@@ -105,31 +105,31 @@ double stk_val_table_seconds(const stk_val_table *table) {
 }
 
 static void append_row(stk_str *text, const stk_dataset *dataset, const stk_sample *sample,
-                       const stk_judgement *judgement, int fold) {
+                       const stk_sample_result *result, int fold) {
     stk_csv_append(text, sample->path);
     stk_str_append(text, ",");
     stk_csv_append(text, dataset->classes[sample->label]);
     stk_str_append(text, ",");
-    stk_csv_append(text, dataset->classes[judgement->predicted]);
-    stk_str_appendf(text, ",%.6g,%d\n", judgement->probability, fold);
+    stk_csv_append(text, dataset->classes[result->predicted]);
+    stk_str_appendf(text, ",%.6g,%d\n", result->probability, fold);
 }
 
 stk_status stk_val_table_write(stk_val_table *table, const stk_dataset *dataset, stk_error *err) {
-    stk_judged *judged = &table->best;
+    stk_sample_results *results = &table->best;
     int64_t start = stk_clock_ns();
     stk_str text = {0};
-    stk_judged_sort(judged);
+    stk_sample_results_sort(results);
     stk_str_append_bytes(&text, stk_str_text(&table->before), table->before.length);
-    for (size_t i = 0; i < judged->count; i++) {
-        const stk_judgement *judgement = &judged->items[i];
-        append_row(&text, dataset, &table->samples[judgement->sample], judgement, table->fold);
+    for (size_t i = 0; i < results->count; i++) {
+        const stk_sample_result *result = &results->items[i];
+        append_row(&text, dataset, &table->samples[result->sample], result, table->fold);
     }
     stk_status status = stk_str_ok(&text)
                             ? stk_file_write(table->path, stk_str_text(&text), text.length, err)
                             : STK_FAIL_MEMORY(err, table->path);
     table->owed = false;
-    if (status == STK_OK && judged->count > 0) {
-        table->row_s = stk_clock_since_s(start) / (double)judged->count;
+    if (status == STK_OK && results->count > 0) {
+        table->row_s = stk_clock_since_s(start) / (double)results->count;
     }
     stk_str_free(&text);
     return status;

@@ -12,15 +12,15 @@
 #include "base/str.h"
 #include "dataset/dataset.h"
 #include "run/run_folder.h"
-#include "train/judged.h"
+#include "train/sample_results.h"
 
 typedef struct stk_val_table {
     char *path;                /* owned */
     char *kept;                /* owned: where the one is kept that a saved state speaks of */
     int fold;                  /* the running one */
     const stk_sample *samples; /* borrowed: what the numbers of judgements are of */
-    stk_judged now;            /* of the running validation */
-    stk_judged best;           /* of the best epoch of this process */
+    stk_sample_results now;    /* of the running validation */
+    stk_sample_results best;   /* of the best epoch of this process */
     bool owed;                 /* it is not written yet */
     stk_str before;            /* the header and the rows of the folds before */
     bool others;               /* there are such rows */

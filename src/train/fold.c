@@ -48,7 +48,7 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *r
     stk_trainer *t = user;
     stk_batch_times_note(&t->val_times, batch->count, stk_clock_ns());
     (void)rows;
-    stk_judged *judged = t->config->judged;
+    stk_sample_results *results = t->config->sample_results;
     int classes = t->config->graph->classes;
     for (size_t i = 0; i < batch->count; i++) {
         const float *row = logits + i * (size_t)classes;
@@ -56,8 +56,9 @@ static void count_validation(void *user, const stk_batch *batch, const size_t *r
             continue;
         }
         double loss = stk_metrics_add(&t->val, row, batch->labels[i]);
-        if (judged != NULL) {
-            stk_judged_add(judged, batch->samples[i], row, classes, batch->labels[i], loss);
+        if (results != NULL) {
+            stk_sample_results_add(results, batch->samples[i], row, classes, batch->labels[i],
+                                   loss);
         }
     }
 }
@@ -146,13 +147,13 @@ static void tell_step(const stk_trainer *t) {
 static stk_update make_update(const stk_trainer *t) {
     const stk_train_options *o = t->config->options;
     double head_lr = stk_is_auto_double(o->head_lr) ? t->lr : o->head_lr * t->lr_factor;
-    stk_recipe_moment moment = {.lr = t->lr,
-                                .head_lr = head_lr,
-                                .micro_steps = t->micro_steps,
-                                .updates = t->updates,
-                                .frozen_updates =
-                                    stk_recipe_frozen_updates(o, t->progress.steps_per_epoch)};
-    return stk_recipe_update(o, &moment);
+    stk_update_point moment = {.lr = t->lr,
+                               .head_lr = head_lr,
+                               .micro_steps = t->micro_steps,
+                               .updates = t->updates,
+                               .frozen_updates =
+                                   stk_update_frozen_count(o, t->progress.steps_per_epoch)};
+    return stk_update_make(o, &moment);
 }
 
 /* Takes the next batch, and notes what it was waited for. */
@@ -257,8 +258,8 @@ static bool must_end(void *user) {
 static stk_status validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val);
-    if (c->judged != NULL) {
-        stk_judged_reset(c->judged);
+    if (c->sample_results != NULL) {
+        stk_sample_results_reset(c->sample_results);
     }
     *done = true;
     if (t->infer_exec == NULL) {

@@ -109,7 +109,7 @@ static stk_status copy_weights(const finder *f, bool back, stk_error *err) {
         status = back ? c->backend->state_write(c->state, STK_TENSOR_VALUE, p, values, err)
                       : c->backend->state_read(c->state, STK_TENSOR_VALUE, p, values, err);
     }
-    return status == STK_OK && back ? stk_recipe_start(c->backend, c->state, c->graph, err)
+    return status == STK_OK && back ? stk_train_reset_state(c->backend, c->state, c->graph, err)
                                     : status;
 }
 
@@ -169,9 +169,8 @@ static stk_status run_batch(finder *f, bool first, const stk_update *update, dou
 static stk_status run_step(finder *f, int i, double *loss, stk_error *err) {
     const stk_train_options *o = f->config->options;
     double lr = stk_lr_at(i, f->config->steps);
-    stk_recipe_moment moment = {
-        .lr = lr, .head_lr = lr, .micro_steps = o->accumulate, .updates = i};
-    stk_update update = stk_recipe_update(o, &moment);
+    stk_update_point moment = {.lr = lr, .head_lr = lr, .micro_steps = o->accumulate, .updates = i};
+    stk_update update = stk_update_make(o, &moment);
     double sum = 0;
     double images = 0;
     stk_status status = STK_OK;

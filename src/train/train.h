@@ -18,7 +18,7 @@
 #include "events/events.h"
 #include "loader/loader.h"
 #include "train/evaluate.h"
-#include "train/judged.h"
+#include "train/sample_results.h"
 #include "train/metrics.h"
 #include "train/position.h"
 
@@ -31,15 +31,15 @@ typedef enum stk_schedule {
 } stk_schedule;
 
 typedef struct stk_train_options {
-    int64_t epochs;      /* STK_AUTO_INT */
-    int64_t batch;       /* STK_AUTO_INT */
-    int batch_policy;    /* stk_batch_policy: how auto becomes a number */
-    double lr;           /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see choose.c */
-    int optimizer;       /* stk_optimizer */
-    int schedule;        /* stk_schedule */
-    double momentum;     /* of SGD; AdamW's beta1 */
-    bool nesterov;       /* SGD */
-    double beta2;        /* AdamW */
+    int64_t epochs;   /* STK_AUTO_INT */
+    int64_t batch;    /* STK_AUTO_INT */
+    int batch_policy; /* stk_batch_policy: how auto becomes a number */
+    double lr;        /* STK_AUTO_DOUBLE: found by a test; STK_DEFAULT_DOUBLE: see job/recipe.c */
+    int optimizer;    /* stk_optimizer */
+    int schedule;     /* stk_schedule */
+    double momentum;  /* of SGD; AdamW's beta1 */
+    bool nesterov;    /* SGD */
+    double beta2;     /* AdamW */
     double weight_decay; /* STK_AUTO_DOUBLE */
     double warmup;       /* share of the training during which the rate rises */
     double clip_grad;    /* greatest norm of the gradients; 0: any */
@@ -127,7 +127,7 @@ typedef struct stk_train_config {
     const stk_events *events;
     /* Filled by every validation, with room for all of val: the checkpoint hook finds there what
      * the epoch's said. NULL: nobody wants to know. */
-    stk_judged *judged;
+    stk_sample_results *sample_results;
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where `state` stands; NULL: at the beginning */
 } stk_train_config;
@@ -168,23 +168,23 @@ double stk_schedule_factor(stk_schedule schedule, double warmup, double progress
 stk_mix stk_mix_draw(double mixup, double cutmix, uint64_t seed, uint64_t step, int img_size);
 
 /* What an update of the weights depends on beside the options. */
-typedef struct stk_recipe_moment {
+typedef struct stk_update_point {
     double lr;           /* of options->lr's kind, by the schedule */
     double head_lr;      /* of the head */
     int64_t micro_steps; /* batches whose gradients were added up */
     int64_t updates;     /* before this one */
     /* Of these, that only moved the head; may be more than there were yet. */
     int64_t frozen_updates;
-} stk_recipe_moment;
+} stk_update_point;
 
-stk_update stk_recipe_update(const stk_train_options *options, const stk_recipe_moment *moment);
+stk_update stk_update_make(const stk_train_options *options, const stk_update_point *moment);
 
 /* Updates during the epochs in which only the head learns. */
-int64_t stk_recipe_frozen_updates(const stk_train_options *options, int64_t steps_per_epoch);
+int64_t stk_update_frozen_count(const stk_train_options *options, int64_t steps_per_epoch);
 
 /* Sets the optimiser's memory to zero, the averages, where the state has them, to the values, and
  * all else that a training remembers to its start. */
-STK_CHECKED stk_status stk_recipe_start(const stk_backend *backend, stk_state *state,
-                                        const stk_graph *graph, stk_error *err);
+STK_CHECKED stk_status stk_train_reset_state(const stk_backend *backend, stk_state *state,
+                                             const stk_graph *graph, stk_error *err);
 
 #endif

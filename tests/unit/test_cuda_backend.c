@@ -227,7 +227,7 @@ static void loss_scale_of_fp16(void) {
     CHECK(memcmp(before + last->offset, after + last->offset, last->count * sizeof *before) != 0);
     /* Another training begins with the first scale again. */
     float extras[STK_STATE_EXTRAS] = {0};
-    CHECK(stk_recipe_start(gpu->backend, gpu->state, graph, &p.err) == STK_OK);
+    CHECK(stk_train_reset_state(gpu->backend, gpu->state, graph, &p.err) == STK_OK);
     CHECK(gpu->backend->extras_read(gpu->state, extras, &p.err) == STK_OK);
     CHECK(extras[0] == 65536 && extras[1] == 1 && extras[2] == 0);
     stk_mem_free(huge);

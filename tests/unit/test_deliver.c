@@ -68,7 +68,7 @@ static void every_ending_is_told_truthfully(void) {
                        .plan = {.reserve_s = 7}};
         job.clock = (stk_run_clock){
             .start_ns = stk_clock_ns() - INT64_C(40000000000), .budget_s = 50, .stop = &stop};
-        job.ballot.rows = e->models >= 0 ? 10 : 0;
+        job.ensemble.rows = e->models >= 0 ? 10 : 0;
         job.summary.stop_reason = e->fold_said;
         if (e->asked_to_stop) {
             stk_stop_request(&stop, STK_STOP_SOON, 10);
@@ -114,7 +114,7 @@ static void votes_of_a_resumed_run(void) {
     REQUIRE_OK(stk_options_for_train(&options, &err), &err);
     stk_job job = {.options = options, .folds = 2, .folds_done = 2, .cut = true, .submitted = true};
     job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
-    job.ballot.rows = 10;
+    job.ensemble.rows = 10;
     job.resume.state.folds_done = 1;
     stk_job_finish_summary(&job, STK_OK);
     CHECK_STR(job.summary.status, "partial");

@@ -83,7 +83,7 @@ static void open_simulation(simulation *s, double budget_s, int epochs, int fold
     s->job.choice.batch = BATCH;
     s->job.folds = s->job.folds_now = folds;
     s->job.views = 1;
-    s->job.ballot.rows = rows;
+    s->job.ensemble.rows = rows;
     s->job.epoch_s = NAN;
     s->job.predict_s = NAN;
     stk_events_add(&s->job.events, &s->observer);
@@ -193,7 +193,7 @@ static void simulate_fold(simulation *s) {
     } while (goes_on(s, &pace, &p, &go));
     s->steps = p.steps_done;
     s->trained_s = s->now;
-    pass(s, s->job.views * infer_s(s, s->job.ballot.rows));
+    pass(s, s->job.views * infer_s(s, s->job.ensemble.rows));
 }
 
 static void what_fits_is_trained_and_nothing_is_told(void) {

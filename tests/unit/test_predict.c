@@ -5,7 +5,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "base/error.h"
-#include "predict/ballot.h"
+#include "predict/ensemble.h"
 #include "predict/predict.h"
 
 #define SIZE 12
@@ -14,90 +14,90 @@
 #define PASSED 17 /* rows that are predicted at a time where there are so few */
 #define BATCHES 8 /* batches of that size in all rows */
 
-/* ---- ballot ---- */
+/* ---- ensemble ---- */
 
 static void ballot_averages(void) {
     stk_error err = {0};
-    stk_ballot ballot;
+    stk_ensemble ensemble;
     static const double a[] = {0.2, 0.8, 0.6, 0.4, 0.9, 0.1};
     static const double b[] = {0.4, 0.6, 0.0, 1.0, 0.5, 0.5};
     static const bool all[] = {true, true, true};
     static const bool some[] = {true, false, true};
-    REQUIRE_OK(stk_ballot_open(&ballot, 3, 2, &err), &err);
-    stk_ballot_add(&ballot, a, all, 1);
-    const double *probs = stk_ballot_count(&ballot);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, &err), &err);
+    stk_ensemble_add(&ensemble, a, all, 1);
+    const double *probs = stk_ensemble_average(&ensemble);
     for (size_t i = 0; i < 6; i++) {
         CHECK_NEAR(probs[i], a[i], 0); /* one model's word is passed on unchanged */
     }
-    stk_ballot_add(&ballot, b, some, 1);
-    probs = stk_ballot_count(&ballot);
+    stk_ensemble_add(&ensemble, b, some, 1);
+    probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[0], 0.3, 1e-15);
     CHECK_NEAR(probs[1], 0.7, 1e-15);
-    CHECK_NEAR(probs[2], 0.6, 0); /* the second model had no vote here */
+    CHECK_NEAR(probs[2], 0.6, 0); /* the second model did not predict this row */
     CHECK_NEAR(probs[5], 0.3, 1e-15);
-    CHECK_INT(ballot.models, 2);
-    CHECK_NEAR(ballot.votes[1], 1, 0);
-    CHECK(stk_ballot_count(&ballot)[0] == probs[0]); /* counting changes nothing */
-    stk_ballot_free(&ballot);
-    stk_ballot_free(&ballot);
+    CHECK_INT(ensemble.models, 2);
+    CHECK_NEAR(ensemble.weights[1], 1, 0);
+    CHECK(stk_ensemble_average(&ensemble)[0] == probs[0]); /* counting changes nothing */
+    stk_ensemble_free(&ensemble);
+    stk_ensemble_free(&ensemble);
 }
 
 static void ballot_priors(void) {
     stk_error err = {0};
-    stk_ballot ballot;
+    stk_ensemble ensemble;
     static const double said[] = {1, 0, 0, 1, 0, 0, 1, 0, 0};
     static const bool have[] = {false, true, false};
-    REQUIRE_OK(stk_ballot_open(&ballot, 3, 3, &err), &err);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 3, &err), &err);
     for (size_t i = 0; i < 9; i++) {
-        CHECK_NEAR(stk_ballot_count(&ballot)[i], 1.0 / 3, 1e-15);
+        CHECK_NEAR(stk_ensemble_average(&ensemble)[i], 1.0 / 3, 1e-15);
     }
-    ballot.priors[0] = 0.5;
-    ballot.priors[1] = 0.3;
-    ballot.priors[2] = 0.2;
-    stk_ballot_add(&ballot, said, (const bool[]){false, false, false}, 1);
-    CHECK_INT(ballot.models, 0); /* it has said nothing */
-    CHECK_NEAR(stk_ballot_count(&ballot)[0], 0.5, 0);
-    stk_ballot_add(&ballot, said, have, 1);
-    CHECK_INT(ballot.models, 1);
-    const double *probs = stk_ballot_count(&ballot);
+    ensemble.priors[0] = 0.5;
+    ensemble.priors[1] = 0.3;
+    ensemble.priors[2] = 0.2;
+    stk_ensemble_add(&ensemble, said, (const bool[]){false, false, false}, 1);
+    CHECK_INT(ensemble.models, 0); /* it has said nothing */
+    CHECK_NEAR(stk_ensemble_average(&ensemble)[0], 0.5, 0);
+    stk_ensemble_add(&ensemble, said, have, 1);
+    CHECK_INT(ensemble.models, 1);
+    const double *probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[1], 0.3, 0);
     CHECK_NEAR(probs[3], 1, 0);
     CHECK_NEAR(probs[4], 0, 0);
     CHECK_NEAR(probs[8], 0.2, 0);
-    stk_ballot_free(&ballot);
+    stk_ensemble_free(&ensemble);
 }
 
 static void ballot_without_rows_or_memory(void) {
     stk_error err = {0};
-    stk_ballot ballot;
-    REQUIRE_OK(stk_ballot_open(&ballot, 0, 3, &err), &err);
-    stk_ballot_add(&ballot, NULL, NULL, 1);
-    CHECK(stk_ballot_count(&ballot) != NULL);
-    stk_ballot_free(&ballot);
+    stk_ensemble ensemble;
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 0, 3, &err), &err);
+    stk_ensemble_add(&ensemble, NULL, NULL, 1);
+    CHECK(stk_ensemble_average(&ensemble) != NULL);
+    stk_ensemble_free(&ensemble);
     for (int64_t n = 0; n < 4; n++) {
         stk_error failure = {0};
         stk_mem_fail_after(n);
-        CHECK_INT(stk_ballot_open(&ballot, 4, 3, &failure), STK_ERR_MEMORY);
+        CHECK_INT(stk_ensemble_open(&ensemble, 4, 3, &failure), STK_ERR_MEMORY);
         stk_mem_fail_after(-1);
-        CHECK(ballot.sum == NULL && ballot.priors == NULL);
+        CHECK(ensemble.sum == NULL && ensemble.priors == NULL);
     }
 }
 
 static void ballot_weighs(void) {
     stk_error err = {0};
-    stk_ballot ballot;
+    stk_ensemble ensemble;
     static const double a[] = {0.2, 0.8, 0.6, 0.4};
     static const double b[] = {0.8, 0.2, 0.1, 0.9};
     static const bool all[] = {true, true};
     static const bool second[] = {false, true};
-    REQUIRE_OK(stk_ballot_open(&ballot, 2, 2, &err), &err);
-    stk_ballot_add(&ballot, a, second, 1);
-    stk_ballot_add(&ballot, b, all, 3);
-    const double *probs = stk_ballot_count(&ballot);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 2, 2, &err), &err);
+    stk_ensemble_add(&ensemble, a, second, 1);
+    stk_ensemble_add(&ensemble, b, all, 3);
+    const double *probs = stk_ensemble_average(&ensemble);
     CHECK_NEAR(probs[0], 0.8, 1e-15); /* alone its weight makes no difference */
     CHECK_NEAR(probs[2], (0.6 + 3 * 0.1) / 4, 1e-15);
     CHECK_NEAR(probs[3], (0.4 + 3 * 0.9) / 4, 1e-15);
-    stk_ballot_free(&ballot);
+    stk_ensemble_free(&ensemble);
 }
 
 static void weights_of_scores(void) {
@@ -115,7 +115,7 @@ static void weights_of_scores(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double weights[3];
-        stk_ballot_weigh(cases[i].acc1, 3, cases[i].classes, weights);
+        stk_ensemble_weights(cases[i].acc1, 3, cases[i].classes, weights);
         for (size_t k = 0; k < 3; k++) {
             CHECK_NEAR(weights[k], cases[i].weights[k], 1e-12);
         }

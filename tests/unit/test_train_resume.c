@@ -7,7 +7,7 @@
 #include "check.h"
 #include "train_fold.h"
 
-#include "job/run_state.h"
+#include "job/saved_state.h"
 #include "train/loss_watch.h"
 #include "weights/train_state.h"
 
@@ -31,18 +31,18 @@ static stk_file_writer *file_at(const char *path) {
 
 static void save_to(const keeper *k, const char *path, const stk_train_position *position) {
     stk_error err = {0};
-    stk_run_state run = {.position = *position};
-    must(stk_run_state_write(file_at(path), &run, k->f.backend, k->f.state, k->f.graph, &err),
+    stk_saved_state run = {.position = *position};
+    must(stk_saved_state_write(file_at(path), &run, k->f.backend, k->f.state, k->f.graph, &err),
          &err);
 }
 
 static void load_from(const keeper *k, const char *path, stk_train_position *position) {
     stk_error err = {0};
-    stk_run_state run;
-    must(stk_run_state_read(path, &run, &err), &err);
-    must(stk_run_state_load(path, &run, k->f.backend, k->f.state, k->f.graph, &err), &err);
+    stk_saved_state run;
+    must(stk_saved_state_read(path, &run, &err), &err);
+    must(stk_saved_state_load(path, &run, k->f.backend, k->f.state, k->f.graph, &err), &err);
     *position = run.position;
-    stk_run_state_free(&run);
+    stk_saved_state_free(&run);
 }
 
 static void save_state(void *user, const stk_train_position *position) {
@@ -392,25 +392,25 @@ static void state_files_are_exact(void) {
     char path[512];
     open_keeper(&k, plain_graph(), true);
     snprintf(path, sizeof path, "%s/exact.safetensors", state_folder());
-    stk_run_state run = {.fold = 3,
-                         .folds_done = 2,
-                         .best_acc1 = NAN,
-                         .used_s = 0.1 + 0.2,
-                         .train_images = INT64_MAX,
-                         .samples = "abc",
-                         .given = stk_mem_strdup("{\"batch\": \"8\"}"),
-                         .position = {.epoch = 7,
-                                      .step = 2,
-                                      .steps_per_epoch = 5,
-                                      .steps_done = 37,
-                                      .schedule = 1.0 / 3,
-                                      .lr_scale = 0.25,
-                                      .has_best = true,
-                                      .best = {.epoch = 6, .val_loss = 1e-300},
-                                      .watch = {.lowest = INFINITY}}};
-    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
-    stk_run_state back;
-    must(stk_run_state_read(path, &back, &err), &err);
+    stk_saved_state run = {.fold = 3,
+                           .folds_done = 2,
+                           .best_acc1 = NAN,
+                           .used_s = 0.1 + 0.2,
+                           .train_images = INT64_MAX,
+                           .samples = "abc",
+                           .given = stk_mem_strdup("{\"batch\": \"8\"}"),
+                           .position = {.epoch = 7,
+                                        .step = 2,
+                                        .steps_per_epoch = 5,
+                                        .steps_done = 37,
+                                        .schedule = 1.0 / 3,
+                                        .lr_scale = 0.25,
+                                        .has_best = true,
+                                        .best = {.epoch = 6, .val_loss = 1e-300},
+                                        .watch = {.lowest = INFINITY}}};
+    must(stk_saved_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    stk_saved_state back;
+    must(stk_saved_state_read(path, &back, &err), &err);
     CHECK_INT(back.fold, 3);
     CHECK(isnan(back.best_acc1) && isinf(back.position.watch.lowest));
     CHECK_NEAR(back.used_s, run.used_s, 0);
@@ -421,24 +421,24 @@ static void state_files_are_exact(void) {
     CHECK_NEAR(back.position.best.val_loss, 1e-300, 0);
     CHECK_INT(back.position.best.epoch, 6);
     CHECK(back.position.has_best);
-    stk_run_state_free(&back);
+    stk_saved_state_free(&back);
 
     stk_graph *other = normed_graph();
     stk_state *state = NULL;
     must(
         k.f.backend->state_new(&state, k.f.device, other, &(stk_state_config){.train = true}, &err),
         &err);
-    CHECK_INT(stk_run_state_load(path, &run, k.f.backend, state, other, &err), STK_ERR_DATA);
+    CHECK_INT(stk_saved_state_load(path, &run, k.f.backend, state, other, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "does not fit the model");
     k.f.backend->state_free(state);
     stk_graph_free(other);
 
     run.position.step = 6; /* more than an epoch has */
     err = (stk_error){0};
-    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
-    CHECK_INT(stk_run_state_read(path, &back, &err), STK_ERR_DATA);
+    must(stk_saved_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    CHECK_INT(stk_saved_state_read(path, &back, &err), STK_ERR_DATA);
     CHECK_CONTAINS(err.message, "contradict");
-    stk_run_state_free(&run);
+    stk_saved_state_free(&run);
     close_fold(&k.f);
 }
 
@@ -447,7 +447,7 @@ static stk_status read_damaged(const char *path, size_t at, stk_error *err) {
     char damaged[600];
     char *text = NULL;
     size_t size = 0;
-    stk_run_state back;
+    stk_saved_state back;
     *err = (stk_error){0};
     snprintf(damaged, sizeof damaged, "%s.damaged", path);
     must(stk_file_read(path, 0, &text, &size, err), err);
@@ -455,9 +455,9 @@ static stk_status read_damaged(const char *path, size_t at, stk_error *err) {
     text[at] ^= 1;
     must(stk_file_write(damaged, text, size, err), err);
     stk_mem_free(text);
-    stk_status status = stk_run_state_read(damaged, &back, err);
+    stk_status status = stk_saved_state_read(damaged, &back, err);
     if (status == STK_OK) {
-        stk_run_state_free(&back);
+        stk_saved_state_free(&back);
     }
     return status;
 }
@@ -468,10 +468,10 @@ static void damaged_bytes_are_noticed(void) {
     char path[512];
     char *text = NULL;
     size_t size = 0;
-    stk_run_state run = {.position = {.lr_scale = 1}, .samples = "abc", .used_s = 12.5};
+    stk_saved_state run = {.position = {.lr_scale = 1}, .samples = "abc", .used_s = 12.5};
     open_keeper(&k, plain_graph(), true);
     snprintf(path, sizeof path, "%s/whole.safetensors", state_folder());
-    must(stk_run_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
+    must(stk_saved_state_write(file_at(path), &run, k.f.backend, k.f.state, k.f.graph, &err), &err);
     must(stk_file_read(path, 0, &text, &size, &err), &err);
     const char *note = memmem(text, size, "\"12.5\"", 6);
     CHECK(note != NULL);

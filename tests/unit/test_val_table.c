@@ -3,7 +3,7 @@
 
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "job/run_state.h"
+#include "job/saved_state.h"
 #include "job/val_table.h"
 
 #define HEADER "path,label,predicted,probability,fold\n"
@@ -35,12 +35,12 @@ static void begin(stk_val_table *table, int fold) {
 
 /* A validation that says class `said` of samples from..to-1, last to first. */
 static void judge(stk_val_table *table, int said, size_t from, size_t to) {
-    stk_judged_reset(&table->now);
+    stk_sample_results_reset(&table->now);
     for (size_t i = to; i-- > from;) {
         float logits[3] = {0};
         logits[said] = (float)log(2);
         double loss = samples[i].label == said ? log(2) : log(4);
-        stk_judged_add(&table->now, i, logits, 3, samples[i].label, loss);
+        stk_sample_results_add(&table->now, i, logits, 3, samples[i].label, loss);
     }
 }
 

@@ -285,7 +285,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         must(f->backend->state_write(f->state, STK_TENSOR_VALUE, p, values, &err), &err);
         stk_mem_free(values);
     }
-    must(stk_recipe_start(f->backend, f->state, graph, &err), &err);
+    must(stk_train_reset_state(f->backend, f->state, graph, &err), &err);
     f->scripted = stk_cpu_backend;
     f->scripted.step = scripted_step;
     f->scripted.collect = scripted_collect;

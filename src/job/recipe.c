@@ -1,5 +1,5 @@
-/* choose.c - defaults that depend on the data set and the machine. No timing: runs must repeat. */
-#include "job/choose.h"
+/* recipe.c - defaults that depend on the data set and the machine. No timing: runs must repeat. */
+#include "job/recipe.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static stk_status choose_rate(stk_options *options, const char *name, double giv
     return stk_is_auto_double(given) ? resolve_number(options, name, own, "auto", err) : STK_OK;
 }
 
-static stk_status choose_model(stk_choice *choice, stk_options *options, const stk_job_options *job,
+static stk_status choose_model(stk_recipe *choice, stk_options *options, const stk_job_options *job,
                                stk_error *err) {
     const char *name = job->model != NULL ? job->model : AUTO_MODEL;
     stk_status status = stk_model_find(name, &choice->model, err);
@@ -98,7 +98,7 @@ static const char *explain_precision(const stk_opened_device *opened, char *why,
     return why;
 }
 
-static stk_status choose_device(stk_choice *choice, stk_options *options,
+static stk_status choose_device(stk_recipe *choice, stk_options *options,
                                 const stk_job_options *job, const stk_device_config *given,
                                 stk_error *err) {
     stk_opened_device *opened = &choice->opened;
@@ -122,21 +122,21 @@ static stk_status choose_device(stk_choice *choice, stk_options *options,
     return status;
 }
 
-bool stk_choose_pretrained(const stk_options *options) {
+bool stk_recipe_is_pretrained(const stk_options *options) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     return stk_pretrained_wanted(job->pretrained, AUTO_MODEL) != NULL;
 }
 
-double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
-                     size_t train_count) {
+double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                             size_t train_count) {
     /* An update never spans epochs: more batches than an epoch has are not added up. */
     size_t batches = train_count / batch > 0 ? train_count / batch : 1;
     double images = (double)batch * fmin((double)train->accumulate, (double)batches);
     return stk_as_shown(default_lr[train->optimizer][pretrained] * images / LR_BATCH);
 }
 
-stk_batch_facts stk_choose_facts(const stk_choice *choice, const stk_options *options,
-                                 size_t train_count) {
+stk_batch_facts stk_recipe_batch_facts(const stk_recipe *choice, const stk_options *options,
+                                       size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     size_t pixels = (size_t)choice->img_size * (size_t)choice->img_size;
     return (stk_batch_facts){
@@ -167,14 +167,14 @@ static stk_status resolve_batch(stk_options *options, const stk_batch_facts *fac
 }
 
 /* `scale` is what a given rate is multiplied with, since the batch is not the one it was for. */
-static stk_status choose_rates(stk_choice *choice, stk_options *options, double scale,
+static stk_status choose_rates(stk_recipe *choice, stk_options *options, double scale,
                                size_t train_count, bool open, stk_error *err) {
     stk_train_options *train = &choice->train;
     stk_status status = STK_OK;
     choice->lr = train->lr;
     if (stk_is_default_double(train->lr)) {
-        choice->lr =
-            stk_choose_lr(train, stk_choose_pretrained(options), choice->batch, train_count);
+        choice->lr = stk_recipe_default_lr(train, stk_recipe_is_pretrained(options), choice->batch,
+                                           train_count);
         status = open ? STK_OK : resolve_number(options, "lr", choice->lr, "default", err);
     } else if (!stk_is_auto_double(train->lr) && scale != 1) {
         choice->lr = stk_as_shown(train->lr * scale);
@@ -191,7 +191,7 @@ static stk_status choose_rates(stk_choice *choice, stk_options *options, double 
     return status;
 }
 
-static stk_status choose_epochs(stk_choice *choice, stk_options *options,
+static stk_status choose_epochs(stk_recipe *choice, stk_options *options,
                                 const stk_budget_options *budget, stk_error *err) {
     stk_train_options *train = &choice->train;
     bool limited = !stk_is_auto_double(budget->budget_s) || budget->deadline != NULL;
@@ -204,13 +204,13 @@ static stk_status choose_epochs(stk_choice *choice, stk_options *options,
         status = resolve_number(options, "epochs", choice->epochs_wanted, "auto", err);
     }
     if (status == STK_OK && stk_is_auto_int(train->patience)) {
-        train->patience = stk_choose_pretrained(options) && !as_fits ? PRETRAINED_PATIENCE : 0;
+        train->patience = stk_recipe_is_pretrained(options) && !as_fits ? PRETRAINED_PATIENCE : 0;
         status = resolve_number(options, "patience", (double)train->patience, "auto", err);
     }
     return status;
 }
 
-static stk_status choose_loader(stk_choice *choice, stk_options *options,
+static stk_status choose_loader(stk_recipe *choice, stk_options *options,
                                 const stk_loader_options *loader, stk_error *err) {
     choice->loader = stk_loader_plan_make(loader, choice->batch, choice->img_size,
                                           stk_machine_cores(), stk_machine_memory());
@@ -224,7 +224,7 @@ static stk_status choose_loader(stk_choice *choice, stk_options *options,
     return status;
 }
 
-static stk_status choose_augment(stk_choice *choice, stk_options *options, stk_error *err) {
+static stk_status choose_augment(stk_recipe *choice, stk_options *options, stk_error *err) {
     const stk_augment_options *given = stk_options_values(options, &stk_augment_option_table);
     choice->augment = *given;
     if (!stk_is_auto_double(given->crop_scale)) {
@@ -243,7 +243,7 @@ static const char *meaning_of_auto(const char *name) {
 }
 
 /* "model convnet_s (auto), img-size 64 (auto), ..." */
-static void write_line(stk_choice *choice, const stk_options *options) {
+static void write_line(stk_recipe *choice, const stk_options *options) {
     static const struct {
         const char *name;
         bool dull; /* told only where it was given */
@@ -292,8 +292,8 @@ static void write_line(stk_choice *choice, const stk_options *options) {
     }
 }
 
-stk_status stk_choose(stk_choice *choice, stk_options *options, const stk_device_config *device,
-                      stk_error *err) {
+stk_status stk_recipe_begin(stk_recipe *choice, stk_options *options,
+                            const stk_device_config *device, stk_error *err) {
     memset(choice, 0, sizeof *choice);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
@@ -303,13 +303,14 @@ stk_status stk_choose(stk_choice *choice, stk_options *options, const stk_device
         status = choose_device(choice, options, job, device, err);
     }
     if (status != STK_OK) {
-        stk_choice_free(choice);
+        stk_recipe_free(choice);
     }
     return status;
 }
 
-stk_status stk_choose_steps(stk_choice *choice, stk_options *options, const stk_batch_facts *facts,
-                            const stk_batch_choice *batch, bool open, stk_error *err) {
+stk_status stk_recipe_complete(stk_recipe *choice, stk_options *options,
+                               const stk_batch_facts *facts, const stk_batch_choice *batch,
+                               bool open, stk_error *err) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
     const stk_budget_options *budget = stk_options_values(options, &stk_budget_option_table);
@@ -338,12 +339,12 @@ stk_status stk_choose_steps(stk_choice *choice, stk_options *options, const stk_
     return status;
 }
 
-void stk_choice_free(stk_choice *choice) {
+void stk_recipe_free(stk_recipe *choice) {
     stk_str_free(&choice->line);
     stk_opened_device_close(&choice->opened);
 }
 
-void stk_choice_tell_batch(const stk_choice *choice, const stk_events *events) {
+void stk_recipe_emit_batch(const stk_recipe *choice, const stk_events *events) {
     char what[64];
     int length = snprintf(what, sizeof what, "batch %zu", choice->batch);
     if (choice->train.accumulate > 1) {
@@ -355,7 +356,7 @@ void stk_choice_tell_batch(const stk_choice *choice, const stk_events *events) {
     }
 }
 
-void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
+void stk_recipe_emit(const stk_recipe *choice, const stk_options *options, const stk_events *events,
                      size_t train_count) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -378,7 +379,7 @@ void stk_choice_tell(const stk_choice *choice, const stk_options *options, const
         stk_events_decision(events, opened->name,
                             stk_opened_device_describe(opened, text, sizeof text));
     }
-    stk_choice_tell_batch(choice, events);
+    stk_recipe_emit_batch(choice, events);
     if (job->precision != STK_PRECISION_AUTO && job->precision != (int)opened->precision) {
         snprintf(what, sizeof what, "precision %s", stk_precision_name(opened->precision));
         stk_events_decision(events, what, explain_precision(opened, why, sizeof why));

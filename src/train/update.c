@@ -1,4 +1,4 @@
-/* recipe.c - from the options of training to what the optimiser does at one update. */
+/* update.c - from the options of training to what the optimiser does at one update. */
 #include "train/train.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static double ema_decay(double wanted, int64_t updates) {
     return fmin(wanted, (1.0 + (double)updates) / (10.0 + (double)updates));
 }
 
-stk_update stk_recipe_update(const stk_train_options *o, const stk_recipe_moment *moment) {
+stk_update stk_update_make(const stk_train_options *o, const stk_update_point *moment) {
     int64_t number = moment->updates + 1;
     int64_t thawed = number - moment->frozen_updates;
     return (stk_update){.kind = (stk_optimizer)o->optimizer,
@@ -35,12 +35,12 @@ stk_update stk_recipe_update(const stk_train_options *o, const stk_recipe_moment
                         .ema_decay = (float)ema_decay(o->ema, moment->updates)};
 }
 
-int64_t stk_recipe_frozen_updates(const stk_train_options *o, int64_t steps_per_epoch) {
+int64_t stk_update_frozen_count(const stk_train_options *o, int64_t steps_per_epoch) {
     return o->freeze_epochs * ((steps_per_epoch + o->accumulate - 1) / o->accumulate);
 }
 
-stk_status stk_recipe_start(const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                            stk_error *err) {
+stk_status stk_train_reset_state(const stk_backend *backend, stk_state *state,
+                                 const stk_graph *graph, stk_error *err) {
     static const stk_tensor_kind zeroed[] = {STK_TENSOR_MOMENTUM, STK_TENSOR_SECOND};
     stk_status status = STK_OK;
     for (int p = 0; p < graph->param_count && status == STK_OK; p++) {

@@ -1,5 +1,5 @@
 /*
- * fuzz_run_state.c - the state that a run is resumed from, and what a checkpoint says of itself:
+ * fuzz_saved_state.c - the state that a run is resumed from, and what a checkpoint says of itself:
  * the JSON head of a safetensors file. The input is that head; its length is put before it.
  */
 #include "fuzz_folder.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "job/run_state.h"
+#include "job/saved_state.h"
 #include "weights/checkpoint.h"
 
 static const fuzz_seed seeds[] = {
@@ -41,14 +41,14 @@ static const fuzz_seed seeds[] = {
 FUZZ_PLAN_FILES(seeds)
 
 static void check_state(const char *path) {
-    stk_run_state run = {0};
+    stk_saved_state run = {0};
     stk_error err = {0};
-    stk_status status = stk_run_state_read(path, &run, &err);
+    stk_status status = stk_saved_state_read(path, &run, &err);
     if (status == STK_OK) {
         FUZZ_REQUIRE(run.fold >= 0 && run.folds_done >= 0 && run.epochs_before >= 0);
         FUZZ_REQUIRE(run.used_s >= 0 && isfinite(run.used_s));
         FUZZ_REQUIRE(memchr(run.samples, '\0', sizeof run.samples) != NULL);
-        stk_run_state_free(&run);
+        stk_saved_state_free(&run);
     } else {
         FUZZ_REQUIRE(err.message[0] != '\0');
     }

@@ -1,5 +1,5 @@
 /*
- * state_save.c - keeping what --resume goes on from, and going back to it.
+ * state_saver.c - keeping what --resume goes on from, and going back to it.
  *
  * The best weights are a file of their own, which is replaced before the state is, and so is the
  * table of what they said of the validation pictures. Until the state follows, the files that it
@@ -232,8 +232,8 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
     stk_status status = stk_write_behind_begin(&job->behind, &writer, job->state_path,
                                                stk_job_copies_state(job), err);
     if (status == STK_OK) {
-        status = stk_run_state_write(writer, &job->run_state, job->choice.opened.backend,
-                                     job->state, job->graph, err);
+        status = stk_saved_state_write(writer, &job->run_state, job->choice.opened.backend,
+                                       job->state, job->graph, err);
     }
     if (status == STK_OK) {
         remove_kept(job);
@@ -243,7 +243,7 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
 }
 
 void stk_job_save_state(stk_job *job, const stk_train_position *position) {
-    stk_run_state *run = &job->run_state;
+    stk_saved_state *run = &job->run_state;
     stk_error why = {0};
     if (!has_time(job, position)) {
         return;
@@ -294,8 +294,8 @@ stk_status stk_job_check_resume(const stk_job *job, stk_error *err) {
         status = stk_resume_check_steps(resume, job->job_options->seed, steps, err);
     }
     return status == STK_OK
-               ? stk_run_state_fits(resume->path, &resume->state, job->choice.opened.backend,
-                                    job->state, job->graph, err)
+               ? stk_saved_state_fits(resume->path, &resume->state, job->choice.opened.backend,
+                                      job->state, job->graph, err)
                : status;
 }
 
@@ -347,11 +347,11 @@ static stk_status restore_best(stk_job *job, const char *best_path,
 }
 
 /* Whether the best weights are those that the state speaks of. */
-static bool is_best(const char *path, const stk_run_state *run, stk_error *why) {
+static bool is_best(const char *path, const stk_saved_state *run, stk_error *why) {
     if (!is_of_epoch(path, run->position.best.epoch, why)) {
         return false;
     }
-    bool same = run->best_sum == 0 || stk_run_state_sum(path) == run->best_sum;
+    bool same = run->best_sum == 0 || stk_saved_state_sum(path) == run->best_sum;
     if (!same) {
         (void)STK_FAIL(why, STK_ERR_DATA, "%s is damaged or was replaced", path);
     }
@@ -362,7 +362,7 @@ static bool is_best(const char *path, const stk_run_state *run, stk_error *why) 
  * A position without its best weights would keep every later epoch from being saved that is worse
  * than they were, and leave nothing to deliver.
  */
-static void forget_lost_best(stk_job *job, const char *best_path, const stk_run_state *run,
+static void forget_lost_best(stk_job *job, const char *best_path, const stk_saved_state *run,
                              stk_train_position *position) {
     stk_error why = {0};
     if (position->has_best && !is_best(best_path, run, &why)) {
@@ -390,7 +390,7 @@ static stk_status rebatch(const stk_job *job, stk_train_position *position, stk_
 
 stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_epochs,
                               stk_train_position *position, bool *there, stk_error *err) {
-    stk_run_state run;
+    stk_saved_state run;
     const char *path = job->state_path;
     stk_job_settle_state(job);
     *there = stk_path_is_file(path);
@@ -398,16 +398,16 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
         return STK_OK;
     }
     stk_error why = {0};
-    stk_status status = stk_run_state_read(path, &run, &why);
+    stk_status status = stk_saved_state_read(path, &run, &why);
     bool damaged = status == STK_ERR_DATA && stk_path_is_file(job->epoch_path);
     bool within = status == STK_OK && between_epochs && run.position.step > 0;
     if (within) {
-        stk_run_state_free(&run);
+        stk_saved_state_free(&run);
     }
     if (within || damaged) {
         path = job->epoch_path;
         *there = stk_path_is_file(path);
-        status = *there ? stk_run_state_read(path, &run, err) : STK_OK;
+        status = *there ? stk_saved_state_read(path, &run, err) : STK_OK;
     } else if (status != STK_OK) {
         return STK_FAIL(err, status, "%s", why.message);
     }
@@ -418,8 +418,8 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     *position = run.position;
     if (*there) {
         job->between_epochs = path == job->state_path && run.position.step == 0;
-        status =
-            stk_run_state_load(path, &run, job->choice.opened.backend, job->state, job->graph, err);
+        status = stk_saved_state_load(path, &run, job->choice.opened.backend, job->state,
+                                      job->graph, err);
     }
     if (status == STK_OK && *there) {
         status = restore_best(job, best_path, position, err);
@@ -432,7 +432,7 @@ stk_status stk_job_load_state(stk_job *job, const char *best_path, bool between_
     if (status == STK_OK && *there) {
         status = rebatch(job, position, err);
     }
-    stk_run_state_free(&run);
+    stk_saved_state_free(&run);
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* test_voters.c - which models of run folders vote, and in which order they know the classes. */
+/* test_members.c - which models of run folders form the ensemble, and in which order they know the
+ * classes. */
 #include "check.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include "backend/cpu/cpu_device.h"
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "job/voters.h"
+#include "job/members.h"
 
 #define SIZE 8
 
@@ -115,7 +116,7 @@ static void set_up(void) {
 }
 
 /* Looks through runs, whose names are divided by blanks. */
-static stk_status find(stk_voters *v, const char *names, stk_vote vote, telling *t,
+static stk_status find(stk_members *v, const char *names, stk_vote vote, telling *t,
                        stk_error *err) {
     static char paths[4][400];
     static const char *items[4];
@@ -132,7 +133,7 @@ static stk_status find(stk_voters *v, const char *names, stk_vote vote, telling 
     }
     stk_predict_options options = {.runs = {items, count}, .vote = (int)vote};
     memset(v, 0, sizeof *v);
-    return stk_voters_find(v, &options, &t->events, err);
+    return stk_members_find(v, &options, &t->events, err);
 }
 
 static void whatever_there_is_votes(void) {
@@ -157,7 +158,7 @@ static void whatever_there_is_votes(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_error err = {0};
-        stk_voters v;
+        stk_members v;
         telling t;
         REQUIRE_OK(find(&v, cases[i].runs, STK_VOTE_EQUAL, &t, &err), &err);
         CHECK_INT(v.count, cases[i].count);
@@ -168,7 +169,7 @@ static void whatever_there_is_votes(void) {
         for (size_t k = 0; k < v.count; k++) {
             CHECK_NEAR(v.items[k].weight, 1, 0);
         }
-        stk_voters_free(&v);
+        stk_members_free(&v);
     }
 }
 
@@ -189,33 +190,33 @@ static void what_cannot_vote_is_refused(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_error err = {0};
-        stk_voters v;
+        stk_members v;
         telling t;
         CHECK_INT(find(&v, cases[i].runs, STK_VOTE_EQUAL, &t, &err), cases[i].status);
         CHECK_CONTAINS(err.message, cases[i].part);
         CHECK_CONTAINS(err.message, cases[i].another);
-        stk_voters_free(&v);
+        stk_members_free(&v);
     }
 }
 
 static void classes_are_arranged(void) {
     stk_error err = {0};
-    stk_voters v;
+    stk_members v;
     telling t;
     double said[] = {0.5, 0.3, 0.2, 0.1, 0.7, 0.2}; /* of cat, ant, bee */
     static const double expected[] = {0.3, 0.2, 0.5, 0.7, 0.2, 0.1};
     REQUIRE_OK(find(&v, "one turned", STK_VOTE_EQUAL, &t, &err), &err);
     CHECK(v.items[0].order == NULL && v.items[1].order != NULL);
-    REQUIRE_OK(stk_voter_arrange(&v.items[1], said, 2, &err), &err);
+    REQUIRE_OK(stk_member_arrange(&v.items[1], said, 2, &err), &err);
     CHECK(memcmp(said, expected, sizeof said) == 0);
-    REQUIRE_OK(stk_voter_arrange(&v.items[0], said, 2, &err), &err);
+    REQUIRE_OK(stk_member_arrange(&v.items[0], said, 2, &err), &err);
     CHECK(memcmp(said, expected, sizeof said) == 0);
-    stk_voters_free(&v);
+    stk_members_free(&v);
 }
 
 static void scores_weigh(void) {
     stk_error err = {0};
-    stk_voters v;
+    stk_members v;
     telling t;
     double guess = 100.0 / 3;
     REQUIRE_OK(find(&v, "one folds turned", STK_VOTE_SCORE, &t, &err), &err);
@@ -224,7 +225,7 @@ static void scores_weigh(void) {
     CHECK_NEAR(v.items[1].weight, 50 - guess, 1e-9);
     CHECK_NEAR(v.items[2].weight, (80.0 + 50 + 60) / 3 - guess, 1e-9); /* not known */
     CHECK_NEAR(v.items[3].weight, 60 - guess, 1e-9);
-    stk_voters_free(&v);
+    stk_members_free(&v);
 }
 
 static void no_memory_is_told(void) {
@@ -232,7 +233,7 @@ static void no_memory_is_told(void) {
     set_up();
     for (int64_t n = 0; n < 5000 && status != STK_OK; n++) {
         stk_error err = {0};
-        stk_voters v;
+        stk_members v;
         telling t;
         stk_mem_fail_after(n);
         status = find(&v, "one folds turned", STK_VOTE_SCORE, &t, &err);
@@ -241,7 +242,7 @@ static void no_memory_is_told(void) {
             CHECK_FAIL("request %d: %s", (int)n, err.message);
         }
         CHECK(status != STK_OK || v.count == 4);
-        stk_voters_free(&v);
+        stk_members_free(&v);
     }
     CHECK_INT(status, STK_OK);
 }

@@ -1,5 +1,5 @@
-/* voters.c - which models there are, and whether they can vote together. */
-#include "job/voters.h"
+/* members.c - which models there are, and whether they can vote together. */
+#include "job/members.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "run/run_folder.h"
-#include "predict/ballot.h"
+#include "predict/ensemble.h"
 
 #define MOST_FOLDS 1000
 
@@ -42,14 +42,14 @@ static stk_status read_args(const char *run, stk_json **args, stk_error *err) {
                              cause.message);
 }
 
-static void free_voter(stk_voter *voter) {
-    stk_mem_free(voter->path);
-    stk_mem_free(voter->order);
-    stk_checkpoint_info_free(&voter->info);
+static void free_member(stk_member *member) {
+    stk_mem_free(member->path);
+    stk_mem_free(member->order);
+    stk_checkpoint_info_free(&member->info);
 }
 
-void stk_voters_leave_out(stk_voters *voters, const stk_error *why, const stk_events *events) {
-    (void)STK_FAIL(&voters->error, why->status, "%s", why->message);
+void stk_members_leave_out(stk_members *members, const stk_error *why, const stk_events *events) {
+    (void)STK_FAIL(&members->error, why->status, "%s", why->message);
     stk_events_warning(events, "a model is left out: %s", why->message);
 }
 
@@ -67,11 +67,12 @@ static const char *only_known_to(const stk_checkpoint_info *one, const stk_check
     return NULL;
 }
 
-static stk_status refuse_classes(const stk_voter *first, const stk_voter *voter, stk_error *err) {
-    bool runs = strcmp(first->run, voter->run) != 0;
-    const char *names[] = {runs ? first->run : first->path, runs ? voter->run : voter->path};
-    const char *of_first = only_known_to(&first->info, &voter->info);
-    const char *only = of_first != NULL ? of_first : only_known_to(&voter->info, &first->info);
+static stk_status refuse_classes(const stk_member *first, const stk_member *member,
+                                 stk_error *err) {
+    bool runs = strcmp(first->run, member->run) != 0;
+    const char *names[] = {runs ? first->run : first->path, runs ? member->run : member->path};
+    const char *of_first = only_known_to(&first->info, &member->info);
+    const char *only = of_first != NULL ? of_first : only_known_to(&member->info, &first->info);
     char example[400] = "";
     if (only != NULL) {
         snprintf(example, sizeof example, "; only %.200s has '%.160s'", names[of_first == NULL],
@@ -80,13 +81,13 @@ static stk_status refuse_classes(const stk_voter *first, const stk_voter *voter,
     return STK_FAIL(err, STK_ERR_DATA,
                     "%s and %s do not know the same classes (%d and %d%s), so that their "
                     "predictions cannot be averaged; predict with each alone",
-                    names[0], names[1], first->info.class_count, voter->info.class_count, example);
+                    names[0], names[1], first->info.class_count, member->info.class_count, example);
 }
 
-/* Finds the place of every class of the first voter among those of another. */
-static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error *err) {
+/* Finds the place of every class of the first member among those of another. */
+static stk_status find_order(const stk_member *first, stk_member *member, stk_error *err) {
     const stk_checkpoint_info *a = &first->info;
-    const stk_checkpoint_info *b = &voter->info;
+    const stk_checkpoint_info *b = &member->info;
     bool same = a->class_count == b->class_count;
     for (int c = 0; same && c < a->class_count; c++) {
         same = strcmp(a->classes[c], b->classes[c]) == 0;
@@ -97,8 +98,8 @@ static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error
     stk_map map = {0};
     bool ok = true;
     bool known = a->class_count == b->class_count;
-    voter->order = stk_mem_new((size_t)a->class_count, sizeof *voter->order);
-    ok = voter->order != NULL;
+    member->order = stk_mem_new((size_t)a->class_count, sizeof *member->order);
+    ok = member->order != NULL;
     for (int c = 0; ok && c < b->class_count; c++) {
         bool added;
         ok = stk_map_add(&map, b->classes[c], (size_t)c, &added);
@@ -106,44 +107,44 @@ static stk_status find_order(const stk_voter *first, stk_voter *voter, stk_error
     for (int c = 0; ok && known && c < a->class_count; c++) {
         size_t at = 0;
         known = stk_map_find(&map, a->classes[c], &at);
-        voter->order[c] = (int)at;
+        member->order[c] = (int)at;
     }
     stk_map_free(&map);
     if (!ok) {
         return STK_FAIL_MEMORY(err, "classes");
     }
-    return known ? STK_OK : refuse_classes(first, voter, err);
+    return known ? STK_OK : refuse_classes(first, member, err);
 }
 
 /* Adds the model if the file is there; *there says so also of one that cannot be read. */
-static stk_status add_model(stk_voters *v, const char *run, const char *name,
+static stk_status add_model(stk_members *v, const char *run, const char *name,
                             const stk_events *events, bool *there, stk_error *err) {
-    stk_voter *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
-    stk_voter voter = {.run = run, .path = stk_path_join(run, name), .weight = 1};
+    stk_member *grown = stk_mem_grow(v->items, &v->capacity, v->count + 1, sizeof *v->items);
+    stk_member member = {.run = run, .path = stk_path_join(run, name), .weight = 1};
     v->items = grown != NULL ? grown : v->items;
     stk_status status =
-        grown != NULL && voter.path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
-    *there = status == STK_OK && stk_path_is_file(voter.path);
+        grown != NULL && member.path != NULL ? STK_OK : STK_FAIL_MEMORY(err, "a path");
+    *there = status == STK_OK && stk_path_is_file(member.path);
     stk_error why = {0};
-    bool good = *there && stk_checkpoint_info_read(voter.path, &voter.info, &why) == STK_OK;
+    bool good = *there && stk_checkpoint_info_read(member.path, &member.info, &why) == STK_OK;
     if (why.status == STK_ERR_MEMORY) {
         status = STK_FAIL(err, why.status, "%s", why.message);
     } else if (*there && !good) {
-        stk_voters_leave_out(v, &why, events);
+        stk_members_leave_out(v, &why, events);
     }
     if (status == STK_OK && good && v->count > 0) {
-        status = find_order(&v->items[0], &voter, err);
+        status = find_order(&v->items[0], &member, err);
     }
     if (status == STK_OK && good) {
-        v->items[v->count++] = voter;
+        v->items[v->count++] = member;
     } else {
-        free_voter(&voter);
+        free_member(&member);
     }
     return status;
 }
 
 /* The single model of a run, or one per fold; folds that are missing are passed over. */
-static stk_status add_run(stk_voters *v, const char *run, const stk_json *args,
+static stk_status add_run(stk_members *v, const char *run, const stk_json *args,
                           const stk_events *events, stk_error *err) {
     bool there = false;
     uint64_t folds = 1;
@@ -180,7 +181,8 @@ static size_t first_given(const stk_option_list *runs, size_t r) {
 }
 
 /* Runs without any model, told where others have some; where none has, the caller has a word. */
-static void tell_empty(const stk_voters *v, const stk_option_list *runs, const stk_events *events) {
+static void tell_empty(const stk_members *v, const stk_option_list *runs,
+                       const stk_events *events) {
     for (size_t r = 0; r < runs->count && v->count > 0; r++) {
         bool has = first_given(runs, r) < r;
         for (size_t i = 0; i < v->count && !has; i++) {
@@ -193,7 +195,7 @@ static void tell_empty(const stk_voters *v, const stk_option_list *runs, const s
     }
 }
 
-static stk_status weigh(stk_voters *v, stk_error *err) {
+static stk_status weigh(stk_members *v, stk_error *err) {
     double *numbers = stk_mem_new(v->count, 2 * sizeof *numbers);
     if (numbers == NULL) {
         return STK_FAIL_MEMORY(err, "models");
@@ -201,7 +203,7 @@ static stk_status weigh(stk_voters *v, stk_error *err) {
     for (size_t i = 0; i < v->count; i++) {
         numbers[i] = v->items[i].info.acc1;
     }
-    stk_ballot_weigh(numbers, v->count, v->items[0].info.class_count, numbers + v->count);
+    stk_ensemble_weights(numbers, v->count, v->items[0].info.class_count, numbers + v->count);
     for (size_t i = 0; i < v->count; i++) {
         v->items[i].weight = numbers[v->count + i];
     }
@@ -209,8 +211,8 @@ static stk_status weigh(stk_voters *v, stk_error *err) {
     return STK_OK;
 }
 
-stk_status stk_voters_find(stk_voters *v, const stk_predict_options *options,
-                           const stk_events *events, stk_error *err) {
+stk_status stk_members_find(stk_members *v, const stk_predict_options *options,
+                            const stk_events *events, stk_error *err) {
     const stk_option_list *runs = &options->runs;
     stk_status status = STK_OK;
     if (runs->count == 0) {
@@ -244,10 +246,11 @@ stk_status stk_voters_find(stk_voters *v, const stk_predict_options *options,
                                                                                : status;
 }
 
-stk_status stk_voter_arrange(const stk_voter *voter, double *probs, size_t rows, stk_error *err) {
-    size_t classes = (size_t)voter->info.class_count;
-    double *row = voter->order != NULL ? stk_mem_new(classes, sizeof *row) : NULL;
-    if (voter->order == NULL) {
+stk_status stk_member_arrange(const stk_member *member, double *probs, size_t rows,
+                              stk_error *err) {
+    size_t classes = (size_t)member->info.class_count;
+    double *row = member->order != NULL ? stk_mem_new(classes, sizeof *row) : NULL;
+    if (member->order == NULL) {
         return STK_OK;
     }
     if (row == NULL) {
@@ -256,16 +259,16 @@ stk_status stk_voter_arrange(const stk_voter *voter, double *probs, size_t rows,
     for (size_t r = 0; r < rows; r++) {
         memcpy(row, probs + r * classes, classes * sizeof *row);
         for (size_t c = 0; c < classes; c++) {
-            probs[r * classes + c] = row[voter->order[c]];
+            probs[r * classes + c] = row[member->order[c]];
         }
     }
     stk_mem_free(row);
     return STK_OK;
 }
 
-void stk_voters_free(stk_voters *v) {
+void stk_members_free(stk_members *v) {
     for (size_t i = 0; i < v->count; i++) {
-        free_voter(&v->items[i]);
+        free_member(&v->items[i]);
     }
     stk_mem_free(v->items);
     stk_json_free(v->args);

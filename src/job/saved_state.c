@@ -1,5 +1,5 @@
-/* run_state.c - the numbers of a run's state as notes of a file, and back. */
-#include "job/run_state.h"
+/* saved_state.c - the numbers of a run's state as notes of a file, and back. */
+#include "job/saved_state.h"
 
 #include <limits.h>
 #include <math.h>
@@ -25,10 +25,10 @@ typedef enum note_kind {
 typedef struct note {
     const char *key;
     note_kind kind;
-    size_t offset; /* in stk_run_state */
+    size_t offset; /* in stk_saved_state */
 } note;
 
-#define AT(field) offsetof(stk_run_state, field)
+#define AT(field) offsetof(stk_saved_state, field)
 
 static const note notes[] = {
     {"fold", COUNT, AT(fold)},
@@ -76,12 +76,12 @@ static const note notes[] = {
 #define TEXT_NOTES 4 /* samples, given, run, pretrained */
 #define NOTE_TEXT 32 /* 17 digits, sign, point and exponent */
 
-void stk_run_state_free(stk_run_state *state) {
+void stk_saved_state_free(stk_saved_state *state) {
     stk_mem_free(state->given);
     memset(state, 0, sizeof *state);
 }
 
-int64_t stk_run_state_sum(const char *path) {
+int64_t stk_saved_state_sum(const char *path) {
     uint64_t sum = 0;
     return stk_checksum_file(path, &sum, NULL) == STK_OK ? (int64_t)(sum >> 1 | 1) : 0;
 }
@@ -125,15 +125,15 @@ static void hash_samples(const stk_dataset *dataset, char text[STK_SHA256_TEXT])
     stk_hex(digest, sizeof digest, text);
 }
 
-void stk_run_state_describe(stk_run_state *state, const stk_dataset *dataset) {
+void stk_saved_state_describe(stk_saved_state *state, const stk_dataset *dataset) {
     state->classes = dataset->class_count;
     state->train_images = (int64_t)dataset->train.count;
     state->val_images = (int64_t)dataset->val.count;
     hash_samples(dataset, state->samples);
 }
 
-stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *dataset,
-                               stk_error *err) {
+stk_status stk_saved_state_check(const stk_saved_state *state, const stk_dataset *dataset,
+                                 stk_error *err) {
     char samples[STK_SHA256_TEXT];
     if (state->classes != dataset->class_count) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -161,7 +161,7 @@ stk_status stk_run_state_check(const stk_run_state *state, const stk_dataset *da
     return STK_OK;
 }
 
-static void write_note(const note *n, const stk_run_state *run, char text[NOTE_TEXT]) {
+static void write_note(const note *n, const stk_saved_state *run, char text[NOTE_TEXT]) {
     const void *at = (const char *)run + n->offset;
     switch (n->kind) {
     case COUNT:
@@ -181,7 +181,7 @@ static void write_note(const note *n, const stk_run_state *run, char text[NOTE_T
 }
 
 /* Counts are never negative; a number may be NaN or infinite. */
-static bool read_note(const note *n, const char *text, stk_run_state *run) {
+static bool read_note(const note *n, const char *text, stk_saved_state *run) {
     void *at = (char *)run + n->offset;
     char *end = NULL;
     int64_t whole = 0;
@@ -225,7 +225,7 @@ static bool sums_are_sound(const stk_train_position *p) {
            p->correct >= 0 && p->correct <= p->images;
 }
 
-static bool counts_are_sound(const stk_run_state *run) {
+static bool counts_are_sound(const stk_saved_state *run) {
     const stk_train_position *p = &run->position;
     int counts[] = {run->fold,   run->folds_done, run->epochs_before, p->epoch,
                     p->setbacks, p->epochs_done,  p->since_best,      p->best.epoch};
@@ -240,7 +240,7 @@ static bool counts_are_sound(const stk_run_state *run) {
 }
 
 /* What a file that Stoker wrote can say. */
-static bool is_sound(const stk_run_state *run) {
+static bool is_sound(const stk_saved_state *run) {
     const stk_train_position *p = &run->position;
     return counts_are_sound(run) && sums_are_sound(p) && p->step <= p->steps_per_epoch &&
            p->step <= p->steps_done && p->micro_steps <= p->step && p->updates <= p->steps_done &&
@@ -248,9 +248,9 @@ static bool is_sound(const stk_run_state *run) {
            run->folds_done <= run->fold && run->used_s >= 0 && run->used_s <= MOST_SECONDS;
 }
 
-stk_status stk_run_state_write(stk_file_writer *writer, const stk_run_state *run,
-                               const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                               stk_error *err) {
+stk_status stk_saved_state_write(stk_file_writer *writer, const stk_saved_state *run,
+                                 const stk_backend *backend, stk_state *state,
+                                 const stk_graph *graph, stk_error *err) {
     char texts[NOTES][NOTE_TEXT];
     stk_tensor_note all[NOTES + TEXT_NOTES];
     for (size_t i = 0; i < NOTES; i++) {
@@ -265,7 +265,7 @@ stk_status stk_run_state_write(stk_file_writer *writer, const stk_run_state *run
                                 NOTES + TEXT_NOTES, err);
 }
 
-static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_run_state *run,
+static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_saved_state *run,
                              stk_error *err) {
     for (size_t i = 0; i < NOTES; i++) {
         if (!read_note(&notes[i], stk_tensors_note(file, notes[i].key), run)) {
@@ -292,7 +292,7 @@ static stk_status read_notes(const stk_tensor_file *file, const char *path, stk_
     return run->given != NULL ? STK_OK : STK_FAIL_MEMORY(err, path);
 }
 
-stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *err) {
+stk_status stk_saved_state_read(const char *path, stk_saved_state *run, stk_error *err) {
     stk_tensor_file file;
     memset(run, 0, sizeof *run);
     stk_status status = stk_tensors_open(&file, path, err);
@@ -302,14 +302,14 @@ stk_status stk_run_state_read(const char *path, stk_run_state *run, stk_error *e
         stk_tensors_close(&file);
     }
     if (status != STK_OK) {
-        stk_run_state_free(run);
+        stk_saved_state_free(run);
     }
     return status;
 }
 
-stk_status stk_run_state_fits(const char *path, const stk_run_state *run,
-                              const stk_backend *backend, const stk_state *state,
-                              const stk_graph *graph, stk_error *err) {
+stk_status stk_saved_state_fits(const char *path, const stk_saved_state *run,
+                                const stk_backend *backend, const stk_state *state,
+                                const stk_graph *graph, stk_error *err) {
     stk_tensor_file file;
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {
@@ -320,9 +320,9 @@ stk_status stk_run_state_fits(const char *path, const stk_run_state *run,
     return status;
 }
 
-stk_status stk_run_state_load(const char *path, const stk_run_state *run,
-                              const stk_backend *backend, stk_state *state, const stk_graph *graph,
-                              stk_error *err) {
+stk_status stk_saved_state_load(const char *path, const stk_saved_state *run,
+                                const stk_backend *backend, stk_state *state,
+                                const stk_graph *graph, stk_error *err) {
     stk_tensor_file file;
     stk_status status = stk_tensors_open(&file, path, err);
     if (status == STK_OK) {

@@ -1,8 +1,8 @@
-/* test_choose.c - what Stoker chooses by itself, and that it says so. */
+/* test_recipe.c - what Stoker chooses by itself, and that it says so. */
 #include "check.h"
 
 #include "base/machine.h"
-#include "job/choose.h"
+#include "job/recipe.h"
 #include "job/job_options.h"
 
 typedef struct setting {
@@ -47,13 +47,13 @@ static uint64_t no_need(void *user, size_t batch) {
 }
 
 /* All of it, on a device whose memory is no question. */
-static stk_status choose(stk_choice *choice, stk_options *options, size_t train_count) {
-    stk_status status = stk_choose(choice, options, &device, &error);
+static stk_status choose(stk_recipe *choice, stk_options *options, size_t train_count) {
+    stk_status status = stk_recipe_begin(choice, options, &device, &error);
     if (status == STK_OK) {
-        stk_batch_facts facts = stk_choose_facts(choice, options, train_count);
+        stk_batch_facts facts = stk_recipe_batch_facts(choice, options, train_count);
         facts.need = no_need;
         stk_batch_choice batch = stk_batch_plan(&facts);
-        status = stk_choose_steps(choice, options, &facts, &batch, false, &error);
+        status = stk_recipe_complete(choice, options, &facts, &batch, false, &error);
     }
     return status;
 }
@@ -96,7 +96,7 @@ static void batch_rate_and_epochs(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
-        stk_choice choice;
+        stk_recipe choice;
         REQUIRE_OK(choose(&choice, options, cases[i].train), &error);
         if (choice.batch != cases[i].batch || !(fabs(choice.lr - cases[i].lr) < 1e-7) ||
             choice.epochs_wanted != cases[i].epochs) {
@@ -105,7 +105,7 @@ static void batch_rate_and_epochs(void) {
         }
         CHECK_NEAR(atof(stk_options_get(options, "lr")), cases[i].lr, 1e-6);
         CHECK_INT(atoi(stk_options_get(options, "batch")), cases[i].batch);
-        stk_choice_free(&choice);
+        stk_recipe_free(&choice);
         stk_options_free(options);
     }
 }
@@ -127,12 +127,12 @@ static void tags_of_weights_choose_the_model(void) {
         setting settings[MOST_SETTINGS] = {{"model", cases[i].model},
                                            {"pretrained", cases[i].pretrained}};
         stk_options *options = options_of(settings);
-        stk_choice choice;
+        stk_recipe choice;
         REQUIRE_OK(choose(&choice, options, 480), &error);
         CHECK_STR(choice.model->name, cases[i].name);
         CHECK_NEAR(choice.dropout, cases[i].dropout, 1e-9);
         CHECK_NEAR(atof(stk_options_get(options, "dropout")), cases[i].dropout, 1e-9);
-        stk_choice_free(&choice);
+        stk_recipe_free(&choice);
         stk_options_free(options);
     }
 }
@@ -140,7 +140,7 @@ static void tags_of_weights_choose_the_model(void) {
 static void everything_auto(void) {
     static const setting none[MOST_SETTINGS] = {{0}};
     stk_options *options = options_of(none);
-    stk_choice choice;
+    stk_recipe choice;
     REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_STR(choice.model->name, "convnet_s");
     CHECK_INT(choice.img_size, 64);
@@ -156,11 +156,11 @@ static void everything_auto(void) {
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    stk_choice_tell(&choice, options, &events, 480);
+    stk_recipe_emit(&choice, options, &events, 480);
     CHECK_CONTAINS(decisions, "cpu: ");
     CHECK_CONTAINS(decisions, "(auto: ");
     CHECK(strchr(decisions, '\n') == decisions + strlen(decisions) - 1); /* nothing else */
-    stk_choice_free(&choice);
+    stk_recipe_free(&choice);
     stk_options_free(options);
 }
 
@@ -191,7 +191,7 @@ static void recipe_by_optimiser_and_start(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const recipe_case *c = &cases[i];
         stk_options *options = options_of(c->settings);
-        stk_choice choice;
+        stk_recipe choice;
         REQUIRE_OK(choose(&choice, options, 480), &error);
         bool lr = isnan(c->lr) ? isnan(choice.lr) : fabs(choice.lr - c->lr) < 1e-9;
         bool head = isnan(c->head_lr) ? isnan(choice.train.head_lr)
@@ -204,7 +204,7 @@ static void recipe_by_optimiser_and_start(void) {
         }
         CHECK_NEAR(atof(stk_options_get(options, "weight-decay")), c->weight_decay, 1e-9);
         CHECK_INT(atoi(stk_options_get(options, "patience")), c->patience);
-        stk_choice_free(&choice);
+        stk_recipe_free(&choice);
         stk_options_free(options);
     }
 }
@@ -213,12 +213,12 @@ static void the_line_tells_the_recipe(void) {
     static const setting given[MOST_SETTINGS] = {
         {"opt", "adamw"}, {"lr", "auto"}, {"ema", "0.99"}, {"freeze-epochs", "2"}};
     stk_options *options = options_of(given);
-    stk_choice choice;
+    stk_recipe choice;
     REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_CONTAINS(stk_str_text(&choice.line), "optimizer adamw, lr to be found (auto)");
     CHECK_CONTAINS(stk_str_text(&choice.line), "freeze-epochs 2, ema 0.99");
     CHECK(strstr(stk_str_text(&choice.line), "clip-grad") == NULL); /* nobody asked */
-    stk_choice_free(&choice);
+    stk_recipe_free(&choice);
     stk_options_free(options);
 }
 
@@ -243,7 +243,7 @@ static void the_line_says_what_was_given(void) {
     static const setting given[MOST_SETTINGS] = {
         {"budget", "60s"}, {"folds", "3"}, {"img-size", "32"}, {"batch_size", "8"}};
     stk_options *options = options_of(given);
-    stk_choice choice;
+    stk_recipe choice;
     REQUIRE_OK(choose(&choice, options, 480), &error);
     CHECK_INT(choice.img_size, 32);
     CHECK_CONTAINS(stk_str_text(&choice.line), "img-size 32,");
@@ -251,7 +251,7 @@ static void the_line_says_what_was_given(void) {
     CHECK_CONTAINS(stk_str_text(&choice.line), "epochs as the budget allows (auto)");
     CHECK_CONTAINS(stk_str_text(&choice.line), "folds 3");
     CHECK_CONTAINS(stk_str_text(&choice.line), "budget 60s");
-    stk_choice_free(&choice);
+    stk_recipe_free(&choice);
     stk_options_free(options);
 }
 
@@ -259,12 +259,12 @@ static void choices_with_reasons_are_told(void) {
     static const setting given[MOST_SETTINGS] = {
         {"batch", "64"}, {"loader-memory", "1K"}, {"precision", "fp16"}, {"no-wandb", "true"}};
     stk_options *options = options_of(given);
-    stk_choice choice;
+    stk_recipe choice;
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
     REQUIRE_OK(choose(&choice, options, 40), &error);
-    stk_choice_tell(&choice, options, &events, 40);
+    stk_recipe_emit(&choice, options, &events, 40);
     CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
     CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
     CHECK_CONTAINS(decisions, "--loader-memory");
@@ -272,7 +272,7 @@ static void choices_with_reasons_are_told(void) {
     CHECK_CONTAINS(decisions, "accepted without effect: ");
     CHECK_CONTAINS(decisions, "no-wandb");
     CHECK_STR(stk_options_get(options, "precision"), "fp32");
-    stk_choice_free(&choice);
+    stk_recipe_free(&choice);
     stk_options_free(options);
 }
 
@@ -290,10 +290,10 @@ static void what_does_not_exist(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_options *options = options_of(cases[i].settings);
-        stk_choice choice;
+        stk_recipe choice;
         CHECK_INT(choose(&choice, options, 480), cases[i].status);
         CHECK_CONTAINS(error.message, cases[i].words);
-        stk_choice_free(&choice); /* harmless */
+        stk_recipe_free(&choice); /* harmless */
         stk_options_free(options);
     }
 }

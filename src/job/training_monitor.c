@@ -1,10 +1,10 @@
 /*
- * eyes.c - from what training and the machine count to samples and verdicts.
+ * training_monitor.c - from what training and the machine count to samples and verdicts.
  *
  * Everything is counted from the start of a fold. Once a second the counts are kept, so that the
  * difference of two such glances is what a stretch of training showed.
  */
-#include "job/eyes.h"
+#include "job/training_monitor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ typedef struct glance {
     sum shown[SHOWN_COUNT];
 } glance;
 
-struct stk_eyes {
+struct stk_training_monitor {
     stk_lookout *lookout;    /* NULL: the machine is not looked at */
     glance now;              /* running */
     glance ring[GLANCES];    /* the last ones */
@@ -102,30 +102,30 @@ static int64_t largest_batch(const stk_job *job) {
     return (int64_t)stk_batch_plan(&facts).batch;
 }
 
-stk_status stk_eyes_open(stk_job *job, stk_error *err) {
-    stk_eyes *eyes = stk_mem_new(1, sizeof *eyes);
-    if (eyes == NULL) {
-        return STK_FAIL_MEMORY(err, "the eyes");
+stk_status stk_training_monitor_open(stk_job *job, stk_error *err) {
+    stk_training_monitor *monitor = stk_mem_new(1, sizeof *monitor);
+    if (monitor == NULL) {
+        return STK_FAIL_MEMORY(err, "the monitor");
     }
-    job->eyes = eyes;
-    eyes->largest_batch = -1;
+    job->monitor = monitor;
+    monitor->largest_batch = -1;
     const char *gpu = bus_id(job);
     stk_lookout_config config = {.gpu_bus_ids = &gpu,
                                  .gpu_count = gpu != NULL ? 1 : 0,
                                  .start_ns =
                                      job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9)};
     stk_error why = {0};
-    if (stk_lookout_start(&eyes->lookout, &config, &why) != STK_OK) {
+    if (stk_lookout_start(&monitor->lookout, &config, &why) != STK_OK) {
         stk_events_warning(&job->events, "going on without a look at the machine: %s", why.message);
     }
     return STK_OK;
 }
 
-void stk_eyes_close(stk_job *job) {
-    if (job->eyes != NULL) {
-        stk_lookout_stop(job->eyes->lookout);
-        stk_mem_free(job->eyes);
-        job->eyes = NULL;
+void stk_training_monitor_close(stk_job *job) {
+    if (job->monitor != NULL) {
+        stk_lookout_stop(job->monitor->lookout);
+        stk_mem_free(job->monitor);
+        job->monitor = NULL;
     }
 }
 
@@ -138,8 +138,8 @@ static void add(sum *s, double value) {
     }
 }
 
-static void count_sample(stk_eyes *eyes, const stk_event_sample *sample) {
-    sum *shown = eyes->now.shown;
+static void count_sample(stk_training_monitor *monitor, const stk_event_sample *sample) {
+    sum *shown = monitor->now.shown;
     bool throttled = sample->gpu_throttled != NULL && sample->gpu_throttled[0] != '\0';
     add(&shown[SHOWN_UTIL], sample->gpu_util);
     add(&shown[SHOWN_SM], sample->sm_activity);
@@ -151,37 +151,37 @@ static void count_sample(stk_eyes *eyes, const stk_event_sample *sample) {
     add(&shown[SHOWN_OWN], sample->cpu_own);
     add(&shown[SHOWN_IOWAIT], sample->iowait);
     if (throttled) {
-        snprintf(eyes->throttled, sizeof eyes->throttled, "%s", sample->gpu_throttled);
+        snprintf(monitor->throttled, sizeof monitor->throttled, "%s", sample->gpu_throttled);
     }
 }
 
 /* All that came since the last look; `training` has what training did meanwhile. */
 static void tell_samples(stk_job *job, const stk_event_sample *training) {
-    stk_eyes *eyes = job->eyes;
+    stk_training_monitor *monitor = job->monitor;
     stk_event_sample sample;
-    while (stk_lookout_take(eyes->lookout, &sample)) {
+    while (stk_lookout_take(monitor->lookout, &sample)) {
         sample.images_per_second = training->images_per_second;
         sample.wait_fraction = training->wait_fraction;
         sample.batches_ready = training->batches_ready;
         sample.slots = training->slots;
         sample.workers = training->workers;
-        count_sample(eyes, &sample);
+        count_sample(monitor, &sample);
         stk_events_sample(&job->events, &sample);
     }
-    const char *notes = stk_lookout_notes(eyes->lookout);
-    if (!eyes->warned && notes[0] != '\0') {
+    const char *notes = stk_lookout_notes(monitor->lookout);
+    if (!monitor->warned && notes[0] != '\0') {
         stk_events_decision(&job->events, "not all of the machine can be watched", notes);
-        eyes->warned = true;
+        monitor->warned = true;
     }
 }
 
-void stk_eyes_tell_samples(stk_job *job) {
+void stk_training_monitor_emit_samples(stk_job *job) {
     stk_event_sample nothing = {.images_per_second = NAN,
                                 .wait_fraction = NAN,
                                 .batches_ready = -1,
                                 .slots = -1,
                                 .workers = -1};
-    if (job->eyes != NULL) {
+    if (job->monitor != NULL) {
         tell_samples(job, &nothing);
     }
 }
@@ -249,7 +249,7 @@ static stk_rates rates_between(const stk_job *job, const glance *a, const glance
 }
 
 static stk_evidence evidence_between(const stk_job *job, const glance *a, const glance *b) {
-    const stk_eyes *eyes = job->eyes;
+    const stk_training_monitor *monitor = job->monitor;
     double hits = (double)(b->store.cache_hits - a->store.cache_hits);
     double misses = (double)(b->store.cache_misses - a->store.cache_misses);
     double starved_s = seconds(a->loader.read_wait_ns, b->loader.read_wait_ns);
@@ -272,63 +272,63 @@ static stk_evidence evidence_between(const stk_job *job, const glance *a, const 
         .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
         .gpu_memory_total = mean(&a->shown[SHOWN_MEMORY_TOTAL], &b->shown[SHOWN_MEMORY_TOTAL]),
         .gpu_clock = mean(&a->shown[SHOWN_CLOCK], &b->shown[SHOWN_CLOCK]),
-        .throttled = eyes->throttled,
+        .throttled = monitor->throttled,
         .throttled_share = mean(&a->shown[SHOWN_THROTTLED], &b->shown[SHOWN_THROTTLED]),
         .cpu = mean(&a->shown[SHOWN_CPU], &b->shown[SHOWN_CPU]),
         .cpu_own = mean(&a->shown[SHOWN_OWN], &b->shown[SHOWN_OWN]),
         .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
         .precision = stk_precision_name(job->choice.opened.precision),
-        .largest_batch = eyes->largest_batch};
+        .largest_batch = monitor->largest_batch};
     e.images_per_second = per(trained_between(job, a, b), stk_shares_of(&e.times).training_s);
     e.rates = rates_between(job, a, b, &e);
     return e;
 }
 
 /* The glance that is about so long ago, or the first one. */
-static const glance *glance_before(const stk_eyes *eyes, double at_s) {
-    size_t first = eyes->kept > GLANCES ? eyes->kept - GLANCES : 0;
+static const glance *glance_before(const stk_training_monitor *monitor, double at_s) {
+    size_t first = monitor->kept > GLANCES ? monitor->kept - GLANCES : 0;
     size_t i = first;
-    while (i + 1 < eyes->kept && eyes->ring[(i + 1) % GLANCES].at_s <= at_s) {
+    while (i + 1 < monitor->kept && monitor->ring[(i + 1) % GLANCES].at_s <= at_s) {
         i++;
     }
-    return &eyes->ring[i % GLANCES];
+    return &monitor->ring[i % GLANCES];
 }
 
 /* ---- verdicts ---- */
 
 static void tell_verdict(stk_job *job, const stk_evidence *evidence, bool first) {
-    stk_eyes *eyes = job->eyes;
-    stk_verdict_judge(evidence, first, &eyes->verdict);
-    if (eyes->verdict.kind != STK_VERDICT_UNKNOWN) {
-        stk_events_verdict(&job->events, &eyes->verdict.event);
+    stk_training_monitor *monitor = job->monitor;
+    stk_verdict_judge(evidence, first, &monitor->verdict);
+    if (monitor->verdict.kind != STK_VERDICT_UNKNOWN) {
+        stk_events_verdict(&job->events, &monitor->verdict.event);
     }
 }
 
 static void judge(stk_job *job) {
-    stk_eyes *eyes = job->eyes;
-    const glance *from = glance_before(eyes, eyes->now.at_s - STRETCH_S);
-    stk_evidence evidence = evidence_between(job, from, &eyes->now);
-    if (eyes->largest_batch < 0) {
-        eyes->largest_batch = largest_batch(job);
-        evidence.largest_batch = eyes->largest_batch;
+    stk_training_monitor *monitor = job->monitor;
+    const glance *from = glance_before(monitor, monitor->now.at_s - STRETCH_S);
+    stk_evidence evidence = evidence_between(job, from, &monitor->now);
+    if (monitor->largest_batch < 0) {
+        monitor->largest_batch = largest_batch(job);
+        evidence.largest_batch = monitor->largest_batch;
     }
-    if (!eyes->quick && evidence.steps >= QUICK_STEPS && evidence.seconds >= QUICK_S) {
-        eyes->quick = true;
+    if (!monitor->quick && evidence.steps >= QUICK_STEPS && evidence.seconds >= QUICK_S) {
+        monitor->quick = true;
         tell_verdict(job, &evidence, true);
     }
     bool due = evidence.seconds >= STRETCH_S - LOOK_GAP_S &&
-               eyes->now.at_s - eyes->judged_s >= JUDGE_GAP_S;
+               monitor->now.at_s - monitor->judged_s >= JUDGE_GAP_S;
     if (!due) {
         return;
     }
     stk_verdict seen;
     stk_verdict_judge(&evidence, false, &seen);
-    bool news = !eyes->counted || (seen.kind != eyes->told && seen.kind == eyes->before);
-    eyes->judged_s = eyes->now.at_s;
-    eyes->before = seen.kind;
+    bool news = !monitor->counted || (seen.kind != monitor->told && seen.kind == monitor->before);
+    monitor->judged_s = monitor->now.at_s;
+    monitor->before = seen.kind;
     if (news) {
-        eyes->told = seen.kind;
-        eyes->counted = true;
+        monitor->told = seen.kind;
+        monitor->counted = true;
         tell_verdict(job, &evidence, false);
     }
 }
@@ -344,7 +344,7 @@ static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *p
         pace->slots = advice->value;
         break;
     default:
-        job->eyes->cached = advice->value;
+        job->monitor->cached = advice->value;
         (void)stk_store_use_cache(job->dataset->source, advice->value > 0);
         break;
     }
@@ -353,15 +353,15 @@ static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *p
 /* A number that the loader tunes by itself is left to it. */
 static stk_tune_stretch stretch_of(const stk_job *job, const stk_evidence *evidence) {
     const stk_loader_plan *plan = &job->choice.loader;
-    const stk_loader_counters *loader = &job->eyes->now.loader;
-    int cached = job->eyes->cached;
+    const stk_loader_counters *loader = &job->monitor->now.loader;
+    int cached = job->monitor->cached;
     int waits = stk_store_cache_waits(job->dataset->source);
     stk_verdict verdict;
     stk_verdict_judge(evidence, false, &verdict);
     return (stk_tune_stretch){.seconds = evidence->seconds,
                               .images_per_second = evidence->images_per_second,
                               .verdict = verdict.kind,
-                              .epoch = job->eyes->now.epoch,
+                              .epoch = job->monitor->now.epoch,
                               .now = {loader->workers, loader->slots, cached},
                               .most = {plan->tune_workers ? loader->workers : plan->room_workers,
                                        plan->tune_slots ? loader->slots : plan->room_slots,
@@ -369,17 +369,17 @@ static stk_tune_stretch stretch_of(const stk_job *job, const stk_evidence *evide
 }
 
 static void tune(stk_job *job, stk_train_pace *pace) {
-    stk_eyes *eyes = job->eyes;
-    if (eyes->tuned.steps == 0) {
-        eyes->tuned = eyes->now;
+    stk_training_monitor *monitor = job->monitor;
+    if (monitor->tuned.steps == 0) {
+        monitor->tuned = monitor->now;
     }
-    stk_evidence evidence = evidence_between(job, &eyes->tuned, &eyes->now);
+    stk_evidence evidence = evidence_between(job, &monitor->tuned, &monitor->now);
     if (evidence.seconds < TUNE_S || evidence.steps < TUNE_STEPS) {
         return;
     }
     stk_tune_stretch stretch = stretch_of(job, &evidence);
-    stk_tune_advice advice = stk_tune_after(&eyes->tune, &stretch);
-    eyes->tuned = eyes->now;
+    stk_tune_advice advice = stk_tune_after(&monitor->tune, &stretch);
+    monitor->tuned = monitor->now;
     if (advice.act == STK_TUNE_TRY || advice.act == STK_TUNE_TAKE_BACK) {
         apply(job, &advice, pace);
     }
@@ -393,20 +393,20 @@ static void tune(stk_job *job, stk_train_pace *pace) {
 
 /* ---- looking ---- */
 
-static void begin_fold(stk_eyes *eyes) {
-    eyes->fold_ns = stk_clock_ns();
-    eyes->kept = 0;
-    eyes->looked_s = 0;
-    eyes->judged_s = 0;
-    eyes->quick = eyes->quick || eyes->counted;
-    eyes->counted = false;
-    eyes->now = (glance){0};
-    eyes->tuned = (glance){0};
+static void begin_fold(stk_training_monitor *monitor) {
+    monitor->fold_ns = stk_clock_ns();
+    monitor->kept = 0;
+    monitor->looked_s = 0;
+    monitor->judged_s = 0;
+    monitor->quick = monitor->quick || monitor->counted;
+    monitor->counted = false;
+    monitor->now = (glance){0};
+    monitor->tuned = (glance){0};
 }
 
 static void take_counts(stk_job *job, const stk_train_progress *progress) {
-    glance *now = &job->eyes->now;
-    now->at_s = stk_clock_since_s(job->eyes->fold_ns);
+    glance *now = &job->monitor->now;
+    now->at_s = stk_clock_since_s(job->monitor->fold_ns);
     now->steps = progress->steps_timed;
     now->epoch = progress->epoch;
     now->times = progress->times;
@@ -426,23 +426,24 @@ static stk_event_sample training_between(const stk_job *job, const glance *a, co
                               .workers = b->loader.workers};
 }
 
-void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_pace *pace) {
-    stk_eyes *eyes = job->eyes;
-    bool anew = progress->steps_timed < eyes->now.steps ||
-                progress->loader.batches < eyes->now.loader.batches; /* training went back */
-    if (eyes->fold_ns == 0 || anew) {
-        begin_fold(eyes);
+void stk_training_monitor_step(stk_job *job, const stk_train_progress *progress,
+                               stk_train_pace *pace) {
+    stk_training_monitor *monitor = job->monitor;
+    bool anew = progress->steps_timed < monitor->now.steps ||
+                progress->loader.batches < monitor->now.loader.batches; /* training went back */
+    if (monitor->fold_ns == 0 || anew) {
+        begin_fold(monitor);
     }
-    double now_s = stk_clock_since_s(eyes->fold_ns);
-    if (progress->steps_timed < WARM_STEPS || now_s - eyes->looked_s < LOOK_GAP_S) {
+    double now_s = stk_clock_since_s(monitor->fold_ns);
+    if (progress->steps_timed < WARM_STEPS || now_s - monitor->looked_s < LOOK_GAP_S) {
         return;
     }
-    glance before = eyes->now;
-    eyes->looked_s = now_s;
+    glance before = monitor->now;
+    monitor->looked_s = now_s;
     take_counts(job, progress);
-    stk_event_sample training = training_between(job, &before, &eyes->now);
+    stk_event_sample training = training_between(job, &before, &monitor->now);
     tell_samples(job, &training);
-    eyes->ring[eyes->kept++ % GLANCES] = eyes->now;
+    monitor->ring[monitor->kept++ % GLANCES] = monitor->now;
     judge(job);
     if (job->job_options->tune && !pace->stop) {
         tune(job, pace);
@@ -450,26 +451,26 @@ void stk_eyes_look(stk_job *job, const stk_train_progress *progress, stk_train_p
 }
 
 static void conclude(stk_job *job) {
-    stk_eyes *eyes = job->eyes;
-    stk_evidence evidence = evidence_between(job, glance_before(eyes, 0), &eyes->now);
+    stk_training_monitor *monitor = job->monitor;
+    stk_evidence evidence = evidence_between(job, glance_before(monitor, 0), &monitor->now);
     if (evidence.steps >= QUICK_STEPS && evidence.seconds >= LOOK_GAP_S) {
-        eyes->counted = true;
+        monitor->counted = true;
         tell_verdict(job, &evidence, false);
-        eyes->told = eyes->verdict.kind;
+        monitor->told = monitor->verdict.kind;
     }
 }
 
-void stk_eyes_conclude(stk_job *job) {
-    stk_eyes *eyes = job->eyes;
-    if (eyes->fold_ns != 0 && eyes->kept > 0 && !eyes->counted) {
+void stk_training_monitor_end_fold(stk_job *job) {
+    stk_training_monitor *monitor = job->monitor;
+    if (monitor->fold_ns != 0 && monitor->kept > 0 && !monitor->counted) {
         conclude(job);
     }
-    stk_tune_fold_ended(&eyes->tune);
-    eyes->fold_ns = 0;
+    stk_tune_fold_ended(&monitor->tune);
+    monitor->fold_ns = 0;
 }
 
-const char *stk_eyes_verdict(const stk_job *job) {
-    return job->eyes != NULL && job->eyes->verdict.kind != STK_VERDICT_UNKNOWN
-               ? stk_verdict_name(job->eyes->verdict.kind)
+const char *stk_training_monitor_verdict(const stk_job *job) {
+    return job->monitor != NULL && job->monitor->verdict.kind != STK_VERDICT_UNKNOWN
+               ? stk_verdict_name(job->monitor->verdict.kind)
                : NULL;
 }

@@ -1,6 +1,6 @@
-/* choose.h - what is left to Stoker becomes numbers, from the data set and the machine. */
-#ifndef STK_JOB_CHOOSE_H
-#define STK_JOB_CHOOSE_H
+/* recipe.h - what is left to Stoker becomes numbers, from the data set and the machine. */
+#ifndef STK_JOB_RECIPE_H
+#define STK_JOB_RECIPE_H
 
 #include "backend/opened_device.h"
 #include "budget/batch_choice.h"
@@ -11,7 +11,7 @@
 #include "options/options.h"
 #include "train/train.h"
 
-typedef struct stk_choice {
+typedef struct stk_recipe {
     const stk_model *model;
     int img_size;
     double dropout;
@@ -26,40 +26,41 @@ typedef struct stk_choice {
     stk_augment_options augment;
     stk_opened_device opened; /* owned */
     stk_str line;             /* all of it, for people; owned */
-} stk_choice;
+} stk_recipe;
 
 /* The model, and where it is computed: the device is opened; `device` is who may halt its work. */
-STK_CHECKED stk_status stk_choose(stk_choice *choice, stk_options *options,
-                                  const stk_device_config *device, stk_error *err);
+STK_CHECKED stk_status stk_recipe_begin(stk_recipe *choice, stk_options *options,
+                                        const stk_device_config *device, stk_error *err);
 
 /* What the batch depends on, but for the memory. `train_count`: images that one fold trains on. */
-stk_batch_facts stk_choose_facts(const stk_choice *choice, const stk_options *options,
-                                 size_t train_count);
+stk_batch_facts stk_recipe_batch_facts(const stk_recipe *choice, const stk_options *options,
+                                       size_t train_count);
 
 /*
  * Resolves every other auto of the options of `train` and says so in them; the facts are those that
  * the batch was chosen by. May be called again with another batch. `open`: that is to be expected,
  * so that the options do not say yet what the batch decides.
  */
-STK_CHECKED stk_status stk_choose_steps(stk_choice *choice, stk_options *options,
-                                        const stk_batch_facts *facts, const stk_batch_choice *batch,
-                                        bool open, stk_error *err);
+STK_CHECKED stk_status stk_recipe_complete(stk_recipe *choice, stk_options *options,
+                                           const stk_batch_facts *facts,
+                                           const stk_batch_choice *batch, bool open,
+                                           stk_error *err);
 
 /* The learning rate that is taken where none was given. */
-double stk_choose_lr(const stk_train_options *train, bool pretrained, size_t batch,
-                     size_t train_count);
+double stk_recipe_default_lr(const stk_train_options *train, bool pretrained, size_t batch,
+                             size_t train_count);
 
 /* Whether training starts from weights that were trained before. */
-bool stk_choose_pretrained(const stk_options *options);
+bool stk_recipe_is_pretrained(const stk_options *options);
 
 /* Closes the device: what was made from it is gone before. */
-void stk_choice_free(stk_choice *choice);
+void stk_recipe_free(stk_recipe *choice);
 
 /* Tells the batch, where there is a word to say about it. */
-void stk_choice_tell_batch(const stk_choice *choice, const stk_events *events);
+void stk_recipe_emit_batch(const stk_recipe *choice, const stk_events *events);
 
 /* Tells the choices that need a reason of their own. */
-void stk_choice_tell(const stk_choice *choice, const stk_options *options, const stk_events *events,
+void stk_recipe_emit(const stk_recipe *choice, const stk_options *options, const stk_events *events,
                      size_t train_count);
 
 #endif

@@ -1,0 +1,36 @@
+/*
+ * prediction_choice.h - how many views and models there is time to predict with.
+ *
+ * Every model predicts all rows, in one or more views of each picture (--tta). When time is short,
+ * views are given up first, since a view adds less than a model, and then models. Pure arithmetic.
+ */
+#ifndef STK_BUDGET_PREDICTION_CHOICE_H
+#define STK_BUDGET_PREDICTION_CHOICE_H
+
+#include <stdint.h>
+
+typedef struct stk_prediction_facts {
+    double left_s;    /* seconds until only writing is left; INFINITY: no deadline */
+    int64_t rows;     /* pictures to predict */
+    double picture_s; /* seconds per picture in one view; NaN: not measured */
+    double model_s;   /* seconds to load and compile one model; NaN: not measured */
+    int models;       /* models that have not begun */
+    int views;        /* views of each picture that are wanted, at least 1 */
+    int views_done;   /* views that the running model has finished; 0: no model is running */
+} stk_prediction_facts;
+
+typedef struct stk_prediction_choice {
+    int views;  /* of the running model and each after it, at least 1 */
+    int models; /* how many of those that have not begun can predict every row in time */
+} stk_prediction_choice;
+
+/* Before anything was measured the choice is everything that is wanted. */
+stk_prediction_choice stk_prediction_choose(const stk_prediction_facts *facts);
+
+/*
+ * Views that fit into the reserve which a training keeps back in any case; at least one.
+ * budget_s NaN: all of `views`. predict_s is the time of one view; NaN: 1.
+ */
+int stk_views_in_reserve(double budget_s, double predict_s, int views);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * ensemble.h - the average of several models' predictions for the same rows.
+ *
+ * Every row begins with the class priors. Each model adds its probabilities for the rows that it
+ * could predict. A row that no model could predict keeps the priors, so that every row has an
+ * answer at any moment. Models may have different weights. Threads: one at a time.
+ */
+#ifndef STK_PREDICT_ENSEMBLE_H
+#define STK_PREDICT_ENSEMBLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <stoker/status.h>
+
+typedef struct stk_ensemble {
+    size_t rows;     /* rows to predict */
+    size_t classes;  /* probabilities per row */
+    int models;      /* members: models that predicted at least one row */
+    double *priors;  /* (classes), owned; uniform until the caller sets them */
+    double *sum;     /* (rows, classes), owned: weighted sum of the members' probabilities */
+    double *weights; /* (rows), owned: sum of the weights of the models that predicted the row */
+    double *probs;   /* (rows, classes), owned: filled by stk_ensemble_average */
+} stk_ensemble;
+
+STK_CHECKED stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes,
+                                         stk_error *err);
+void stk_ensemble_free(stk_ensemble *ensemble);
+
+/* Adds one model: its probs (rows, classes) where have[row]; the weight is above 0. */
+void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have, double weight);
+
+/* Computes the averages as they stand into ensemble->probs and returns them. */
+const double *stk_ensemble_average(stk_ensemble *ensemble);
+
+/*
+ * Weights of models from their validation accuracy (percent; NaN: not known): by how far each is
+ * above guessing among so many classes, and at least a hundredth of the best one's weight. A model
+ * of unknown accuracy gets the mean weight of the others.
+ */
+void stk_ensemble_weights(const double *acc1, size_t models, int classes, double *weights);
+
+#endif

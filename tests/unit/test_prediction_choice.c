@@ -1,0 +1,105 @@
+/* test_prediction_choice.c - views and models that fit into the time: cases by hand, and laws for
+ * any numbers.
+ */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/numbers/rng.h"
+#include "budget/budget.h"
+#include "budget/prediction_choice.h"
+
+/* 100 pictures of 0.1 s: a pass takes 10 s, with the margin 11 s. */
+static void cases_by_hand(void) {
+    static const struct {
+        const char *what;
+        double left_s, picture_s, model_s;
+        int models, views, views_done;
+        int views_fit, models_fit;
+    } cases[] = {
+        {"no deadline", INFINITY, 0.1, 5, 5, 8, 0, 8, 5},
+        {"nothing measured", 20, NAN, NAN, 5, 8, 0, 8, 5},
+        {"nothing measured and no time", -1, NAN, NAN, 5, 8, 0, 8, 5},
+        {"all of it just fits", 44.01, 0.1, 0, 2, 2, 0, 2, 2},
+        {"not quite: a view goes", 43.9, 0.1, 0, 2, 2, 0, 1, 2},
+        {"views go before models", 23, 0.1, 0, 2, 8, 0, 1, 2},
+        {"then models", 21, 0.1, 0, 2, 8, 0, 1, 1},
+        {"then all of them", 10.9, 0.1, 0, 2, 8, 0, 1, 0},
+        {"no time at all", 0, 0.1, 0, 2, 8, 0, 1, 0},
+        {"late already", -3, 0.1, 0, 2, 8, 0, 1, 0},
+        {"loading counts", 44, 0.1, 1, 2, 2, 0, 1, 2},
+        {"loading takes it all", 30, 0.1, 20, 2, 1, 0, 1, 0},
+        {"loading is not known", 22.01, 0.1, NAN, 2, 1, 0, 1, 2},
+        {"the last model's next view", 11.01, 0.1, 0, 0, 4, 1, 2, 0},
+        {"no time for it", 10.9, 0.1, 0, 0, 4, 1, 1, 0},
+        {"two more", 22.5, 0.1, 0, 0, 4, 1, 3, 0},
+        {"all were made", 100, 0.1, 0, 0, 4, 4, 4, 0},
+        {"another model needs its views, too", 33.01, 0.1, 0, 1, 2, 1, 2, 1},
+        {"and comes before a view of this one", 32.9, 0.1, 0, 1, 2, 1, 1, 1},
+        {"views that were made stay", 5, 0.1, 0, 3, 8, 3, 3, 0},
+        {"pictures that take no time", 1, 0, 0, 3, 8, 0, 8, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_prediction_facts facts = {.left_s = cases[i].left_s,
+                                      .rows = 100,
+                                      .picture_s = cases[i].picture_s,
+                                      .model_s = cases[i].model_s,
+                                      .models = cases[i].models,
+                                      .views = cases[i].views,
+                                      .views_done = cases[i].views_done};
+        stk_prediction_choice choice = stk_prediction_choose(&facts);
+        if (choice.views != cases[i].views_fit || choice.models != cases[i].models_fit) {
+            CHECK_FAIL("%s: %d views and %d models, expected %d and %d", cases[i].what,
+                       choice.views, choice.models, cases[i].views_fit, cases[i].models_fit);
+        }
+    }
+}
+
+/* What fits, fits; no view is made while a model is left out; more time never means less. */
+static void laws(void) {
+    stk_rng rng = stk_rng_make(1, STK_RNG_TEST, 0, 0);
+    for (int i = 0; i < 20000; i++) {
+        stk_prediction_facts facts = {.left_s = stk_rng_range(&rng, -1, 100),
+                                      .rows = (int64_t)stk_rng_below(&rng, 1000) + 1,
+                                      .picture_s = stk_rng_range(&rng, 0.0001, 0.05),
+                                      .model_s = stk_rng_range(&rng, 0, 3),
+                                      .models = (int)stk_rng_below(&rng, 6),
+                                      .views = 1 + (int)stk_rng_below(&rng, 8)};
+        facts.views_done = (int)stk_rng_below(&rng, (uint64_t)facts.views + 1);
+        stk_prediction_choice choice = stk_prediction_choose(&facts);
+        int at_work = facts.views_done > 0 ? choice.views - facts.views_done : 0;
+        double pass_s = (double)facts.rows * facts.picture_s;
+        double need_s = at_work * pass_s + choice.models * (facts.model_s + choice.views * pass_s);
+        CHECK(choice.views >= 1 && choice.views >= facts.views_done && choice.views <= facts.views);
+        CHECK(choice.models >= 0 && choice.models <= facts.models);
+        CHECK(at_work == 0 || choice.models == facts.models);
+        CHECK(facts.views_done > 1 || choice.views == 1 || choice.models == facts.models);
+        CHECK((at_work == 0 && choice.models == 0) || need_s <= facts.left_s);
+        facts.left_s += stk_rng_range(&rng, 0, 20);
+        stk_prediction_choice more = stk_prediction_choose(&facts);
+        CHECK(more.views >= choice.views);
+        CHECK(more.models >= choice.models || more.views > choice.views);
+    }
+}
+
+/* The reserve of 100 s is 15 s, and a need of n s keeps 1.5 n + 0.5 s. */
+static void views_in_the_reserve(void) {
+    CHECK_INT(stk_views_in_reserve(NAN, 5, 8), 8);
+    CHECK_INT(stk_views_in_reserve(100, NAN, 8), 1);
+    CHECK_INT(stk_views_in_reserve(100, 0, 8), 8);
+    CHECK_INT(stk_views_in_reserve(100, 1, 8), 8);
+    CHECK_INT(stk_views_in_reserve(100, 2, 8), 4);
+    CHECK_INT(stk_views_in_reserve(100, 4, 8), 2);
+    CHECK_INT(stk_views_in_reserve(100, 4, 1), 1);
+    CHECK_INT(stk_views_in_reserve(100, 9, 8), 1);
+    CHECK_INT(stk_views_in_reserve(100, 90, 8), 1); /* one is always reserved for */
+    CHECK_NEAR(stk_budget_reserve(100, 4 * 2), 15, 1e-12);
+}
+
+static const check_test tests[] = {
+    TEST(cases_by_hand),
+    TEST(laws),
+    TEST(views_in_the_reserve),
+};
+
+CHECK_MAIN(tests)
