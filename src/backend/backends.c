@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu_device.h"
-#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/device.h"
 #include "base/error.h"
 #include "base/str.h"
 

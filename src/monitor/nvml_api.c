@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/cuda_search.h"
+#include "backend/cuda/driver/search.h"
 
 static bool open_library(nvml_api *nvml, char *why, size_t room) {
     static const char soname[] = "libnvidia-ml.so.1";

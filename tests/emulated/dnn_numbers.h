@@ -1,11 +1,11 @@
 /*
- * dnn_numbers.h - numbers of cuDNN's graph interface that the look-alike knows and cuda_cudnn.h
+ * dnn_numbers.h - numbers of cuDNN's graph interface that the look-alike knows and cudnn.h
  * does not have, since the backend has no use for them yet.
  */
 #ifndef STK_TESTS_EMULATED_DNN_NUMBERS_H
 #define STK_TESTS_EMULATED_DNN_NUMBERS_H
 
-#include "backend/cuda/cuda_cudnn.h"
+#include "backend/cuda/convolution/cudnn.h"
 
 enum { /* cudnnStatus_t */
        DNN_GOOD = 0,

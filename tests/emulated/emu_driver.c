@@ -1,7 +1,7 @@
 /*
  * emu_driver.c - the emulated driver: start, errors, one device, its context.
  *
- * It plays libcuda.so.1, as far as src/backend/cuda/cuda_api.h names it. README.md tells what can
+ * It plays libcuda.so.1, as far as src/backend/cuda/driver/api.h names it. README.md tells what can
  * be set through the environment.
  */
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /*
  * emu_nvrtc.c - the emulated NVRTC: kernels are compiled by the host's C compiler.
  *
- * It plays libnvrtc.so.13, as far as src/backend/cuda/cuda_api.h names it. The text is preprocessed
- * with emu_kernel.h in front; where a kernel begins, the macro KERNEL left a marker, so that its
- * parameters can be read from plain text, and what calls it with an array of pointers is written
- * behind the text. The compiler is $CC, or cc. What was compiled is kept beside this library, in
- * kept/. Threads may compile at the same time.
+ * It plays libnvrtc.so.13, as far as src/backend/cuda/driver/api.h names it. The text is
+ * preprocessed with emu_kernel.h in front; where a kernel begins, the macro KERNEL left a marker,
+ * so that its parameters can be read from plain text, and what calls it with an array of pointers
+ * is written behind the text. The compiler is $CC, or cc. What was compiled is kept beside this
+ * library, in kept/. Threads may compile at the same time.
  */
 #include <ctype.h>
 #include <dirent.h>

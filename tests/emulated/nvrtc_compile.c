@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda_api.h"
+#include "backend/cuda/driver/api.h"
 
 static bool open_nvrtc(cuda_nvrtc *nvrtc) {
     const char *folders[] = {getenv("STOKER_CUDA_LIBS"), "", "/usr/local/cuda/lib64"};
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
     for (int i = 4; i < argc && count < 64; i++) {
         options[count++] = argv[i];
     }
-    if (!append_file(text, sizeof text, STK_CUDA_FOLDER "/cuda_knobs.h") ||
+    if (!append_file(text, sizeof text, STK_CUDA_FOLDER "/program/kernel_constants.h") ||
         !append_file(text, sizeof text, STK_CUDA_FOLDER "/kernels/prelude.cuh") ||
         !append_file(text, sizeof text, argv[1])) {
         return 1;

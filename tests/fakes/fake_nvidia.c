@@ -5,7 +5,7 @@
  * FAKE_DRIVER, FAKE_NVRTC (a version such as 1300), FAKE_CUDNN (the version of CUDA that it is for,
  * such as 13000) or FAKE_CUBLASLT.
  */
-#include "backend/cuda/cuda_api.h"
+#include "backend/cuda/driver/api.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

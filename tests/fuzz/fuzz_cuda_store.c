@@ -4,7 +4,7 @@
  */
 #include "fuzz_folder.h"
 
-#include "backend/cuda/cuda_store.h"
+#include "backend/cuda/driver/store.h"
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
 

@@ -2,7 +2,7 @@
 #ifndef STK_TESTS_UNIT_CUDA_CASES_H
 #define STK_TESTS_UNIT_CUDA_CASES_H
 
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "cuda_play.h"
 
 #define EACH_TYPE(type) for (cuda_type type = CUDA_TYPE_F32; type <= CUDA_TYPE_BF16; type++)

@@ -7,7 +7,7 @@
 #define STK_TESTS_UNIT_CUDA_PAIR_H
 
 #include "backend/cpu/cpu_device.h"
-#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/device.h"
 #include "base/numbers/rng.h"
 #include "cuda_play.h"
 #include "op_networks.h"

@@ -36,10 +36,10 @@
 
 #include <dlfcn.h>
 
-#include "backend/cuda/cuda_api.h"
-#include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/cuda_program.h"
-#include "backend/cuda/cuda_texts.h"
+#include "backend/cuda/driver/api.h"
+#include "backend/cuda/program/kernels.h"
+#include "backend/cuda/program/program.h"
+#include "backend/cuda/program/kernel_texts.h"
 #include "base/mem.h"
 #include "base/numbers/rng.h"
 #include "check.h"
@@ -460,8 +460,8 @@ static inline bool play_compile_code(const play_device *play, const char *text, 
 }
 
 /*
- * The function `name` of kernel text that is given (cuda_knobs.h and prelude.cuh are put in front),
- * compiled with the defines "-DA=1 -DB=2" and those that every kernel gets; NULL: failed.
+ * The function `name` of kernel text that is given (kernel_constants.h and prelude.cuh are put in
+ * front), compiled with the defines "-DA=1 -DB=2" and those that every kernel gets; NULL: failed.
  */
 static inline cuda_function play_kernel_of(play_device *play, const char *text, const char *file,
                                            const char *name, cuda_type type, const char *defines) {
@@ -470,7 +470,7 @@ static inline cuda_function play_kernel_of(play_device *play, const char *text, 
     int count = 0;
     snprintf(words, sizeof words, "--gpu-architecture=sm_%d%d -DTYPE=%d -DK_%s %s", play->major,
              play->minor, (int)type, name, defines);
-    const char *knobs = play_text("cuda_knobs.h");
+    const char *knobs = play_text("kernel_constants.h");
     const char *prelude = play_text("prelude.cuh");
     size_t room = strlen(words) + strlen(knobs) + strlen(prelude) + strlen(text) + 8;
     char *key = stk_mem_new(1, room);

@@ -8,7 +8,7 @@
 #define STK_TESTS_CUDA_WAYS_H
 
 #include "backend/cpu/cpu_device.h"
-#include "backend/cuda/cuda_contest.h"
+#include "backend/cuda/tuning/autotune.h"
 #include "cuda_play.h"
 
 static const stk_backend *const cuda = &stk_cuda_backend;

@@ -4,7 +4,7 @@
  */
 #include "cuda_cases.h"
 
-#include "backend/cuda/cuda_conv_check.h"
+#include "backend/cuda/convolution/comparison.h"
 
 /* ---- who is believed ---- */
 

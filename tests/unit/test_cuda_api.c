@@ -1,7 +1,7 @@
 /* test_cuda_api.c - our numbers of CUDA's interface are NVIDIA's. */
 #include "check.h"
 
-#include "backend/cuda/cuda_api.h"
+#include "backend/cuda/driver/api.h"
 
 #ifdef STK_HAVE_CUDA_H
 #include <cuda.h>

@@ -4,7 +4,7 @@
 
 #include "backend/backends.h"
 #include "backend/cpu/cpu_device.h"
-#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/device.h"
 #include "cuda_play.h"
 
 static void the_cpu_is_always_there(void) {

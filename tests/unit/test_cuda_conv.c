@@ -4,8 +4,8 @@
  */
 #include "cuda_play.h"
 
-#include "backend/cuda/cuda_conv.h"
-#include "backend/cuda/cuda_conv_ways.h"
+#include "backend/cuda/convolution/convolutions.h"
+#include "backend/cuda/convolution/candidates.h"
 #include "base/files/file.h"
 
 /* ---- a device with all libraries ---- */

@@ -5,7 +5,7 @@
  */
 #include "cuda_play.h"
 
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 
 #define MOST_DATA 32
 #define EPSILON 1e-3f

@@ -1,8 +1,8 @@
 /* test_cuda_device.c - opening a GPU, and what is said where there is none. */
 #include "check.h"
 
-#include "backend/cuda/cuda_device.h"
-#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/program/kernels.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "cuda_play.h"

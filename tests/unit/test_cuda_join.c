@@ -2,7 +2,7 @@
  * test_cuda_join.c - kernels/join.cu on a GPU, real or emulated, against float64: rows that are no
  * multiple of a tile, what is added as it is and through a norm, channels of ResNet and others.
  */
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 

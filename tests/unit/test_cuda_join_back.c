@@ -3,7 +3,7 @@
  * that are no multiple of a tile, channels of one block and of several, gradients in place and
  * apart.
  */
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 

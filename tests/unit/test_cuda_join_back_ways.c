@@ -2,9 +2,9 @@
  * test_cuda_join_back_ways.c - where gradients of a value join, at once with the norm in front or
  * not: what they come to, that memory does not depend on it, and which values it is about.
  */
-#include "backend/cuda/cuda_join_back_ways.h"
+#include "backend/cuda/tuning/join_conv_back.h"
 
-#include "backend/cuda/cuda_layer.h"
+#include "backend/cuda/tuning/norm_conv_back.h"
 
 #define CLASSES 5
 #define SIZE 12

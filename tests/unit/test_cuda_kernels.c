@@ -9,9 +9,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "backend/cuda/cuda_kernels.h"
-#include "backend/cuda/cuda_emit.h"
-#include "backend/cuda/cuda_store.h"
+#include "backend/cuda/program/kernels.h"
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/driver/store.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -563,7 +563,7 @@ static void no_memory_is_an_error_and_no_leak(void) {
 static void the_texts_are_those_of_the_files(void) {
     int files = 0;
     for (const cuda_text *t = stk_cuda_texts; t->name != NULL; t++) {
-        bool knobs = strcmp(t->name, "cuda_knobs.h") == 0;
+        bool knobs = strcmp(t->name, "kernel_constants.h") == 0;
         char *path = stk_str_format("%s/%s%s", STK_CUDA_FOLDER, knobs ? "" : "kernels/", t->name);
         char *data = NULL;
         size_t size = 0;

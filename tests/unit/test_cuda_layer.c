@@ -2,7 +2,7 @@
  * test_cuda_layer.c - norms that go backward together with the convolution of 1 by 1 before them:
  * in whole networks, that it gives the same in the same memory, and that the choice is kept.
  */
-#include "backend/cuda/cuda_layer.h"
+#include "backend/cuda/tuning/norm_conv_back.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 

@@ -3,7 +3,7 @@
  * variant of what stands behind the norm, channels that are filled up and those that are not, rows
  * that are no multiple of a tile.
  */
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 #include "engine/drop.h"

@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
-#include "backend/cuda/cuda_api.h"
-#include "backend/cuda/cuda_search.h"
+#include "backend/cuda/driver/api.h"
+#include "backend/cuda/driver/search.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 

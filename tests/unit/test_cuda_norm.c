@@ -3,7 +3,7 @@
  * norm in float64: every variant of what follows a norm, each type, channel counts that are
  * multiples of 8 and others.
  */
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 #include "engine/drop.h"

@@ -2,10 +2,10 @@
  * test_cuda_normed.c - norms and ReLUs that the convolution behind them computes as it loads: what
  * they come to, forward and in gradients of filters, and that memory does not depend on it.
  */
-#include "backend/cuda/cuda_normed.h"
+#include "backend/cuda/tuning/norm_conv.h"
 
-#include "backend/cuda/cuda_emit.h"
-#include "backend/cuda/cuda_stats.h"
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/tuning/conv_stats.h"
 
 #define CLASSES 5
 #define SIZE 12

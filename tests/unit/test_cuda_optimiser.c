@@ -4,7 +4,7 @@
  */
 #include "backend/cpu/cpu_device.h"
 #include "backend/cpu/cpu_optim.h"
-#include "backend/cuda/cuda_layout.h"
+#include "backend/cuda/program/parameter_layout.h"
 #include "cuda_cases.h"
 
 #define CLASSES 5

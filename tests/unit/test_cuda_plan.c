@@ -4,8 +4,8 @@
  */
 #include "check.h"
 
-#include "backend/cuda/cuda_contest.h"
-#include "backend/cuda/cuda_lower.h"
+#include "backend/cuda/tuning/autotune.h"
+#include "backend/cuda/lowering/lower.h"
 #include "base/numbers/rng.h"
 #include "models/models.h"
 
@@ -129,7 +129,7 @@ static void plans_do_not_depend_on_answers(void) {
     }
 }
 
-/* A batch that is not full is computed in the memory of a full one: see cuda_exec.c. */
+/* A batch that is not full is computed in the memory of a full one: see exec.c. */
 static void fewer_samples_need_no_more(void) {
     static const scene scenes[] = {
         {"resnet50", 224, 64, CUDA_TYPE_F16, 9, false},

@@ -2,8 +2,8 @@
  * test_cuda_stats.c - statistics of norms that the convolution before them takes: what they come
  * to, that memory does not depend on who takes them, and that the choice is kept.
  */
-#include "backend/cuda/cuda_emit.h"
-#include "backend/cuda/cuda_stats.h"
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/tuning/conv_stats.h"
 
 #define CLASSES 5
 #define SIZE 12

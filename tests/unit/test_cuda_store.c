@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "backend/cuda/cuda_store.h"
+#include "backend/cuda/driver/store.h"
 #include "base/files/file.h"
 #include "base/mem.h"
 

@@ -9,8 +9,8 @@
 
 #include <dlfcn.h>
 
-#include "backend/cuda/cuda_blaslt.h"
-#include "backend/cuda/cuda_cudnn.h"
+#include "backend/cuda/convolution/blaslt.h"
+#include "backend/cuda/convolution/cudnn.h"
 #include "base/mem.h"
 #include "cuda_play.h"
 

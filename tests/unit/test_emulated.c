@@ -2,7 +2,7 @@
  * test_emulated.c - the emulated GPU itself (tests/emulated): the same kernels give the same on a
  * real one, where there is one.
  */
-#include "backend/cuda/cuda_emit.h"
+#include "backend/cuda/emit/emit.h"
 #include "cuda_play.h"
 
 /* ---- small kernels ---- */

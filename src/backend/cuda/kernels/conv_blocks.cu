@@ -1,6 +1,6 @@
 /*
  * conv_blocks.cu - convolutions of 16 channels, stride 1, without padding: a network's first layer
- * over blocks of pixels (cuda_stem of cuda_emit.h), for which libraries have nothing fast.
+ * over blocks of pixels (cuda_stem of emit.h), for which libraries have nothing fast.
  *
  * x is (batch, height, width, 16), w (FILTERS, TAPS, TAPS, 16), y (batch, out_height, out_width,
  * FILTERS), all of them numbers of 2 bytes; one tap is one step of a product of matrices. A block

@@ -1,5 +1,5 @@
 /*
- * prelude.cuh - what stands in front of every kernel, behind cuda_knobs.h.
+ * prelude.cuh - what stands in front of every kernel, behind kernel_constants.h.
  *
  * Kernels are written in the part of CUDA that is also C, and their specialisations are macros, so
  * that tests can compile the same text for a host that plays the device. TYPE is a cuda_type; T is
@@ -208,7 +208,7 @@ DEVICE void store_floats(float *p, lanes x) {
     *(float4 *)(p + 4) = b;
 }
 
-/* Activations by the number that cuda_program.c defines for them. */
+/* Activations by the number that program.c defines for them. */
 #define ACT_NONE 0
 #define ACT_RELU 1
 #define ACT_RELU6 2

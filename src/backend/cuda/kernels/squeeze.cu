@@ -1,5 +1,5 @@
 /*
- * squeeze.cu - squeeze and excite behind a norm and its activation, as cuda_squeeze of cuda_emit.h
+ * squeeze.cu - squeeze and excite behind a norm and its activation, as cuda_squeeze of emit.h
  * says it, with s = act(scale * x + shift) computed wherever it is needed: the passes over pixels.
  * squeeze_layers.cu has the two layers.
  *

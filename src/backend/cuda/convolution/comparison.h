@@ -1,0 +1,53 @@
+/*
+ * comparison.h - inside cuda_conv*.c: which candidate for a convolution can be believed.
+ *
+ * A library may offer a plan that runs, is fast and computes something else: engines of cuDNN have
+ * been seen to do that where the padding behind differs from that before. So results of candidates
+ * are compared before one is taken. What is compared is a print, a few sums over the whole result:
+ * a wrong vector moves a sum with random signs by about the length of its error.
+ */
+#ifndef STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
+#define STK_BACKEND_CUDA_CONVOLUTION_COMPARISON_H
+
+#include "backend/cuda/convolution/candidates.h"
+
+typedef struct cuda_print {
+    bool taken;
+    bool runs;                       /* else there are no sums */
+    bool finite;                     /* all sums are numbers */
+    double sums[CUDA_OWN_SUM_COUNT]; /* the first one is of squares */
+} cuda_print;
+
+/* Candidates for one convolution, compared as far as that is needed. */
+typedef struct cuda_comparison {
+    const cuda_way_makers *makers;
+    const cuda_ways *ways;
+    const cuda_own *own;               /* has CUDA_OWN_SUMS */
+    const cuda_conv_call *call;        /* whose inputs are numbers */
+    int order[CUDA_MOST_WAYS];         /* numbers of ways: the best first */
+    int count;                         /* of these */
+    cuda_print prints[CUDA_MOST_WAYS]; /* of ways */
+} cuda_comparison;
+
+/* Whether our own kernel is fast enough for this shape to say what is right. */
+bool stk_cuda_comparison_can_judge(const cuda_conv_shape *shape);
+
+/*
+ * The number of the best way whose result is that of another engine; -1: none. For shapes that
+ * libraries are known to get wrong, where our own kernel can judge, it is -1 always.
+ */
+int stk_cuda_comparison_agreed(cuda_comparison *check);
+
+/*
+ * The number of the best way whose result is that of our own kernel, which `own` has; -1: none, and
+ * our kernel is to be taken.
+ */
+int stk_cuda_comparison_judged(cuda_comparison *check);
+
+/*
+ * When nobody can say what is right: the best way, if all are settings of one engine and another
+ * setting agrees, else what the library would have taken; -1: none runs.
+ */
+int stk_cuda_comparison_unjudged(cuda_comparison *check);
+
+#endif

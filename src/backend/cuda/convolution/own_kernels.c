@@ -1,0 +1,360 @@
+/*
+ * own_kernels.c - launches of kernels/conv_tail.cu, conv_plain.cu, conv_blocks.cu, conv_rows.cu,
+ * conv_check.cu.
+ */
+#include "backend/cuda/convolution/own_kernels.h"
+
+#include "backend/cuda/convolution/cudnn.h"
+#include "backend/cuda/program/grid.h"
+#include "base/error.h"
+
+/* What buffer numbers of these programs mean. */
+enum {
+    PLACE_X,
+    PLACE_W,
+    PLACE_Y,
+    PLACE_BIAS,
+    PLACE_ADDED,
+    PLACE_DOWN,
+    PLACE_SUMS,
+    PLACE_IN_NORM,
+    PLACE_STATS,
+    PLACES
+};
+
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, SUMS_PER_PROCESSOR = 4 };
+
+bool stk_cuda_own_has_tail(const cuda_conv_shape *shape) {
+    return shape->kind == CUDA_CONV_FORWARD &&
+           (shape->bias || shape->added || shape->act != STK_OP_COUNT);
+}
+
+void stk_cuda_own_begin(cuda_own *own, const cuda_conv_shape *shape, int multiprocessors) {
+    stk_cuda_program_begin(&own->program, shape->type, shape->strict, multiprocessors);
+    for (int i = 0; i < CUDA_OWN_PARTS; i++) {
+        own->ops[i] = -1;
+    }
+}
+
+void stk_cuda_own_free(cuda_own *own) {
+    stk_cuda_program_free(&own->program);
+}
+
+static void add_place(cuda_launch *launch, int place) {
+    stk_cuda_arg(launch, (cuda_ref){place, 0});
+}
+
+static void define_tail(cuda_launch *launch, const cuda_conv_shape *shape) {
+    stk_cuda_define(launch, "ACT", stk_cuda_act_code(shape->act));
+    stk_cuda_define(launch, "BIAS", shape->bias);
+    stk_cuda_define(launch, "ADDED", shape->added);
+}
+
+static void add_tail(cuda_program *p, const cuda_conv_shape *shape) {
+    int wide = cuda_wide(shape->filters);
+    size_t groups = (size_t)shape->batch * (size_t)shape->out_height * (size_t)shape->out_width *
+                    (size_t)(shape->filters / wide);
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_tail", "bias_act",
+                        cuda_blocks(p, groups, 4 * THREADS, BLOCKS_PER_PROCESSOR), 1, THREADS, 0);
+    stk_cuda_define(launch, "C", shape->filters);
+    stk_cuda_define(launch, "WIDE", wide);
+    define_tail(launch, shape);
+    add_place(launch, PLACE_Y);
+    add_place(launch, PLACE_BIAS);
+    add_place(launch, PLACE_ADDED);
+    stk_cuda_arg_long(launch, (int64_t)groups);
+}
+
+static void add_down(cuda_program *p, const cuda_conv_shape *shape) {
+    unsigned blocks = (unsigned)cuda_ceil((size_t)shape->filters, THREADS);
+    cuda_launch *launch = stk_cuda_launch(p, "conv_tail", "bias_down", blocks, 1, THREADS, 0);
+    add_place(launch, PLACE_BIAS);
+    add_place(launch, PLACE_DOWN);
+    stk_cuda_arg_int(launch, shape->filters);
+}
+
+/* What the input is made with, where it is the norm of something. */
+static void add_in_norm(cuda_launch *launch, const cuda_conv_shape *shape) {
+    stk_cuda_define(launch, "IN_NORM", shape->in_norm);
+    add_place(launch, PLACE_IN_NORM);
+}
+
+static void add_sizes(cuda_launch *launch, const cuda_conv_shape *shape) {
+    const int sizes[] = {shape->batch,      shape->height,    shape->width,   shape->channels,
+                         shape->out_height, shape->out_width, shape->filters, shape->kernel,
+                         shape->stride,     shape->pad};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        stk_cuda_arg_int(launch, sizes[i]);
+    }
+}
+
+static void add_weight(cuda_program *p, const cuda_conv_shape *shape) {
+    size_t blocks = (size_t)shape->filters * (size_t)shape->kernel * (size_t)shape->kernel *
+                    cuda_ceil((size_t)shape->channels, 32);
+    cuda_launch *launch = stk_cuda_launch(p, "conv_plain", "conv_weight", (unsigned)blocks, 1,
+                                          THREADS, THREADS * sizeof(float));
+    add_place(launch, PLACE_X);
+    add_place(launch, PLACE_W);
+    add_place(launch, PLACE_Y);
+    add_in_norm(launch, shape);
+    add_sizes(launch, shape);
+}
+
+static void add_whole(cuda_program *p, const cuda_conv_shape *shape) {
+    bool forward = shape->kind == CUDA_CONV_FORWARD;
+    if (shape->kind == CUDA_CONV_WEIGHT) {
+        add_weight(p, shape);
+        return;
+    }
+    size_t pixels = forward ? (size_t)shape->out_height * (size_t)shape->out_width
+                            : (size_t)shape->height * (size_t)shape->width;
+    size_t count =
+        (size_t)shape->batch * pixels * (size_t)(forward ? shape->filters : shape->channels);
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_plain", forward ? "conv_forward" : "conv_data",
+                        cuda_blocks(p, count, THREADS, BLOCKS_PER_PROCESSOR), 1, THREADS, 0);
+    add_place(launch, PLACE_X);
+    add_place(launch, PLACE_W);
+    add_place(launch, PLACE_Y);
+    if (forward) {
+        define_tail(launch, shape);
+        add_place(launch, PLACE_BIAS);
+        add_place(launch, PLACE_ADDED);
+        add_in_norm(launch, shape);
+    } else {
+        stk_cuda_define(launch, "ACCUMULATE", shape->accumulate);
+    }
+    add_sizes(launch, shape);
+}
+
+/* ---- kernels/conv_blocks.cu ---- */
+
+/* As in the kernels. */
+enum {
+    BLOCK_THREADS = 128,
+    BLOCK_SIDE = 16,
+    BLOCK_CHANNELS = 16,
+    BLOCK_MOST_FILTERS = 64,
+    BLOCK_MOST_TAPS = 4
+};
+
+/* Of the compute capability: whose warps multiply matrices of 16 by 16. */
+#define BLOCK_LEAST_MAJOR 8
+
+bool stk_cuda_own_has_blocks(const cuda_conv_shape *s, int major) {
+    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind != CUDA_CONV_DATA &&
+           !stk_cuda_own_has_tail(s) && !s->in_norm && s->channels == BLOCK_CHANNELS &&
+           s->stride == 1 && s->pad == 0 && s->kernel <= BLOCK_MOST_TAPS &&
+           s->height == s->out_height + s->kernel - 1 && s->width == s->out_width + s->kernel - 1 &&
+           s->filters % 16 == 0 && s->filters <= BLOCK_MOST_FILTERS;
+}
+
+bool stk_cuda_own_sums_blocks(const cuda_conv_shape *s) {
+    return s->kind == CUDA_CONV_WEIGHT || s->stats;
+}
+
+/* Two blocks a multiprocessor, as many tiles for each as possible. */
+static unsigned blocks_grid(const cuda_program *p, const cuda_conv_shape *s) {
+    size_t tiles = (size_t)s->batch * cuda_ceil((size_t)s->out_height, BLOCK_SIDE) *
+                   cuda_ceil((size_t)s->out_width, BLOCK_SIDE);
+    size_t most = 2 * (size_t)p->multiprocessors;
+    return (unsigned)(tiles < most ? tiles : most);
+}
+
+/* Bytes of shared memory: what the kernels say they keep there. */
+static unsigned blocks_shared(const cuda_conv_shape *s) {
+    int reach = BLOCK_SIDE + s->kernel - 1;
+    int tile = reach * reach * 32;
+    int line = s->filters * 2 + 16;
+    int filters = s->filters * (s->kernel * s->kernel * 32 + 16);
+    return (unsigned)(s->kind == CUDA_CONV_WEIGHT ? 2 * (tile + BLOCK_SIDE * BLOCK_SIDE * line)
+                                                  : 2 * tile + filters + 4 * 16 * line);
+}
+
+static void add_blocks(cuda_program *p, const cuda_conv_shape *s) {
+    bool forward = s->kind == CUDA_CONV_FORWARD;
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_blocks", forward ? "blocks_forward" : "blocks_weight",
+                        blocks_grid(p, s), 1, BLOCK_THREADS, blocks_shared(s));
+    stk_cuda_define(launch, "FILTERS", s->filters);
+    stk_cuda_define(launch, "TAPS", s->kernel);
+    stk_cuda_define(launch, "STATS", s->stats);
+    add_place(launch, PLACE_X);
+    if (forward) {
+        add_place(launch, PLACE_W);
+    }
+    add_place(launch, PLACE_Y);
+    add_place(launch, PLACE_SUMS);
+    const int sizes[] = {s->batch, s->height, s->width, s->out_height, s->out_width};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        stk_cuda_arg_int(launch, sizes[i]);
+    }
+}
+
+/* ---- kernels/conv_rows.cu ---- */
+
+/*
+ * Weights stay in registers, half as many as there are channels: the fewer warps there are, the
+ * more channels there may be. With more than ROWS_MOST_CHANNELS libraries are faster.
+ */
+enum {
+    ROWS_WARP = 32,          /* filters of a warp */
+    ROWS_FEW_CHANNELS = 128, /* up to here a multiprocessor has 16 warps, beyond 8 */
+    ROWS_MOST_CHANNELS = 256,
+    ROWS_MOST_WEIGHTS = 65536,
+    ROWS_MOST_BLOCKS = 2,       /* of a multiprocessor: three were slower */
+    ROWS_TILE_BYTES = 16 << 10, /* that a tile of x should have, and */
+    ROWS_MOST_BYTES = 32 << 10, /* the most it may have, without what keeps rows apart */
+    ROWS_TILE_MOST = 128,
+    ROWS_SHARED = 96 << 10, /* bytes of a block, which all these GPUs have */
+    ROWS_FEWEST = 4096      /* below, it is the launch that takes time */
+};
+
+typedef struct rows_plan {
+    int across, tall, blocks, rows, stages;
+    unsigned grid[2];
+    unsigned shared_bytes;
+} rows_plan;
+
+bool stk_cuda_own_has_rows(const cuda_conv_shape *s, int major) {
+    int64_t rows = (int64_t)s->batch * s->height * s->width;
+    return major >= BLOCK_LEAST_MAJOR && s->type != CUDA_TYPE_F32 && s->kind == CUDA_CONV_FORWARD &&
+           !stk_cuda_own_has_tail(s) && s->kernel == 1 && s->stride == 1 && s->pad == 0 &&
+           s->height == s->out_height && s->width == s->out_width && rows >= ROWS_FEWEST &&
+           rows < INT32_MAX && s->channels > BLOCK_CHANNELS && s->channels <= ROWS_MOST_CHANNELS &&
+           s->channels % 8 == 0 && s->filters % 8 == 0 &&
+           s->filters <= ROWS_MOST_WEIGHTS / s->channels;
+}
+
+static rows_plan plan_rows(const cuda_program *p, const cuda_conv_shape *s) {
+    rows_plan plan;
+    int warps = s->channels <= ROWS_FEW_CHANNELS ? 16 : 8; /* of a multiprocessor */
+    int wanted = (int)cuda_ceil((size_t)s->filters, ROWS_WARP);
+    plan.grid[1] = (unsigned)cuda_ceil((size_t)wanted, (size_t)warps);
+    plan.across = (int)cuda_ceil((size_t)wanted, plan.grid[1]);
+    plan.tall = plan.across < 8 ? 8 / plan.across : 1;
+    while (plan.tall > 1 && 32 * plan.tall * s->channels > ROWS_MOST_BYTES) {
+        plan.tall /= 2;
+    }
+    plan.rows = 16 * plan.tall;
+    while (4 * plan.rows * s->channels <= ROWS_TILE_BYTES && 2 * plan.rows <= ROWS_TILE_MOST) {
+        plan.rows *= 2;
+    }
+    size_t pieces = 2 * cuda_ceil((size_t)s->channels, 16);
+    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of tiles.cuh */
+    size_t stage = (size_t)plan.rows * apart * 16;
+    plan.blocks = warps / (plan.across * plan.tall);
+    plan.blocks = plan.blocks < ROWS_MOST_BLOCKS ? plan.blocks : ROWS_MOST_BLOCKS;
+    int places = plan.blocks > 1 ? 3 : 4; /* two blocks hide more of each other's waits */
+    int fit = (int)(ROWS_SHARED / stage);
+    plan.stages = fit < places ? fit : places;
+    size_t tiles_bytes = (size_t)plan.stages * stage;
+    size_t sums_bytes = 2 * (size_t)(plan.tall * plan.across * ROWS_WARP) * sizeof(float);
+    plan.shared_bytes = (unsigned)(tiles_bytes > sums_bytes ? tiles_bytes : sums_bytes);
+    size_t tiles =
+        cuda_ceil((size_t)s->batch * (size_t)s->height * (size_t)s->width, (size_t)plan.rows);
+    size_t most = (size_t)p->multiprocessors * (size_t)plan.blocks / plan.grid[1];
+    plan.grid[0] = (unsigned)(tiles < most ? tiles : most > 0 ? most : 1);
+    return plan;
+}
+
+static void add_rows(cuda_program *p, const cuda_conv_shape *s) {
+    rows_plan plan = plan_rows(p, s);
+    cuda_launch *launch =
+        stk_cuda_launch(p, "conv_rows", "conv_rows", plan.grid[0], plan.grid[1],
+                        (unsigned)(32 * plan.across * plan.tall), plan.shared_bytes);
+    stk_cuda_define(launch, "K", s->channels);
+    stk_cuda_define(launch, "N", s->filters);
+    stk_cuda_define(launch, "ACROSS", plan.across);
+    stk_cuda_define(launch, "TALL", plan.tall);
+    stk_cuda_define(launch, "ROWS", plan.rows);
+    stk_cuda_define(launch, "STAGES", plan.stages);
+    stk_cuda_define(launch, "BLOCKS", plan.blocks);
+    stk_cuda_define(launch, "STATS", s->stats);
+    stk_cuda_define(launch, "IN_NORM", s->in_norm);
+    add_place(launch, PLACE_X);
+    add_place(launch, PLACE_W);
+    add_place(launch, PLACE_IN_NORM);
+    add_place(launch, PLACE_Y);
+    add_place(launch, PLACE_SUMS);
+    stk_cuda_arg_int(launch, s->batch * s->height * s->width);
+}
+
+/* What blocks of either kernel leave. */
+static void add_blocks_sum(cuda_program *p, const cuda_conv_shape *s) {
+    bool weight = s->kind == CUDA_CONV_WEIGHT;
+    int count = s->filters * (weight ? s->kernel * s->kernel * BLOCK_CHANNELS : 2);
+    unsigned blocks = s->channels == BLOCK_CHANNELS ? blocks_grid(p, s) : plan_rows(p, s).grid[0];
+    enum { SUM_COLUMNS = 16, SUM_HANDS = 16, SUM_THREADS = SUM_COLUMNS * SUM_HANDS };
+    cuda_launch *launch = stk_cuda_launch(p, "conv_blocks", "blocks_sum",
+                                          (unsigned)cuda_ceil((size_t)count, SUM_COLUMNS), 1,
+                                          SUM_THREADS, SUM_THREADS * (unsigned)sizeof(float));
+    stk_cuda_define(launch, "WEIGHT", weight);
+    stk_cuda_define(launch, "HANDS", SUM_HANDS);
+    add_place(launch, PLACE_SUMS);
+    add_place(launch, weight ? PLACE_W : PLACE_STATS);
+    stk_cuda_arg_int(launch, (int32_t)blocks);
+    stk_cuda_arg_int(launch, count);
+}
+
+static cuda_pointer find_place(const void *context, cuda_ref ref) {
+    const cuda_conv_call *call = context;
+    const cuda_pointer places[PLACES] = {call->x,         call->w,       call->y,
+                                         call->bias,      call->added,   cuda_dnn_bias(call),
+                                         call->workspace, call->in_norm, call->stats};
+    return places[ref.buffer];
+}
+
+static int place_written(const cuda_conv_shape *shape) {
+    return shape->kind == CUDA_CONV_FORWARD ? PLACE_Y
+           : shape->kind == CUDA_CONV_DATA  ? PLACE_X
+                                            : PLACE_W;
+}
+
+size_t stk_cuda_own_written(const cuda_conv_call *call, cuda_pointer *place) {
+    const cuda_conv_shape *s = call->shape;
+    size_t pixels = (size_t)s->batch * (size_t)s->height * (size_t)s->width;
+    size_t outs = (size_t)s->batch * (size_t)s->out_height * (size_t)s->out_width;
+    size_t taps = (size_t)s->kernel * (size_t)s->kernel * (size_t)s->filters;
+    *place = find_place(call, (cuda_ref){place_written(s), 0});
+    return s->kind == CUDA_CONV_FORWARD ? outs * (size_t)s->filters
+           : s->kind == CUDA_CONV_DATA  ? pixels * (size_t)s->channels
+                                        : taps * (size_t)s->channels;
+}
+
+static void add_sums(cuda_program *p, const cuda_conv_shape *shape) {
+    const cuda_conv_call call = {.shape = shape};
+    cuda_pointer place;
+    size_t count = stk_cuda_own_written(&call, &place);
+    unsigned blocks = cuda_blocks(p, count / 8, 2 * (size_t)THREADS, SUMS_PER_PROCESSOR);
+    blocks = blocks < CUDA_OWN_MOST_SUMS ? blocks : CUDA_OWN_MOST_SUMS;
+    cuda_launch *launch = stk_cuda_launch(p, "conv_check", "check_sums", blocks, 1, THREADS,
+                                          THREADS * CUDA_OWN_SUM_COUNT * sizeof(float));
+    stk_cuda_define(launch, "WIDE", CUDA_OWN_SUM_COUNT);
+    add_place(launch, place_written(shape));
+    add_place(launch, PLACE_SUMS);
+    stk_cuda_arg_long(launch, (int64_t)count);
+}
+
+void stk_cuda_own_want(cuda_own *own, cuda_own_part part, const cuda_conv_shape *shape) {
+    static void (*const add[CUDA_OWN_PARTS])(cuda_program *, const cuda_conv_shape *) = {
+        [CUDA_OWN_TAIL] = add_tail,
+        [CUDA_OWN_DOWN] = add_down,
+        [CUDA_OWN_WHOLE] = add_whole,
+        [CUDA_OWN_SUMS] = add_sums,
+        [CUDA_OWN_BLOCKS] = add_blocks,
+        [CUDA_OWN_ROWS] = add_rows,
+        [CUDA_OWN_BLOCKS_SUM] = add_blocks_sum};
+    if (own->ops[part] < 0) {
+        own->ops[part] = own->program.op_count;
+        add[part](&own->program, shape);
+    }
+}
+
+stk_status stk_cuda_own_run(const cuda_own *own, cuda_own_part part,
+                            const cuda_convs_config *config, const cuda_conv_call *call,
+                            stk_error *err) {
+    return stk_cuda_kernels_launch(config->kernels, &own->program.ops[own->ops[part]].launch,
+                                   own->program.type, config->stream, find_place, call, err);
+}

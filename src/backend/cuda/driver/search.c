@@ -1,0 +1,327 @@
+/*
+ * search.c - the environment, the usual folders, and the packages of every Python at hand.
+ *
+ * Some of these lie in the home folder or wherever a variable points, which may be a mount that
+ * does not answer: all is looked for aside, and only so long.
+ */
+#include "backend/cuda/driver/search.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/threads/timed_call.h"
+
+/* How long the search may take, and how much of the time that is left: a disk that is alive needs a
+ * fraction of a second. */
+#define SEARCH_S 5.0
+#define SEARCH_SHARE 0.3
+#define SEARCH_LEAST_S 0.1
+
+/* What the search asks the environment for. */
+typedef enum variable {
+    GIVEN,
+    LIBRARY_PATH,
+    CUDA_HOME,
+    CUDA_PATH,
+    CONDA_PREFIX,
+    VIRTUAL_ENV,
+    PATH,
+    HOME,
+    PYENV_ROOT,
+    VARIABLES
+} variable;
+
+static const char *const names[VARIABLES] = {[GIVEN] = "STOKER_CUDA_LIBS",
+                                             [LIBRARY_PATH] = "LD_LIBRARY_PATH",
+                                             [CUDA_HOME] = "CUDA_HOME",
+                                             [CUDA_PATH] = "CUDA_PATH",
+                                             [CONDA_PREFIX] = "CONDA_PREFIX",
+                                             [VIRTUAL_ENV] = "VIRTUAL_ENV",
+                                             [PATH] = "PATH",
+                                             [HOME] = "HOME",
+                                             [PYENV_ROOT] = "PYENV_ROOT"};
+
+/*
+ * A search under way. It has copies of the variables: a thread that was left behind may look at
+ * them when others change the environment.
+ */
+typedef struct looking {
+    cuda_folders found;
+    char *values[VARIABLES]; /* owned; NULL: it is not set */
+} looking;
+
+/* Patterns of folders that hold libraries. */
+static const char *const usual[] = {
+    "/usr/local/cuda/lib64",
+    "/usr/local/cuda-*/lib64",
+    "/usr/local/cuda*/targets/*/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib/wsl/lib",
+    "/opt/cuda/lib64",
+};
+
+static void add(cuda_folders *f, const char *path) {
+    for (size_t i = 0; i < f->count; i++) {
+        if (strcmp(f->paths[i], path) == 0) {
+            return;
+        }
+    }
+    char **grown = stk_mem_grow(f->paths, &f->capacity, f->count + 1, sizeof *grown);
+    char *copy = stk_mem_strdup(path);
+    f->paths = grown != NULL ? grown : f->paths;
+    if (grown == NULL || copy == NULL) {
+        stk_mem_free(copy);
+        return;
+    }
+    f->paths[f->count++] = copy;
+}
+
+/* Adds every folder that matches. */
+static void add_pattern(cuda_folders *f, const char *pattern) {
+    glob_t found = {0};
+    if (pattern != NULL && glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            if (stk_path_is_dir(found.gl_pathv[i])) {
+                add(f, found.gl_pathv[i]);
+            }
+        }
+    }
+    globfree(&found);
+}
+
+/* The folder `below` of one that a variable names. */
+static void add_variable(looking *l, variable which, const char *below) {
+    const char *value = l->values[which];
+    if (value != NULL && value[0] == '/') {
+        char *path = stk_str_format("%s%s", value, below);
+        add_pattern(&l->found, path);
+        stk_mem_free(path);
+    }
+}
+
+/* The packages of a Python that is installed under a prefix. */
+static void add_python(cuda_folders *f, const char *prefix) {
+    static const char *const packages[] = {
+        "/lib/python3*/site-packages/nvidia/*/lib",
+        "/lib/python3*/dist-packages/nvidia/*/lib",
+        "/lib64/python3*/site-packages/nvidia/*/lib",
+    };
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        char *pattern = stk_str_format("%s%s", prefix, packages[i]);
+        add_pattern(f, pattern);
+        stk_mem_free(pattern);
+    }
+}
+
+/* Cuts the last `parts` parts off a path; false where it has not as many. */
+static bool cut(char *path, int parts) {
+    for (int i = 0; i < parts; i++) {
+        char *slash = strrchr(path, '/');
+        if (slash == NULL) {
+            return false;
+        }
+        *slash = '\0';
+    }
+    return true;
+}
+
+/* The prefix of bin/python3: of the name itself, which in a virtual environment is a link out of
+ * it, and of what it leads to. */
+static void add_interpreter(cuda_folders *f, const char *folder, size_t length) {
+    char real[PATH_MAX];
+    char *path = stk_str_format("%.*s/python3", (int)length, folder);
+    if (path != NULL && path[0] == '/' && access(path, X_OK) == 0) {
+        bool known = realpath(path, real) != NULL && cut(real, 2);
+        if (cut(path, 2)) {
+            add_python(f, path);
+        }
+        if (known) {
+            add_python(f, real);
+        }
+    }
+    stk_mem_free(path);
+}
+
+static void add_pythons(looking *l) {
+    static const variable prefixes[] = {VIRTUAL_ENV, CONDA_PREFIX};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        const char *prefix = l->values[prefixes[i]];
+        if (prefix != NULL && prefix[0] == '/') {
+            add_python(&l->found, prefix);
+        }
+    }
+    const char *path = l->values[PATH];
+    for (const char *p = path; p != NULL; p = strchr(p, ':') != NULL ? strchr(p, ':') + 1 : NULL) {
+        add_interpreter(&l->found, p, strcspn(p, ":"));
+    }
+    add_python(&l->found, "/usr/local");
+    add_python(&l->found, "/usr");
+    add_variable(l, HOME, "/.local/lib/python3*/site-packages/nvidia/*/lib");
+    /* The python3 in the path may be a script that chooses one of these. */
+    add_variable(l, PYENV_ROOT, "/versions/*/lib/python3*/site-packages/nvidia/*/lib");
+    add_variable(l, HOME, "/.pyenv/versions/*/lib/python3*/site-packages/nvidia/*/lib");
+}
+
+/* The folders of a list that is divided by colons. */
+static void add_list(cuda_folders *f, const char *list) {
+    while (list != NULL && *list != '\0') {
+        size_t length = strcspn(list, ":");
+        char *path = stk_mem_strndup(list, length);
+        if (path != NULL && stk_path_is_dir(path)) {
+            add(f, path);
+        }
+        stk_mem_free(path);
+        list += length + (list[length] == ':');
+    }
+}
+
+static void add_usual(cuda_folders *f) {
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        add_pattern(f, usual[i]);
+    }
+}
+
+/* The folder in which the driver keeps what it has compiled: here it is only looked whether the
+ * disk answers. */
+static void look_at_home(const looking *l) {
+    const char *home = l->values[HOME];
+    char *path = home != NULL ? stk_path_join(home, ".nv") : NULL;
+    if (path != NULL) {
+        (void)stk_path_is_dir(path);
+    }
+    stk_mem_free(path);
+}
+
+/* The whole search, for stk_aside. */
+static void look_everywhere(void *state) {
+    looking *l = state;
+    if (l->found.given) {
+        add_list(&l->found, l->values[GIVEN]);
+    } else {
+        add_list(&l->found, l->values[LIBRARY_PATH]);
+        add_variable(l, CUDA_HOME, "/lib64");
+        add_variable(l, CUDA_PATH, "/lib64");
+        add_usual(&l->found);
+        add_variable(l, CONDA_PREFIX, "/lib");
+        add_pythons(l);
+    }
+    look_at_home(l);
+}
+
+static void drop_looking(void *state) {
+    looking *l = state;
+    for (int i = 0; l != NULL && i < VARIABLES; i++) {
+        stk_mem_free(l->values[i]);
+    }
+    if (l != NULL) {
+        stk_cuda_folders_free(&l->found);
+    }
+    stk_mem_free(l);
+}
+
+/* NULL without memory. */
+static looking *new_looking(bool given) {
+    looking *l = stk_mem_new(1, sizeof *l);
+    bool good = l != NULL;
+    for (int i = 0; i < VARIABLES && good; i++) {
+        const char *value = getenv(names[i]);
+        l->values[i] = value != NULL ? stk_mem_strdup(value) : NULL;
+        good = value == NULL || l->values[i] != NULL;
+    }
+    if (!good) {
+        drop_looking(l);
+        return NULL;
+    }
+    l->found.given = given;
+    return l;
+}
+
+/* False: a disk does not answer. Without a thread nobody can be left behind. */
+static bool find_aside(cuda_folders *folders) {
+    stk_aside *aside = NULL;
+    looking *l = new_looking(folders->given);
+    if (l == NULL) {
+        return true; /* there will be no memory for anything else either */
+    }
+    bool apart = stk_aside_open(&aside, "looks for NVIDIA's libraries", NULL) == STK_OK;
+    bool answered = true;
+    if (apart) {
+        double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
+        stk_aside_begin(aside, look_everywhere, l, drop_looking);
+        answered = stk_aside_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+    } else {
+        look_everywhere(l);
+    }
+    if (answered) {
+        *folders = l->found;
+        l->found = (cuda_folders){0};
+    }
+    if (!stk_aside_close(aside)) { /* it has ended, perhaps meanwhile */
+        drop_looking(l);
+    }
+    return answered;
+}
+
+void stk_cuda_folders_find(cuda_folders *folders) {
+    static atomic_bool hangs;
+    const char *given = getenv(names[GIVEN]);
+    *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
+    if (!atomic_load(&hangs) && find_aside(folders)) {
+        return;
+    }
+    if (!atomic_exchange(&hangs, true)) {
+        /* The driver would wait for the home folder, too; what Stoker compiles it keeps itself. */
+        (void)setenv("CUDA_CACHE_DISABLE", "1", 0);
+    }
+    if (!folders->given) {
+        add_usual(folders);
+    }
+}
+
+/* By its real path, since some look for others beside themselves. */
+void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room) {
+    char real[PATH_MAX];
+    void *handle = dlopen(realpath(path, real) != NULL ? real : path, flags);
+    const char *said = handle == NULL ? dlerror() : NULL;
+    if (said != NULL && trouble[0] == '\0') {
+        snprintf(trouble, room, "%s", said);
+    }
+    return handle;
+}
+
+void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int flags,
+                            bool of_driver, char *trouble, size_t room) {
+    void *handle = folders->given ? NULL : dlopen(soname, flags);
+    trouble[0] = '\0';
+    for (size_t i = 0; i < folders->count && handle == NULL; i++) {
+        char *path = stk_path_join(folders->paths[i], soname);
+        if (path != NULL && stk_path_is_file(path)) {
+            handle = stk_cuda_path_open(path, flags, trouble, room);
+        }
+        stk_mem_free(path);
+    }
+    return handle == NULL && folders->given && of_driver ? dlopen(soname, flags) : handle;
+}
+
+void stk_cuda_folders_free(cuda_folders *folders) {
+    for (size_t i = 0; i < folders->count; i++) {
+        stk_mem_free(folders->paths[i]);
+    }
+    stk_mem_free(folders->paths);
+    *folders = (cuda_folders){0};
+}

@@ -1,0 +1,113 @@
+/* ends.c - launches of kernels/ends.cu. */
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/program/grid.h"
+
+#define THREADS 256
+
+static const char file[] = "ends";
+
+/* What both kernels that read pictures are told. */
+static void describe_pictures(cuda_launch *l, const stk_graph *graph, bool train, cuda_ref y) {
+    stk_cuda_define(l, "SIZE", graph->img_size);
+    stk_cuda_define(l, "TRAIN", train);
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, y);
+    for (int c = 0; c < 3; c++) {
+        stk_cuda_arg_float(l, graph->mean[c]);
+    }
+    for (int c = 0; c < 3; c++) {
+        stk_cuda_arg_float(l, graph->std[c]);
+    }
+}
+
+void stk_cuda_input(cuda_program *p, const stk_graph *graph, int batch, bool train, cuda_ref y) {
+    size_t pixels = (size_t)graph->img_size * (size_t)graph->img_size;
+    size_t groups = cuda_ceil(pixels, 4); /* a thread has four */
+    cuda_launch *l = stk_cuda_launch(p, file, "input", (unsigned)cuda_ceil(groups, THREADS),
+                                     (unsigned)batch, THREADS, 0);
+    describe_pictures(l, graph, train, y);
+}
+
+void stk_cuda_input_blocks(cuda_program *p, const stk_graph *graph, int batch, bool train,
+                           const cuda_stem *stem, cuda_ref y) {
+    size_t blocks = cuda_ceil((size_t)stem->side * (size_t)stem->side, THREADS);
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "input_blocks", (unsigned)blocks, (unsigned)batch, THREADS, 0);
+    stk_cuda_define(l, "SIDE", stem->side);
+    stk_cuda_define(l, "BEFORE", stem->before);
+    describe_pictures(l, graph, train, y);
+}
+
+/* One filter per row of blocks, one thread per number of the filter over blocks. */
+static void stem_filter(cuda_program *p, const char *name, int filters, const cuda_stem *stem,
+                        cuda_ref from, cuda_ref to) {
+    size_t numbers = (size_t)stem->taps * (size_t)stem->taps * CUDA_BLOCK_CHANNELS;
+    cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(numbers, THREADS),
+                                     (unsigned)filters, THREADS, 0);
+    stk_cuda_define(l, "TAPS", stem->taps);
+    stk_cuda_define(l, "LEAD", stem->lead);
+    stk_cuda_define(l, "SIDE", stem->kernel);
+    stk_cuda_arg(l, from);
+    stk_cuda_arg(l, to);
+}
+
+void stk_cuda_block_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref w,
+                           cuda_ref blocked) {
+    stem_filter(p, "block_filter", filters, stem, w, blocked);
+}
+
+void stk_cuda_unblock_filter(cuda_program *p, int filters, const cuda_stem *stem, cuda_ref blocked,
+                             cuda_ref w) {
+    stem_filter(p, "unblock_filter", filters, stem, blocked, w);
+}
+
+/* From (count, 3) to (count, 4) or back, one thread per element that is written. */
+static void filter(cuda_program *p, const char *name, int count, int written, cuda_ref from,
+                   cuda_ref to) {
+    size_t blocks = cuda_ceil((size_t)count * (size_t)written, THREADS);
+    cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)blocks, 1, THREADS, 0);
+    stk_cuda_arg(l, from);
+    stk_cuda_arg(l, to);
+    stk_cuda_arg_int(l, count);
+}
+
+void stk_cuda_pad_filter(cuda_program *p, int filters, int taps, cuda_ref w, cuda_ref padded) {
+    filter(p, "pad_filter", filters * taps, 4, w, padded);
+}
+
+void stk_cuda_unpad_filter(cuda_program *p, int filters, int taps, cuda_ref padded, cuda_ref w) {
+    filter(p, "unpad_filter", filters * taps, 3, padded, w);
+}
+
+void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits) {
+    unsigned threads = classes > 128 ? 256 : 64;
+    cuda_ref losses = stk_cuda_buffer(p, (size_t)batch * sizeof(float));
+    cuda_ref right = stk_cuda_buffer(p, (size_t)batch * sizeof(int));
+    cuda_ref counter = stk_cuda_counters(p, 1);
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "loss", (unsigned)batch, 1, threads, threads * 12 + 8);
+    stk_cuda_arg(l, logits);
+    stk_cuda_arg(l, dlogits);
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_SCALER, 0));
+    stk_cuda_arg(l, cuda_fixed_at(CUDA_FIXED_RESULT, 0));
+    stk_cuda_arg(l, losses);
+    stk_cuda_arg(l, right);
+    stk_cuda_arg(l, counter);
+    stk_cuda_arg_int(l, classes);
+}
+
+void stk_cuda_to_float(cuda_program *p, size_t count, cuda_ref x, cuda_ref y) {
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "to_float", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, y);
+    stk_cuda_arg_long(l, (int64_t)count);
+}
+
+void stk_cuda_noise(cuda_program *p, size_t count, cuda_ref y) {
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "noise", cuda_blocks(p, count, THREADS * 8, 8), 1, THREADS, 0);
+    stk_cuda_arg(l, y);
+    stk_cuda_arg_long(l, (int64_t)count);
+}

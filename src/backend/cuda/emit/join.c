@@ -1,0 +1,107 @@
+/*
+ * join.c - launches of kernels/join.cu: how many threads a block has, and how large tiles are.
+ *
+ * A warp keeps the weights of its filters in registers, so that the more there are, the more warps
+ * there must be; a multiprocessor holds 512 threads with as many registers as these need.
+ */
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/program/grid.h"
+
+#define FILE_NAME "join"
+#define ALL_THREADS 512 /* of a multiprocessor */
+#define MOST_WEIGHTS 64 /* registers of a thread that hold weights */
+#define TILE_ROWS 16    /* at least */
+#define STAGES 4
+#define SETTLE_WIDTH 32 /* filters of a block */
+#define SETTLE_HANDS 8  /* threads for each */
+
+typedef struct shape {
+    int threads; /* of a block; 0: there is none that can do it */
+    int blocks;  /* of a multiprocessor */
+    int rows;    /* of a tile */
+    unsigned grid;
+    size_t shared_bytes;
+} shape;
+
+static size_t rows_of(const cuda_join *join) {
+    return (size_t)join->plane.batch * (size_t)join->plane.pixels;
+}
+
+/* Two blocks for each multiprocessor are better than one: while one waits, the other computes. */
+static int threads_of(const cuda_program *p, const cuda_join *join) {
+    int pieces = join->plane.channels / 8;
+    for (int threads = ALL_THREADS / 2; threads <= ALL_THREADS; threads *= 2) {
+        int warps = threads / 32;
+        bool fits = join->plane.channels % 64 == 0 && threads % pieces == 0 &&
+                    join->filters % (8 * warps) == 0 &&
+                    join->plane.channels / 16 * (join->filters / (8 * warps)) * 2 <= MOST_WEIGHTS;
+        if (fits && cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32) {
+            return threads;
+        }
+    }
+    return 0;
+}
+
+static shape shape_of(const cuda_program *p, const cuda_join *join) {
+    shape s = {.threads = threads_of(p, join)};
+    if (s.threads == 0) {
+        return s;
+    }
+    size_t row = (size_t)join->plane.channels * 2;
+    int high = s.threads / (join->plane.channels / 8); /* rows that a block takes at a time */
+    s.blocks = ALL_THREADS / s.threads;
+    s.rows = high > TILE_ROWS ? high : TILE_ROWS;
+    s.shared_bytes = (2 + 2 * STAGES) * (size_t)s.rows * row;
+    size_t tiles = cuda_ceil(rows_of(join), (size_t)s.rows);
+    size_t most = (size_t)p->multiprocessors * (size_t)s.blocks;
+    s.grid = (unsigned)(tiles < most ? tiles : most);
+    return s;
+}
+
+size_t stk_cuda_join_scratch(const cuda_program *p, const cuda_join *join) {
+    return 2 * (size_t)join->filters * shape_of(p, join).grid * sizeof(float);
+}
+
+void stk_cuda_join(cuda_program *p, const cuda_join *join) {
+    shape s = shape_of(p, join);
+    const cuda_norm *other = join->added->norm;
+    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join", s.grid, 1, (unsigned)s.threads,
+                                          (unsigned)s.shared_bytes);
+    stk_cuda_define(launch, "K", join->plane.channels);
+    stk_cuda_define(launch, "N", join->filters);
+    stk_cuda_define(launch, "THREADS", s.threads);
+    stk_cuda_define(launch, "ROWS", s.rows);
+    stk_cuda_define(launch, "STAGES", STAGES);
+    stk_cuda_define(launch, "BLOCKS", s.blocks);
+    stk_cuda_define(launch, "ADDED", other != NULL ? 2 : 1);
+    stk_cuda_arg(launch, join->x);
+    stk_cuda_arg(launch, join->norm->coefs);
+    stk_cuda_arg(launch, join->added->x);
+    stk_cuda_arg(launch, other != NULL ? other->coefs : cuda_nothing());
+    stk_cuda_arg(launch, join->weight);
+    stk_cuda_arg(launch, join->y);
+    stk_cuda_arg(launch, join->mask);
+    stk_cuda_arg(launch, join->z);
+    stk_cuda_arg(launch, join->partial);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+}
+
+void stk_cuda_join_settle(cuda_program *p, const cuda_join *join) {
+    const cuda_norm *next = join->next;
+    cuda_launch *launch = stk_cuda_launch(
+        p, FILE_NAME, "join_settle", (unsigned)cuda_ceil((size_t)join->filters, SETTLE_WIDTH), 1,
+        SETTLE_WIDTH * SETTLE_HANDS, SETTLE_HANDS * 2 * SETTLE_WIDTH * (unsigned)sizeof(double));
+    stk_cuda_define(launch, "N", join->filters);
+    stk_cuda_define(launch, "WIDTH", SETTLE_WIDTH);
+    stk_cuda_define(launch, "HANDS", SETTLE_HANDS);
+    stk_cuda_arg(launch, join->partial);
+    stk_cuda_arg(launch, next->weight);
+    stk_cuda_arg(launch, next->bias);
+    stk_cuda_arg(launch, next->running_mean);
+    stk_cuda_arg(launch, next->running_var);
+    stk_cuda_arg(launch, next->coefs);
+    stk_cuda_arg_int(launch, next->narrow);
+    stk_cuda_arg_int(launch, (int)shape_of(p, join).grid);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+    stk_cuda_arg_float(launch, next->epsilon);
+}

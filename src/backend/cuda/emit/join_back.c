@@ -1,0 +1,128 @@
+/*
+ * join_back.c - launches of kernels/join_back.cu: how large tiles are, and how many wait.
+ *
+ * Weights are kept in registers, so that few of them leave room for two blocks on a multiprocessor,
+ * one of which computes while the warps of the other wait for each other; more of them for one
+ * only. Two tiles of 32 rows are enough to keep memory busy; what one block has room for, it uses.
+ * Which is best was measured.
+ */
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/program/grid.h"
+
+#define FILE_NAME "join_back"
+#define PIECE 16         /* bytes, as in join_back.cu */
+#define MOST_FILTERS 256 /* whose weights fit into registers */
+#define TILE_ROWS 32
+#define MOST_STAGES 5
+#define SETTLE_THREADS 256
+#define SETTLE_QUADS 8 /* of a block, four channels each */
+#define SETTLE_HANDS (SETTLE_THREADS / SETTLE_QUADS)
+
+typedef struct shape {
+    int columns; /* of a block, and its threads */
+    int blocks;  /* of a multiprocessor */
+    int stages;
+    unsigned grid[2];
+    size_t shared_bytes;
+} shape;
+
+static size_t rows_of(const cuda_join_back *join) {
+    return (size_t)join->plane.batch * (size_t)join->plane.pixels;
+}
+
+static bool has_other(const cuda_join_back *join) {
+    return join->other_norm != NULL;
+}
+
+/* Sums of a channel. */
+static size_t sums_of(const cuda_join_back *join) {
+    return has_other(join) ? 3 : 2;
+}
+
+/* Bytes of a tile in shared memory. */
+static size_t stage_bytes(const cuda_join_back *join, int columns) {
+    size_t pieces = (size_t)join->filters / 8;
+    size_t apart = pieces % 8 == 0 ? pieces : pieces | 1; /* as APART of tiles.cuh */
+    return (TILE_ROWS * apart + sums_of(join) * (size_t)(TILE_ROWS / 8) * (size_t)columns +
+            TILE_ROWS * (size_t)columns / 128) *
+           PIECE;
+}
+
+static shape shape_of(const cuda_program *p, const cuda_join_back *join) {
+    shape s = {.columns = join->plane.channels % 256 == 0 ? 256 : 128, .blocks = 1};
+    size_t most = MOST_STAGES;
+    if (join->filters <= 64) {
+        s.blocks = 2;
+        most = 2;
+    } else if (join->filters <= 128 && join->plane.channels % 512 == 0 && !has_other(join)) {
+        s.columns = 512;
+        most = 2;
+    }
+    size_t stage = stage_bytes(join, s.columns);
+    size_t fit = (s.blocks == 2 ? CUDA_HALF_SHARED : CUDA_MOST_SHARED) / stage;
+    s.stages = (int)(fit < most ? fit : most);
+    s.shared_bytes = (size_t)s.stages * stage;
+    s.grid[1] = (unsigned)(join->plane.channels / s.columns);
+    size_t share = (size_t)p->multiprocessors * (size_t)s.blocks / s.grid[1];
+    size_t tiles = cuda_ceil(rows_of(join), TILE_ROWS);
+    s.grid[0] = (unsigned)(tiles < share ? tiles : share > 0 ? share : 1);
+    return s;
+}
+
+size_t stk_cuda_join_back_scratch(const cuda_program *p, const cuda_join_back *join) {
+    bool possible = cuda_has_most_shared(p) && p->type != CUDA_TYPE_F32 &&
+                    join->plane.channels % 128 == 0 && join->filters % 16 == 0 &&
+                    join->filters <= MOST_FILTERS;
+    size_t columns = sums_of(join) * (size_t)join->plane.channels;
+    return possible ? columns * shape_of(p, join).grid[0] * sizeof(float) : 0;
+}
+
+void stk_cuda_join_back(cuda_program *p, const cuda_join_back *join) {
+    shape s = shape_of(p, join);
+    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back", s.grid[0], s.grid[1],
+                                          (unsigned)s.columns, (unsigned)s.shared_bytes);
+    stk_cuda_define(launch, "N", join->filters);
+    stk_cuda_define(launch, "K", join->plane.channels);
+    stk_cuda_define(launch, "COLUMNS", s.columns);
+    stk_cuda_define(launch, "ROWS", TILE_ROWS);
+    stk_cuda_define(launch, "STAGES", s.stages);
+    stk_cuda_define(launch, "BLOCKS", s.blocks);
+    stk_cuda_define(launch, "OTHER", has_other(join));
+    stk_cuda_arg(launch, join->dy);
+    stk_cuda_arg(launch, join->weight);
+    stk_cuda_arg(launch, join->old);
+    stk_cuda_arg(launch, join->mask);
+    stk_cuda_arg(launch, join->x);
+    stk_cuda_arg(launch, join->norm->coefs);
+    stk_cuda_arg(launch, has_other(join) ? join->other_x : cuda_nothing());
+    stk_cuda_arg(launch, has_other(join) ? join->other_norm->coefs : cuda_nothing());
+    stk_cuda_arg(launch, join->dz);
+    stk_cuda_arg(launch, join->partial);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+}
+
+/* What a norm is settled with; NULL: nothing. */
+static void tell_norm(cuda_launch *launch, const cuda_norm *norm) {
+    stk_cuda_arg(launch, norm != NULL ? norm->weight : cuda_nothing());
+    stk_cuda_arg(launch, norm != NULL ? norm->coefs : cuda_nothing());
+    stk_cuda_arg(launch, norm != NULL ? norm->weight_grad : cuda_nothing());
+    stk_cuda_arg(launch, norm != NULL ? norm->bias_grad : cuda_nothing());
+    stk_cuda_arg(launch, norm != NULL ? norm->back : cuda_nothing());
+}
+
+void stk_cuda_join_back_settle(cuda_program *p, const cuda_join_back *join) {
+    shape s = shape_of(p, join);
+    size_t room = SETTLE_HANDS * sums_of(join) * 4 * SETTLE_QUADS * sizeof(double);
+    cuda_launch *launch = stk_cuda_launch(p, FILE_NAME, "join_back_settle",
+                                          (unsigned)join->plane.channels / (4 * SETTLE_QUADS), 1,
+                                          SETTLE_THREADS, (unsigned)room);
+    stk_cuda_define(launch, "K", join->plane.channels);
+    stk_cuda_define(launch, "QUADS", SETTLE_QUADS);
+    stk_cuda_define(launch, "HANDS", SETTLE_HANDS);
+    stk_cuda_define(launch, "OTHER", has_other(join));
+    stk_cuda_arg(launch, join->partial);
+    tell_norm(launch, join->norm);
+    tell_norm(launch, join->other_norm);
+    stk_cuda_arg_int(launch, (int)s.grid[0]);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(join));
+}

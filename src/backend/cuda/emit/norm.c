@@ -1,0 +1,371 @@
+/*
+ * norm.c - launches of kernels/norm.cu and norm_back.cu: how wide and how deep, for which
+ * variant.
+ *
+ * A thread's registers limit how many threads a multiprocessor holds, and what these have in flight
+ * must cover the way to memory: some 32 KiB for each multiprocessor of an H200, better twice that.
+ * The more tensors a pass reads and the more coefficients a channel has, the fewer threads with the
+ * more in flight each; see effort_of(). Passes that sum have two large blocks for each
+ * multiprocessor, so that there are few sums to add up in the end; the others have small ones.
+ */
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/program/grid.h"
+
+#define FORWARD "norm" /* files of kernels */
+#define BACKWARD "norm_back"
+#define LANES 8        /* channels of a thread, as in prelude.cuh */
+#define WIDEST_SUMS 32 /* groups of a tile whose sums are taken: rows of a block stay 8 or more */
+#define BLOCK 256      /* threads of a block that only reads and writes, about */
+
+/* How much a pass reads at a time. */
+typedef struct effort {
+    int threads; /* that a multiprocessor should hold */
+    int depth;   /* rows that a thread has in flight */
+} effort;
+
+/* Where a launch works. */
+typedef struct shape {
+    int groups;
+    int tile;    /* groups that a block is wide */
+    int tiles;   /* of a row */
+    int threads; /* of a block */
+    int blocks;  /* that a multiprocessor should hold */
+    int depth;
+    unsigned grid; /* blocks of a tile */
+} shape;
+
+/*
+ * `tensors` are read at once; `heavy`: their coefficients need many registers. Chosen so that
+ * nothing spills: 64, 80 or 128 registers.
+ */
+static effort effort_of(const cuda_program *p, int channels, int tensors, bool heavy) {
+    effort e = {1024, 4};
+    if (heavy || tensors > 2) {
+        e = (effort){512, heavy && tensors > 2 ? 2 : 4};
+    } else if (tensors == 2) {
+        e = (effort){768, 3};
+    }
+    if (p->type == CUDA_TYPE_F32) { /* twice the registers for each */
+        e.depth /= 2;
+    }
+    if (channels % LANES != 0) {
+        e.depth = 1;
+    }
+    return e;
+}
+
+static int ceil_div(int value, int by) {
+    return (value + by - 1) / by;
+}
+
+/*
+ * How wide the tiles of sums are. Wide ones are good for memory; but at the end one block adds up
+ * the sums of all blocks of its tile, and there are as many more of these as tiles are fewer:
+ * tile * tile / groups steps each. Up to 10 of them take a microsecond. A divisor is looked for,
+ * that of a large power of two first, for the sake of whole lines of the cache.
+ */
+static int sums_tile(int groups) {
+    int most = 1;
+    while (most < WIDEST_SUMS && most < groups && (most + 1) * (most + 1) <= 10 * groups) {
+        most++;
+    }
+    int best = 0;
+    int best_even = 0;
+    for (int tile = most; 2 * tile >= most; tile--) {
+        int even = tile % 8 == 0 ? 8 : tile % 4 == 0 ? 4 : tile % 2 == 0 ? 2 : 1;
+        if (groups % tile == 0 && even > best_even) {
+            best = tile;
+            best_even = even;
+        }
+    }
+    return best > 0 ? best : ceil_div(groups, ceil_div(groups, most));
+}
+
+/* Whole rows if few threads of a block are left over then, otherwise what leaves fewest. */
+static int rows_tile(int groups) {
+    int best = 1;
+    int best_used = 0;
+    int from = ceil_div(groups, BLOCK);
+    for (int tiles = from; tiles < from + 8; tiles++) {
+        int tile = ceil_div(groups, tiles);
+        int used = tile * (BLOCK / tile) * 100 / BLOCK * groups / (tile * ceil_div(groups, tile));
+        if (used > best_used) {
+            best = tile;
+            best_used = used;
+        }
+        if (used >= 85) {
+            break;
+        }
+    }
+    return best;
+}
+
+static size_t rows_of(cuda_plane plane) {
+    return (size_t)plane.batch * (size_t)plane.pixels;
+}
+
+static shape shape_of(const cuda_program *p, cuda_plane plane, int tile, int threads, effort e) {
+    shape s = {.groups = ceil_div(plane.channels, LANES), .tile = tile, .depth = e.depth};
+    int high = threads / tile;
+    s.tiles = ceil_div(s.groups, tile);
+    s.threads = high * tile;
+    s.blocks = e.threads / threads;
+    int most = p->multiprocessors * s.blocks / s.tiles;
+    size_t wanted = cuda_ceil(rows_of(plane), (size_t)high * (size_t)e.depth);
+    size_t limit = most > 1 ? (size_t)most : 1;
+    s.grid = (unsigned)(wanted < limit ? wanted : limit);
+    return s;
+}
+
+static shape shape_of_sums(const cuda_program *p, cuda_plane plane, effort e) {
+    int tile = sums_tile(ceil_div(plane.channels, LANES));
+    return shape_of(p, plane, tile, e.threads / 2, e);
+}
+
+static shape shape_of_rows(const cuda_program *p, cuda_plane plane, effort e) {
+    return shape_of(p, plane, rows_tile(ceil_div(plane.channels, LANES)), BLOCK, e);
+}
+
+static cuda_launch *launch_with(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, shape s, unsigned shared_bytes) {
+    cuda_launch *launch = stk_cuda_launch(p, file, name, s.grid, (unsigned)s.tiles,
+                                          (unsigned)s.threads, shared_bytes);
+    stk_cuda_define(launch, "C", plane.channels);
+    stk_cuda_define(launch, "TILE", s.tile);
+    stk_cuda_define(launch, "THREADS", s.threads);
+    stk_cuda_define(launch, "DEPTH", s.depth);
+    stk_cuda_define(launch, "BLOCKS", s.blocks);
+    return launch;
+}
+
+/* Columns of a tile: its channels, `sums` times. */
+static size_t columns_of(shape s, int sums) {
+    return (size_t)sums * LANES * (size_t)s.tile;
+}
+
+/* What the blocks of a launch that sums leave to the last one. */
+static size_t partial_bytes(shape s, int sums) {
+    return columns_of(s, sums) * s.grid * (size_t)s.tiles * sizeof(float);
+}
+
+static cuda_launch *launch_sums(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, shape s, int sums) {
+    size_t columns = columns_of(s, sums);
+    size_t shared =
+        (size_t)s.threads * LANES * sizeof(float) + columns * sizeof(double) + sizeof(double);
+    cuda_launch *launch = launch_with(p, file, name, plane, s, (unsigned)shared);
+    stk_cuda_define(launch, "SUMS", sums);
+    return launch;
+}
+
+static cuda_launch *launch_rows(cuda_program *p, const char *file, const char *name,
+                                cuda_plane plane, effort e) {
+    return launch_with(p, file, name, plane, shape_of_rows(p, plane, e), 0);
+}
+
+/* ---- what the passes have in common ---- */
+
+/* What is known of a chain behind its norm. */
+typedef struct chain {
+    int act; /* ACT_ of prelude.cuh */
+    bool drop;
+    bool mask;
+    bool from_x;     /* the slope comes from what the activation reads */
+    int added;       /* 0, 1 a value, 2 the norm of one */
+    bool read_added; /* backward */
+} chain;
+
+static chain chain_of(const cuda_tail *tail, const cuda_added *added, cuda_ref mask) {
+    chain c = {.act = stk_cuda_act_code(tail->act), .drop = tail->drop_rate > 0};
+    bool steps = tail->act == STK_OP_RELU || tail->act == STK_OP_RELU6;
+    c.mask = steps && cuda_is_something(mask);
+    c.from_x = c.act != 0 && !c.mask;
+    if (added != NULL && cuda_is_something(added->x)) {
+        c.added = added->norm != NULL ? 2 : 1;
+    }
+    c.read_added = c.added == 2 || (c.added == 1 && c.from_x);
+    return c;
+}
+
+static void define_chain(cuda_launch *launch, const chain *c) {
+    stk_cuda_define(launch, "ACT", c->act);
+    stk_cuda_define(launch, "DROP", c->drop);
+    stk_cuda_define(launch, "MASK", c->mask);
+    stk_cuda_define(launch, "ADDED", c->added);
+}
+
+/* The last arguments of every pass. */
+static void tell_rows(cuda_launch *launch, cuda_plane plane, const cuda_tail *tail) {
+    stk_cuda_arg(launch, cuda_fixed_at(CUDA_FIXED_KNOBS, 0));
+    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_int(launch, plane.pixels);
+    stk_cuda_arg_float(launch, tail->drop_rate);
+    stk_cuda_arg_int(launch, tail->drop_node);
+}
+
+static cuda_ref when(bool so, cuda_ref ref) {
+    return so ? ref : cuda_nothing();
+}
+
+static size_t most_of(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* ---- forward ---- */
+
+static shape shape_of_stats(const cuda_program *p, cuda_plane plane) {
+    return shape_of_sums(p, plane, effort_of(p, plane.channels, 1, false));
+}
+
+size_t stk_cuda_norm_scratch(const cuda_program *p, cuda_plane plane) {
+    return most_of(partial_bytes(shape_of_stats(p, plane), 2),
+                   2 * (size_t)plane.channels * sizeof(float));
+}
+
+void stk_cuda_norm_stats(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
+                         cuda_ref scratch) {
+    shape s = shape_of_stats(p, plane);
+    cuda_ref partial =
+        cuda_is_something(scratch) ? scratch : stk_cuda_buffer(p, stk_cuda_norm_scratch(p, plane));
+    cuda_launch *launch = launch_sums(p, FORWARD, "norm_stats", plane, s, 2);
+    stk_cuda_arg(launch, x);
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->bias);
+    stk_cuda_arg(launch, norm->running_mean);
+    stk_cuda_arg(launch, norm->running_var);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, norm->narrow);
+    stk_cuda_arg(launch, partial);
+    stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
+    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_float(launch, norm->epsilon);
+}
+
+void stk_cuda_norm_settle(cuda_program *p, cuda_plane plane, const cuda_norm *norm, cuda_ref sums) {
+    unsigned threads = 128;
+    cuda_launch *launch =
+        stk_cuda_launch(p, FORWARD, "norm_settled",
+                        (unsigned)cuda_ceil((size_t)plane.channels, threads), 1, threads, 0);
+    stk_cuda_arg(launch, sums);
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->bias);
+    stk_cuda_arg(launch, norm->running_mean);
+    stk_cuda_arg(launch, norm->running_var);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, norm->narrow);
+    stk_cuda_arg_int(launch, plane.channels);
+    stk_cuda_arg_int(launch, (int32_t)rows_of(plane));
+    stk_cuda_arg_float(launch, norm->epsilon);
+    stk_cuda_norm_skip(p, plane);
+}
+
+void stk_cuda_norm_skip(cuda_program *p, cuda_plane plane) {
+    (void)stk_cuda_counters(p, shape_of_stats(p, plane).tiles);
+}
+
+void stk_cuda_norm_running(cuda_program *p, int channels, const cuda_norm *norm) {
+    unsigned threads = 128;
+    cuda_launch *launch = stk_cuda_launch(
+        p, FORWARD, "norm_running", (unsigned)cuda_ceil((size_t)channels, threads), 1, threads, 0);
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->bias);
+    stk_cuda_arg(launch, norm->running_mean);
+    stk_cuda_arg(launch, norm->running_var);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg_int(launch, channels);
+    stk_cuda_arg_float(launch, norm->epsilon);
+}
+
+void stk_cuda_norm_apply(cuda_program *p, cuda_plane plane, cuda_ref x, const cuda_norm *norm,
+                         const cuda_tail *tail, const cuda_added *added, cuda_ref y,
+                         cuda_ref mask) {
+    chain c = chain_of(tail, added, mask);
+    effort e = effort_of(p, plane.channels, c.added != 0 ? 2 : 1, false);
+    cuda_launch *launch = launch_rows(p, FORWARD, "norm_apply", plane, e);
+    define_chain(launch, &c);
+    stk_cuda_arg(launch, x);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg(launch, c.added != 0 ? added->x : cuda_nothing());
+    stk_cuda_arg(launch, c.added == 2 ? added->norm->coefs : cuda_nothing());
+    stk_cuda_arg(launch, y);
+    stk_cuda_arg(launch, when(c.mask, mask));
+    tell_rows(launch, plane, tail);
+}
+
+/* ---- backward ---- */
+
+void stk_cuda_norm_reduce(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
+                          const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
+                          cuda_ref mask, cuda_ref again, bool spared) {
+    static const cuda_norm none = {.weight = {CUDA_NO_BUFFER, 0},
+                                   .weight_grad = {CUDA_NO_BUFFER, 0},
+                                   .bias_grad = {CUDA_NO_BUFFER, 0},
+                                   .coefs = {CUDA_NO_BUFFER, 0},
+                                   .back = {CUDA_NO_BUFFER, 0}};
+    chain c = chain_of(tail, added, mask);
+    const cuda_norm *other = c.added == 2 ? added->norm : &none;
+    bool anew = cuda_is_something(again) && !spared;
+    bool heavy = c.added == 2 && (c.from_x || c.drop);
+    int tensors = c.read_added ? 3 : 2;
+    shape s = shape_of_sums(p, plane, effort_of(p, plane.channels, tensors, heavy || anew));
+    int sums = c.added != 2 ? 2 : c.drop ? 4 : 3;
+    size_t bytes = partial_bytes(s, sums);
+    if (cuda_is_something(again)) { /* room for both ways */
+        effort other_way = effort_of(p, plane.channels, tensors, heavy || spared);
+        bytes = most_of(bytes, partial_bytes(shape_of_sums(p, plane, other_way), sums));
+    }
+    cuda_ref partial = stk_cuda_buffer(p, bytes);
+    cuda_launch *launch = launch_sums(p, BACKWARD, "norm_reduce", plane, s, sums);
+    define_chain(launch, &c);
+    stk_cuda_define(launch, "AGAIN", anew);
+    stk_cuda_arg(launch, g);
+    stk_cuda_arg(launch, x);
+    stk_cuda_arg(launch, norm->weight);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg(launch, c.read_added ? added->x : cuda_nothing());
+    stk_cuda_arg(launch, other->weight);
+    stk_cuda_arg(launch, other->coefs);
+    stk_cuda_arg(launch, when(c.mask, mask));
+    stk_cuda_arg(launch, again);
+    stk_cuda_arg(launch, norm->weight_grad);
+    stk_cuda_arg(launch, norm->bias_grad);
+    stk_cuda_arg(launch, norm->back);
+    stk_cuda_arg(launch, other->weight_grad);
+    stk_cuda_arg(launch, other->bias_grad);
+    stk_cuda_arg(launch, other->back);
+    stk_cuda_arg(launch, partial);
+    stk_cuda_arg(launch, stk_cuda_counters(p, s.tiles));
+    tell_rows(launch, plane, tail);
+}
+
+void stk_cuda_norm_backward(cuda_program *p, cuda_plane plane, cuda_ref g, cuda_ref x,
+                            const cuda_norm *norm, const cuda_tail *tail, const cuda_added *added,
+                            cuda_ref mask, cuda_ref dx) {
+    chain c = chain_of(tail, added, mask);
+    bool with_dx = cuda_is_something(dx);
+    bool with_added = added != NULL && cuda_is_something(added->dx);
+    if (!with_dx && !with_added) {
+        return;
+    }
+    if (c.added == 0 && with_added) { /* a value that need not be read again */
+        c.added = 1;
+    }
+    bool both = with_added && c.added == 2;
+    bool accumulate = with_added && added->accumulate;
+    effort e = effort_of(p, plane.channels, 2 + (c.read_added || accumulate), both && c.from_x);
+    cuda_launch *launch = launch_rows(p, BACKWARD, "norm_backward", plane, e);
+    define_chain(launch, &c);
+    stk_cuda_define(launch, "DX", with_dx);
+    stk_cuda_define(launch, "ADDED_DX", accumulate ? 2 : with_added);
+    stk_cuda_arg(launch, g);
+    stk_cuda_arg(launch, x);
+    stk_cuda_arg(launch, norm->coefs);
+    stk_cuda_arg(launch, norm->back);
+    stk_cuda_arg(launch, c.read_added ? added->x : cuda_nothing());
+    stk_cuda_arg(launch, c.added == 2 ? added->norm->coefs : cuda_nothing());
+    stk_cuda_arg(launch, c.added == 2 ? added->norm->back : cuda_nothing());
+    stk_cuda_arg(launch, when(c.mask, mask));
+    stk_cuda_arg(launch, dx);
+    stk_cuda_arg(launch, with_added ? added->dx : cuda_nothing());
+    tell_rows(launch, plane, tail);
+}

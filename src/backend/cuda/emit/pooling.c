@@ -1,0 +1,140 @@
+/* pooling.c - launches of kernels/pooling.cu. */
+#include "backend/cuda/emit/emit.h"
+#include "backend/cuda/program/grid.h"
+
+#define THREADS 256
+#define PER_PROCESSOR 8 /* blocks that a multiprocessor can hold */
+#define CELL_ROUNDS 8   /* of blocks of cells: those that come late do not wait for one long one */
+
+static const char file[] = "pooling";
+
+/* A launch in which each of `pixels` of a sample is a thread per vector of channels. */
+static cuda_launch *windows(cuda_program *p, const char *name, const cuda_pool *pool,
+                            size_t pixels) {
+    int wide = cuda_wide(pool->in.channels);
+    size_t vectors = pixels * (size_t)(pool->in.channels / wide);
+    cuda_launch *l = stk_cuda_launch(p, file, name, (unsigned)cuda_ceil(vectors, THREADS),
+                                     (unsigned)pool->batch, THREADS, 0);
+    stk_cuda_define(l, "C", pool->in.channels);
+    stk_cuda_define(l, "WIDE", wide);
+    stk_cuda_define(l, "SIDE", pool->kernel);
+    stk_cuda_define(l, "STRIDE", pool->stride);
+    stk_cuda_define(l, "PAD", pool->pad);
+    return l;
+}
+
+static void shapes(cuda_launch *l, const cuda_pool *pool) {
+    stk_cuda_arg_int(l, pool->in.height);
+    stk_cuda_arg_int(l, pool->in.width);
+    stk_cuda_arg_int(l, pool->out.height);
+    stk_cuda_arg_int(l, pool->out.width);
+}
+
+void stk_cuda_max_pool(cuda_program *p, const cuda_pool *pool, cuda_ref x, const cuda_norm *norm,
+                       stk_op act, cuda_ref y, cuda_ref where) {
+    size_t pixels = (size_t)pool->out.height * (size_t)pool->out.width;
+    cuda_launch *l = windows(p, "max_pool", pool, pixels);
+    stk_cuda_define(l, "NORM", norm != NULL);
+    stk_cuda_define(l, "ACT", norm != NULL ? stk_cuda_act_code(act) : 0);
+    stk_cuda_define(l, "KEEP", cuda_is_something(where));
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, norm != NULL ? norm->coefs : cuda_nothing());
+    stk_cuda_arg(l, y);
+    stk_cuda_arg(l, where);
+    shapes(l, pool);
+}
+
+/* A thread has a cell of stride by stride pixels; the first cell begins in the padding. */
+static size_t cells_of(const cuda_pool *pool) {
+    int down = (pool->in.height - 1 + pool->pad) / pool->stride + 1;
+    int across = (pool->in.width - 1 + pool->pad) / pool->stride + 1;
+    return (size_t)down * (size_t)across;
+}
+
+void stk_cuda_max_pool_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                            cuda_ref dx, bool accumulate) {
+    cuda_launch *l = windows(p, "max_pool_back", pool, cells_of(pool));
+    stk_cuda_define(l, "REACHES", 1);
+    stk_cuda_define(l, "ACCUMULATE", accumulate);
+    stk_cuda_arg(l, where);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, dx);
+    shapes(l, pool);
+}
+
+/* A launch over all windows or cells of all samples, in tiles of channels. */
+static cuda_launch *cells(cuda_program *p, const char *name, const cuda_pool *pool, cuda_tiles t,
+                          unsigned blocks, stk_op act) {
+    size_t room = (size_t)(t.wide > 4 ? t.wide : 4) * sizeof(float); /* or two doubles */
+    cuda_launch *l = stk_cuda_launch(p, file, name, blocks, (unsigned)t.count, THREADS,
+                                     (unsigned)(THREADS * room));
+    stk_cuda_define(l, "C", pool->in.channels);
+    stk_cuda_define(l, "WIDE", t.wide);
+    stk_cuda_define(l, "TILE", t.tile);
+    stk_cuda_define(l, "SIDE", pool->kernel);
+    stk_cuda_define(l, "STRIDE", pool->stride);
+    stk_cuda_define(l, "PAD", pool->pad);
+    stk_cuda_define(l, "ACT", stk_cuda_act_code(act));
+    stk_cuda_define(l, "REACHES", 1);
+    return l;
+}
+
+void stk_cuda_pool_norm_back(cuda_program *p, const cuda_pool *pool, cuda_ref where, cuda_ref dy,
+                             cuda_ref x, const cuda_norm *norm, stk_op act, cuda_ref dx) {
+    cuda_tiles t = cuda_tiles_of(pool->in.channels);
+    size_t at_once = THREADS / (size_t)t.tile;
+    size_t batch = (size_t)pool->batch;
+    size_t windows_count = batch * (size_t)pool->out.height * (size_t)pool->out.width;
+    unsigned blocks = cuda_blocks(p, batch * cells_of(pool), at_once, 2 * CELL_ROUNDS);
+    unsigned sums = cuda_blocks(p, windows_count, at_once, 4);
+    size_t partial = sums * 2 * (size_t)pool->in.channels * sizeof(float);
+    cuda_launch *l = cells(p, "pool_norm_reduce", pool, t, sums, act);
+    stk_cuda_arg(l, where);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, norm->weight);
+    stk_cuda_arg(l, norm->coefs);
+    stk_cuda_arg(l, norm->weight_grad);
+    stk_cuda_arg(l, norm->bias_grad);
+    stk_cuda_arg(l, norm->back);
+    stk_cuda_arg(l, stk_cuda_buffer(p, partial));
+    stk_cuda_arg(l, stk_cuda_counters(p, t.count));
+    stk_cuda_arg_int(l, pool->batch);
+    shapes(l, pool);
+    l = cells(p, "pool_norm_backward", pool, t, blocks, act);
+    stk_cuda_arg(l, where);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, norm->coefs);
+    stk_cuda_arg(l, norm->back);
+    stk_cuda_arg(l, dx);
+    stk_cuda_arg_int(l, pool->batch);
+    shapes(l, pool);
+}
+
+void stk_cuda_avg_pool(cuda_program *p, cuda_plane plane, cuda_ref x, cuda_ref y) {
+    cuda_tiles t = cuda_tiles_of(plane.channels);
+    cuda_launch *l = stk_cuda_launch(p, file, "avg_pool", (unsigned)t.count, (unsigned)plane.batch,
+                                     THREADS, (unsigned)(THREADS * t.wide) * sizeof(float));
+    stk_cuda_define(l, "C", plane.channels);
+    stk_cuda_define(l, "WIDE", t.wide);
+    stk_cuda_define(l, "TILE", t.tile);
+    stk_cuda_arg(l, x);
+    stk_cuda_arg(l, y);
+    stk_cuda_arg_int(l, plane.pixels);
+}
+
+void stk_cuda_avg_pool_back(cuda_program *p, cuda_plane plane, cuda_ref dy, cuda_ref dx,
+                            bool accumulate) {
+    int wide = cuda_wide(plane.channels);
+    size_t vectors = (size_t)plane.pixels * (size_t)(plane.channels / wide);
+    unsigned blocks = cuda_blocks(p, vectors, THREADS, PER_PROCESSOR);
+    cuda_launch *l =
+        stk_cuda_launch(p, file, "avg_pool_back", blocks, (unsigned)plane.batch, THREADS, 0);
+    stk_cuda_define(l, "C", plane.channels);
+    stk_cuda_define(l, "WIDE", wide);
+    stk_cuda_define(l, "ACCUMULATE", accumulate);
+    stk_cuda_arg(l, dy);
+    stk_cuda_arg(l, dx);
+    stk_cuda_arg_int(l, plane.pixels);
+}

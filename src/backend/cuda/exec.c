@@ -1,0 +1,555 @@
+/*
+ * exec.c - from a graph to an executable.
+ *
+ * Everything that an executable needs is planned without the device and then allocated at once: the
+ * copies of the weights, the fresh gradients, two batches of pictures, the workspace of the
+ * libraries, and the arena.
+ */
+#include "backend/cuda/exec.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "backend/cuda/tuning/autotune.h"
+#include "backend/cuda/lowering/lower.h"
+#include "backend/cuda/step.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Many kernels have a row of blocks for each sample, and a grid has no more rows. */
+#define MOST_SAMPLES ((size_t)65535)
+
+/* Of races before a program is taken as it is: a question may depend on the answer to another. */
+#define MOST_ROUNDS 3
+/* Of answers that turn out to be void, one after the other. */
+#define MOST_VOID 4
+
+static cuda_type type_of(stk_precision precision) {
+    switch (precision) {
+    case STK_PRECISION_FP16:
+        return CUDA_TYPE_F16;
+    case STK_PRECISION_BF16:
+        return CUDA_TYPE_BF16;
+    default:
+        return CUDA_TYPE_F32;
+    }
+}
+
+static size_t rounded(size_t bytes) {
+    return (bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+}
+
+static size_t most(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Takes the next part of the allocation. */
+static size_t part(cuda_sizes *sizes, size_t bytes) {
+    size_t at = sizes->bytes;
+    sizes->bytes += rounded(bytes);
+    return at;
+}
+
+static void find_sizes(stk_exec *exec, const stk_graph *graph) {
+    cuda_sizes *s = &exec->sizes;
+    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
+    size_t counters = 0;
+    size_t arena = 0;
+    for (int i = 0; i < 4; i++) {
+        counters = most(counters, (size_t)programs[i]->counters * 4);
+        arena = most(arena, programs[i]->arena_bytes);
+    }
+    memset(s->fixed, 0xFF, sizeof s->fixed);
+    s->fixed[CUDA_FIXED_WEIGHTS] =
+        part(s, exec->layout.elements * cuda_type_bytes(exec->layout.type));
+    s->fixed[CUDA_FIXED_FRESH] = part(s, exec->layout.fresh_bytes);
+    s->fixed[CUDA_FIXED_KNOBS] = part(s, sizeof(cuda_knobs));
+    s->fixed[CUDA_FIXED_RESULT] = part(s, sizeof(cuda_result));
+    /* Of counters alone fewer samples may want more, by up to a third: see share_memory(). */
+    s->fixed[CUDA_FIXED_COUNTERS] = part(s, 2 * counters);
+    s->fixed[CUDA_FIXED_TABLE] = part(s, exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk));
+    s->fixed[CUDA_FIXED_WORKSPACE] = part(s, CUDA_WORKSPACE_BYTES);
+    for (int i = 0; i < CUDA_SLOTS; i++) {
+        s->images[i] =
+            part(s, stk_shape_count(graph->values[graph->input].shape) * exec->config.batch);
+        s->labels[i] = part(s, exec->config.batch * sizeof(int));
+    }
+    s->arena = part(s, arena);
+}
+
+/*
+ * The programs and their sizes; nothing of it on the device. What they come to does not depend on
+ * the choices.
+ */
+static stk_status plan(stk_exec *exec, const stk_device *device, const stk_graph *graph,
+                       const stk_compile_config *config, const stk_state_config *state,
+                       cuda_choices *choices, stk_error *err) {
+    stk_precision precision = stk_cuda_device_precision(device, config->precision);
+    cuda_type type = type_of(precision);
+    bool strict = precision == STK_PRECISION_FP32_STRICT;
+    stk_pieces_config cut = {
+        .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
+    cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
+    exec->config = *config;
+    exec->logits = cuda_nothing();
+    if (config->batch < 1 || config->batch > INT_MAX / 4) {
+        return STK_FAIL(err, STK_ERR_USAGE, "a batch of %zu samples is none that can be computed",
+                        config->batch);
+    }
+    for (int i = 0; i < 4; i++) {
+        stk_cuda_program_begin(programs[i], type, strict, device->multiprocessors);
+        programs[i]->major = device->major;
+    }
+    stk_status status = stk_pieces_make(&exec->pieces, graph, &cut, err);
+    if (status == STK_OK) {
+        status = stk_cuda_layout_make(&exec->layout, graph, type, config->train, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_lower(&exec->main, &exec->pieces, &exec->layout, (int)config->batch,
+                                choices, &exec->logits, err);
+    }
+    if (status == STK_OK) {
+        stk_cuda_lower_weights(&exec->weights, &exec->pieces, &exec->layout);
+    }
+    if (status == STK_OK && config->train) {
+        cuda_optimiser optimiser = {
+            .elements = exec->layout.elements, .kind = state->optimizer, .ema = state->ema};
+        stk_cuda_gather(&exec->gather, &optimiser);
+        stk_cuda_gather(&exec->update, &optimiser);
+        stk_cuda_optimise(&exec->update, &optimiser);
+    }
+    for (int i = 0; i < 4 && status == STK_OK; i++) {
+        status = stk_cuda_program_lay_out(programs[i], err);
+    }
+    if (status == STK_OK) {
+        find_sizes(exec, graph);
+    }
+    return status;
+}
+
+static void free_plan(stk_exec *exec) {
+    stk_pieces_free(&exec->pieces);
+    stk_cuda_layout_free(&exec->layout);
+    stk_cuda_program_free(&exec->weights);
+    stk_cuda_program_free(&exec->main);
+    stk_cuda_program_free(&exec->update);
+    stk_cuda_program_free(&exec->gather);
+}
+
+/* The optimiser's scratch memory is the same for all kinds of it. */
+static stk_status cuda_plan_bytes(stk_device *device, const stk_graph *graph,
+                                  const stk_compile_config *config, uint64_t *bytes,
+                                  uint64_t *workspace, stk_error *err) {
+    stk_exec exec = {.state = NULL};
+    stk_state_config state = {.train = config->train};
+    stk_status status = plan(&exec, device, graph, config, &state, NULL, err);
+    *bytes = exec.sizes.bytes;
+    if (workspace != NULL) {
+        *workspace = CUDA_WORKSPACE_BYTES;
+    }
+    free_plan(&exec);
+    return status;
+}
+
+static void free_moments(const cuda_driver *d, const cuda_moments *m) {
+    const cuda_event events[] = {m->sending, m->copied, m->ready, m->begun, m->updating, m->done};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        events[i] != NULL ? d->event_free(events[i]) : 0;
+    }
+}
+
+static void cuda_exec_free(stk_exec *exec) {
+    if (exec == NULL) {
+        return;
+    }
+    cuda_exec_free(exec->smaller);
+    stk_device *device = exec->state->device;
+    if (stk_cuda_enter(device, NULL) == STK_OK) {
+        const cuda_driver *d = device->driver;
+        (void)d->stream_wait(device->copy);
+        (void)d->stream_wait(device->compute);
+        for (int i = 0; i < 4; i++) {
+            stk_cuda_player_close(&exec->players[i]);
+        }
+        for (int i = 0; i < CUDA_SLOTS; i++) {
+            exec->used[i] != NULL ? d->event_free(exec->used[i]) : 0;
+        }
+        for (int i = 0; i < STK_STEPS_AHEAD; i++) {
+            free_moments(d, &exec->moments[i]);
+        }
+        if (exec->memory != 0 && exec->home == NULL) {
+            stk_cuda_give(device, exec->memory, exec->sizes.bytes);
+        }
+        exec->ring != NULL ? d->host_free(exec->ring) : 0;
+        exec->labels != NULL ? d->host_free(exec->labels) : 0;
+        exec->answers != NULL ? d->host_free(exec->answers) : 0;
+    }
+    free_plan(exec);
+    stk_mem_free(exec);
+}
+
+/* Whether the main program does with the memory that was taken; for its order see find_sizes(). */
+static bool fits(const stk_exec *exec) {
+    const cuda_sizes *s = &exec->sizes;
+    size_t counters = s->fixed[CUDA_FIXED_TABLE] - s->fixed[CUDA_FIXED_COUNTERS];
+    return exec->main.arena_bytes <= s->bytes - s->arena &&
+           (size_t)exec->main.counters * 4 <= counters;
+}
+
+/*
+ * One that computes fewer samples does with the memory of the one that it was made for: nothing in
+ * it must stay from one step to the next but what is the same for both. So the plan of a batch
+ * holds for all that are not larger. False: it needs more after all, and memory of its own.
+ */
+static bool share_memory(stk_exec *exec) {
+    cuda_sizes own = exec->sizes;
+    exec->sizes = exec->home->sizes;
+    if (fits(exec)) {
+        exec->memory = exec->home->memory;
+        return true;
+    }
+    exec->sizes = own;
+    exec->home = NULL;
+    return false;
+}
+
+static stk_status take_memory(stk_exec *exec, stk_error *err) {
+    stk_device *device = exec->state->device;
+    stk_device_memory memory = {0};
+    if (exec->home != NULL && share_memory(exec)) {
+        return STK_OK;
+    }
+    int result = stk_cuda_take(device, &exec->memory, exec->sizes.bytes);
+    if (result == CUDA_GOOD) {
+        return STK_OK;
+    }
+    exec->memory = 0;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY_) {
+        return stk_cuda_check(device->driver, result, "taking memory on the GPU", err);
+    }
+    (void)stk_cuda_device_memory(device, &memory, NULL);
+    return STK_FAIL(err, STK_ERR_MEMORY,
+                    "batch %zu at %d px needs %.1f MiB of the GPU's memory, and %.1f MiB are free "
+                    "now: something else has taken the rest; end it, or use a smaller %s",
+                    exec->config.batch, exec->state->graph->img_size,
+                    (double)exec->sizes.bytes / 1048576, (double)memory.free_bytes / 1048576,
+                    exec->config.train ? "--batch or --img-size" : "--img-size");
+}
+
+static stk_status take_host_memory(stk_exec *exec, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    size_t batch = exec->config.batch;
+    size_t answers = batch * (size_t)exec->state->graph->classes * sizeof(float);
+    void *memory[3] = {NULL, NULL, NULL};
+    size_t bytes[3] = {sizeof(cuda_ring), STK_STEPS_AHEAD * batch * sizeof(int),
+                       exec->config.train ? 0 : CUDA_SLOTS * answers};
+    bool good = true;
+    for (int i = 0; i < 3 && good; i++) {
+        good = bytes[i] == 0 || d->host_take(&memory[i], bytes[i], 0) == CUDA_GOOD;
+    }
+    exec->ring = memory[0];
+    exec->labels = memory[1];
+    exec->answers = memory[2];
+    return good ? STK_OK : STK_FAIL_MEMORY(err, "batches on their way to the GPU");
+}
+
+/* Threads that decode want the core on which a waiting host would spin. */
+static stk_status make_events(stk_exec *exec, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    int result = CUDA_GOOD;
+    for (int i = 0; i < CUDA_SLOTS; i++) {
+        result |= d->event_new(&exec->used[i], CUDA_EVENT_NO_TIMING);
+    }
+    for (int i = 0; i < STK_STEPS_AHEAD; i++) {
+        cuda_moments *m = &exec->moments[i];
+        result |= d->event_new(&m->sending, 0);
+        result |= d->event_new(&m->copied, CUDA_EVENT_BLOCKING);
+        result |= d->event_new(&m->ready, 0);
+        result |= d->event_new(&m->begun, 0);
+        result |= d->event_new(&m->updating, 0);
+        result |= d->event_new(&m->done, CUDA_EVENT_BLOCKING);
+    }
+    return stk_cuda_check(d, result, "making events", err);
+}
+
+/* Addresses of everything, and what must be there before the first step. */
+static stk_status aim(stk_exec *exec, stk_error *err) {
+    stk_state *state = exec->state;
+    const cuda_driver *d = state->device->driver;
+    cuda_stream stream = state->device->compute;
+    bool average = exec->config.ema && !exec->config.train;
+    for (int i = 0; i < CUDA_FIXED_COUNT; i++) {
+        size_t offset = exec->sizes.fixed[i];
+        exec->fixed[i] = offset != SIZE_MAX ? exec->memory + offset : 0;
+    }
+    exec->fixed[CUDA_FIXED_VALUES] = state->blocks[average ? STK_TENSOR_EMA : STK_TENSOR_VALUE];
+    exec->fixed[CUDA_FIXED_GRADIENTS] = state->blocks[STK_TENSOR_GRADIENT];
+    exec->fixed[CUDA_FIXED_MOMENTUM] = state->blocks[STK_TENSOR_MOMENTUM];
+    exec->fixed[CUDA_FIXED_SECOND] = state->blocks[STK_TENSOR_SECOND];
+    exec->fixed[CUDA_FIXED_EMA] = state->blocks[STK_TENSOR_EMA];
+    exec->fixed[CUDA_FIXED_SCALER] = state->scaler;
+    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
+    for (int i = 0; i < 4; i++) {
+        exec->players[i] = (cuda_player){.device = state->device,
+                                         .program = programs[i],
+                                         .arena = exec->memory + exec->sizes.arena,
+                                         .fixed = exec->fixed};
+    }
+    size_t start = exec->sizes.fixed[CUDA_FIXED_FRESH];
+    size_t end = exec->sizes.fixed[CUDA_FIXED_TABLE];
+    size_t chunks = exec->layout.elements / CUDA_CHUNK * sizeof(cuda_chunk);
+    int result = d->fill(exec->memory + start, 0, end - start, stream);
+    result |= d->copy_in(exec->fixed[CUDA_FIXED_TABLE], exec->layout.chunks, chunks, stream);
+    result |= d->stream_wait(stream);
+    return stk_cuda_check(d, result, "preparing a network", err);
+}
+
+/* fp16 has a loss scale that moves; the others compute without one. */
+static stk_status set_scaler(stk_exec *exec, stk_error *err) {
+    stk_state *state = exec->state;
+    bool dynamic = exec->layout.type == CUDA_TYPE_F16;
+    return exec->config.train && dynamic != state->scaled
+               ? stk_cuda_state_scale(state, dynamic, err)
+               : STK_OK;
+}
+
+/* Plans are timed on the weights that are there and on noise. */
+static stk_status make_noise(stk_exec *exec, stk_error *err) {
+    const cuda_program *main = &exec->main;
+    cuda_program noise;
+    const cuda_program *programs[] = {&noise};
+    cuda_player player = exec->players[0];
+    stk_cuda_program_begin(&noise, main->type, main->strict, main->multiprocessors);
+    cuda_ref all = stk_cuda_buffer(&noise, main->arena_bytes);
+    stk_cuda_noise(&noise, main->arena_bytes / cuda_type_bytes(main->type), all);
+    stk_status status = stk_cuda_program_lay_out(&noise, err);
+    player.program = &noise;
+    if (status == STK_OK) {
+        status = stk_cuda_kernels_make(exec->state->device->kernels, programs, 1, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&player, err);
+    }
+    stk_cuda_program_free(&noise);
+    return status;
+}
+
+static stk_status lower_main(stk_exec *exec, cuda_choices *choices, stk_error *err) {
+    cuda_program *p = &exec->main;
+    const stk_device *device = exec->state->device;
+    cuda_type type = p->type;
+    bool strict = p->strict;
+    stk_cuda_program_free(p);
+    stk_cuda_program_begin(p, type, strict, device->multiprocessors);
+    p->major = device->major;
+    stk_status status = stk_cuda_lower(p, &exec->pieces, &exec->layout, (int)exec->config.batch,
+                                       choices, &exec->logits, err);
+    return status == STK_OK ? stk_cuda_program_lay_out(p, err) : status;
+}
+
+/*
+ * The main program once more, after something was chosen. All ways are made to need the same
+ * memory; should one need more after all, the plain ways are right, if slower.
+ */
+static stk_status lower_again(stk_exec *exec, stk_error *err) {
+    stk_status status = lower_main(exec, exec->state->device->choices, err);
+    if (status == STK_OK && !fits(exec)) {
+        status = lower_main(exec, NULL, err);
+    }
+    if (status == STK_OK && !fits(exec)) {
+        status = STK_FAIL(err, STK_ERR_INTERNAL, "the memory plan depends on what was chosen");
+    }
+    return status;
+}
+
+/* Answers lead to further questions, but never more than a few times. */
+static stk_status choose(stk_exec *exec, stk_error *err) {
+    bool answered = true;
+    stk_status status = STK_OK;
+    for (int round = 0; round < MOST_ROUNDS && answered && status == STK_OK; round++) {
+        status = stk_cuda_contests(&exec->players[1], &answered, err);
+        status = status == STK_OK && answered ? lower_again(exec, err) : status;
+    }
+    return status;
+}
+
+static stk_status make_kernels(stk_exec *exec, stk_error *err) {
+    const cuda_program *programs[] = {&exec->weights, &exec->main, &exec->update, &exec->gather};
+    return stk_cuda_kernels_make(exec->state->device->kernels, programs, 4, err);
+}
+
+/* Kernels and plans of everything. */
+static stk_status make_plans(stk_exec *exec, stk_error *err) {
+    stk_status status = make_kernels(exec, err);
+    if (status == STK_OK) {
+        status = make_noise(exec, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[0], err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_prepare(&exec->players[1], NULL, err);
+    }
+    /* What is taken instead may be void as well. */
+    for (int round = 0; round < MOST_VOID && status == STK_OK; round++) {
+        if (!stk_cuda_contests_void(&exec->players[1])) {
+            break;
+        }
+        status = lower_again(exec, err);
+        status = status == STK_OK ? make_kernels(exec, err) : status;
+        status = status == STK_OK ? stk_cuda_player_prepare(&exec->players[1], NULL, err) : status;
+    }
+    return status;
+}
+
+/* What a plan can be made for and still not be computed. */
+static stk_status check_config(stk_exec *exec, stk_error *err) {
+    const stk_state *state = exec->state;
+    bool train = exec->config.train;
+    if (exec->config.batch > MOST_SAMPLES) {
+        return STK_FAIL(
+            err, STK_ERR_USAGE,
+            "a GPU computes up to %zu samples at a time, not %zu: use a smaller --batch",
+            MOST_SAMPLES, exec->config.batch);
+    }
+    if ((train && state->blocks[STK_TENSOR_GRADIENT] == 0) ||
+        (!train && exec->config.ema && state->blocks[STK_TENSOR_EMA] == 0)) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "the state has no tensors for this executable");
+    }
+    return STK_OK;
+}
+
+/* What follows the plan, in this order. */
+typedef stk_status compile_step(stk_exec *exec, stk_error *err);
+static compile_step *const compile_steps[] = {
+    check_config, take_memory, take_host_memory, make_events, aim, set_scaler, choose, make_plans};
+
+/* With a `home` it is the smaller one of that. */
+static stk_status make_exec(stk_exec **out, stk_state *state, const stk_compile_config *config,
+                            stk_exec *home, stk_error *err) {
+    stk_exec *exec = stk_mem_new(1, sizeof *exec);
+    if (exec == NULL) {
+        return STK_FAIL_MEMORY(err, "a compiled network");
+    }
+    exec->state = state;
+    exec->home = home;
+    stk_state_config kinds = {.train = config->train,
+                              .optimizer =
+                                  state->blocks[STK_TENSOR_SECOND] != 0 ? STK_ADAMW : STK_SGD,
+                              .ema = state->blocks[STK_TENSOR_EMA] != 0};
+    stk_status status = stk_cuda_enter(state->device, err);
+    if (status == STK_OK) {
+        status =
+            plan(exec, state->device, state->graph, config, &kinds, state->device->choices, err);
+    }
+    for (size_t i = 0; i < sizeof compile_steps / sizeof *compile_steps && status == STK_OK; i++) {
+        status = compile_steps[i](exec, err);
+    }
+    if (status != STK_OK) {
+        cuda_exec_free(exec);
+        return status;
+    }
+    *out = exec;
+    return STK_OK;
+}
+
+static stk_status cuda_compile(stk_exec **exec, stk_state *state, const stk_compile_config *config,
+                               stk_error *err) {
+    return make_exec(exec, state, config, NULL, err);
+}
+
+static uint64_t cuda_exec_bytes(const stk_exec *exec) {
+    const stk_exec *smaller = exec->smaller;
+    return exec->sizes.bytes +
+           (smaller != NULL && smaller->home == NULL ? smaller->sizes.bytes : 0);
+}
+
+/*
+ * A step of fewer samples than the batch has shapes of its own: another executable. It waits until
+ * the steps before it have ended, since they read pictures where it puts its own; its own step is
+ * waited for by whoever asks for it, cuda_step().
+ */
+static stk_status find_exec(stk_exec *exec, size_t count, stk_exec **found, stk_error *err) {
+    stk_compile_config config = exec->config;
+    config.batch = count;
+    *found = exec;
+    if (count == exec->config.batch || !config.train) {
+        return STK_OK;
+    }
+    if (exec->smaller != NULL && exec->smaller->config.batch != count) {
+        cuda_exec_free(exec->smaller);
+        exec->smaller = NULL;
+    }
+    const stk_device *device = exec->state->device;
+    stk_status status = stk_cuda_check(device->driver, device->driver->stream_wait(device->compute),
+                                       "a training step", err);
+    if (status == STK_OK && exec->smaller == NULL) {
+        status = make_exec(&exec->smaller, exec->state, &config, exec, err);
+    }
+    *found = exec->smaller;
+    return status;
+}
+
+static stk_status check_count(const stk_exec *exec, size_t count, bool train, stk_error *err) {
+    if (count < 1 || count > exec->config.batch || train != exec->config.train) {
+        return STK_FAIL(err, STK_ERR_INTERNAL,
+                        "a network compiled for %s of up to %zu samples was called for %s of %zu",
+                        exec->config.train ? "training" : "inference", exec->config.batch,
+                        train ? "training" : "inference", count);
+    }
+    return stk_cuda_enter(exec->state->device, err);
+}
+
+/* Results are collected from the executable that was asked for, whichever one computed. */
+static stk_status cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
+                            stk_error *err) {
+    stk_exec *found = NULL;
+    stk_status status = check_count(exec, input->count, true, err);
+    if (status == STK_OK) {
+        status = find_exec(exec, input->count, &found, err);
+    }
+    if (status != STK_OK || output != NULL || found == exec) {
+        return status == STK_OK ? stk_cuda_step(found, input, output, err) : status;
+    }
+    stk_step_output now;
+    status = stk_cuda_step(found, input, &now, err);
+    return status == STK_OK ? stk_cuda_step_note(exec, &now, err) : status;
+}
+
+static stk_status cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                             stk_error *err) {
+    stk_status status = check_count(exec, count, false, err);
+    return status == STK_OK ? stk_cuda_infer(exec, images, count, logits, err) : status;
+}
+
+const stk_backend stk_cuda_backend = {
+    .name = "cuda",
+    .device_open = stk_cuda_device_open,
+    .device_close = stk_cuda_device_close,
+    .describe = stk_cuda_device_describe,
+    .bus_id = stk_cuda_device_bus_id,
+    .memory = stk_cuda_device_memory,
+    .counts = stk_cuda_device_counts,
+    .precision = stk_cuda_device_precision,
+    .host_take = stk_cuda_device_host_take,
+    .host_free = stk_cuda_device_host_free,
+    .state_new = stk_cuda_state_new,
+    .state_free = stk_cuda_state_free,
+    .state_bytes = stk_cuda_state_bytes,
+    .state_has = stk_cuda_state_has,
+    .state_read = stk_cuda_state_read,
+    .state_write = stk_cuda_state_write,
+    .extras_read = stk_cuda_state_extras_read,
+    .extras_write = stk_cuda_state_extras_write,
+    .plan_bytes = cuda_plan_bytes,
+    .compile = cuda_compile,
+    .exec_free = cuda_exec_free,
+    .exec_bytes = cuda_exec_bytes,
+    .step = cuda_step,
+    .collect = stk_cuda_collect,
+    .infer = cuda_infer,
+    .fetch = stk_cuda_fetch,
+    .profile = stk_cuda_profile,
+    .bandwidth = stk_cuda_bandwidth,
+    .copy_bandwidth = stk_cuda_copy_bandwidth,
+};

@@ -1,0 +1,65 @@
+/* grid.h - inside the CUDA backend: how many blocks and how wide, for kernels that loop. */
+#ifndef STK_BACKEND_CUDA_PROGRAM_GRID_H
+#define STK_BACKEND_CUDA_PROGRAM_GRID_H
+
+#include "backend/cuda/program/program.h"
+
+/* Channels that a thread takes at a time: 8 where all of them can be taken so. */
+static inline int cuda_wide(int channels) {
+    return channels % 8 == 0 ? 8 : 1;
+}
+
+static inline size_t cuda_ceil(size_t value, size_t step) {
+    return (value + step - 1) / step;
+}
+
+/* Blocks for `items`, of which one block takes `per_block` in a round: at least one, and at most
+ * `per_processor` for each multiprocessor. */
+static inline unsigned cuda_blocks(const cuda_program *p, size_t items, size_t per_block,
+                                   int per_processor) {
+    size_t blocks = cuda_ceil(items, per_block);
+    size_t most = (size_t)p->multiprocessors * (size_t)per_processor;
+    blocks = blocks < most ? blocks : most;
+    return blocks > 0 ? (unsigned)blocks : 1;
+}
+
+/* Of the multiprocessors that have most shared memory, what one block may have, and each of two. */
+#define CUDA_MOST_SHARED ((size_t)227 << 10)
+#define CUDA_HALF_SHARED ((size_t)113 << 10)
+
+/* Whether the device's are such, by its compute capability; they multiply matrices too. */
+static inline bool cuda_has_most_shared(const cuda_program *p) {
+    enum { HOPPER = 9, BLACKWELL = 10 };
+    return p->major == HOPPER || p->major == BLACKWELL;
+}
+
+/*
+ * Bytes of shared memory that a block can have on all devices of a compute capability (within one
+ * they differ); where nothing is known of it, as on those that have most.
+ */
+static inline size_t cuda_block_shared(const cuda_program *p) {
+    enum { VOLTA = 7, AMPERE = 8 };
+    if (p->major == 0 || cuda_has_most_shared(p)) {
+        return CUDA_MOST_SHARED;
+    }
+    return (size_t)(p->major >= AMPERE ? 99 : p->major == VOLTA ? 64 : 48) << 10;
+}
+
+/* How channels are cut into tiles, where a block has one: `tile` vectors of `wide` channels. */
+typedef struct cuda_tiles {
+    int wide;
+    int tile; /* a power of two up to 32 */
+    int count;
+} cuda_tiles;
+
+static inline cuda_tiles cuda_tiles_of(int channels) {
+    cuda_tiles t = {.wide = cuda_wide(channels), .tile = 32};
+    int vectors = channels / t.wide;
+    while (t.tile > vectors) {
+        t.tile /= 2;
+    }
+    t.count = (vectors + t.tile - 1) / t.tile;
+    return t;
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* program.c - operations are appended; lives of buffers follow from them. */
+#include "backend/cuda/program/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "engine/arena.h"
+
+void stk_cuda_program_begin(cuda_program *p, cuda_type type, bool strict, int multiprocessors) {
+    memset(p, 0, sizeof *p);
+    p->type = type;
+    p->strict = strict;
+    p->multiprocessors = multiprocessors;
+    for (int i = 0; i < CUDA_FIXED_COUNT; i++) {
+        (void)stk_cuda_buffer(p, 0);
+    }
+}
+
+void stk_cuda_program_free(cuda_program *p) {
+    stk_mem_free(p->buffers);
+    stk_mem_free(p->ops);
+    stk_mem_free(p->questions);
+    memset(p, 0, sizeof *p);
+}
+
+cuda_ref stk_cuda_buffer(cuda_program *p, size_t bytes) {
+    size_t need = (size_t)p->buffer_count + 1;
+    cuda_buffer *grown = stk_mem_grow(p->buffers, &p->buffer_capacity, need, sizeof *grown);
+    if (grown == NULL) {
+        (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
+        return cuda_nothing();
+    }
+    p->buffers = grown;
+    p->buffers[p->buffer_count] = (cuda_buffer){.bytes = bytes, .birth = -1, .death = -1};
+    return (cuda_ref){p->buffer_count++, 0};
+}
+
+cuda_ref stk_cuda_counters(cuda_program *p, int count) {
+    cuda_ref ref = cuda_fixed_at(CUDA_FIXED_COUNTERS, (size_t)p->counters * 4);
+    p->counters += count;
+    return ref;
+}
+
+/* A new operation; after a mistake the last one once more, or one that nobody reads. */
+static cuda_op *add_op(cuda_program *p, cuda_op_kind kind) {
+    static _Thread_local cuda_op nobody;
+    size_t need = (size_t)p->op_count + 1;
+    cuda_op *grown = stk_mem_grow(p->ops, &p->op_capacity, need, sizeof *grown);
+    cuda_op *op = &nobody;
+    if (grown == NULL) {
+        (void)STK_FAIL_MEMORY(&p->error, "the program of a network");
+    } else {
+        p->ops = grown;
+        op = &p->ops[p->op_count++];
+    }
+    memset(op, 0, sizeof *op);
+    op->kind = kind;
+    return op;
+}
+
+cuda_launch *stk_cuda_launch(cuda_program *p, const char *file, const char *name, unsigned grid_x,
+                             unsigned grid_y, unsigned threads, unsigned shared_bytes) {
+    cuda_launch *launch = &add_op(p, CUDA_OP_LAUNCH)->launch;
+    launch->file = file;
+    launch->name = name;
+    launch->grid[0] = grid_x;
+    launch->grid[1] = grid_y;
+    launch->threads = threads;
+    launch->shared_bytes = shared_bytes;
+    return launch;
+}
+
+void stk_cuda_define(cuda_launch *launch, const char *name, long value) {
+    size_t used = strlen(launch->defines);
+    snprintf(launch->defines + used, sizeof launch->defines - used, "-D%s=%ld ", name, value);
+}
+
+static cuda_arg *add_arg(cuda_launch *launch, cuda_arg_kind kind) {
+    int last = launch->arg_count < CUDA_MOST_ARGS ? launch->arg_count++ : CUDA_MOST_ARGS - 1;
+    launch->args[last] = (cuda_arg){.kind = kind};
+    return &launch->args[last];
+}
+
+void stk_cuda_arg(cuda_launch *launch, cuda_ref ref) {
+    add_arg(launch, CUDA_ARG_REF)->ref = ref;
+}
+
+void stk_cuda_arg_int(cuda_launch *launch, int32_t value) {
+    add_arg(launch, CUDA_ARG_INT)->number = value;
+}
+
+void stk_cuda_arg_long(cuda_launch *launch, int64_t value) {
+    add_arg(launch, CUDA_ARG_LONG)->big = value;
+}
+
+void stk_cuda_arg_float(cuda_launch *launch, float value) {
+    add_arg(launch, CUDA_ARG_FLOAT)->real = value;
+}
+
+int stk_cuda_act_code(stk_op act) {
+    switch (act) {
+    case STK_OP_RELU:
+        return 1;
+    case STK_OP_RELU6:
+        return 2;
+    case STK_OP_SILU:
+        return 3;
+    case STK_OP_SIGMOID:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+void stk_cuda_conv(cuda_program *p, const cuda_conv_op *conv) {
+    add_op(p, CUDA_OP_CONV)->conv = *conv;
+}
+
+cuda_launch *stk_cuda_hold(cuda_program *p) {
+    return &add_op(p, CUDA_OP_HOLD)->launch;
+}
+
+void stk_cuda_hold_last(cuda_program *p) {
+    if (p->op_count > 0) {
+        p->ops[p->op_count - 1].kind = CUDA_OP_HOLD;
+    }
+}
+
+static void touch(cuda_program *p, cuda_ref ref, int time) {
+    if (cuda_is_something(ref)) {
+        cuda_buffer *b = &p->buffers[ref.buffer];
+        b->birth = b->birth < 0 ? time : b->birth;
+        b->death = time;
+    }
+}
+
+static void find_lives(cuda_program *p) {
+    for (int i = 0; i < p->op_count; i++) {
+        const cuda_op *op = &p->ops[i];
+        for (int k = 0; k < op->launch.arg_count; k++) {
+            if (op->launch.args[k].kind == CUDA_ARG_REF) {
+                touch(p, op->launch.args[k].ref, i);
+            }
+        }
+        if (op->kind == CUDA_OP_CONV) {
+            touch(p, op->conv.x, i);
+            touch(p, op->conv.w, i);
+            touch(p, op->conv.y, i);
+            touch(p, op->conv.bias, i);
+            touch(p, op->conv.added, i);
+            touch(p, op->conv.stats, i);
+            touch(p, op->conv.raw, i);
+            touch(p, op->conv.in_norm, i);
+        }
+    }
+}
+
+stk_status stk_cuda_program_lay_out(cuda_program *p, stk_error *err) {
+    if (p->error.status != STK_OK) {
+        return STK_FAIL(err, p->error.status, "%s", p->error.message);
+    }
+    find_lives(p);
+    stk_arena_item *items = stk_mem_new((size_t)p->buffer_count, sizeof *items);
+    if (items == NULL) {
+        return STK_FAIL_MEMORY(err, "the memory plan");
+    }
+    for (int i = 0; i < p->buffer_count; i++) {
+        const cuda_buffer *b = &p->buffers[i];
+        items[i] = (stk_arena_item){
+            .bytes = b->birth >= 0 ? b->bytes : 0, .birth = b->birth, .death = b->death};
+    }
+    stk_status status =
+        stk_arena_place(items, (size_t)p->buffer_count, CUDA_ALIGN, &p->arena_bytes, err);
+    for (int i = 0; i < p->buffer_count && status == STK_OK; i++) {
+        p->buffers[i].offset = items[i].offset;
+    }
+    stk_mem_free(items);
+    return status;
+}

@@ -1,0 +1,359 @@
+/*
+ * step.c - a step on its way through the device.
+ *
+ * Two streams: pictures and labels travel on one while the other computes the step before. Events
+ * tie them together on the device; the host waits only until the pictures of the last step have
+ * left its memory, and for results that somebody wants to have now. Events also tell how long the
+ * parts of a step took, which is read when its result is there. What a captured graph must see anew
+ * in every step lies in cuda_knobs.
+ */
+#include "backend/cuda/step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { PLAY_WEIGHTS, PLAY_MAIN, PLAY_UPDATE, PLAY_GATHER };
+
+static stk_status check(const stk_exec *exec, int result, const char *what, stk_error *err) {
+    return stk_cuda_check(exec->state->device->driver, result, what, err);
+}
+
+static size_t picture_bytes(const stk_exec *exec) {
+    const stk_graph *graph = exec->state->graph;
+    return stk_shape_count(graph->values[graph->input].shape);
+}
+
+static void set_update(cuda_knobs *k, const stk_update *u) {
+    k->nesterov = u->nesterov;
+    k->momentum = u->momentum;
+    k->beta2 = u->beta2;
+    k->epsilon = u->epsilon;
+    k->weight_decay = u->weight_decay;
+    k->grad_scale = u->grad_scale;
+    k->clip_norm = u->clip_norm;
+    k->ema_decay = u->ema_decay;
+    k->lr[0] = u->lr;
+    k->lr[1] = u->head_lr;
+    k->steps[0] = u->step;
+    k->steps[1] = u->head_step;
+}
+
+static cuda_knobs knobs_of(const stk_exec *exec, const stk_step_input *input, size_t slot) {
+    cuda_knobs k = {.images = exec->memory + exec->sizes.images[slot],
+                    .labels = exec->memory + exec->sizes.labels[slot],
+                    .seed = input->seed,
+                    .step = input->step,
+                    .mix_kind = (int)input->mix.kind,
+                    .mix_keep = input->mix.kind == STK_MIX_NONE ? 1 : input->mix.keep,
+                    .mix_left = input->mix.left,
+                    .mix_top = input->mix.top,
+                    .mix_right = input->mix.right,
+                    .mix_bottom = input->mix.bottom,
+                    .label_smoothing = input->label_smoothing,
+                    .keep_gradients = input->keep_gradients,
+                    .frozen = exec->config.frozen};
+    if (input->update != NULL) {
+        set_update(&k, input->update);
+    }
+    return k;
+}
+
+/* Copies and folded weights follow the parameters when somebody else has changed them. */
+static stk_status refresh(stk_exec *exec, stk_error *err) {
+    if (exec->version == exec->state->version) {
+        return STK_OK;
+    }
+    exec->version = exec->state->version;
+    return stk_cuda_player_run(&exec->players[PLAY_WEIGHTS], err);
+}
+
+/* Sends pictures to a slot once the step that last read it has ended. */
+static stk_status send(stk_exec *exec, const uint8_t *images, size_t count, size_t slot,
+                       const cuda_moments *moments, stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = exec->started >= CUDA_SLOTS
+                     ? d->stream_wait_event(device->copy, exec->used[slot], 0)
+                     : CUDA_GOOD;
+    if (result == CUDA_GOOD) {
+        result = d->event_record(moments->sending, device->copy);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->copy_in(exec->memory + exec->sizes.images[slot], images,
+                            count * picture_bytes(exec), device->copy);
+    }
+    return check(exec, result, "sending pictures", err);
+}
+
+/* The computing stream waits for the pictures, then reads its knobs. */
+static stk_status hand_over(stk_exec *exec, const cuda_moments *moments, const cuda_knobs *knobs,
+                            stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = d->event_record(moments->copied, device->copy);
+    if (result == CUDA_GOOD) {
+        result = d->event_record(moments->ready, device->compute);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->stream_wait_event(device->compute, moments->copied, 0);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->event_record(moments->begun, device->compute);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->copy_in(exec->fixed[CUDA_FIXED_KNOBS], knobs, sizeof *knobs, device->compute);
+    }
+    return check(exec, result, "sending pictures", err);
+}
+
+/* The pictures of the last step have left the host. */
+static stk_status wait_sent(const stk_exec *exec, stk_error *err) {
+    if (exec->started == 0) {
+        return STK_OK;
+    }
+    cuda_event last = exec->moments[(exec->started - 1) % STK_STEPS_AHEAD].copied;
+    return check(exec, exec->state->device->driver->event_wait(last), "sending pictures", err);
+}
+
+static stk_status run_step(stk_exec *exec, const stk_step_input *input, cuda_event updating,
+                           stk_error *err) {
+    const stk_device *device = exec->state->device;
+    stk_status status = refresh(exec, err);
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
+    }
+    if (status == STK_OK && input->update == NULL) {
+        status = stk_cuda_player_run(&exec->players[PLAY_GATHER], err);
+    }
+    if (status == STK_OK) {
+        status = check(exec, device->driver->event_record(updating, device->compute),
+                       "a training step", err);
+    }
+    if (status == STK_OK && input->update != NULL) {
+        status = stk_cuda_player_run(&exec->players[PLAY_UPDATE], err);
+    }
+    if (status == STK_OK) { /* without an update too: running statistics have moved */
+        exec->version = ++exec->state->version;
+    }
+    return status;
+}
+
+/* The result travels back behind the step. */
+static stk_status finish(stk_exec *exec, size_t slot, size_t place, stk_error *err) {
+    stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    int result = d->event_record(exec->used[slot], device->compute);
+    if (result == CUDA_GOOD) {
+        result = d->copy_out(&exec->ring->results[place], exec->fixed[CUDA_FIXED_RESULT],
+                             sizeof(cuda_result), device->compute);
+    }
+    if (result == CUDA_GOOD) {
+        result = d->event_record(exec->moments[place].done, device->compute);
+    }
+    return check(exec, result, "a training step", err);
+}
+
+/* Adds the seconds between two moments. */
+static int add_between(const stk_exec *exec, cuda_event begin, cuda_event end, double *seconds) {
+    float ms = 0;
+    int result = exec->state->device->driver->event_elapsed_ms(&ms, begin, end);
+    *seconds += ms > 0 ? ms * 1e-3 : 0;
+    return result;
+}
+
+/* Of a step that has ended. */
+static stk_status take_output(const stk_exec *exec, size_t place, stk_step_output *output,
+                              stk_error *err) {
+    const cuda_result *r = &exec->ring->results[place];
+    const cuda_moments *m = &exec->moments[place];
+    if (exec->is_noted[place]) {
+        *output = exec->noted[place];
+        return STK_OK;
+    }
+    *output = (stk_step_output){.loss_sum = r->loss_sum,
+                                .correct = (size_t)r->correct,
+                                .grad_norm = r->grad_norm,
+                                .skipped = r->skipped != 0,
+                                .loss_scale = r->scale};
+    int result = add_between(exec, m->begun, m->done, &output->busy_s);
+    result |= add_between(exec, m->updating, m->done, &output->update_s);
+    result |= add_between(exec, m->sending, m->copied, &output->copy_s);
+    result |= add_between(exec, m->ready, m->begun, &output->copy_wait_s);
+    output->copy_wait_s = fmin(output->copy_wait_s, output->copy_s);
+    return check(exec, result, "a training step", err);
+}
+
+/* The last step's result goes before those that wait to be collected; all of them are there. */
+static void hand_out_last(stk_exec *exec) {
+    cuda_result *results = exec->ring->results;
+    for (uint64_t i = exec->started - 1; i > exec->collected; i--) {
+        size_t to = i % STK_STEPS_AHEAD;
+        size_t from = (i - 1) % STK_STEPS_AHEAD;
+        results[to] = results[from];
+        exec->is_noted[to] = exec->is_noted[from];
+        exec->noted[to] = exec->noted[from];
+        cuda_moments kept = exec->moments[to];
+        exec->moments[to] = exec->moments[from];
+        exec->moments[from] = kept;
+    }
+    exec->collected++;
+}
+
+stk_status stk_cuda_step(stk_exec *exec, const stk_step_input *input, stk_step_output *output,
+                         stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
+    size_t slot = exec->started % CUDA_SLOTS;
+    size_t place = exec->started % STK_STEPS_AHEAD;
+    const cuda_moments *moments = &exec->moments[place];
+    stk_status status = wait_sent(exec, err); /* whatever becomes of this step */
+    if (status == STK_OK && config->halted != NULL && config->halted(config->user, 0)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before a step");
+    }
+    if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
+    if (status == STK_OK) {
+        status = send(exec, input->images, input->count, slot, moments, err);
+    }
+    if (status != STK_OK) {
+        return status;
+    }
+    const stk_device *device = exec->state->device;
+    int *labels = exec->labels + place * exec->config.batch;
+    memcpy(labels, input->labels, input->count * sizeof *labels);
+    exec->ring->knobs[place] = knobs_of(exec, input, slot);
+    exec->is_noted[place] = false;
+    status = check(exec,
+                   device->driver->copy_in(exec->memory + exec->sizes.labels[slot], labels,
+                                           input->count * sizeof *labels, device->copy),
+                   "sending labels", err);
+    if (status == STK_OK) {
+        status = hand_over(exec, moments, &exec->ring->knobs[place], err);
+    }
+    exec->started++;
+    if (status == STK_OK) {
+        status = run_step(exec, input, moments->updating, err);
+    }
+    if (status == STK_OK) {
+        status = finish(exec, slot, place, err);
+    }
+    if (status != STK_OK || output == NULL) {
+        return status;
+    }
+    status = check(exec, device->driver->event_wait(moments->done), "a training step", err);
+    if (status == STK_OK) {
+        status = take_output(exec, place, output, err);
+    }
+    hand_out_last(exec);
+    return status;
+}
+
+stk_status stk_cuda_step_note(stk_exec *exec, const stk_step_output *output, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    size_t place = exec->started % STK_STEPS_AHEAD;
+    if (exec->started - exec->collected >= STK_STEPS_AHEAD) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody collects what steps came to");
+    }
+    exec->is_noted[place] = true;
+    exec->noted[place] = *output;
+    int result = device->driver->event_record(exec->moments[place].copied, device->copy);
+    if (result == CUDA_GOOD) {
+        result = device->driver->event_record(exec->moments[place].done, device->compute);
+    }
+    exec->started++;
+    return check(exec, result, "a training step", err);
+}
+
+stk_status stk_cuda_collect(stk_exec *exec, bool wait, stk_step_output *outputs, size_t room,
+                            size_t *count, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    *count = 0;
+    stk_status status = stk_cuda_enter(exec->state->device, err);
+    if (status == STK_OK) {
+        status = wait_sent(exec, err);
+    }
+    while (status == STK_OK && *count < room && exec->collected < exec->started) {
+        size_t place = exec->collected % STK_STEPS_AHEAD;
+        cuda_event done = exec->moments[place].done;
+        int result = wait ? d->event_wait(done) : d->event_query(done);
+        if (result == CUDA_ERROR_NOT_READY_) {
+            break;
+        }
+        status = check(exec, result, "a training step", err);
+        if (status == STK_OK) {
+            status = take_output(exec, place, &outputs[*count], err);
+        }
+        if (status == STK_OK) {
+            ++*count;
+            exec->collected++;
+        }
+    }
+    return status;
+}
+
+/* Logits travel back behind the inference. */
+static stk_status finish_infer(stk_exec *exec, size_t slot, size_t bytes, stk_error *err) {
+    const stk_device *device = exec->state->device;
+    const cuda_driver *d = device->driver;
+    cuda_pointer from =
+        exec->players[PLAY_MAIN].arena + exec->main.buffers[exec->logits.buffer].offset;
+    float *answers =
+        exec->answers + slot * exec->config.batch * (size_t)exec->state->graph->classes;
+    int result = d->event_record(exec->used[slot], device->compute);
+    result = result == CUDA_GOOD ? d->copy_out(answers, from, bytes, device->compute) : result;
+    result =
+        result == CUDA_GOOD ? d->event_record(exec->moments[slot].done, device->compute) : result;
+    exec->answer_bytes[slot] = bytes;
+    return check(exec, result, "an inference", err);
+}
+
+stk_status stk_cuda_infer(stk_exec *exec, const uint8_t *images, size_t count, float *logits,
+                          stk_error *err) {
+    const stk_device_config *config = &exec->state->device->config;
+    size_t bytes = count * (size_t)exec->state->graph->classes * sizeof(float);
+    size_t slot = exec->started % CUDA_SLOTS;
+    size_t most = logits != NULL ? 1 : CUDA_SLOTS;
+    if (config->halted != NULL && config->halted(config->user, 0)) {
+        return STK_FAIL(err, STK_ERR_STOPPED, "stopped before an inference");
+    }
+    if (exec->started - exec->collected >= most) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "nobody fetches what inferences came to");
+    }
+    exec->ring->knobs[slot] = (cuda_knobs){.images = exec->memory + exec->sizes.images[slot]};
+    const cuda_moments *moments = &exec->moments[slot];
+    stk_status status = send(exec, images, count, slot, moments, err);
+    if (status == STK_OK) {
+        status = hand_over(exec, moments, &exec->ring->knobs[slot], err);
+    }
+    if (status == STK_OK) {
+        status = refresh(exec, err);
+    }
+    if (status == STK_OK) {
+        status = stk_cuda_player_run(&exec->players[PLAY_MAIN], err);
+    }
+    if (status == STK_OK) {
+        status = finish_infer(exec, slot, bytes, err);
+    }
+    exec->started += status == STK_OK;
+    return status == STK_OK && logits != NULL ? stk_cuda_fetch(exec, logits, err) : status;
+}
+
+stk_status stk_cuda_fetch(stk_exec *exec, float *logits, stk_error *err) {
+    const cuda_driver *d = exec->state->device->driver;
+    size_t slot = exec->collected % CUDA_SLOTS;
+    if (exec->config.train || exec->collected == exec->started) {
+        return STK_FAIL(err, STK_ERR_INTERNAL, "there is no inference to fetch");
+    }
+    stk_status status = stk_cuda_enter(exec->state->device, err);
+    if (status == STK_OK) {
+        status = check(exec, d->event_wait(exec->moments[slot].done), "an inference", err);
+    }
+    if (status == STK_OK) {
+        size_t room = exec->config.batch * (size_t)exec->state->graph->classes;
+        memcpy(logits, exec->answers + slot * room, exec->answer_bytes[slot]);
+        exec->collected++;
+    }
+    return status;
+}
