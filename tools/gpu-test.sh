@@ -102,14 +102,14 @@ near() {
 compare_samples() {
     local bus=$1 work seen cost
     local step=("$stoker" bench step --model resnet50 --img-size 224 --batch 128 --device "$device" --quiet)
-    cmake --build "$build" --target lookout_cost >/dev/null || return 1
+    cmake --build "$build" --target sampler_cost >/dev/null || return 1
     "${step[@]}" --seconds 0 || return 1 # kernels are compiled
     "${step[@]}" --seconds 30 &
     work=$!
     sleep 10
     nvidia-smi dmon -i "$bus" -s u --gpm-metrics 2 -c 12 >"$scratch/dmon" 2>&1 &
     seen=$!
-    "$build/lookout_cost" 10 "$bus" >"$scratch/samples" || fail "lookout_cost"
+    "$build/sampler_cost" 10 "$bus" >"$scratch/samples" || fail "sampler_cost"
     near "bytes in use" "$(mean_of gpu_memory_used)" "$(nvidia-smi -i "$bus" --format=csv,noheader,nounits \
         --query-gpu=memory.used | awk '{ printf "%.0f", $1 * 1024 * 1024 }')"
     wait "$seen"

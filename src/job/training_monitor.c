@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "monitor/lookout.h"
+#include "monitor/machine_sampler.h"
 #include "monitor/shares.h"
 #include "monitor/tune.h"
 #include "monitor/verdict.h"
@@ -68,22 +68,22 @@ typedef struct glance {
 } glance;
 
 struct stk_training_monitor {
-    stk_lookout *lookout;    /* NULL: the machine is not looked at */
-    glance now;              /* running */
-    glance ring[GLANCES];    /* the last ones */
-    size_t kept;             /* all that there were of this fold */
-    int64_t fold_ns;         /* when the fold began; 0: none is trained */
-    double looked_s;         /* of the fold: the last look */
-    double judged_s;         /* the same: the last verdict that was thought of */
-    glance tuned;            /* where the stretch began that --tune judges next */
-    int cached;              /* 1: --tune has turned a cache on */
-    bool quick;              /* a quick verdict was told */
-    bool counted;            /* one that counts was told in this fold */
-    bool warned;             /* what the machine does not show was told */
-    char throttled[64];      /* what last held the GPU's clock down */
-    int64_t largest_batch;   /* that the memory has room for */
-    stk_verdict_kind told;   /* the last verdict that counts */
-    stk_verdict_kind before; /* the last that was thought of */
+    stk_machine_sampler *sampler; /* NULL: the machine is not looked at */
+    glance now;                   /* running */
+    glance ring[GLANCES];         /* the last ones */
+    size_t kept;                  /* all that there were of this fold */
+    int64_t fold_ns;              /* when the fold began; 0: none is trained */
+    double looked_s;              /* of the fold: the last look */
+    double judged_s;              /* the same: the last verdict that was thought of */
+    glance tuned;                 /* where the stretch began that --tune judges next */
+    int cached;                   /* 1: --tune has turned a cache on */
+    bool quick;                   /* a quick verdict was told */
+    bool counted;                 /* one that counts was told in this fold */
+    bool warned;                  /* what the machine does not show was told */
+    char throttled[64];           /* what last held the GPU's clock down */
+    int64_t largest_batch;        /* that the memory has room for */
+    stk_verdict_kind told;        /* the last verdict that counts */
+    stk_verdict_kind before;      /* the last that was thought of */
     stk_verdict verdict;
     stk_tune tune;
 };
@@ -110,20 +110,21 @@ stk_status stk_training_monitor_open(stk_job *job, stk_error *err) {
     job->monitor = monitor;
     monitor->largest_batch = -1;
     const char *gpu = bus_id(job);
-    stk_lookout_config config = {.gpu_bus_ids = &gpu,
-                                 .gpu_count = gpu != NULL ? 1 : 0,
-                                 .start_ns =
-                                     job->clock.start_ns - (int64_t)(job->resume.used_s * 1e9)};
+    stk_machine_sampler_config config = {.gpu_bus_ids = &gpu,
+                                         .gpu_count = gpu != NULL ? 1 : 0,
+                                         .start_ns = job->clock.start_ns -
+                                                     (int64_t)(job->resume.used_s * 1e9)};
     stk_error why = {0};
-    if (stk_lookout_start(&monitor->lookout, &config, &why) != STK_OK) {
-        stk_events_warning(&job->events, "going on without a look at the machine: %s", why.message);
+    if (stk_machine_sampler_start(&monitor->sampler, &config, &why) != STK_OK) {
+        stk_events_warning(&job->events, "going on without samples of the machine: %s",
+                           why.message);
     }
     return STK_OK;
 }
 
 void stk_training_monitor_close(stk_job *job) {
     if (job->monitor != NULL) {
-        stk_lookout_stop(job->monitor->lookout);
+        stk_machine_sampler_stop(job->monitor->sampler);
         stk_mem_free(job->monitor);
         job->monitor = NULL;
     }
@@ -159,7 +160,7 @@ static void count_sample(stk_training_monitor *monitor, const stk_event_sample *
 static void tell_samples(stk_job *job, const stk_event_sample *training) {
     stk_training_monitor *monitor = job->monitor;
     stk_event_sample sample;
-    while (stk_lookout_take(monitor->lookout, &sample)) {
+    while (stk_machine_sampler_take(monitor->sampler, &sample)) {
         sample.images_per_second = training->images_per_second;
         sample.wait_fraction = training->wait_fraction;
         sample.batches_ready = training->batches_ready;
@@ -168,7 +169,7 @@ static void tell_samples(stk_job *job, const stk_event_sample *training) {
         count_sample(monitor, &sample);
         stk_events_sample(&job->events, &sample);
     }
-    const char *notes = stk_lookout_notes(monitor->lookout);
+    const char *notes = stk_machine_sampler_notes(monitor->sampler);
     if (!monitor->warned && notes[0] != '\0') {
         stk_events_decision(&job->events, "not all of the machine can be watched", notes);
         monitor->warned = true;
@@ -336,7 +337,7 @@ static void judge(stk_job *job) {
 /* ---- tuning ---- */
 
 static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *pace) {
-    switch (advice->knob) {
+    switch (advice->setting) {
     case STK_TUNE_WORKERS:
         pace->workers = advice->value;
         break;
@@ -351,21 +352,21 @@ static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *p
 }
 
 /* A number that the loader tunes by itself is left to it. */
-static stk_tune_stretch stretch_of(const stk_job *job, const stk_evidence *evidence) {
+static stk_tune_interval stretch_of(const stk_job *job, const stk_evidence *evidence) {
     const stk_loader_plan *plan = &job->choice.loader;
     const stk_loader_counters *loader = &job->monitor->now.loader;
     int cached = job->monitor->cached;
     int waits = stk_store_cache_waits(job->dataset->source);
     stk_verdict verdict;
     stk_verdict_judge(evidence, false, &verdict);
-    return (stk_tune_stretch){.seconds = evidence->seconds,
-                              .images_per_second = evidence->images_per_second,
-                              .verdict = verdict.kind,
-                              .epoch = job->monitor->now.epoch,
-                              .now = {loader->workers, loader->slots, cached},
-                              .most = {plan->tune_workers ? loader->workers : plan->room_workers,
-                                       plan->tune_slots ? loader->slots : plan->room_slots,
-                                       cached + waits}};
+    return (stk_tune_interval){.seconds = evidence->seconds,
+                               .images_per_second = evidence->images_per_second,
+                               .verdict = verdict.kind,
+                               .epoch = job->monitor->now.epoch,
+                               .now = {loader->workers, loader->slots, cached},
+                               .most = {plan->tune_workers ? loader->workers : plan->room_workers,
+                                        plan->tune_slots ? loader->slots : plan->room_slots,
+                                        cached + waits}};
 }
 
 static void tune(stk_job *job, stk_train_pace *pace) {
@@ -377,16 +378,16 @@ static void tune(stk_job *job, stk_train_pace *pace) {
     if (evidence.seconds < TUNE_S || evidence.steps < TUNE_STEPS) {
         return;
     }
-    stk_tune_stretch stretch = stretch_of(job, &evidence);
+    stk_tune_interval stretch = stretch_of(job, &evidence);
     stk_tune_advice advice = stk_tune_after(&monitor->tune, &stretch);
     monitor->tuned = monitor->now;
-    if (advice.act == STK_TUNE_TRY || advice.act == STK_TUNE_TAKE_BACK) {
+    if (advice.action == STK_TUNE_TRY || advice.action == STK_TUNE_TAKE_BACK) {
         apply(job, &advice, pace);
     }
-    if (advice.act == STK_TUNE_KEEP && advice.knob == STK_TUNE_WORKERS) {
+    if (advice.action == STK_TUNE_KEEP && advice.setting == STK_TUNE_WORKERS) {
         job->choice.loader.workers = advice.value; /* for folds and predictions to come */
     }
-    if (advice.act != STK_TUNE_NOTHING) {
+    if (advice.action != STK_TUNE_NOTHING) {
         stk_events_decision(&job->events, advice.what, advice.why);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * gpu_list.c - the GPUs that NVML counts, and the ones of them that CUDA would show a program.
+ * gpu_list.c - lists the GPUs with NVML and applies CUDA_VISIBLE_DEVICES as CUDA does.
  */
 #include "monitor/gpu_list.h"
 
@@ -14,35 +14,35 @@
 
 #define NONE STK_GPU_MOST /* the index of no GPU */
 
-/* One word of the list: blanks around it are none of it. */
-typedef struct word {
+/* One entry of CUDA_VISIBLE_DEVICES, without blanks around it. */
+typedef struct list_word {
     const char *text;
     size_t length;
-} word;
+} list_word;
 
-/* The word at a place in the list, which is moved behind it; false: there is no further one. */
-static bool next_word(const char **place, word *w) {
-    const char *at = *place;
+/* Takes the next entry and moves *at_list behind it; NULL there is the end. False: no more. */
+static bool next_word(const char **at_list, list_word *w) {
+    const char *at = *at_list;
     if (at == NULL) {
         return false;
     }
     size_t length = strcspn(at, ",");
-    *place = at[length] == ',' ? at + length + 1 : NULL;
+    *at_list = at[length] == ',' ? at + length + 1 : NULL;
     for (; length > 0 && isspace((unsigned char)*at); at++) {
         length--;
     }
     for (; length > 0 && isspace((unsigned char)at[length - 1]);) {
         length--;
     }
-    *w = (word){.text = at, .length = length};
+    *w = (list_word){.text = at, .length = length};
     return true;
 }
 
-static bool begins(word w, const char *head) {
+static bool begins(list_word w, const char *head) {
     return w.length >= strlen(head) && strncasecmp(w.text, head, strlen(head)) == 0;
 }
 
-static size_t by_number(word w, size_t count) {
+static size_t by_number(list_word w, size_t count) {
     size_t number = 0;
     for (size_t i = 0; i < w.length; i++) {
         if (!isdigit((unsigned char)w.text[i]) || number >= count) {
@@ -53,11 +53,11 @@ static size_t by_number(word w, size_t count) {
     return w.length > 0 && number < count ? number : NONE;
 }
 
-/* The one whose UUID begins so; none where several do. */
-static size_t by_uuid(word w, const stk_gpu_place *are, size_t count) {
+/* The GPU whose UUID begins so; NONE where several do. */
+static size_t by_uuid(list_word w, const stk_gpu_info *installed, size_t count) {
     size_t found = NONE;
     for (size_t i = 0; i < count; i++) {
-        if (strncasecmp(are[i].uuid, w.text, w.length) == 0) {
+        if (strncasecmp(installed[i].uuid, w.text, w.length) == 0) {
             if (found != NONE) {
                 return NONE;
             }
@@ -67,12 +67,12 @@ static size_t by_uuid(word w, const stk_gpu_place *are, size_t count) {
     return found;
 }
 
-static size_t index_of(word w, const stk_gpu_place *are, size_t count) {
-    return begins(w, "GPU-") ? by_uuid(w, are, count) : by_number(w, count);
+static size_t index_of(list_word w, const stk_gpu_info *installed, size_t count) {
+    return begins(w, "GPU-") ? by_uuid(w, installed, count) : by_number(w, count);
 }
 
-/* What is to be said of a word that ends the list. */
-static void say_end(word w, size_t chosen, char *why, size_t room) {
+/* Says why an entry that is no GPU ends the list. */
+static void say_end(list_word w, size_t chosen, char *why, size_t room) {
     int length = (int)(w.length < 64 ? w.length : 64);
     if (begins(w, "MIG-")) {
         snprintf(why, room, "parts of GPUs (%.*s) are not supported", length, w.text);
@@ -84,18 +84,18 @@ static void say_end(word w, size_t chosen, char *why, size_t room) {
     }
 }
 
-size_t stk_gpu_list_choose(const char *visible, const stk_gpu_place *are, size_t count,
-                           stk_gpu_place places[STK_GPU_MOST], char *why, size_t room) {
+size_t stk_gpu_list_choose(const char *visible, const stk_gpu_info *installed, size_t count,
+                           stk_gpu_info gpus[STK_GPU_MOST], char *why, size_t room) {
     bool taken[STK_GPU_MOST] = {false};
     size_t chosen = 0;
-    word w;
+    list_word w;
     why[0] = '\0';
     if (visible == NULL) {
-        memcpy(places, are, count * sizeof *are);
+        memcpy(gpus, installed, count * sizeof *installed);
         return count;
     }
     while (next_word(&visible, &w)) {
-        size_t index = index_of(w, are, count);
+        size_t index = index_of(w, installed, count);
         if (index == NONE) {
             say_end(w, chosen, why, room);
             break;
@@ -106,33 +106,32 @@ size_t stk_gpu_list_choose(const char *visible, const stk_gpu_place *are, size_t
             return 0;
         }
         taken[index] = true;
-        places[chosen++] = are[index];
+        gpus[chosen++] = installed[index];
     }
     return chosen;
 }
 
-/* False: it cannot be looked at, and CUDA would not count it either. */
-static bool describe(const nvml_api *nvml, unsigned index, stk_gpu_place *place) {
+/* False: NVML cannot open it; CUDA would not count it either. */
+static bool describe(const nvml_api *nvml, unsigned index, stk_gpu_info *info) {
     nvml_device device;
     nvml_pci pci;
     if (NVML_ASK(nvml, device_of, index, &device) != NVML_GOOD ||
         NVML_ASK(nvml, pci, device, &pci) != NVML_GOOD) {
         return false;
     }
-    snprintf(place->bus_id, sizeof place->bus_id, "%04X:%02X:%02X.0", pci.domain, pci.bus,
+    snprintf(info->bus_id, sizeof info->bus_id, "%04X:%02X:%02X.0", pci.domain, pci.bus,
              pci.device);
-    if (NVML_ASK(nvml, name, device, place->name, sizeof place->name) != NVML_GOOD) {
-        snprintf(place->name, sizeof place->name, "GPU");
+    if (NVML_ASK(nvml, name, device, info->name, sizeof info->name) != NVML_GOOD) {
+        snprintf(info->name, sizeof info->name, "GPU");
     }
-    if (NVML_ASK(nvml, uuid, device, place->uuid, sizeof place->uuid) != NVML_GOOD) {
-        place->uuid[0] = '\0';
+    if (NVML_ASK(nvml, uuid, device, info->uuid, sizeof info->uuid) != NVML_GOOD) {
+        info->uuid[0] = '\0';
     }
     return true;
 }
 
-size_t stk_gpu_list(const char *visible, stk_gpu_place places[STK_GPU_MOST], char *why,
-                    size_t room) {
-    stk_gpu_place are[STK_GPU_MOST];
+size_t stk_gpu_list(const char *visible, stk_gpu_info gpus[STK_GPU_MOST], char *why, size_t room) {
+    stk_gpu_info installed[STK_GPU_MOST];
     nvml_api nvml;
     unsigned all = 0;
     size_t count = 0;
@@ -141,7 +140,7 @@ size_t stk_gpu_list(const char *visible, stk_gpu_place places[STK_GPU_MOST], cha
     }
     int result = NVML_ASK(&nvml, count, &all);
     for (unsigned i = 0; result == NVML_GOOD && i < all && count < STK_GPU_MOST; i++) {
-        count += describe(&nvml, i, &are[count]) ? 1 : 0;
+        count += describe(&nvml, i, &installed[count]) ? 1 : 0;
     }
     if (result != NVML_GOOD) {
         snprintf(why, room, "NVML does not count GPUs: %s", stk_nvml_text(&nvml, result));
@@ -149,5 +148,5 @@ size_t stk_gpu_list(const char *visible, stk_gpu_place places[STK_GPU_MOST], cha
         snprintf(why, room, "NVML shows no GPU");
     }
     stk_nvml_close(&nvml);
-    return count > 0 ? stk_gpu_list_choose(visible, are, count, places, why, room) : 0;
+    return count > 0 ? stk_gpu_list_choose(visible, installed, count, gpus, why, room) : 0;
 }

@@ -16,13 +16,13 @@
 typedef struct nvmlDevice_st *nvml_device;
 typedef struct nvmlGpmSample_st *nvml_gpm_sample;
 
-/* The results that are told apart or that a stand-in gives. */
+/* The results that the code tells apart or that the fake library of the tests returns. */
 enum {
     NVML_GOOD = 0,
     NVML_INVALID = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_NOT_FOUND = 6,
-    NVML_TOO_SMALL = 7 /* the room that was given */
+    NVML_TOO_SMALL = 7 /* the buffer */
 };
 
 enum {
@@ -32,16 +32,16 @@ enum {
     NVML_PCIE_TO_GPU = 1,   /* NVML_PCIE_UTIL_RX_BYTES */
 };
 
-/* What holds the clocks down: bits of nvmlClocksEventReason..., once called ThrottleReason. */
+/* Why the clocks are low: bits of nvmlClocksEventReason..., formerly ThrottleReason. */
 enum {
     NVML_REASON_IDLE = 0x1,
     NVML_REASON_APPLICATION_CLOCKS = 0x2,
     NVML_REASON_POWER_CAP = 0x4,
-    NVML_REASON_HARDWARE = 0x8, /* heat or power, seen by the hardware */
+    NVML_REASON_HARDWARE = 0x8, /* heat or power, detected by the hardware */
     NVML_REASON_SYNC_BOOST = 0x10,
     NVML_REASON_HEAT = 0x20,
     NVML_REASON_HARDWARE_HEAT = 0x40,
-    NVML_REASON_POWER_BRAKE = 0x80, /* asked for by the power supply */
+    NVML_REASON_POWER_BRAKE = 0x80, /* requested by the power supply */
     NVML_REASON_DISPLAY = 0x100
 };
 
@@ -50,13 +50,14 @@ typedef struct nvml_utilisation { /* nvmlUtilization_t: percent */
     unsigned memory;
 } nvml_utilisation;
 
-typedef struct nvml_memory { /* nvmlMemory_t: bytes; what the driver reserves is used */
+typedef struct nvml_memory { /* nvmlMemory_t: bytes; `used` includes what the driver reserves */
     unsigned long long total;
     unsigned long long free;
     unsigned long long used;
 } nvml_memory;
 
-typedef struct nvml_memory_2 { /* nvmlMemory_v2_t: what the driver reserves stands apart */
+typedef struct nvml_memory_2 { /* nvmlMemory_v2_t: bytes; `used` excludes what the driver reserves
+                                */
     unsigned version;
     unsigned long long total;
     unsigned long long reserved;
@@ -81,13 +82,13 @@ typedef struct nvml_process { /* nvmlProcessInfo_v2_t */
     unsigned compute_instance;
 } nvml_process;
 
-typedef struct nvml_process_1 { /* nvmlProcessInfo_v1_t: of drivers before 450 */
+typedef struct nvml_process_1 { /* nvmlProcessInfo_v1_t: drivers before 450 */
     unsigned pid;
     unsigned long long bytes;
 } nvml_process_1;
 
-#define NVML_NOT_TOLD (~0ULL) /* NVML_VALUE_NOT_AVAILABLE, of a process's bytes */
-#define NVML_PROCESS_ROOM 32  /* bytes: some drivers of 535 wrote a longer one */
+#define NVML_NOT_TOLD (~0ULL) /* NVML_VALUE_NOT_AVAILABLE: a process's bytes are unknown */
+#define NVML_PROCESS_ROOM 32  /* bytes per process: some 535 drivers wrote a longer struct */
 
 #define NVML_MEMORY_2_VERSION ((unsigned)sizeof(nvml_memory_2) | 2u << 24)
 
@@ -112,8 +113,8 @@ typedef struct nvml_gpm_metric { /* nvmlGpmMetric_t */
     const char *texts[3]; /* short name, long name, unit */
 } nvml_gpm_metric;
 
-/* nvmlGpmMetricsGet_t: the library reads and writes as many of the metrics as were asked for; their
- * room grows from version to version, and here it is that of the newest. */
+/* nvmlGpmMetricsGet_t: the library reads and writes the first `count` metrics. The array grows from
+ * version to version; this is the newest length. */
 typedef struct nvml_gpm_metrics {
     unsigned version;
     unsigned count;
@@ -172,12 +173,12 @@ typedef struct nvml_api {
 #define NVML_ASK(nvml, function, ...) \
     ((nvml)->function != NULL ? (nvml)->function(__VA_ARGS__) : NVML_NOT_SUPPORTED)
 
-/* Opens the library and starts it. False: neither is to be closed; `why` says in a few words why
- * not. */
+/* Opens the library and starts it. False: `why` says in a few words why not, and nothing is left
+ * to close. */
 bool stk_nvml_open(nvml_api *nvml, char *why, size_t room);
 void stk_nvml_close(nvml_api *nvml);
 
-/* "Not Found": what a result means; never NULL. */
+/* What a result means: "Not Found"; never NULL. */
 const char *stk_nvml_text(const nvml_api *nvml, int result);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * rates.c - what stages give together, and what a change of one of them would bring.
+ * rates.c - the speed of all stages together, and the rates after a change.
  *
- * Each formula is the simplest that predicts well: stages that have hardware of their own overlap,
- * and the narrowest decides; stages that share cores add up.
+ * Each formula is the simplest one that predicts well. Stages on hardware of their own overlap, so
+ * the slowest decides. The times of stages that share cores add up.
  */
 #include "monitor/rates.h"
 
@@ -14,20 +14,20 @@
 #include "base/str.h"
 
 /*
- * Decoding takes as long as pixels to this power: of large pictures the transform makes smaller
- * ones at once, and every picture has costs of its own. Between 0.09 and 0.8 million pixels, at 128
- * and 224 px, this is within 22 % of what was measured, mostly below.
+ * Decoding time grows with the pixels to this power: the JPEG transform scales large pictures down
+ * as it decodes, and every picture has a fixed cost. For 0.09 to 0.8 million pixels, at 128 and
+ * 224 px, the prediction is within 22 % of the measured time, mostly below.
  */
 #define DECODE_POWER 0.8
 
-/* What is decoded already has to be cropped and scaled, measured 3.4 to 3.6 times as fast. */
+/* A decoded picture must still be cropped and scaled: measured 3.4 to 3.6 times as fast. */
 #define DECODED_GAIN 3.0
 
 /* Photographs are mostly 4:3 or 3:4. */
 #define LONG_SIDE 4
 #define SHORT_SIDE 3
 
-/* Of the shorter side evaluation looks at the middle 7/8 (timm's crop of 0.875). */
+/* Evaluation uses the middle 7/8 of the shorter side (timm's crop of 0.875). */
 #define STAGED_SIDE 8
 #define SEEN_SIDE 7
 
@@ -75,16 +75,16 @@ static double seconds_of(double rate) {
 }
 
 /*
- * What cores give that both decode and compute the step. The step rate S is that of all C cores, a
- * core decodes D: an image takes 1/D core seconds in decoding and C/S in the step, C core seconds
- * pass in a second, and none is idle as long as the loader is ahead: C / (1/D + C/S) images, which
- * is 1 / (1/S + 1/(C D)).
+ * Images per second of C cores that both decode and compute the step. S is the step rate on all
+ * cores, D the decode rate of one core. An image takes 1/D core seconds to decode and C/S in the
+ * step. C core seconds pass in a second, and no core idles while the loader is ahead. So the rate
+ * is C / (1/D + C/S) = 1 / (1/S + 1/(C D)).
  *
- * Where W workers are fewer than cores, those cores that they hold make the others wait at the end
- * of every operation of the step. If each had a fixed part of an operation, decoding would hold the
- * step up as if there were W cores, 1/(W D); since parts are handed out as cores become free, it is
- * taken to be that for one core of C, and what stands above for the others. On 2 cores this is
- * within 3 % of what was measured with 1 worker and with 2.
+ * With W < C workers, the cores that decode make the others wait at the end of every operation of
+ * the step. If each core had a fixed part of an operation, decoding would delay the step as if
+ * there were only W cores: 1/(W D). Since parts are handed out as cores become free, the model
+ * takes that delay for one core of C and the formula above for the others. On 2 cores the result is
+ * within 3 % of the measurement, with 1 worker and with 2.
  */
 static double shared_rate(const stk_rates *rates) {
     double cores = rates->cores;
@@ -117,13 +117,13 @@ double stk_rates_together(const stk_rates *rates, stk_stage_kind *narrowest) {
     return least;
 }
 
-/* Seconds of a step that do not grow with the batch; never more than there are. */
+/* Seconds of a step that do not grow with the batch; at most the whole step. */
 static double fixed_of(const stk_rates *rates) {
     double step_s = (double)rates->batch / rates->step;
     return rates->fixed_s > 0 ? fmin(rates->fixed_s, step_s) : 0;
 }
 
-/* The step rate when every image's own part takes `factor` times as long. */
+/* The step rate for another batch when the part that grows with it takes `factor` times as long. */
 static double step_after(const stk_rates *rates, int64_t batch, double factor) {
     if (!known(rates->step) || isinf(rates->step) || rates->batch <= 0 || batch <= 0) {
         return rates->step;
@@ -133,7 +133,7 @@ static double step_after(const stk_rates *rates, int64_t batch, double factor) {
     return (double)batch / (fixed_s + (double)batch * image_s * factor);
 }
 
-/* Pixels of the mean picture when its shorter side is made so long; never more than it has. */
+/* Mean pixels of a picture after staging at this shorter side; never more than before. */
 static double staged_px(const stk_rates *rates, int short_side_px) {
     double wanted = (double)short_side_px * short_side_px * LONG_SIDE / SHORT_SIDE;
     return wanted < rates->source_px ? wanted : rates->source_px;

@@ -1,9 +1,11 @@
 /*
- * rates.h - how fast each stage of a training is by itself, and what follows for all of it.
+ * rates.h - predicts the speed of training from the speed of each stage alone.
  *
- * Pure arithmetic on measured rates: who wants to know what a change would bring copies the rates,
- * changes one of them and asks again. Rates are images per second; INFINITY where a stage does not
- * exist or never limits, NaN where it is not known (then it is left out of account).
+ * Stages are storage, decoding, copying to the device and the training step. To predict the effect
+ * of a change, take the rates after it (stk_rates_with_...) and ask stk_rates_together() again.
+ *
+ * Rates are images per second. INFINITY: the stage does not exist or never limits. NaN: unknown;
+ * the stage is left out. Pure arithmetic. Threads: safe.
  */
 #ifndef STK_MONITOR_RATES_H
 #define STK_MONITOR_RATES_H
@@ -12,18 +14,18 @@
 #include <stdint.h>
 
 typedef struct stk_rates {
-    double storage;   /* the place, with as many reads in flight as the loader has */
-    double decode;    /* decoding, scaling and augmenting, of one worker with a core to itself */
-    int workers;      /* that decode */
-    int cores;        /* that there are for workers and whatever else computes */
-    double copy;      /* from the host to the device */
-    double step;      /* the bare training step, with all that it can use and pictures in memory */
-    bool on_host;     /* the step is computed by the same cores that decode */
-    int64_t batch;    /* images of a step */
-    double fixed_s;   /* of a step: what does not grow with the batch */
-    double source_px; /* mean pixels of a picture as it is stored: width times height */
-    int img_size;     /* px, that training sees */
-    int64_t images;   /* of an epoch */
+    double storage;   /* reading, with the loader's number of reads in flight */
+    double decode;    /* decoding, scaling and augmenting: one worker with a core to itself */
+    int workers;      /* decode workers */
+    int cores;        /* for decode workers and a step on the host together */
+    double copy;      /* from host to device */
+    double step;      /* the bare training step, its input already in memory */
+    bool on_host;     /* the step runs on the cores that decode */
+    int64_t batch;    /* images per step */
+    double fixed_s;   /* seconds of a step that do not grow with the batch */
+    double source_px; /* mean pixels (width times height) of a stored picture */
+    int img_size;     /* px, side of the square that training sees */
+    int64_t images;   /* per epoch */
 } stk_rates;
 
 typedef enum stk_stage_kind {
@@ -37,30 +39,29 @@ typedef enum stk_stage_kind {
 /* "storage", "decoding", "copying", "training step". */
 const char *stk_stage_name(stk_stage_kind stage);
 
-/* A rate within a sentence: "7,700", "3.4" where there are few, "?" where it is not known. */
+/* A rate as text: "7,700"; "3.4" below ten; "?" if unknown. */
 typedef struct stk_rate_text {
     char text[32];
 } stk_rate_text;
 
 stk_rate_text stk_rates_text(double rate);
 
-/* What the stage gives with all workers. */
+/* Images per second of one stage, with all its workers. */
 double stk_rates_of(const stk_rates *rates, stk_stage_kind stage);
 
-/* Images per second of all stages at work together, and which of them is the narrowest. */
+/* Images per second of all stages together. *narrowest (may be NULL): the stage that limits. */
 double stk_rates_together(const stk_rates *rates, stk_stage_kind *narrowest);
 
-/* Whether staging at this shorter side makes pictures smaller; false where their size is unknown.
- */
+/* Whether staging at this shorter side makes pictures smaller; false if their size is unknown. */
 bool stk_rates_shrinks(const stk_rates *rates, int short_side_px);
 
-/* The shorter side, px, that pictures staged for training at img_size should have. */
+/* Shorter side, px, that staged pictures should have for training at img_size. */
 int stk_rates_stage_side(int img_size);
 
-/* What --max-side of `stoker stage` has to be for it: that is the longer side, of a 4:3 picture. */
+/* The matching --max-side of `stoker stage`: the longer side of a 4:3 picture. */
 int stk_rates_max_side(int short_side_px);
 
-/* The same rates after a change. */
+/* The rates after a change. */
 stk_rates stk_rates_with_workers(const stk_rates *rates, int workers);
 stk_rates stk_rates_with_cores(const stk_rates *rates, int cores);       /* and as many workers */
 stk_rates stk_rates_with_batch(const stk_rates *rates, int64_t batch);   /* by fixed_s alone */

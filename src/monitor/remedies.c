@@ -1,6 +1,8 @@
 /*
- * remedies.c - the table of remedies. Each row is asked in every verdict that something can be done
- * about: the rates know by themselves that a cache is no help where decoding limits.
+ * remedies.c - the table of remedies.
+ *
+ * All rows are tried under every verdict that needs a remedy. The predicted gain sorts them out:
+ * where decoding limits, the rates show no gain from a cache.
  */
 #include "monitor/remedies.h"
 
@@ -10,49 +12,51 @@
 
 #include "budget/batch_choice.h"
 
-/* What brings less is no remedy; a larger batch changes learning too, and has to bring more. */
+/* Least gain of a remedy. A larger batch also changes how the model learns, so it must gain more.
+ */
 #define LEAST_GAIN 1.03
 #define LEAST_BATCH_GAIN 1.05
 
-/* A batch twice as large that brings less than this is not worth it. */
+/* Least gain for which a batch is doubled once more. */
 #define DOUBLING_GAIN 1.03
 #define MOST_DOUBLINGS 12
 
-/* A step in two-byte numbers moves half of the bytes; a part of it is not bound by them. */
+/* Estimate: fp16 moves half of the bytes, but not all of a step is bound by memory. */
 #define HALF_PRECISION_GAIN 1.5
 
-/* Images smaller than this show too little. */
+/* Smaller images show too little. */
 #define LEAST_IMG_SIZE 64
 #define IMG_SIZE_UNIT 32
 
 /* A decoded picture has three bytes per pixel. */
 #define PIXEL_BYTES 3
 
-typedef struct asking {
+/* What a row of the table decides on. */
+typedef struct remedy_case {
     const stk_evidence *e;
     const stk_shares *shares;
     const stk_rates *rates;
     stk_verdict_kind kind;
-    stk_stage_kind narrowest;
-    double now; /* images/s that the rates predict without any change */
-} asking;
+    stk_stage_kind narrowest; /* the stage that limits */
+    double now;               /* predicted images/s without any change */
+} remedy_case;
 
-typedef struct draft {
+typedef struct remedy_draft {
     char text[96];
     char flags[96];
     double gain;
-} draft;
+} remedy_draft;
 
-static double gain_of(const asking *a, stk_rates changed) {
+static double gain_of(const remedy_case *a, stk_rates changed) {
     return stk_rates_together(&changed, NULL) / a->now;
 }
 
-static bool is_input_bound(const asking *a) {
+static bool is_input_bound(const remedy_case *a) {
     return a->kind == STK_VERDICT_STORAGE || a->kind == STK_VERDICT_DECODE ||
            a->kind == STK_VERDICT_NEIGHBOUR;
 }
 
-static bool stage(const asking *a, draft *d) {
+static bool stage(const remedy_case *a, remedy_draft *d) {
     int side = stk_rates_stage_side(a->rates->img_size);
     bool shrinks = stk_rates_shrinks(a->rates, side);
     if (a->e->is_staged || a->rates->img_size <= 0 || (!shrinks && !a->e->is_remote)) {
@@ -71,7 +75,7 @@ static bool stage(const asking *a, draft *d) {
     return true;
 }
 
-static bool more_workers(const asking *a, draft *d) {
+static bool more_workers(const remedy_case *a, remedy_draft *d) {
     int cores = a->rates->cores;
     if (a->e->may_tune_workers || a->rates->workers < 1 || a->rates->workers >= cores) {
         return false;
@@ -83,7 +87,7 @@ static bool more_workers(const asking *a, draft *d) {
     return true;
 }
 
-static bool cache(const asking *a, draft *d) {
+static bool cache(const remedy_case *a, remedy_draft *d) {
     if (a->e->has_cache) {
         return false;
     }
@@ -94,7 +98,7 @@ static bool cache(const asking *a, draft *d) {
     return true;
 }
 
-static bool decoded_cache(const asking *a, draft *d) {
+static bool decoded_cache(const remedy_case *a, remedy_draft *d) {
     double bytes = (double)a->rates->images * a->rates->source_px * PIXEL_BYTES;
     if (a->e->has_cache || !(bytes > 0) || !(bytes <= a->e->cache_room)) {
         return false;
@@ -105,7 +109,7 @@ static bool decoded_cache(const asking *a, draft *d) {
     return true;
 }
 
-static bool larger_cache(const asking *a, draft *d) {
+static bool larger_cache(const remedy_case *a, remedy_draft *d) {
     if (!a->e->has_cache || a->e->first_epoch || !(a->e->cache_hits < STK_CACHE_FULL)) {
         return false;
     }
@@ -115,8 +119,8 @@ static bool larger_cache(const asking *a, draft *d) {
     return true;
 }
 
-/* Batches that were ready and did not come in time are a matter of how many there are. */
-static bool prefetch(const asking *a, draft *d) {
+/* Time in the queue shrinks when more batches are ready. */
+static bool prefetch(const remedy_case *a, remedy_draft *d) {
     if (!is_input_bound(a) || a->e->prefetch < 1) {
         return false;
     }
@@ -126,7 +130,7 @@ static bool prefetch(const asking *a, draft *d) {
     return true;
 }
 
-static bool half_precision(const asking *a, draft *d) {
+static bool half_precision(const remedy_case *a, remedy_draft *d) {
     const char *precision = a->e->precision;
     if (!a->e->is_gpu || precision == NULL || strncmp(precision, "fp32", 4) != 0) {
         return false;
@@ -139,7 +143,7 @@ static bool half_precision(const asking *a, draft *d) {
     return true;
 }
 
-static bool larger_batch(const asking *a, draft *d) {
+static bool larger_batch(const remedy_case *a, remedy_draft *d) {
     stk_larger_batch larger = stk_remedies_batch(a->e, a->rates, true);
     if (larger.gain < LEAST_BATCH_GAIN) {
         return false;
@@ -150,8 +154,8 @@ static bool larger_batch(const asking *a, draft *d) {
     return true;
 }
 
-/* About three quarters of the side: half of the work, for the least accuracy. */
-static bool smaller_images(const asking *a, draft *d) {
+/* Three quarters of the side: about half of the work, for little loss of accuracy. */
+static bool smaller_images(const remedy_case *a, remedy_draft *d) {
     int size = a->rates->img_size * 3 / 4 / IMG_SIZE_UNIT * IMG_SIZE_UNIT;
     bool helps = a->narrowest == STK_STAGE_STEP || a->narrowest == STK_STAGE_COPY;
     if (!helps || size < LEAST_IMG_SIZE) {
@@ -163,7 +167,7 @@ static bool smaller_images(const asking *a, draft *d) {
     return true;
 }
 
-static bool higher_clock(const asking *a, draft *d) {
+static bool higher_clock(const remedy_case *a, remedy_draft *d) {
     if (a->kind != STK_VERDICT_THROTTLED) {
         return false;
     }
@@ -181,8 +185,8 @@ static bool higher_clock(const asking *a, draft *d) {
     return true;
 }
 
-/* What was measured beside others was measured with the cores that they left. */
-static bool no_neighbours(const asking *a, draft *d) {
+/* The rates were measured on the cores that other programs left. */
+static bool no_neighbours(const remedy_case *a, remedy_draft *d) {
     if (a->kind != STK_VERDICT_NEIGHBOUR) {
         return false;
     }
@@ -196,24 +200,24 @@ static bool no_neighbours(const asking *a, draft *d) {
     return true;
 }
 
-/* For whom a remedy is. */
+/* Which runs a remedy is for. */
 typedef enum remedy_for {
-    OURS,    /* trainings of Stoker alone */
-    BY_HAND, /* others as well, which have no such flag: people know how to tell them */
-    ANYONE   /* others as well, in the same way */
+    OURS,    /* `stoker train` only */
+    BY_HAND, /* also supervised commands, without our flags: users know how to set it there */
+    ANYONE   /* also supervised commands, with the same flags */
 } remedy_for;
 
 static const struct {
-    bool (*ask)(const asking *a, draft *d);
+    bool (*ask)(const remedy_case *a, remedy_draft *d);
     remedy_for whom;
-} table[] = {
+} remedies[] = {
     {stage, OURS},          {more_workers, BY_HAND}, {cache, OURS},
     {decoded_cache, OURS},  {larger_cache, OURS},    {prefetch, OURS},
     {half_precision, OURS}, {larger_batch, BY_HAND}, {smaller_images, OURS},
     {higher_clock, ANYONE}, {no_neighbours, ANYONE},
 };
 
-#define TABLE_SIZE (sizeof table / sizeof *table)
+#define REMEDY_COUNT (sizeof remedies / sizeof *remedies)
 
 bool stk_remedies_memory_full(const stk_evidence *e) {
     if (e->largest_batch >= 0) {
@@ -222,7 +226,7 @@ bool stk_remedies_memory_full(const stk_evidence *e) {
     return e->gpu_memory_used > STK_MEMORY_FULL * e->gpu_memory_total;
 }
 
-/* What is not known of a GPU's memory is estimated as if all in use grew with the batch. */
+/* If the largest batch is unknown, assumes that all GPU memory in use grows with the batch. */
 static bool fits(const stk_evidence *e, int64_t batch) {
     if (e->largest_batch >= 0) {
         return batch <= e->largest_batch;
@@ -256,41 +260,42 @@ stk_larger_batch stk_remedies_batch(const stk_evidence *e, const stk_rates *rate
     return found;
 }
 
-/* Whether a row of the table has something to offer here. */
-static bool offers(const asking *a, size_t row, draft *d) {
-    if (a->e->is_foreign && table[row].whom == OURS) {
+/* Whether a row of the table applies and gains enough. */
+static bool offers(const remedy_case *a, size_t row, remedy_draft *d) {
+    if (a->e->is_foreign && remedies[row].whom == OURS) {
         return false;
     }
-    if (!table[row].ask(a, d)) {
+    if (!remedies[row].ask(a, d)) {
         return false;
     }
-    if (a->e->is_foreign && table[row].whom == BY_HAND) {
+    if (a->e->is_foreign && remedies[row].whom == BY_HAND) {
         d->flags[0] = '\0';
     }
     return d->gain >= LEAST_GAIN && isfinite(d->gain);
 }
 
-/* Where a new draft belongs among `count` that are in order. */
-static int place_of(const draft *drafts, int count, double gain) {
-    int place = count;
-    while (place > 0 && drafts[place - 1].gain < gain) {
-        place--;
+/* Where a remedy with this gain belongs among `count` drafts, greatest gain first. */
+static int position_of(const remedy_draft *drafts, int count, double gain) {
+    int position = count;
+    while (position > 0 && drafts[position - 1].gain < gain) {
+        position--;
     }
-    return place;
+    return position;
 }
 
 void stk_remedies_find(const stk_evidence *e, const stk_shares *shares, const stk_rates *rates,
                        stk_verdict *verdict) {
-    asking a = {.e = e, .shares = shares, .rates = rates, .kind = verdict->kind};
+    remedy_case a = {.e = e, .shares = shares, .rates = rates, .kind = verdict->kind};
     a.now = stk_rates_together(rates, &a.narrowest);
-    draft drafts[TABLE_SIZE];
+    remedy_draft drafts[REMEDY_COUNT];
     int count = 0;
-    for (size_t i = 0; i < TABLE_SIZE; i++) {
-        draft d = {.gain = NAN};
+    for (size_t i = 0; i < REMEDY_COUNT; i++) {
+        remedy_draft d = {.gain = NAN};
         if (offers(&a, i, &d)) {
-            int place = place_of(drafts, count, d.gain);
-            memmove(drafts + place + 1, drafts + place, (size_t)(count - place) * sizeof *drafts);
-            drafts[place] = d;
+            int position = position_of(drafts, count, d.gain);
+            memmove(drafts + position + 1, drafts + position,
+                    (size_t)(count - position) * sizeof *drafts);
+            drafts[position] = d;
             count++;
         }
     }

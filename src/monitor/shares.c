@@ -1,4 +1,4 @@
-/* shares.c - seconds to shares. */
+/* shares.c - divides the parts of training time by the whole. */
 #include "monitor/shares.h"
 
 static double known(double seconds) {

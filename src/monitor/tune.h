@@ -1,13 +1,14 @@
 /*
- * tune.h - what --tune tries while something is trained, and whether it stays.
+ * tune.h - the search behind --tune: which loader setting to change next, and whether to keep it.
  *
- * Pure: whoever trains tells after every stretch how fast it was and why, and does what is said.
- * One thing is tried at a time; the stretch behind a change settles, the one after that judges it:
- * it stays where images/s rose by more than noise and is taken back otherwise. What was tried in
- * vain under a verdict is not tried again under it until something else has helped; so there is an
- * end to trying. Only verdicts on the input cause anything.
+ * Pure arithmetic. The caller measures an interval of training, passes it to stk_tune_after() and
+ * applies the advice. One setting is tried at a time. The first interval after a change is ignored,
+ * because the loader is still adapting. The second one decides: the new value is kept if images/s
+ * rose by more than noise, and reverted otherwise. A setting that failed under a verdict is not
+ * tried again under that verdict until another change has helped, so the search ends. Only
+ * verdicts on the input (storage-bound, decode-bound) start a trial.
  *
- * Threads: one at a time. Starts zeroed.
+ * Threads: one at a time. A zeroed stk_tune is ready for use.
  */
 #ifndef STK_MONITOR_TUNE_H
 #define STK_MONITOR_TUNE_H
@@ -16,55 +17,58 @@
 
 #include "monitor/verdict.h"
 
-typedef enum stk_tune_knob {
+typedef enum stk_tune_setting {
     STK_TUNE_WORKERS,
-    STK_TUNE_SLOTS, /* batches that the ring holds */
+    STK_TUNE_SLOTS, /* batches that the loader's ring holds */
     STK_TUNE_CACHE, /* 0 off, 1 on */
-    STK_TUNE_KNOBS
-} stk_tune_knob;
+    STK_TUNE_SETTINGS
+} stk_tune_setting;
 
-/* What a stretch of training was like. */
-typedef struct stk_tune_stretch {
+/* One measured interval of training. */
+typedef struct stk_tune_interval {
     double seconds;
     double images_per_second;
     stk_verdict_kind verdict;
-    int epoch;                /* that it ended in, from 1 */
-    int now[STK_TUNE_KNOBS];  /* what each knob was set to */
-    int most[STK_TUNE_KNOBS]; /* what it may be set to; that of now: it is not to be touched */
-} stk_tune_stretch;
+    int epoch;                   /* in which the interval ended, from 1 */
+    int now[STK_TUNE_SETTINGS];  /* value of each setting during the interval */
+    int most[STK_TUNE_SETTINGS]; /* highest value allowed; equal to `now`: leave the setting alone
+                                  */
+} stk_tune_interval;
 
-typedef enum stk_tune_act {
+typedef enum stk_tune_action {
     STK_TUNE_NOTHING,
-    STK_TUNE_TRY,      /* set the knob */
-    STK_TUNE_KEEP,     /* nothing to do: what was tried stays */
-    STK_TUNE_TAKE_BACK /* set the knob as it was */
-} stk_tune_act;
+    STK_TUNE_TRY,      /* change `setting` to `value` */
+    STK_TUNE_KEEP,     /* the trial helped; nothing to change */
+    STK_TUNE_TAKE_BACK /* the trial failed: change `setting` back to `value` */
+} stk_tune_action;
 
 typedef struct stk_tune_advice {
-    stk_tune_act act;
-    stk_tune_knob knob;
-    int value;     /* that the knob is to have from now on */
+    stk_tune_action action;
+    stk_tune_setting setting;
+    int value;     /* of the setting from now on */
     char what[64]; /* for the log: "workers 4 to 6" */
-    char why[128]; /* "decode-bound at 2,900 img/s" */
+    char why[128]; /* for the log: "decode-bound at 2,900 img/s" */
 } stk_tune_advice;
 
+/* State of the search. */
 typedef struct stk_tune {
-    bool on_trial;
-    stk_tune_knob knob;       /* that is on trial */
-    int before;               /* what it was */
-    int tried;                /* what it is */
-    double rate;              /* images/s before */
-    stk_verdict_kind verdict; /* before */
-    int epoch;                /* in which it was tried */
-    bool is_settling;         /* the next stretch says nothing */
-    bool in_vain[STK_VERDICT_COUNT][STK_TUNE_KNOBS];
+    bool is_trying;           /* a trial runs; the six fields below describe it */
+    stk_tune_setting setting; /* that was changed */
+    int before;               /* its value before the trial */
+    int tried;                /* its value during the trial */
+    double rate;              /* images/s before the trial */
+    stk_verdict_kind verdict; /* before the trial */
+    int epoch;                /* in which the trial began */
+    bool is_settling;         /* the next interval is ignored */
+    bool failed[STK_VERDICT_COUNT][STK_TUNE_SETTINGS]; /* tried under this verdict, no gain */
 } stk_tune;
 
-stk_tune_advice stk_tune_after(stk_tune *tune, const stk_tune_stretch *stretch);
+/* Takes in one interval; says what to do before the next. */
+stk_tune_advice stk_tune_after(stk_tune *tune, const stk_tune_interval *interval);
 
 /*
- * A training has ended, and with it the loader that something was tried on: there is nothing left
- * to judge or to take back. A cache stays, and its trial goes on in the training that follows.
+ * Ends a fold. Its loader is gone, so a trial of workers or slots is dropped without judgement. A
+ * cache outlives the fold: its trial continues in the next one.
  */
 void stk_tune_fold_ended(stk_tune *tune);
 

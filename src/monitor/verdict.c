@@ -1,9 +1,9 @@
 /*
  * verdict.c - the table of rules, in the order in which they are tried.
  *
- * What stands in front hides what is behind it: a GPU that waits for data is not asked whether its
- * batch could be larger. So the way of the data from storage to the device comes first, then the
- * device; others on the same cores stand before what they slow down. Nothing of all this is fine.
+ * An early stage hides the later ones: while a GPU waits for data, its batch size does not matter.
+ * So the rules follow the data from storage to the device and then judge the device. Other programs
+ * on the cores come before the stage that they slow down. If no rule fits, the run is fine.
  */
 #include "monitor/verdict.h"
 
@@ -15,42 +15,47 @@
 #include "monitor/remedies.h"
 #include "monitor/shares.h"
 
-/* The thresholds; docs/verdicts.md tells them to users. Shares are 0 to 1, percentages 0 to 100. */
-#define LEAST_STEPS 3          /* fewer say nothing; seconds where steps are not known */
+/* Thresholds, explained to users in docs/verdicts.md. Shares are 0 to 1, percentages 0 to 100. */
+#define LEAST_STEPS 3          /* fewest steps to judge by; seconds where steps are unknown */
 #define INPUT_WAIT 0.05        /* share of training time from which on the input limits */
-#define COPY_WAIT 0.05         /* the same of copies */
+#define COPY_WAIT 0.05         /* the same for copies to the device */
 #define THROTTLED_SHARE 0.3333 /* of the samples */
 #define CLOCK_LOW 0.90         /* of the highest clock */
 #define LAUNCH_OTHER 0.20      /* share of training time in launching and the like */
-#define FIXED_LARGE 0.30       /* of a step: what does not grow with the batch */
+#define FIXED_LARGE 0.30       /* share of a step that does not grow with the batch */
 #define SM_LOW 40.0            /* percent */
 #define UTIL_WARN 70.0         /* percent */
-#define ASIDE_SHARE 0.20      /* of all time; a sampled mean of more than training is not its own */
-#define ASIDE_MOST 0.50       /* of all time: then a faster training makes the run little faster */
-#define BATCHES_WARN 100.0    /* a minute */
-#define CPU_BUSY 85.0         /* percent */
-#define FOREIGN_COMPUTES 0.25 /* share of a core from which on a command needs it */
-#define OTHERS_NOISY 25.0     /* percentage points of the cores that others use */
+#define ASIDE_SHARE \
+    0.20 /* of all time: with more validation, mean utilisation says little of training */
+#define ASIDE_MOST \
+    0.50 /* of all time: with more validation, faster training helps the run little */
+#define BATCHES_WARN 100.0 /* a minute */
+#define CPU_BUSY 85.0      /* percent */
+#define FOREIGN_COMPUTES                                                                      \
+    0.25                  /* share of time computing from which on a command depends on cores \
+                           */
+#define OTHERS_NOISY 25.0 /* percentage points of the cores that others use */
 
-/* The evidence, and what follows from it at once. */
-typedef struct view {
+/* The evidence and the figures derived from it. */
+typedef struct findings {
     const stk_evidence *e;
-    bool first; /* a quick look: the first steps' preparations are in other_s and the samples */
+    bool first; /* the first steps' preparations distort other_s and the samples */
     stk_shares shares;
-    bool is_read;           /* storage is the larger part of the wait, not decoding */
-    stk_rates rates;        /* that predictions start from */
-    double fixed;           /* share of a step; NaN: not known */
+    bool is_read;           /* reading is a larger part of the wait than decoding */
+    stk_rates rates;        /* from which gains are predicted */
+    double fixed;           /* share of a step that does not grow with the batch; NaN: unknown */
     double per_minute;      /* batches */
-    stk_larger_batch batch; /* the memory aside */
-} view;
+    stk_larger_batch batch; /* best larger batch, whether it fits in memory or not */
+} findings;
 
-typedef struct words {
+/* A sentence that is written piece by piece; cut where its room ends. */
+typedef struct sentence {
     char *text;
     size_t size;
     size_t length;
-} words;
+} sentence;
 
-static STK_PRINTF(2, 3) void say(words *w, const char *format, ...) {
+static STK_PRINTF(2, 3) void say(sentence *w, const char *format, ...) {
     va_list args;
     va_start(args, format);
     int length = vsnprintf(w->text + w->length, w->size - w->length, format, args);
@@ -59,7 +64,7 @@ static STK_PRINTF(2, 3) void say(words *w, const char *format, ...) {
     w->length += (size_t)length < room ? (size_t)length : room;
 }
 
-/* "2.1x"; a little has two digits, or it would read as nothing. */
+/* "2.1x"; small gains get two digits: "1.04x". */
 static stk_rate_text times(double gain) {
     stk_rate_text s;
     snprintf(s.text, sizeof s.text, gain < 1.095 ? "%.2fx" : "%.1fx", gain);
@@ -82,10 +87,10 @@ static bool reads_more_than_it_decodes(const stk_evidence *e, const stk_shares *
 }
 
 /*
- * What limits gives what was measured, whatever the counters say of it: what they do not know of is
- * in that number. On cores that also compute the step decoding by itself is faster than that.
+ * The stage that limits cannot be faster than training was: counters that say so miss a part of its
+ * cost. Not for decoding on cores that also compute the step, where decoding alone is faster.
  */
-static void hold_to_measured(stk_rates *r, const view *v) {
+static void hold_to_measured(stk_rates *r, const findings *v) {
     double measured = v->e->images_per_second;
     if (v->shares.wait < INPUT_WAIT || !is_rate(measured)) {
         return;
@@ -98,8 +103,8 @@ static void hold_to_measured(stk_rates *r, const view *v) {
     }
 }
 
-/* Launching and the like is a part of every step, and the same for any batch. */
-static void add_launching(stk_rates *r, const view *v) {
+/* Launching is a part of every step and does not grow with the batch. */
+static void add_launching(stk_rates *r, const findings *v) {
     double other_s = v->shares.other * v->shares.training_s / (double)v->e->steps;
     if (v->first || v->e->steps < 1 || !(other_s > 0) || !is_rate(r->step) || r->batch < 1) {
         return;
@@ -108,12 +113,12 @@ static void add_launching(stk_rates *r, const view *v) {
     r->fixed_s = (r->fixed_s > 0 ? r->fixed_s : 0) + other_s;
 }
 
-static view view_of(const stk_evidence *e, bool first) {
-    /* A stretch of a command that is supervised begins when its preparations are over. */
-    view v = {.e = e,
-              .first = first && !e->is_foreign,
-              .shares = stk_shares_of(&e->times),
-              .rates = e->rates};
+static findings findings_of(const stk_evidence *e, bool first) {
+    /* The first interval of a supervised command begins after its preparations. */
+    findings v = {.e = e,
+                  .first = first && !e->is_foreign,
+                  .shares = stk_shares_of(&e->times),
+                  .rates = e->rates};
     v.is_read = reads_more_than_it_decodes(e, &v.shares);
     v.per_minute = v.shares.training_s > 0 && e->steps >= 0
                        ? 60 * (double)e->steps / v.shares.training_s
@@ -127,67 +132,66 @@ static view view_of(const stk_evidence *e, bool first) {
 
 /* ---- The rules ---- */
 
-static bool is_unknown(const view *v) {
+static bool is_unknown(const findings *v) {
     bool uncounted = v->e->is_foreign && v->e->steps < 0;
     double seen = uncounted ? v->e->seconds : (double)v->e->steps;
     return !(seen >= LEAST_STEPS) || v->shares.training_s == 0;
 }
 
-static bool waits(const view *v) {
+static bool waits(const findings *v) {
     return v->shares.wait >= INPUT_WAIT;
 }
 
-static bool has_noisy_others(const view *v) {
+static bool has_noisy_others(const findings *v) {
     return v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
 }
 
-/* Cores that others use are missed by decoding. What waits for storage does not miss them. */
-static bool is_neighbour_of_decoding(const view *v) {
+/* Other programs slow down decoding; reading does not need the cores. */
+static bool is_neighbour_of_decoding(const findings *v) {
     return waits(v) && !v->is_read && has_noisy_others(v);
 }
 
-/* They are also missed by a step that is computed on them. A supervised command may do other work.
- */
-static bool is_neighbour_of_step(const view *v) {
+/* Other programs slow down a step on the host. A supervised command may not compute at all. */
+static bool is_neighbour_of_step(const findings *v) {
     bool computes = !v->e->is_foreign || v->shares.compute > FOREIGN_COMPUTES;
     return !v->e->is_gpu && computes && has_noisy_others(v);
 }
 
-static bool is_copy(const view *v) {
+static bool is_copy(const findings *v) {
     const stk_shares *s = &v->shares;
     return s->copy > COPY_WAIT && s->copy > s->read && s->copy > s->decode && s->copy > s->queue;
 }
 
-static bool is_storage(const view *v) {
+static bool is_storage(const findings *v) {
     return waits(v) && v->is_read;
 }
 
-static bool is_warming(const view *v) {
+static bool is_warming(const findings *v) {
     return is_storage(v) && v->e->first_epoch && v->e->has_cache &&
            !(v->e->cache_hits >= STK_CACHE_FULL);
 }
 
-static bool is_decode(const view *v) {
+static bool is_decode(const findings *v) {
     return waits(v) && !v->is_read;
 }
 
-static bool is_throttled(const view *v) {
+static bool is_throttled(const findings *v) {
     return v->e->throttled != NULL && v->e->throttled[0] != '\0' &&
            v->e->throttled_share > THROTTLED_SHARE && v->e->gpu_clock < CLOCK_LOW;
 }
 
-static bool is_memory(const view *v) {
+static bool is_memory(const findings *v) {
     return v->batch.gain >= STK_BATCH_WORTH && stk_remedies_memory_full(v->e);
 }
 
-/* The device was hardly busy while it was trained on; long validations and checkpoints aside. */
-static bool is_underused(const view *v) {
+/* The GPU was hardly busy; not judged where validations and checkpoints take long. */
+static bool is_underused(const findings *v) {
     const stk_times *t = &v->e->times;
     return !v->first && v->e->gpu_util < UTIL_WARN &&
            v->shares.training_s > (1 - ASIDE_SHARE) * t->total_s;
 }
 
-static bool is_launch(const view *v) {
+static bool is_launch(const findings *v) {
     bool by_fixed = v->fixed > FIXED_LARGE && v->batch.gain >= STK_BATCH_WORTH;
     if (!v->e->is_gpu) {
         return by_fixed;
@@ -197,31 +201,31 @@ static bool is_launch(const view *v) {
     return by_fixed || by_other || by_activity || is_underused(v);
 }
 
-static bool is_slow(const view *v) {
+static bool is_slow(const findings *v) {
     return v->per_minute < BATCHES_WARN;
 }
 
-static bool is_compute(const view *v) {
+static bool is_compute(const findings *v) {
     return is_slow(v) || v->batch.gain >= STK_BATCH_WORTH;
 }
 
-static bool is_fine(const view *v) {
+static bool is_fine(const findings *v) {
     (void)v;
     return true;
 }
 
 /* ---- The sentences ---- */
 
-static const char *who(const view *v) {
+static const char *who(const findings *v) {
     return v->e->is_gpu ? "GPU" : "training";
 }
 
-static const char *taker(const view *v) {
+static const char *taker(const findings *v) {
     return v->e->is_gpu ? "the GPU" : "the step";
 }
 
-/* Below these lines people are warned where something can be done about it. */
-static void say_warnings(words *w, const view *v) {
+/* Warnings on low utilisation and few steps, only where there is a remedy. */
+static void say_warnings(sentence *w, const findings *v) {
     if (v->e->is_gpu && is_underused(v)) {
         say(w, "; GPU utilisation is only %.0f %%", v->e->gpu_util);
     }
@@ -230,8 +234,8 @@ static void say_warnings(words *w, const view *v) {
     }
 }
 
-/* Verdicts are of training; where most of the time is not spent on it, that has to be known. */
-static void say_aside(words *w, const view *v) {
+/* A verdict is about training; says so where most of the time goes elsewhere. */
+static void say_aside(sentence *w, const findings *v) {
     double total_s = v->e->times.total_s;
     if (!v->first && v->shares.training_s > 0 &&
         v->shares.training_s < (1 - ASIDE_MOST) * total_s) {
@@ -240,18 +244,18 @@ static void say_aside(words *w, const view *v) {
     }
 }
 
-static void say_taken(words *w, const view *v) {
+static void say_taken(sentence *w, const findings *v) {
     if (is_rate(v->e->rates.step)) {
         say(w, ", %s takes %s", taker(v), stk_rates_text(v->e->rates.step).text);
     }
 }
 
-static void say_unknown(words *w, const view *v) {
+static void say_unknown(sentence *w, const findings *v) {
     (void)v;
     say(w, "too little was seen");
 }
 
-static void say_fine(words *w, const view *v) {
+static void say_fine(sentence *w, const findings *v) {
     say(w, "%s waits %.0f %% for data; %s img/s, %s batches a minute", who(v),
         percent(v->shares.wait), stk_rates_text(v->e->images_per_second).text,
         stk_rates_text(v->per_minute).text);
@@ -260,7 +264,7 @@ static void say_fine(words *w, const view *v) {
     }
 }
 
-static void say_storage(words *w, const view *v) {
+static void say_storage(sentence *w, const findings *v) {
     say(w, "%s waits %.0f %% (storage)", who(v), percent(v->shares.wait));
     if (is_rate(v->e->rates.storage)) {
         say(w, "; storage gives %s img/s", stk_rates_text(v->e->rates.storage).text);
@@ -268,7 +272,7 @@ static void say_storage(words *w, const view *v) {
     }
 }
 
-static void say_decode(words *w, const view *v) {
+static void say_decode(sentence *w, const findings *v) {
     double given = stk_rates_of(&v->e->rates, STK_STAGE_DECODE);
     say(w, "%s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
     if (is_rate(given)) {
@@ -279,7 +283,7 @@ static void say_decode(words *w, const view *v) {
     }
 }
 
-static void say_warming(words *w, const view *v) {
+static void say_warming(sentence *w, const findings *v) {
     stk_rates cached = stk_rates_cached(&v->rates);
     double gain = stk_rates_together(&cached, NULL) / stk_rates_together(&v->rates, NULL);
     say(w, "%s waits %.0f %% (storage) while the first epoch fills the cache", who(v),
@@ -292,7 +296,7 @@ static void say_warming(words *w, const view *v) {
     }
 }
 
-static void say_copy(words *w, const view *v) {
+static void say_copy(sentence *w, const findings *v) {
     say(w, "GPU waits %.0f %% for copies from the host", percent(v->shares.copy));
     if (is_rate(v->e->rates.copy)) {
         say(w, "; they bring %s img/s", stk_rates_text(v->e->rates.copy).text);
@@ -300,7 +304,7 @@ static void say_copy(words *w, const view *v) {
     }
 }
 
-static void say_launch(words *w, const view *v) {
+static void say_launch(sentence *w, const findings *v) {
     say(w,
         v->e->is_gpu ? "the GPU idles between small pieces of work at %s img/s"
                      : "steps are too small for the cores at %s img/s",
@@ -316,12 +320,12 @@ static void say_launch(words *w, const view *v) {
     }
 }
 
-static void say_compute(words *w, const view *v) {
+static void say_compute(sentence *w, const findings *v) {
     say(w, "%s computes %.0f %% of the time at %s img/s", v->e->is_gpu ? "the GPU" : "the machine",
         percent(v->shares.compute), stk_rates_text(v->e->images_per_second).text);
 }
 
-static void say_memory(words *w, const view *v) {
+static void say_memory(sentence *w, const findings *v) {
     const stk_evidence *e = v->e;
     say(w, "a batch of %lld is predicted %s as fast and does not fit", (long long)v->batch.batch,
         times(v->batch.gain).text);
@@ -330,12 +334,12 @@ static void say_memory(words *w, const view *v) {
     }
 }
 
-static void say_throttled(words *w, const view *v) {
+static void say_throttled(sentence *w, const findings *v) {
     say(w, "%s held its clock at %.0f %% of the highest in %.0f %% of the samples", v->e->throttled,
         percent(v->e->gpu_clock), percent(v->e->throttled_share));
 }
 
-static void say_neighbour(words *w, const view *v) {
+static void say_neighbour(sentence *w, const findings *v) {
     say(w, "other programs use %.0f %% of the cores", v->e->cpu - v->e->cpu_own);
     if (waits(v)) {
         say(w, "; %s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
@@ -344,18 +348,18 @@ static void say_neighbour(words *w, const view *v) {
     }
 }
 
-typedef struct rule {
+typedef struct verdict_rule {
     stk_verdict_kind kind;
     const char *name;
-    const char *words; /* that the sentence begins with */
-    bool (*fits)(const view *v);
-    void (*say)(words *w, const view *v);
-    bool warns;            /* with the lines of say_warnings */
-    bool is_fine;          /* nothing has to be done: no remedies */
+    const char *heading; /* the sentence begins with it */
+    bool (*fits)(const findings *v);
+    void (*say)(sentence *w, const findings *v);
+    bool warns;            /* adds say_warnings() */
+    bool is_fine;          /* needs no remedies */
     const char *otherwise; /* said where there is no remedy; NULL: nothing */
-} rule;
+} verdict_rule;
 
-static const rule rules[] = {
+static const verdict_rule rules[] = {
     {STK_VERDICT_UNKNOWN, "unknown", "unknown", is_unknown, say_unknown, false, true, NULL},
     {STK_VERDICT_NEIGHBOUR, "noisy-neighbour", "noisy neighbour", is_neighbour_of_decoding,
      say_neighbour, true, false, NULL},
@@ -380,7 +384,7 @@ static const rule rules[] = {
 
 #define RULE_COUNT (sizeof rules / sizeof *rules)
 
-static void say_remedies(words *w, const rule *r, const stk_event_verdict *event) {
+static void say_remedies(sentence *w, const verdict_rule *r, const stk_event_verdict *event) {
     for (int i = 0; i < event->remedy_count; i++) {
         say(w, "%s%s (predicted %s)", i == 0 ? ". Remedies: " : ", ", event->remedies[i].text,
             times(event->remedies[i].gain).text);
@@ -390,7 +394,7 @@ static void say_remedies(words *w, const rule *r, const stk_event_verdict *event
     }
 }
 
-static void say_evidence(words *w, const view *v) {
+static void say_evidence(sentence *w, const findings *v) {
     const stk_evidence *e = v->e;
     const stk_shares *s = &v->shares;
     say(w,
@@ -416,8 +420,8 @@ static void say_evidence(words *w, const view *v) {
     }
 }
 
-/* What is said of the batch in a quick look. */
-static void say_batch(words *w, const view *v) {
+/* What the first verdict says of the batch size. */
+static void say_batch(sentence *w, const findings *v) {
     stk_larger_batch fitting = stk_remedies_batch(v->e, &v->rates, true);
     say(w, "batch_size=%lld is ", (long long)v->rates.batch);
     if (fitting.gain >= STK_BATCH_WORTH) {
@@ -431,18 +435,18 @@ static void say_batch(words *w, const view *v) {
 }
 
 void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *verdict) {
-    view v = view_of(evidence, first);
-    const rule *r = rules;
+    findings v = findings_of(evidence, first);
+    const verdict_rule *r = rules;
     while (!r->fits(&v)) {
-        r++; /* the last one fits always */
+        r++; /* the last rule always fits */
     }
     *verdict = (stk_verdict){.kind = r->kind};
     stk_event_verdict *event = &verdict->event;
     if (!r->is_fine) {
         stk_remedies_find(evidence, &v.shares, &v.rates, verdict);
     }
-    words text = {.text = verdict->text, .size = sizeof verdict->text};
-    say(&text, "%s: ", r->words);
+    sentence text = {.text = verdict->text, .size = sizeof verdict->text};
+    say(&text, "%s: ", r->heading);
     r->say(&text, &v);
     if (r->warns && event->remedy_count > 0) {
         say_warnings(&text, &v);
@@ -450,10 +454,10 @@ void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *ve
     say_aside(&text, &v);
     say_remedies(&text, r, event);
     say(&text, ".");
-    words figures = {.text = verdict->evidence, .size = sizeof verdict->evidence};
+    sentence figures = {.text = verdict->evidence, .size = sizeof verdict->evidence};
     say_evidence(&figures, &v);
     if (first && evidence->rates.batch > 0) {
-        words batch = {.text = verdict->batch, .size = sizeof verdict->batch};
+        sentence batch = {.text = verdict->batch, .size = sizeof verdict->batch};
         say_batch(&batch, &v);
         event->batch = verdict->batch;
     }

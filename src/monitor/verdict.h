@@ -1,9 +1,9 @@
 /*
- * verdict.h - why a training is as fast as it is, by rules in one table.
+ * verdict.h - names what limits the speed of a training, with a sentence and remedies.
  *
- * Pure: evidence goes in, a verdict with its sentence and remedies comes out. Rules are tried in
- * the table's order and the first that fits decides; thresholds stand beside them and in
- * docs/verdicts.md, and each rule has a test. Threads: safe, nothing is kept.
+ * Pure: evidence goes in, a verdict comes out. verdict.c has a table of rules; the first rule that
+ * fits decides. docs/verdicts.md lists rules and thresholds for users, and each rule has tests.
+ * Threads: safe.
  */
 #ifndef STK_MONITOR_VERDICT_H
 #define STK_MONITOR_VERDICT_H
@@ -13,7 +13,7 @@
 #include "monitor/rates.h"
 
 typedef enum stk_verdict_kind {
-    STK_VERDICT_UNKNOWN, /* too little was seen */
+    STK_VERDICT_UNKNOWN, /* too few steps were measured */
     STK_VERDICT_FINE,
     STK_VERDICT_STORAGE,   /* storage-bound */
     STK_VERDICT_DECODE,    /* decode-bound */
@@ -27,58 +27,62 @@ typedef enum stk_verdict_kind {
     STK_VERDICT_COUNT
 } stk_verdict_kind;
 
-/* What a stretch of training showed. NaN or -1: not known. */
+/* What an interval of training showed. NaN or -1: unknown. Texts are borrowed. */
 typedef struct stk_evidence {
-    double seconds;           /* how long it was */
-    int64_t steps;            /* in it */
-    double images_per_second; /* of the steps, waiting included */
-    stk_times times;          /* of it */
-    stk_rates rates;          /* by the loader's counters and the device's own time; what is in
-                                 times.other_s is no part of step and fixed_s: it is added here */
+    double seconds;           /* length of the interval */
+    int64_t steps;            /* in the interval */
+    double images_per_second; /* including the time that steps waited for data */
+    stk_times times;          /* where the interval's time went */
+    stk_rates rates;          /* measured by the loader and the device. step and fixed_s exclude
+                                 times.other_s; stk_verdict_judge() adds it */
     bool is_gpu;
-    bool is_foreign; /* a command that Stoker supervises: seen from outside, and its flags are not
-                        ours; steps may be -1 */
+    bool is_foreign; /* a supervised command: measured from outside; it does not have our flags;
+                        steps may be -1 */
     /* The loader */
-    bool may_tune_workers; /* their number was left to Stoker, which adds some by itself */
+    bool may_tune_workers; /* the loader chooses the number of workers itself */
     int prefetch;          /* batches per worker */
-    double storage_share;  /* of the workers' waiting and reading: 0 decoding limits, 1 storage */
-    bool is_remote;        /* every read has a long way */
-    bool has_cache;        /* of encoded or decoded pictures */
-    bool is_staged;        /* tar shards near by */
-    bool first_epoch;      /* not everything can be in a cache yet */
-    double cache_hits;     /* share of the reads, 0 to 1 */
-    double cache_room;     /* bytes that a cache in memory may take; NaN: not known */
-    /* The GPU, means of the samples */
+    double
+        storage_share; /* share of reading in what batches waited for: 0 decode limits, 1 storage */
+    bool is_remote;    /* data lies on a network location */
+    bool has_cache;    /* of encoded or decoded pictures */
+    bool is_staged;    /* the data set is tar shards from `stoker stage` */
+    bool first_epoch;  /* the cache cannot be complete yet */
+    double cache_hits; /* share of reads that the cache answered, 0 to 1 */
+    double cache_room; /* bytes that a cache in memory may take */
+    /* The GPU: means of the samples */
     double gpu_util;         /* percent */
     double sm_activity;      /* percent */
     double gpu_memory_used;  /* bytes */
     double gpu_memory_total; /* bytes */
-    double gpu_clock;        /* share of the highest, 0 to 1 */
-    const char *throttled;   /* what holds the clock down: "power, heat"; "" or NULL: nothing */
-    double throttled_share;  /* of the samples */
-    /* The host, means of the samples */
-    double cpu;            /* percent of the cores that this process may use, by anybody */
-    double cpu_own;        /* percent of them, by this process */
+    double gpu_clock;        /* share of the highest clock, 0 to 1 */
+    const char *throttled;   /* throttle reasons: "power, heat"; "" or NULL: none */
+    double throttled_share;  /* share of samples with a throttle reason */
+    /* The host: means of the samples */
+    double cpu;            /* percent of the allowed cores, used by anybody */
+    double cpu_own;        /* percent of the allowed cores, used by the run */
     double iowait;         /* percent */
     const char *precision; /* "fp16" */
-    int64_t largest_batch; /* that fits into the device's memory; -1: not known */
+    int64_t largest_batch; /* that fits in the device's memory; -1: unknown */
 } stk_evidence;
 
-/* Room for the texts that the event points into. */
+/* A verdict with the texts that its event points to. */
 typedef struct stk_verdict {
     stk_verdict_kind kind;
-    stk_event_verdict event; /* its texts are here or static */
-    char text[768];
-    char evidence[320];
-    char batch[200];
+    stk_event_verdict event; /* its texts lie in this struct or are static */
+    char text[768];          /* the sentence with remedies */
+    char evidence[320];      /* the figures behind it */
+    char batch[200];         /* what the first verdict says of the batch size */
     char remedy_texts[STK_MOST_REMEDIES][96];
     char remedy_flags[STK_MOST_REMEDIES][96];
 } stk_verdict;
 
-/* Fills *verdict in, which must stay where it is while its event is used. */
+/*
+ * Judges the evidence. `first`: a quick look after the first steps, whose preparations still
+ * distort times.other_s and the samples. *verdict must not move while its event is used.
+ */
 void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *verdict);
 
-/* "decode-bound". */
+/* The name in events and files: "decode-bound". */
 const char *stk_verdict_name(stk_verdict_kind kind);
 
 #endif

@@ -338,7 +338,7 @@ void stk_attend_free_gpus(stk_supervision *s) {
     while (s->gpu_count > 0 && stk_supervision_now(s) < until_s &&
            !stk_run_clock_stopping(&s->clock)) {
         stk_event_sample sample;
-        while (stk_lookout_take(s->lookout, &sample)) {
+        while (stk_machine_sampler_take(s->sampler, &sample)) {
             s->last = sample;
             s->looked = true;
             stk_events_sample(&s->events, &sample);

@@ -32,7 +32,7 @@ static stk_times no_times(void) {
 static void take_samples(stk_supervision *s, const stk_attempt *a) {
     stk_event_sample sample;
     double bytes = (double)stk_output_bytes(s->output);
-    while (stk_lookout_take(s->lookout, &sample)) {
+    while (stk_machine_sampler_take(s->sampler, &sample)) {
         (void)stk_proc_tree_read(&s->tree, stk_guardian_pid(s->guardian));
         sample.images_per_second =
             a->is_training

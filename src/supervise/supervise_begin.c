@@ -15,7 +15,7 @@
 #include "base/files/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "monitor/gpu_sample.h"
+#include "monitor/gpu_sampler.h"
 #include "supervise/relay.h"
 #include "supervise/supervision.h"
 
@@ -139,9 +139,9 @@ stk_status stk_supervision_surround(const stk_supervision *s, stk_command *comma
 static double gpu_level(const char *const *bus_ids, size_t count) {
     char why[160];
     stk_event_sample sample = {.gpu_memory_used = NAN};
-    stk_gpu_eye *eye = stk_gpu_eye_open(bus_ids, count, why, sizeof why);
-    stk_gpu_eye_look(eye, NULL, &sample);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler *sampler = stk_gpu_sampler_open(bus_ids, count, why, sizeof why);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
+    stk_gpu_sampler_close(sampler);
     return sample.gpu_memory_used;
 }
 
@@ -158,13 +158,13 @@ static stk_status open_eyes(stk_supervision *s, stk_error *err) {
     if (s->gpu_count == 0) {
         stk_events_decision(&s->events, "only the host is watched", why);
     }
-    stk_lookout_config config = {.gpu_bus_ids = ids,
-                                 .gpu_count = s->gpu_count,
-                                 .root = stk_guardian_pid(s->guardian),
-                                 .start_ns = s->clock.start_ns};
+    stk_machine_sampler_config config = {.gpu_bus_ids = ids,
+                                         .gpu_count = s->gpu_count,
+                                         .root = stk_guardian_pid(s->guardian),
+                                         .start_ns = s->clock.start_ns};
     stk_error refused = {0};
-    if (stk_lookout_start(&s->lookout, &config, &refused) != STK_OK) {
-        stk_events_warning(&s->events, "going on without a look at the machine: %s",
+    if (stk_machine_sampler_start(&s->sampler, &config, &refused) != STK_OK) {
+        stk_events_warning(&s->events, "going on without samples of the machine: %s",
                            refused.message);
     }
     return stk_symptoms_new(&s->symptoms, err);

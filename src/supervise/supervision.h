@@ -10,7 +10,7 @@
 #include "events/events.h"
 #include "run/run_clock.h"
 #include "monitor/gpu_list.h"
-#include "monitor/lookout.h"
+#include "monitor/machine_sampler.h"
 #include "report/observers/jsonl.h"
 #include "supervise/expect.h"
 #include "supervise/folder_writer.h"
@@ -77,10 +77,10 @@ typedef struct stk_supervision {
     stk_passing passing;
     stk_output *output;
     stk_guardian *guardian;
-    stk_lookout *lookout;
+    stk_machine_sampler *sampler;
     stk_symptoms *symptoms;
     stk_proc_tree tree;
-    stk_gpu_place gpus[STK_GPU_MOST];
+    stk_gpu_info gpus[STK_GPU_MOST];
     size_t gpu_count;
     double gpu_level;      /* bytes that others held on the GPUs before the first command; NaN */
     stk_event_sample last; /* sample, before the first one only the level; no texts of it */

@@ -343,7 +343,7 @@ static void fill_outcome(const stk_supervision *s, stk_supervised *outcome) {
 static void close_all(stk_supervision *s) {
     stk_guardian_stop(s->guardian, stk_supervision_kill_s(s));
     stk_output_close(s->output, stk_supervision_spare(s, CLOSE_S));
-    stk_lookout_stop(s->lookout);
+    stk_machine_sampler_stop(s->sampler);
     stk_symptoms_free(s->symptoms);
     stk_proc_tree_free(&s->tree);
     for (int i = 0; i < s->attempt_count; i++) {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "monitor/host_sample.h"
+#include "monitor/host_sampler.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("cpu  10 0 5 100 3 0 0 1 0 0\ncpu0 5 0 2 50 1 0 0 0 0 0\ncpu1 5 0 3 50 2 0 0 1 0 "
@@ -36,15 +36,15 @@ static void check_share(double share) {
 static void look(const fuzz_seed parts[FUZZ_PARTS], const char *const names[]) {
     char proc[600];
     char groups[1100];
-    stk_host_eye *eye = NULL;
+    stk_host_sampler *sampler = NULL;
     stk_error err = {0};
     snprintf(proc, sizeof proc, "%s", fuzz_folder());
     snprintf(groups, sizeof groups, "%s", fuzz_path("groups"));
-    const stk_host_config config = {.proc = proc, .groups = groups};
-    FUZZ_REQUIRE(stk_host_eye_open(&eye, &config, &err) == STK_OK);
+    const stk_host_sampler_config config = {.proc = proc, .groups = groups};
+    FUZZ_REQUIRE(stk_host_sampler_open(&sampler, &config, &err) == STK_OK);
     for (int i = 0; i < 3; i++) {
         stk_event_sample sample = {0};
-        stk_host_eye_look(eye, (int64_t)i * 1000000000, NULL, &sample);
+        stk_host_sampler_read(sampler, (int64_t)i * 1000000000, NULL, &sample);
         if (i > 0) {
             check_share(sample.cpu);
         }
@@ -55,7 +55,7 @@ static void look(const fuzz_seed parts[FUZZ_PARTS], const char *const names[]) {
         }
         put_files(turned, names);
     }
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

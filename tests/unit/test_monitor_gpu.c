@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/mem.h"
-#include "monitor/gpu_sample.h"
+#include "monitor/gpu_sampler.h"
 #include "nvml_script.h"
 
 #define BUS "0000:19:00.0"
@@ -20,21 +20,22 @@ static const char no_gpm[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
                              "power 312500\ntemperature 61\nclock 1400\nclock_most 1980\n"
                              "reasons 0x24\npcie_in 2000\npcie_out 100\n";
 
-static stk_gpu_eye *open_eye(const char *library, const char *script) {
+static stk_gpu_sampler *open_sampler(const char *library, const char *script) {
     char why[300] = "";
     nvml_use(library, script);
-    stk_gpu_eye *eye = stk_gpu_eye_open(&place, 1, why, sizeof why);
+    stk_gpu_sampler *sampler = stk_gpu_sampler_open(&place, 1, why, sizeof why);
     CHECK_STR(why, "");
-    return eye;
+    return sampler;
 }
 
-/* How many parts were not seen; only those of a name, unless it is NULL. */
-static int count_missing(const stk_gpu_eye *eye, const stk_event_sample *sample, const char *name) {
-    stk_part parts[STK_GPU_PARTS];
+/* How many figures are missing; with a name, whether that one is. */
+static int count_missing(const stk_gpu_sampler *sampler, const stk_event_sample *sample,
+                         const char *name) {
+    const char *names[STK_GPU_FIGURES];
     int count = 0;
-    stk_gpu_eye_parts(eye, sample, parts);
-    for (int i = 0; i < STK_GPU_PARTS; i++) {
-        count += !parts[i].seen && (name == NULL || strcmp(parts[i].name, name) == 0);
+    int missing = stk_gpu_sampler_missing(sampler, sample, names);
+    for (int i = 0; i < missing; i++) {
+        count += name == NULL || strcmp(names[i], name) == 0;
     }
     return count;
 }
@@ -51,67 +52,67 @@ static void check_all_but_gpm(const stk_event_sample *s) {
 
 static void everything_is_told(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", all);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", all);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 3e9, 0);
     CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in)); /* of no time yet */
-    CHECK_INT(count_missing(eye, &sample, NULL), 0);
+    CHECK_INT(count_missing(sampler, &sample, NULL), 0);
     for (int i = 0; i < 3; i++) {
-        stk_gpu_eye_look(eye, NULL, &sample);
+        stk_gpu_sampler_read(sampler, NULL, &sample);
         CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
         CHECK_NEAR(sample.pcie_in, 5 << 20, 1e-6);
         CHECK_NEAR(sample.pcie_out, 3 << 20, 1e-6);
     }
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 /* A GPU before Hopper: PCIe is watched by NVML, one direction at a look. */
 static void without_gpm(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", no_gpm);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", no_gpm);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK(isnan(sample.pcie_in) != isnan(sample.pcie_out));
-    CHECK_INT(count_missing(eye, &sample, NULL), 1);
-    CHECK_INT(count_missing(eye, &sample, "SM activity (GPUs have it from Hopper on)"), 1);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    CHECK_INT(count_missing(sampler, &sample, NULL), 1);
+    CHECK_INT(count_missing(sampler, &sample, "SM activity (GPUs have it from Hopper on)"), 1);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK(isnan(sample.sm_activity));
     CHECK_NEAR(sample.pcie_in, 2e6, 1e-6);
     CHECK_NEAR(sample.pcie_out, 1e5, 1e-6);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 /* Whose memory in use includes what the driver reserves. */
 static void an_older_driver(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml_old", all);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml_old", all);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 4e9, 0);
     CHECK(isnan(sample.sm_activity));
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 /* GPM that fails for a while: what it would tell is not known until two looks saw it again. */
 static void gpm_may_pause(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", all);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", all);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     nvml_use("fake_nvml", no_gpm);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in));
     CHECK_NEAR(sample.gpu_util, 87, 0);
     nvml_use("fake_nvml", all);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK(isnan(sample.sm_activity));
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK_NEAR(sample.sm_activity, 63.5, 1e-9);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 static void check_unknown(const stk_event_sample *s) {
@@ -126,34 +127,34 @@ static void check_unknown(const stk_event_sample *s) {
 
 static void what_is_not_offered_is_not_known(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\n");
-    REQUIRE(eye != NULL);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", "bus " BUS "\n");
+    REQUIRE(sampler != NULL);
     for (int i = 0; i < 2; i++) {
-        stk_gpu_eye_look(eye, NULL, &sample);
+        stk_gpu_sampler_read(sampler, NULL, &sample);
         check_unknown(&sample);
     }
-    CHECK_INT(count_missing(eye, &sample, NULL), STK_GPU_PARTS);
-    stk_gpu_eye_close(eye);
+    CHECK_INT(count_missing(sampler, &sample, NULL), STK_GPU_FIGURES);
+    stk_gpu_sampler_close(sampler);
     memset(&sample, 0, sizeof sample);
-    stk_gpu_eye_look(NULL, NULL, &sample);
+    stk_gpu_sampler_read(NULL, NULL, &sample);
     check_unknown(&sample);
-    stk_gpu_eye_close(NULL);
+    stk_gpu_sampler_close(NULL);
 }
 
 /* A GPU that falls off the bus in the middle of a run, and one that comes back. */
 static void calls_that_fail_later(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", all);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", all);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     nvml_use("fake_nvml", "fail 15\n");
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     sample.gpu_clock_most_mhz = NAN; /* which was asked for before */
     check_unknown(&sample);
     nvml_use("fake_nvml", all);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK_NEAR(sample.gpu_util, 87, 0);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 static void throttling_in_words(void) {
@@ -175,31 +176,31 @@ static void throttling_in_words(void) {
     };
     stk_event_sample sample;
     char script[64];
-    stk_gpu_eye *eye = open_eye("fake_nvml", all);
-    REQUIRE(eye != NULL);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", all);
+    REQUIRE(sampler != NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(script, sizeof script, "reasons 0x%x\n", cases[i].bits);
         nvml_use("fake_nvml", script);
-        stk_gpu_eye_look(eye, NULL, &sample);
+        stk_gpu_sampler_read(sampler, NULL, &sample);
         CHECK_STR(sample.gpu_throttled, cases[i].words);
     }
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 static void what_cannot_be_looked_at_is_said(void) {
     const char *elsewhere = "0000:1A:00.0";
     char why[300];
     nvml_use("fake_nvml", "util 5\n");
-    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not find it: Not Found");
     nvml_use("fake_nvml", all);
-    CHECK(stk_gpu_eye_open(&elsewhere, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&elsewhere, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not find it: Not Found");
     nvml_use("fake_nvml", "fail 999\n");
-    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not start: Unknown Error");
     stk_mem_fail_after(0);
-    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&place, 1, why, sizeof why) == NULL);
     stk_mem_fail_after(-1);
     CHECK_STR(why, "no memory is left for it");
 }
@@ -214,12 +215,12 @@ static void what_is_no_nvml_is_said(void) {
     FILE *file = fopen(path, "we");
     REQUIRE(file != NULL && fclose(file) == 0);
     setenv("STOKER_CUDA_LIBS", folder, 1);
-    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&place, 1, why, sizeof why) == NULL);
     /* The system may have a real one, which knows no such GPU, or starts on none. */
     bool real = strncmp(why, "NVML does not ", strlen("NVML does not ")) == 0;
     CHECK(real || strstr(why, "libnvidia-ml.so.1") != NULL);
     nvml_use("fake_driver", all);
-    CHECK(stk_gpu_eye_open(&place, 1, why, sizeof why) == NULL);
+    CHECK(stk_gpu_sampler_open(&place, 1, why, sizeof why) == NULL);
     CHECK_STR(why, "NVML does not start: it does not say why");
 }
 
@@ -233,15 +234,15 @@ static stk_event_sample look_at_two(const char *script, const char *missing) {
     char why[300] = "";
     stk_event_sample sample;
     nvml_use("fake_nvml", script);
-    stk_gpu_eye *eye = stk_gpu_eye_open(two_places, 2, why, sizeof why);
-    CHECK(eye != NULL);
+    stk_gpu_sampler *sampler = stk_gpu_sampler_open(two_places, 2, why, sizeof why);
+    CHECK(sampler != NULL);
     CHECK_STR(why, missing);
-    stk_gpu_eye_look(eye, NULL, &sample);
-    stk_gpu_eye_look(eye, NULL, &sample);
-    static char kept[80]; /* the eye's text ends with it */
+    stk_gpu_sampler_read(sampler, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
+    static char kept[80]; /* the sampler's text ends with it */
     snprintf(kept, sizeof kept, "%s", sample.gpu_throttled != NULL ? sample.gpu_throttled : "?");
     sample.gpu_throttled = kept;
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
     return sample;
 }
 
@@ -291,10 +292,10 @@ static double own_of(const char *library, const stk_proc_tree *own, const char *
     stk_event_sample sample;
     snprintf(script, sizeof script,
              "bus " BUS "\nmemory_used 3000000000\nmemory_total 9000000000\n%s", lines);
-    stk_gpu_eye *eye = open_eye(library, script);
-    CHECK(eye != NULL);
-    stk_gpu_eye_look(eye, own, &sample);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler *sampler = open_sampler(library, script);
+    CHECK(sampler != NULL);
+    stk_gpu_sampler_read(sampler, own, &sample);
+    stk_gpu_sampler_close(sampler);
     return sample.gpu_memory_own;
 }
 
@@ -339,28 +340,29 @@ static void of_several_those_count_that_are_used(void) {
              "util 90\nmemory_used 8000000000\nmemory_total 9000000000\n%s",
              with_own_pid("process %d 7000000000\n"));
     nvml_use("fake_nvml", script);
-    stk_gpu_eye *eye = stk_gpu_eye_open(two_places, 2, why, sizeof why);
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, &tree, &sample);
+    stk_gpu_sampler *sampler = stk_gpu_sampler_open(two_places, 2, why, sizeof why);
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, &tree, &sample);
     CHECK_NEAR(sample.gpu_util, 90, 0);
     CHECK_NEAR(sample.gpu_memory_own, 7e9, 0);
     CHECK_NEAR(sample.gpu_memory_total, 9e9, 0);
     tree.count = 0; /* nobody uses any: all of them count */
-    stk_gpu_eye_look(eye, &tree, &sample);
+    stk_gpu_sampler_read(sampler, &tree, &sample);
     CHECK_NEAR(sample.gpu_util, 45, 0);
     CHECK_NEAR(sample.gpu_memory_used, 8.5e9, 0);
     CHECK_NEAR(sample.gpu_memory_total, 18e9, 0);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 static void nobody_uses_an_empty_gpu(void) {
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\nmemory_used 2000000\nmemory_total "
-                                             "9000000000\nprocesses\n");
-    REQUIRE(eye != NULL);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler *sampler =
+        open_sampler("fake_nvml", "bus " BUS "\nmemory_used 2000000\nmemory_total "
+                                  "9000000000\nprocesses\n");
+    REQUIRE(sampler != NULL);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK_NEAR(sample.gpu_memory_own, 0, 0);
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 /* More than we look through. */
@@ -371,12 +373,12 @@ static void a_list_that_is_too_long(void) {
         used += (size_t)snprintf(lines + used, sizeof lines - used, "process %d 1\n", i + 1);
     }
     stk_event_sample sample;
-    stk_gpu_eye *eye = open_eye("fake_nvml", "bus " BUS "\n");
-    REQUIRE(eye != NULL);
+    stk_gpu_sampler *sampler = open_sampler("fake_nvml", "bus " BUS "\n");
+    REQUIRE(sampler != NULL);
     nvml_use("fake_nvml", lines);
-    stk_gpu_eye_look(eye, NULL, &sample);
+    stk_gpu_sampler_read(sampler, NULL, &sample);
     CHECK(isnan(sample.gpu_memory_own));
-    stk_gpu_eye_close(eye);
+    stk_gpu_sampler_close(sampler);
 }
 
 static const check_test tests[] = {

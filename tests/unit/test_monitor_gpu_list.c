@@ -4,13 +4,13 @@
 #include "monitor/gpu_list.h"
 #include "nvml_script.h"
 
-static const stk_gpu_place are[] = {
+static const stk_gpu_info are[] = {
     {.bus_id = "0000:19:00.0", .name = "A", .uuid = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"},
     {.bus_id = "0000:3B:00.0", .name = "B", .uuid = "GPU-8932aaaa-d72c-4106-c12f-20bd9faed9f6"},
     {.bus_id = "0000:4C:00.0", .name = "C", .uuid = "GPU-17fe0000-d72c-4106-c12f-20bd9faed9f6"},
 };
 
-static stk_gpu_place places[STK_GPU_MOST];
+static stk_gpu_info places[STK_GPU_MOST];
 static char why[200];
 
 /* The names of those that are seen, one after the other. */

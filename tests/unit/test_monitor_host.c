@@ -3,13 +3,13 @@
 
 #include "base/files/file.h"
 #include "base/mem.h"
-#include "monitor/host_sample.h"
+#include "monitor/host_sampler.h"
 
 static char proc[256];
 static char groups[256];
 static cpu_set_t set;
 
-/* Overwrites a file in place: the eye keeps it open. */
+/* Overwrites a file in place: the sampler keeps it open. */
 static void put(const char *folder, const char *name, const char *text) {
     stk_error err = {0};
     char *path = stk_path_join(folder, name);
@@ -32,34 +32,35 @@ static void begin(void) {
     CPU_SET(3, &set);
 }
 
-static stk_host_eye *open_eye(void) {
-    stk_host_eye *eye = NULL;
+static stk_host_sampler *open_sampler(void) {
+    stk_host_sampler *sampler = NULL;
     stk_error err = {0};
-    stk_host_config config = {.proc = proc, .groups = groups, .cores = &set};
-    if (stk_host_eye_open(&eye, &config, &err) != STK_OK) {
+    stk_host_sampler_config config = {.proc = proc, .groups = groups, .cores = &set};
+    if (stk_host_sampler_open(&sampler, &config, &err) != STK_OK) {
         printf("%s\n", err.message);
         exit(1);
     }
-    return eye;
+    return sampler;
 }
 
 /* Two looks with some seconds between them; `change` rewrites files before the second. */
-static stk_event_sample look_twice(stk_host_eye *eye, double seconds, void (*change)(void)) {
+static stk_event_sample look_twice(stk_host_sampler *sampler, double seconds,
+                                   void (*change)(void)) {
     stk_event_sample sample;
     memset(&sample, 0xff, sizeof sample);
-    stk_host_eye_look(eye, 1000, NULL, &sample);
+    stk_host_sampler_read(sampler, 1000, NULL, &sample);
     change();
-    stk_host_eye_look(eye, 1000 + (int64_t)(seconds * 1e9), NULL, &sample);
+    stk_host_sampler_read(sampler, 1000 + (int64_t)(seconds * 1e9), NULL, &sample);
     return sample;
 }
 
 /* How many parts the last look did not see; only those of a name, unless it is NULL. */
-static int count_missing(const stk_host_eye *eye, const char *name) {
-    stk_part parts[STK_HOST_PARTS];
+static int count_missing(const stk_host_sampler *sampler, const char *name) {
+    const char *names[STK_HOST_FIGURES];
     int count = 0;
-    stk_host_eye_parts(eye, parts);
-    for (int i = 0; i < STK_HOST_PARTS; i++) {
-        count += !parts[i].seen && (name == NULL || strcmp(parts[i].name, name) == 0);
+    int missing = stk_host_sampler_missing(sampler, names);
+    for (int i = 0; i < missing; i++) {
+        count += name == NULL || strcmp(names[i], name) == 0;
     }
     return count;
 }
@@ -84,15 +85,15 @@ static void change_cores(void) {
 static void cores_that_may_be_used_count(void) {
     begin();
     put(proc, "stat", stat_before);
-    stk_host_eye *eye = open_eye();
-    CHECK_INT(stk_host_eye_cores(eye), 2);
-    stk_event_sample sample = look_twice(eye, 1, change_cores);
+    stk_host_sampler *sampler = open_sampler();
+    CHECK_INT(stk_host_sampler_cores(sampler), 2);
+    stk_event_sample sample = look_twice(sampler, 1, change_cores);
     REQUIRE(sample.core_count == 2 && sample.cores != NULL);
     CHECK_NEAR(sample.cores[0], 100 * 80 / 120.0, 1e-4);
     CHECK_NEAR(sample.cores[1], 0, 0);
     CHECK_NEAR(sample.cpu, 100 * 80 / 240.0, 1e-9);
     CHECK_NEAR(sample.iowait, 100 * 20 / 240.0, 1e-9);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static void nothing(void) {
@@ -106,20 +107,20 @@ static void the_first_look_knows_no_rates(void) {
     put(proc, "meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable:     400 kB\n");
     put(proc, "diskstats", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n");
     put(proc, "net/dev", "eth0: 1 2 3 4 5 6 7 8 9 10\n");
-    stk_host_eye *eye = open_eye();
+    stk_host_sampler *sampler = open_sampler();
     stk_event_sample sample;
     memset(&sample, 0, sizeof sample);
-    stk_host_eye_look(eye, 1000, NULL, &sample);
+    stk_host_sampler_read(sampler, 1000, NULL, &sample);
     CHECK(isnan(sample.cpu) && isnan(sample.cpu_own) && isnan(sample.iowait));
     CHECK(isnan(sample.disk_read) && isnan(sample.net_out));
     CHECK_INT(sample.core_count, 0);
     CHECK_NEAR(sample.resident, 250.0 * (double)sysconf(_SC_PAGE_SIZE), 0);
     CHECK_NEAR(sample.memory_used, 600 * 1024, 0);
     /* Nor does one at the same moment. */
-    sample = look_twice(eye, 0, nothing);
+    sample = look_twice(sampler, 0, nothing);
     CHECK(isnan(sample.cpu_own) && isnan(sample.disk_written) && isnan(sample.net_in));
-    CHECK_INT(count_missing(eye, NULL), 0);
-    stk_host_eye_close(eye);
+    CHECK_INT(count_missing(sampler, NULL), 0);
+    stk_host_sampler_close(sampler);
 }
 
 /* 60 ticks of own time and 140 of children, in two seconds. */
@@ -130,26 +131,26 @@ static void change_own(void) {
 static void own_time_is_told_whatever_the_name_is(void) {
     begin();
     put(proc, "self/stat", "7 (a) b ) 5 6) S 1 1 1 0 -1 0 0 0 0 0 10 20 30 40 20 0 1 2 3\n");
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 2, change_own);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 2, change_own);
     double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
     CHECK_NEAR(sample.cpu_own, 100 * 200 * tick_s / 2 / 2, 1e-9);
     /* A child that ran on more cores for longer than the time between the looks. */
-    sample = look_twice(eye, 1e-3, change_own);
+    sample = look_twice(sampler, 1e-3, change_own);
     CHECK_NEAR(sample.cpu_own, 0, 0);
     put(proc, "self/stat", "7 (x) S 1 1 1 0 -1 0 0 0 0 0 40 50 90000 140 20 0\n");
-    stk_host_eye_look(eye, (int64_t)3e9, NULL, &sample);
+    stk_host_sampler_read(sampler, (int64_t)3e9, NULL, &sample);
     CHECK_NEAR(sample.cpu_own, 100, 0);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 /* The tree's CPU seconds at a moment; of two cores. */
-static double own_after(stk_host_eye *eye, stk_proc_tree *tree, double at_s, double cpu_s,
+static double own_after(stk_host_sampler *sampler, stk_proc_tree *tree, double at_s, double cpu_s,
                         double ended_s) {
     stk_event_sample sample;
     tree->items[1].cpu_s = cpu_s;
     tree->items[0].ended_s = ended_s;
-    stk_host_eye_look(eye, (int64_t)(at_s * 1e9), tree, &sample);
+    stk_host_sampler_read(sampler, (int64_t)(at_s * 1e9), tree, &sample);
     return sample.cpu_own;
 }
 
@@ -157,25 +158,25 @@ static double own_after(stk_host_eye *eye, stk_proc_tree *tree, double at_s, dou
 static void a_tree_of_processes_is_told(void) {
     begin();
     put(proc, "self/stat", "7 (x) S 1 1 1 0 -1 0 0 0 0 0 10 20 30 40 20 0\n");
-    stk_host_eye *eye = open_eye();
+    stk_host_sampler *sampler = open_sampler();
     stk_event_sample sample;
     stk_proc procs[] = {{.pid = 8, .cpu_s = 5, .resident = 1000}, {.pid = 9, .resident = 234}};
     stk_proc_tree tree = {.items = procs, .count = 2, .capacity = 2};
-    CHECK(isnan(own_after(eye, &tree, 1, 100, 10)));
-    CHECK_NEAR(own_after(eye, &tree, 2, 101, 10), 50, 1e-9);
-    CHECK_NEAR(own_after(eye, &tree, 4, 102, 11), 50, 1e-9);
-    CHECK_NEAR(own_after(eye, &tree, 5, 0, 11), 0, 0);        /* read when it had just ended */
-    CHECK_NEAR(own_after(eye, &tree, 6, 0, 113.5), 25, 1e-9); /* half a second was used since */
-    CHECK_NEAR(own_after(eye, &tree, 7, 0, 114.5), 50, 1e-9);
-    CHECK_NEAR(own_after(eye, &tree, 8, 0, 50), 0, 0);
-    CHECK_NEAR(own_after(eye, &tree, 9, 0, 51), 0, 0); /* it could be the same again */
-    CHECK_NEAR(own_after(eye, &tree, 10, 0, 52), 50, 1e-9);
-    stk_host_eye_look(eye, (int64_t)11e9, &tree, &sample);
+    CHECK(isnan(own_after(sampler, &tree, 1, 100, 10)));
+    CHECK_NEAR(own_after(sampler, &tree, 2, 101, 10), 50, 1e-9);
+    CHECK_NEAR(own_after(sampler, &tree, 4, 102, 11), 50, 1e-9);
+    CHECK_NEAR(own_after(sampler, &tree, 5, 0, 11), 0, 0);        /* read when it had just ended */
+    CHECK_NEAR(own_after(sampler, &tree, 6, 0, 113.5), 25, 1e-9); /* half a second was used since */
+    CHECK_NEAR(own_after(sampler, &tree, 7, 0, 114.5), 50, 1e-9);
+    CHECK_NEAR(own_after(sampler, &tree, 8, 0, 50), 0, 0);
+    CHECK_NEAR(own_after(sampler, &tree, 9, 0, 51), 0, 0); /* it could be the same again */
+    CHECK_NEAR(own_after(sampler, &tree, 10, 0, 52), 50, 1e-9);
+    stk_host_sampler_read(sampler, (int64_t)11e9, &tree, &sample);
     CHECK_NEAR(sample.resident, 1234, 0);
     tree.count = 0;
-    stk_host_eye_look(eye, (int64_t)12e9, &tree, &sample);
+    stk_host_sampler_read(sampler, (int64_t)12e9, &tree, &sample);
     CHECK(isnan(sample.cpu_own) && isnan(sample.resident));
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static void change_disks(void) {
@@ -207,15 +208,15 @@ static void whole_disks_count_once(void) {
         " 253       0 dm-0 0 0 0 0 0 0 0 0 0 0 0\n"
         "   9     127 md127 0 0 0 0 0 0 0 0 0 0 0\n"
         " 252       0 zram0 0 0 0 0 0 0 0 0 0 0 0\n");
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 0.5, change_disks);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 0.5, change_disks);
     CHECK_NEAR(sample.disk_read, (1000 + 30 + 7 + 500 + 50) * 512 / 0.5, 1e-6);
     CHECK_NEAR(sample.disk_written, (1000 + 40 + 8) * 512 / 0.5, 1e-6);
     /* A disk that was taken away: less was read than before. */
     put(proc, "diskstats", "   8       0 sda 0 0 7 0 0 0 8 0 0 0 0\n");
-    stk_host_eye_look(eye, (int64_t)2e9, NULL, &sample);
+    stk_host_sampler_read(sampler, (int64_t)2e9, NULL, &sample);
     CHECK(isnan(sample.disk_read) && isnan(sample.disk_written));
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static const char net_head[] =
@@ -248,20 +249,20 @@ static void network_without_doubles(void) {
             "eth0.5: 0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
             "docker0: 0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
             "  ib0: 0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n");
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 2, change_net);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 2, change_net);
     CHECK_NEAR(sample.net_in, 1250, 1e-9);
     CHECK_NEAR(sample.net_out, 120, 1e-9);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
     /* The only way out of some containers. */
     begin();
     put_net("    lo: 0 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
             "  tap0: 100 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\n");
-    eye = open_eye();
-    sample = look_twice(eye, 1, change_tap);
+    sampler = open_sampler();
+    sample = look_twice(sampler, 1, change_tap);
     CHECK_NEAR(sample.net_in, 500, 1e-9);
     CHECK_NEAR(sample.net_out, 20, 1e-9);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static void change_group(void) {
@@ -286,13 +287,13 @@ static void a_group_that_limits_is_the_machine(void) {
     put(groups, "job/memory.max", "1000000\n");
     put(groups, "job/memory.current", "600000\n");
     put(groups, "job/memory.stat", "anon 1\nfile 2\ninactive_file 200000\n");
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 1, change_group);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 1, change_group);
     CHECK_NEAR(sample.cpu, 100 * 0.75 / 1.5, 1e-9);
     CHECK_NEAR(sample.cpu_own, 100 * 60 / (double)sysconf(_SC_CLK_TCK) / 1.5, 1e-9);
     CHECK_NEAR(sample.memory_used, 500000, 0);
     CHECK_INT(sample.core_count, 2);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 
     /* Version 1; its limit of memory is none: it is more than there is. */
     begin();
@@ -304,11 +305,11 @@ static void a_group_that_limits_is_the_machine(void) {
     put(groups, "cpu/cpu.stat", "nr_periods 1\n");
     put(groups, "memory/memory.limit_in_bytes", "9223372036854771712\n");
     put(groups, "memory/memory.usage_in_bytes", "5\n");
-    eye = open_eye();
-    sample = look_twice(eye, 1, change_group_one);
+    sampler = open_sampler();
+    sample = look_twice(sampler, 1, change_group_one);
     CHECK_NEAR(sample.cpu, 50, 1e-9);
     CHECK_NEAR(sample.memory_used, 600 * 1024, 0);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 
     /* Groups below count in version 1. What the cores do says nothing where the group does not. */
     put(proc, "stat", stat_before);
@@ -316,12 +317,12 @@ static void a_group_that_limits_is_the_machine(void) {
     put(groups, "memory/memory.limit_in_bytes", "900\n");
     put(groups, "memory/memory.usage_in_bytes", "800\n");
     put(groups, "memory/memory.stat", "inactive_file 1\ntotal_inactive_file 300\n");
-    eye = open_eye();
-    sample = look_twice(eye, 1, change_cores);
+    sampler = open_sampler();
+    sample = look_twice(sampler, 1, change_cores);
     CHECK(isnan(sample.cpu) && !isnan(sample.iowait));
     CHECK_NEAR(sample.memory_used, 500, 0);
-    CHECK_INT(count_missing(eye, "CPU use of the control group"), 1);
-    stk_host_eye_close(eye);
+    CHECK_INT(count_missing(sampler, "CPU use of the control group"), 1);
+    stk_host_sampler_close(sampler);
 }
 
 static void check_unknown(const stk_event_sample *s) {
@@ -333,13 +334,13 @@ static void check_unknown(const stk_event_sample *s) {
 
 static void what_is_missing_is_not_known(void) {
     begin();
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 1, nothing);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 1, nothing);
     check_unknown(&sample);
-    CHECK_INT(count_missing(eye, NULL), STK_HOST_PARTS - 1);
-    CHECK_INT(count_missing(eye, "CPU use of the control group"), 0); /* there is none */
-    CHECK_INT(count_missing(eye, "network (/proc/net/dev)"), 1);
-    stk_host_eye_close(eye);
+    CHECK_INT(count_missing(sampler, NULL), STK_HOST_FIGURES - 1);
+    CHECK_INT(count_missing(sampler, "CPU use of the control group"), 0); /* there is none */
+    CHECK_INT(count_missing(sampler, "network (/proc/net/dev)"), 1);
+    stk_host_sampler_close(sampler);
 }
 
 static void nonsense_is_not_known(void) {
@@ -363,10 +364,10 @@ static void nonsense_is_not_known(void) {
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             put(proc, names[i], texts[t]);
         }
-        stk_host_eye *eye = open_eye();
-        stk_event_sample sample = look_twice(eye, 1, nothing);
+        stk_host_sampler *sampler = open_sampler();
+        stk_event_sample sample = look_twice(sampler, 1, nothing);
         check_unknown(&sample);
-        stk_host_eye_close(eye);
+        stk_host_sampler_close(sampler);
     }
 }
 
@@ -378,47 +379,47 @@ static void change_to_one_core(void) {
 static void a_core_may_go(void) {
     begin();
     put(proc, "stat", stat_before);
-    stk_host_eye *eye = open_eye();
-    stk_event_sample sample = look_twice(eye, 1, change_to_one_core);
+    stk_host_sampler *sampler = open_sampler();
+    stk_event_sample sample = look_twice(sampler, 1, change_to_one_core);
     CHECK_INT(sample.core_count, 2);
     CHECK_NEAR(sample.cores[0], 50, 1e-5);
     CHECK(isnan(sample.cores[1]));
     CHECK_NEAR(sample.cpu, 50, 1e-9);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static void lack_of_memory_is_an_error(void) {
-    stk_host_config config = {0};
-    stk_host_eye *eye = NULL;
+    stk_host_sampler_config config = {0};
+    stk_host_sampler *sampler = NULL;
     for (int i = 0; i < 5; i++) {
         stk_error err = {0};
         stk_mem_fail_after(i);
-        CHECK_INT(stk_host_eye_open(&eye, &config, &err), STK_ERR_MEMORY);
+        CHECK_INT(stk_host_sampler_open(&sampler, &config, &err), STK_ERR_MEMORY);
         stk_mem_fail_after(-1);
-        CHECK_CONTAINS(err.message, "looking at the host");
+        CHECK_CONTAINS(err.message, "sampling the host");
     }
-    CHECK(eye == NULL);
-    stk_host_eye_close(NULL);
+    CHECK(sampler == NULL);
+    stk_host_sampler_close(NULL);
 }
 
 /* Whatever this machine shows is a share or no less than nothing. */
 static void this_machine_makes_sense(void) {
-    stk_host_config config = {0};
-    stk_host_eye *eye = NULL;
+    stk_host_sampler_config config = {0};
+    stk_host_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    REQUIRE_OK(stk_host_eye_open(&eye, &config, &err), &err);
-    CHECK(stk_host_eye_cores(eye) >= 1);
-    stk_host_eye_look(eye, 0, NULL, &sample);
+    REQUIRE_OK(stk_host_sampler_open(&sampler, &config, &err), &err);
+    CHECK(stk_host_sampler_cores(sampler) >= 1);
+    stk_host_sampler_read(sampler, 0, NULL, &sample);
     usleep(50000);
-    stk_host_eye_look(eye, 50000000, NULL, &sample);
+    stk_host_sampler_read(sampler, 50000000, NULL, &sample);
     const double shares[] = {sample.cpu, sample.cpu_own, sample.iowait};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         CHECK(isnan(shares[i]) || (shares[i] >= 0 && shares[i] <= 100));
     }
     CHECK(isnan(sample.resident) || sample.resident > 1e5);
     CHECK(isnan(sample.memory_used) || sample.memory_used > 1e5);
-    stk_host_eye_close(eye);
+    stk_host_sampler_close(sampler);
 }
 
 static const check_test tests[] = {

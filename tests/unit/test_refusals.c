@@ -20,7 +20,7 @@
 #include "base/threads/pool.h"
 #include "base/threads/process.h"
 #include "base/threads/thread.h"
-#include "monitor/lookout.h"
+#include "monitor/machine_sampler.h"
 #include "report/observers/metrics_file.h"
 #include "stage/pump.h"
 #include "storage/cache/cache.h"
@@ -260,14 +260,14 @@ static void one_worker_is_enough(void) {
 /* ---- monitor and supervise ---- */
 
 static bool look_around(stk_error *err) {
-    stk_lookout *lookout = NULL;
-    stk_lookout_config config = {.every_s = 60};
-    bool good = stk_lookout_start(&lookout, &config, err) == STK_OK;
+    stk_machine_sampler *sampler = NULL;
+    stk_machine_sampler_config config = {.every_s = 60};
+    bool good = stk_machine_sampler_start(&sampler, &config, err) == STK_OK;
     stk_event_sample sample;
-    CHECK(good || lookout == NULL);
-    CHECK(!stk_lookout_take(lookout, &sample));
-    CHECK(good || stk_lookout_notes(lookout)[0] == '\0');
-    stk_lookout_stop(lookout);
+    CHECK(good || sampler == NULL);
+    CHECK(!stk_machine_sampler_take(sampler, &sample));
+    CHECK(good || stk_machine_sampler_notes(sampler)[0] == '\0');
+    stk_machine_sampler_stop(sampler);
     return good;
 }
 

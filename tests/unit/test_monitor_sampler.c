@@ -1,4 +1,4 @@
-/* test_monitor_lookout.c - samples come, wait to be taken, and the thread ends when it should. */
+/* test_monitor_sampler.c - samples come, wait to be taken, and the thread ends when it should. */
 #include "check.h"
 
 #include <dirent.h>
@@ -7,15 +7,15 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "monitor/lookout.h"
+#include "monitor/machine_sampler.h"
 #include "nvml_script.h"
 
 static const char *const gpu_place = "0000:19:00.0";
 
 /* Waits until there is a sample; false: half a minute went by. */
-static bool take(stk_lookout *lookout, stk_event_sample *sample) {
+static bool take(stk_machine_sampler *sampler, stk_event_sample *sample) {
     for (int i = 0; i < 30000; i++) {
-        if (stk_lookout_take(lookout, sample)) {
+        if (stk_machine_sampler_take(sampler, sample)) {
             return true;
         }
         usleep(1000);
@@ -24,14 +24,14 @@ static bool take(stk_lookout *lookout, stk_event_sample *sample) {
 }
 
 static void samples_come_in_order(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
     double before_s = 10;
-    stk_lookout_config config = {.every_s = 0.01, .start_ns = stk_clock_ns() - 10000000000};
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    stk_machine_sampler_config config = {.every_s = 0.01, .start_ns = stk_clock_ns() - 10000000000};
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
     for (int i = 0; i < 5; i++) {
-        REQUIRE(take(lookout, &sample));
+        REQUIRE(take(sampler, &sample));
         CHECK(sample.at_s > before_s);
         CHECK(sample.at_s <= stk_clock_since_s(config.start_ns));
         CHECK(isnan(sample.gpu_util) && isnan(sample.pcie_in));
@@ -42,107 +42,111 @@ static void samples_come_in_order(void) {
         CHECK(isnan(sample.resident) || sample.resident > 0);
         before_s = sample.at_s;
     }
-    CHECK(stk_lookout_notes(lookout) != NULL);
-    stk_lookout_stop(lookout);
+    CHECK(stk_machine_sampler_notes(sampler) != NULL);
+    stk_machine_sampler_stop(sampler);
 }
 
 /* Nobody takes for longer than the ring holds: the newest are there, one after the other. */
 static void the_newest_are_kept(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
     double before_s = 0;
     int count = 0;
-    stk_lookout_config config = {.every_s = 0.001, .start_ns = stk_clock_ns()};
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample));
+    stk_machine_sampler_config config = {.every_s = 0.001, .start_ns = stk_clock_ns()};
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample));
     double first_s = sample.at_s;
     usleep(400000);
-    while (count < 1000 && stk_lookout_take(lookout, &sample)) {
+    while (count < 1000 && stk_machine_sampler_take(sampler, &sample)) {
         CHECK(sample.at_s > before_s && sample.at_s > first_s);
         CHECK(sample.core_count == 0 || sample.cores != NULL);
         before_s = sample.at_s;
         count++;
     }
     CHECK(count > 0 && count < 1000);
-    stk_lookout_stop(lookout);
+    stk_machine_sampler_stop(sampler);
 }
 
 /* The next look would be a day later. */
 static void stopping_waits_for_no_look(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    stk_lookout_config config = {.every_s = 86400};
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    CHECK(!stk_lookout_take(lookout, &sample));
-    stk_lookout_stop(lookout);
-    stk_lookout_stop(NULL);
+    stk_machine_sampler_config config = {.every_s = 86400};
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    CHECK(!stk_machine_sampler_take(sampler, &sample));
+    stk_machine_sampler_stop(sampler);
+    stk_machine_sampler_stop(NULL);
 }
 
 static void what_is_missing_is_said(void) {
     char empty[256];
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
     snprintf(empty, sizeof empty, "%s", check_folder());
-    stk_lookout_config config = {.every_s = 0.01, .proc = empty, .groups = empty};
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample));
+    stk_machine_sampler_config config = {.every_s = 0.01, .proc = empty, .groups = empty};
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample));
     CHECK(isnan(sample.cpu) && isnan(sample.resident) && sample.core_count == 0);
-    CHECK_CONTAINS(stk_lookout_notes(lookout), "this machine does not show: cores (/proc/stat), ");
-    CHECK(strstr(stk_lookout_notes(lookout), "GPU") == NULL);
-    stk_lookout_stop(lookout);
+    CHECK_CONTAINS(stk_machine_sampler_notes(sampler),
+                   "this machine does not show: cores (/proc/stat), ");
+    CHECK(strstr(stk_machine_sampler_notes(sampler), "GPU") == NULL);
+    stk_machine_sampler_stop(sampler);
 }
 
 static void a_gpu_is_looked_at(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample first, second;
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
+    stk_machine_sampler_config config = {
+        .every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\nsm 17\nreasons 4\n");
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &first) && take(lookout, &second));
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &first) && take(sampler, &second));
     CHECK_NEAR(first.gpu_util, 42, 0);
     CHECK_NEAR(first.sm_activity, 17, 0);
     CHECK_STR(first.gpu_throttled, "power");
     CHECK_NEAR(second.gpu_util, 42, 0);
-    CHECK_CONTAINS(stk_lookout_notes(lookout), "this machine does not show: ");
-    CHECK_CONTAINS(stk_lookout_notes(lookout), "GPU memory, GPU power");
-    stk_lookout_stop(lookout);
+    CHECK_CONTAINS(stk_machine_sampler_notes(sampler), "this machine does not show: ");
+    CHECK_CONTAINS(stk_machine_sampler_notes(sampler), "GPU memory, GPU power");
+    stk_machine_sampler_stop(sampler);
 }
 
 static void a_gpu_that_cannot_be_looked_at_is_said(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
+    stk_machine_sampler_config config = {
+        .every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     nvml_use("fake_nvml", "util 42\n");
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample));
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample));
     CHECK(isnan(sample.gpu_util));
-    CHECK_CONTAINS(stk_lookout_notes(lookout), "the GPU (NVML does not find it: Not Found)");
-    stk_lookout_stop(lookout);
+    CHECK_CONTAINS(stk_machine_sampler_notes(sampler),
+                   "the GPU (NVML does not find it: Not Found)");
+    stk_machine_sampler_stop(sampler);
 }
 
 static void several_gpus_are_looked_at(void) {
     static const char *const places[] = {"0000:19:00.0", "0000:3b:00.0", "0000:99:00.0"};
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = places, .gpu_count = 3};
+    stk_machine_sampler_config config = {.every_s = 0.01, .gpu_bus_ids = places, .gpu_count = 3};
     nvml_use("fake_nvml", "bus 0000:19:00.0\nutil 42\ndevice\nbus 0000:3b:00.0\nutil 2\n");
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample));
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample));
     CHECK_NEAR(sample.gpu_util, 22, 1e-9);
-    CHECK_CONTAINS(stk_lookout_notes(lookout),
+    CHECK_CONTAINS(stk_machine_sampler_notes(sampler),
                    "one of the GPUs (NVML does not find it: Not Found)");
-    stk_lookout_stop(lookout);
+    stk_machine_sampler_stop(sampler);
 }
 
 /* What a child of ours does is seen below it and not below another. */
 static void a_foreign_tree_is_looked_at(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
     char script[300];
@@ -161,42 +165,43 @@ static void a_foreign_tree_is_looked_at(void) {
              "process %d 7000\n",
              (int)child, (int)getpid());
     nvml_use("fake_nvml", script);
-    stk_lookout_config config = {
+    stk_machine_sampler_config config = {
         .every_s = 0.01, .root = child, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample));
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample));
     CHECK_NEAR(sample.gpu_memory_own, 1000, 0);
     CHECK(sample.resident > 0);
     CHECK(sample.cpu_own >= 0 && sample.cpu_own <= 100);
     close(ends[1]);
     REQUIRE(waitpid(child, NULL, 0) == child);
     bool is_gone = false; /* and then nothing is known of it */
-    for (int i = 0; i < 1000 && !is_gone && take(lookout, &sample); i++) {
+    for (int i = 0; i < 1000 && !is_gone && take(sampler, &sample); i++) {
         is_gone = isnan(sample.resident) && isnan(sample.cpu_own);
     }
     CHECK(is_gone);
-    stk_lookout_stop(lookout);
+    stk_machine_sampler_stop(sampler);
 }
 
-/* A look that does not end while the lookout is stopped: the driver hangs. The thread ends by
+/* A look that does not end while the sampler is stopped: the driver hangs. The thread ends by
  * itself when it is through, and takes what it needs with it. */
 static void a_driver_that_hangs_is_left(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     char path[300];
     char waits[320];
     char script[400];
-    stk_lookout_config config = {.every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
+    stk_machine_sampler_config config = {
+        .every_s = 0.01, .gpu_bus_ids = &gpu_place, .gpu_count = 1};
     snprintf(path, sizeof path, "%s/done", check_folder());
     snprintf(waits, sizeof waits, "%s.waits", path);
     snprintf(script, sizeof script, "bus 0000:19:00.0\nutil 1\nwait %s\n", path);
     nvml_use("fake_nvml", script);
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
     for (int i = 0; i < 30000 && access(waits, F_OK) != 0; i++) {
         usleep(1000);
     }
     REQUIRE(access(waits, F_OK) == 0);
-    stk_lookout_stop(lookout); /* returns, though nobody lets the driver go on */
+    stk_machine_sampler_stop(sampler); /* returns, though nobody lets the driver go on */
     FILE *file = fopen(path, "we");
     REQUIRE(file != NULL && fclose(file) == 0);
     usleep(100000); /* for the thread, whose leaks a sanitizer would see */
@@ -228,29 +233,29 @@ static int open_to(int signal) {
 
 /* A signal to the process finds a thread that expects it, not this one. */
 static void signals_are_for_others(void) {
-    stk_lookout *lookout = NULL;
+    stk_machine_sampler *sampler = NULL;
     stk_error err = {0};
     stk_event_sample sample;
-    stk_lookout_config config = {.every_s = 0.005};
+    stk_machine_sampler_config config = {.every_s = 0.005};
     int before = open_to(SIGUSR1);
     REQUIRE(before >= 1);
-    REQUIRE_OK(stk_lookout_start(&lookout, &config, &err), &err);
-    REQUIRE(take(lookout, &sample)); /* the thread runs */
+    REQUIRE_OK(stk_machine_sampler_start(&sampler, &config, &err), &err);
+    REQUIRE(take(sampler, &sample)); /* the thread runs */
     CHECK_INT(open_to(SIGUSR1), before);
-    stk_lookout_stop(lookout);
+    stk_machine_sampler_stop(sampler);
 }
 
 static void lack_of_memory_is_an_error(void) {
-    stk_lookout *lookout = NULL;
-    stk_lookout_config config = {0};
+    stk_machine_sampler *sampler = NULL;
+    stk_machine_sampler_config config = {0};
     for (int i = 0; i < 7; i++) {
         stk_error err = {0};
         stk_mem_fail_after(i);
-        CHECK_INT(stk_lookout_start(&lookout, &config, &err), STK_ERR_MEMORY);
+        CHECK_INT(stk_machine_sampler_start(&sampler, &config, &err), STK_ERR_MEMORY);
         stk_mem_fail_after(-1);
-        CHECK_CONTAINS(err.message, "out of memory for looking at the ");
+        CHECK_CONTAINS(err.message, "out of memory for sampling the ");
     }
-    CHECK(lookout == NULL);
+    CHECK(sampler == NULL);
 }
 
 static const check_test tests[] = {
