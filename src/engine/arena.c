@@ -49,7 +49,7 @@ stk_status stk_arena_place(stk_arena_item *items, size_t count, size_t align, si
     if (order == NULL || placed == NULL) {
         stk_mem_free(order);
         stk_mem_free(placed);
-        return STK_FAIL_MEMORY(err, "the memory plan");
+        return STK_FAIL_MEMORY(err, "the memory layout");
     }
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++) {

@@ -5,7 +5,7 @@
 #include "cpu_reference.h"
 
 #include "base/mem.h"
-#include "engine/plan.h"
+#include "engine/memory_layout.h"
 
 static void conv_gradients(void) {
     check_gradients(build_conv, 9, 3, no_mix, 0);

@@ -1,5 +1,5 @@
 /*
- * test_engine.c - the graph's builder, first weights, and the memory plan. The plan is checked by
+ * test_engine.c - the graph's builder, first weights, and the memory layout. The plan is checked by
  * playing a whole step on a map of the arena: whoever reads a block must find there what was
  * written for it.
  */
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "engine/plan.h"
+#include "engine/memory_layout.h"
 #include "models/models.h"
 
 static stk_graph *new_graph(int img_size, int classes) {
@@ -276,11 +276,11 @@ static const stk_pieces_config frozen = {.train = true, .fuse = true, .frozen = 
 static const stk_pieces_config inference = {.fuse = true};
 
 static size_t arena_of(const stk_graph *graph, const stk_pieces_config *config, size_t batch,
-                       stk_pieces *pieces, stk_plan *plan) {
+                       stk_pieces *pieces, stk_memory_layout *plan) {
     stk_error err = {0};
     int calls = 0;
     if (stk_pieces_make(pieces, graph, config, &err) != STK_OK ||
-        stk_plan_make(plan, pieces, batch, odd_needs, &calls, &err) != STK_OK) {
+        stk_memory_layout_make(plan, pieces, batch, odd_needs, &calls, &err) != STK_OK) {
         CHECK_FAIL("%s", err.message);
         exit(1);
     }
@@ -288,16 +288,17 @@ static size_t arena_of(const stk_graph *graph, const stk_pieces_config *config, 
     return plan->arena_bytes;
 }
 
-static void free_plan(stk_pieces *pieces, stk_plan *plan) {
-    stk_plan_free(plan);
+static void free_plan(stk_pieces *pieces, stk_memory_layout *plan) {
+    stk_memory_layout_free(plan);
     stk_pieces_free(pieces);
 }
 
-/* The arena in blocks of STK_PLAN_ALIGN bytes, each with the mark of what was written last. */
+/* The arena in blocks of STK_MEMORY_LAYOUT_ALIGN bytes, each with the mark of what was written
+ * last. */
 typedef struct arena {
     const stk_graph *graph;
     const stk_pieces *pieces;
-    const stk_plan *plan;
+    const stk_memory_layout *plan;
     int *marks;
     size_t blocks;
     int faults;
@@ -306,14 +307,14 @@ typedef struct arena {
 enum { MARK_VALUE = 1, MARK_GRAD = 100000, MARK_SAVED = 200000, MARK_WORKSPACE = 300000 };
 
 static void touch(arena *a, size_t offset, size_t bytes, int mark, bool write) {
-    size_t last = (bytes + STK_PLAN_ALIGN - 1) / STK_PLAN_ALIGN;
-    if (offset == SIZE_MAX || offset % STK_PLAN_ALIGN != 0 ||
+    size_t last = (bytes + STK_MEMORY_LAYOUT_ALIGN - 1) / STK_MEMORY_LAYOUT_ALIGN;
+    if (offset == SIZE_MAX || offset % STK_MEMORY_LAYOUT_ALIGN != 0 ||
         offset + bytes > a->plan->arena_bytes) {
         a->faults++;
         return;
     }
     for (size_t i = 0; i < last; i++) {
-        int *at = &a->marks[offset / STK_PLAN_ALIGN + i];
+        int *at = &a->marks[offset / STK_MEMORY_LAYOUT_ALIGN + i];
         if (write) {
             *at = mark;
         } else if (*at != mark) {
@@ -445,11 +446,11 @@ static void play_backward(arena *a, int index) {
     }
 }
 
-static int play(const stk_pieces *pieces, const stk_plan *plan) {
+static int play(const stk_pieces *pieces, const stk_memory_layout *plan) {
     arena a = {.graph = pieces->graph,
                .pieces = pieces,
                .plan = plan,
-               .blocks = plan->arena_bytes / STK_PLAN_ALIGN};
+               .blocks = plan->arena_bytes / STK_MEMORY_LAYOUT_ALIGN};
     a.marks = stk_mem_new(a.blocks, sizeof *a.marks);
     if (a.marks == NULL) {
         return -1;
@@ -492,12 +493,12 @@ static void check_pieces(const stk_pieces *pieces) {
 
 static void check_plan(const stk_graph *graph, size_t batch, const stk_pieces_config *config) {
     stk_pieces pieces;
-    stk_plan plan;
+    stk_memory_layout plan;
     size_t sum = 0;
     arena_of(graph, config, batch, &pieces, &plan);
     check_pieces(&pieces);
-    CHECK_INT(plan.arena_bytes % STK_PLAN_ALIGN, 0);
-    CHECK_INT(plan.workspace % STK_PLAN_ALIGN, 0);
+    CHECK_INT(plan.arena_bytes % STK_MEMORY_LAYOUT_ALIGN, 0);
+    CHECK_INT(plan.workspace % STK_MEMORY_LAYOUT_ALIGN, 0);
     CHECK_INT(plan.arena_bytes, plan.workspace + plan.workspace_bytes);
     CHECK_INT(play(&pieces, &plan), 0);
     for (int i = 0; i < pieces.count; i++) {
@@ -560,7 +561,7 @@ static void only_what_may_runs_in_place(void) {
     for (int m = 0; m < 2; m++) {
         stk_graph *g = model_graph(names[m], 64, 6);
         stk_pieces pieces;
-        stk_plan plan;
+        stk_memory_layout plan;
         int aliased = 0;
         arena_of(g, &training, 8, &pieces, &plan);
         for (int v = 0; v < g->value_count; v++) {
@@ -634,7 +635,7 @@ static void other_operations_are_planned_right(void) {
 static void freezing_leaves_only_the_head(void) {
     stk_graph *g = model_graph("resnet18", 64, 6);
     stk_pieces pieces;
-    stk_plan plan;
+    stk_memory_layout plan;
     size_t all = arena_of(g, &fused, 8, &pieces, &plan);
     free_plan(&pieces, &plan);
     size_t head = arena_of(g, &frozen, 8, &pieces, &plan);
@@ -656,7 +657,7 @@ static void a_larger_batch_never_needs_less(void) {
         size_t before = 0;
         for (size_t batch = 1; batch <= 70; batch++) {
             stk_pieces pieces;
-            stk_plan plan;
+            stk_memory_layout plan;
             size_t now = arena_of(g, m % 2 == 0 ? &training : &inference, batch, &pieces, &plan);
             if (now <= before) {
                 CHECK_FAIL("%s: batch %zu needs %zu bytes, one less %zu", names[m / 2], batch, now,
@@ -671,7 +672,7 @@ static void a_larger_batch_never_needs_less(void) {
 
 static void inference_needs_less_than_half_of_training(void) {
     stk_graph *g = model_graph("resnet18", 224, 1000);
-    stk_plan plans[3];
+    stk_memory_layout plans[3];
     stk_pieces pieces[3];
     arena_of(g, &training, 4, &pieces[0], &plans[0]);
     arena_of(g, &inference, 4, &pieces[1], &plans[1]);
@@ -695,7 +696,7 @@ static void no_memory_is_told(void) {
     bool done = false;
     for (int n = 0; n < 1000 && !done; n++) {
         stk_graph *graph = NULL;
-        stk_plan plan = {0};
+        stk_memory_layout plan = {0};
         stk_pieces pieces = {0};
         int calls = 0;
         memset(&err, 0, sizeof err);
@@ -705,7 +706,7 @@ static void no_memory_is_told(void) {
             status = stk_pieces_make(&pieces, graph, &fused, &err);
         }
         if (status == STK_OK) {
-            status = stk_plan_make(&plan, &pieces, 2, odd_needs, &calls, &err);
+            status = stk_memory_layout_make(&plan, &pieces, 2, odd_needs, &calls, &err);
         }
         stk_mem_fail_after(-1);
         done = status == STK_OK;

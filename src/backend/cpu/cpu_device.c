@@ -58,7 +58,7 @@ struct stk_device {
 struct stk_exec {
     stk_state *state;
     stk_pieces pieces;
-    stk_plan plan;
+    stk_memory_layout plan;
     stk_tensor_kind weights;               /* which parameters are computed with */
     char *arena;                           /* plan.arena_bytes */
     stk_step_output done[STK_STEPS_AHEAD]; /* of steps that nobody asked about yet */
@@ -229,35 +229,36 @@ static stk_piece_needs piece_needs(void *context, const stk_pieces *pieces, int 
 }
 
 /* The pieces and their plan; both are freed by the caller, also after an error. */
-static stk_status make_plan(stk_pieces *pieces, stk_plan *plan, stk_device *device,
+static stk_status make_plan(stk_pieces *pieces, stk_memory_layout *plan, stk_device *device,
                             const stk_graph *graph, const stk_compile_config *config,
                             stk_error *err) {
     stk_pieces_config cut = {
         .train = config->train, .frozen = config->frozen, .fuse = !config->plain};
     memset(plan, 0, sizeof *plan);
     stk_status status = stk_pieces_make(pieces, graph, &cut, err);
-    return status == STK_OK ? stk_plan_make(plan, pieces, config->batch, piece_needs, device, err)
-                            : status;
+    return status == STK_OK
+               ? stk_memory_layout_make(plan, pieces, config->batch, piece_needs, device, err)
+               : status;
 }
 
 static stk_status cpu_plan_bytes(stk_device *device, const stk_graph *graph,
                                  const stk_compile_config *config, uint64_t *bytes,
                                  uint64_t *workspace, stk_error *err) {
     stk_pieces pieces;
-    stk_plan plan;
+    stk_memory_layout plan;
     stk_status status = make_plan(&pieces, &plan, device, graph, config, err);
     *bytes = plan.arena_bytes;
     if (workspace != NULL) {
         *workspace = plan.workspace_bytes;
     }
-    stk_plan_free(&plan);
+    stk_memory_layout_free(&plan);
     stk_pieces_free(&pieces);
     return status;
 }
 
 static void cpu_exec_free(stk_exec *exec) {
     if (exec != NULL) {
-        stk_plan_free(&exec->plan);
+        stk_memory_layout_free(&exec->plan);
         stk_pieces_free(&exec->pieces);
         stk_mem_free(exec->arena);
         stk_mem_free(exec);

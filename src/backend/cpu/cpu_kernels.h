@@ -12,7 +12,7 @@
 #include "base/threads/pool.h"
 #include "engine/backend.h"
 #include "engine/drop.h"
-#include "engine/plan.h"
+#include "engine/memory_layout.h"
 
 /* One piece, with everything it reads and writes; unused pointers are NULL. */
 typedef struct cpu_call {

@@ -1,10 +1,10 @@
 /*
- * plan.c - lifetimes, then places.
+ * memory_layout.c - lifetimes, then places.
  *
  * Time is counted in executions of pieces: the forward of piece i at i, its backward at 2n-1-i.
  * Each buffer lives over an interval of that time; arena.c finds the places.
  */
-#include "engine/plan.h"
+#include "engine/memory_layout.h"
 
 #include <string.h>
 
@@ -15,14 +15,15 @@
 typedef struct planner {
     const stk_graph *graph;
     const stk_pieces *pieces;
-    stk_plan *plan;
+    stk_memory_layout *plan;
     stk_arena_item
         *buffers; /* values, then gradients, then saved memory; absent ones have 0 bytes */
     size_t count;
 } planner;
 
 static size_t rounded(size_t bytes) {
-    return (bytes + STK_PLAN_ALIGN - 1) / STK_PLAN_ALIGN * STK_PLAN_ALIGN;
+    return (bytes + STK_MEMORY_LAYOUT_ALIGN - 1) / STK_MEMORY_LAYOUT_ALIGN *
+           STK_MEMORY_LAYOUT_ALIGN;
 }
 
 static int backward_time(const planner *p, int piece) {
@@ -123,7 +124,7 @@ static void plan_grads(planner *p) {
     }
 }
 
-static void plan_saved(planner *p, stk_plan_needs *needs, void *context) {
+static void plan_saved(planner *p, stk_piece_needs_fn *needs, void *context) {
     stk_arena_item *saved = p->buffers + 2 * p->graph->value_count;
     for (int i = 0; i < p->pieces->count; i++) {
         if (is_skipped(p, i)) {
@@ -144,7 +145,7 @@ static void plan_saved(planner *p, stk_plan_needs *needs, void *context) {
 
 static stk_status place(planner *p, stk_error *err) {
     size_t end;
-    stk_status status = stk_arena_place(p->buffers, p->count, STK_PLAN_ALIGN, &end, err);
+    stk_status status = stk_arena_place(p->buffers, p->count, STK_MEMORY_LAYOUT_ALIGN, &end, err);
     size_t values = (size_t)p->graph->value_count;
     for (size_t i = 0; i < p->count && status == STK_OK; i++) {
         if (p->buffers[i].bytes > 0) {
@@ -191,7 +192,7 @@ static stk_status new_planner(planner *p, stk_error *err) {
     if (p->buffers == NULL || p->plan->values == NULL || p->plan->grads == NULL ||
         p->plan->saved == NULL || p->plan->alias == NULL || makers == NULL) {
         stk_mem_free(makers);
-        return STK_FAIL_MEMORY(err, "the memory plan");
+        return STK_FAIL_MEMORY(err, "the memory layout");
     }
     memset(p->plan->values, 0xFF, values * sizeof *p->plan->values);
     memset(p->plan->grads, 0xFF, values * sizeof *p->plan->grads);
@@ -205,8 +206,8 @@ static stk_status new_planner(planner *p, stk_error *err) {
     return STK_OK;
 }
 
-stk_status stk_plan_make(stk_plan *plan, const stk_pieces *pieces, size_t batch,
-                         stk_plan_needs *needs, void *context, stk_error *err) {
+stk_status stk_memory_layout_make(stk_memory_layout *plan, const stk_pieces *pieces, size_t batch,
+                                  stk_piece_needs_fn *needs, void *context, stk_error *err) {
     memset(plan, 0, sizeof *plan);
     plan->batch = batch;
     planner p = {.graph = pieces->graph, .pieces = pieces, .plan = plan};
@@ -220,13 +221,13 @@ stk_status stk_plan_make(stk_plan *plan, const stk_pieces *pieces, size_t batch,
     if (status == STK_OK) {
         follow_aliases(&p);
     } else {
-        stk_plan_free(plan);
+        stk_memory_layout_free(plan);
     }
     stk_mem_free(p.buffers);
     return status;
 }
 
-void stk_plan_free(stk_plan *plan) {
+void stk_memory_layout_free(stk_memory_layout *plan) {
     stk_mem_free(plan->values);
     stk_mem_free(plan->grads);
     stk_mem_free(plan->saved);

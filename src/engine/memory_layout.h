@@ -1,16 +1,16 @@
 /*
- * plan.h - where every activation, gradient and piece of workspace lies in one arena.
+ * memory_layout.h - where every activation, gradient and piece of workspace lies in one arena.
  *
  * The plan is arithmetic on the graph, the batch and what the backend says each piece needs: it can
  * be made for any batch in well under a millisecond, without allocating the arena, and its size is
  * exact. Two things share memory when one is dead before the other is born.
  */
-#ifndef STK_ENGINE_PLAN_H
-#define STK_ENGINE_PLAN_H
+#ifndef STK_ENGINE_MEMORY_LAYOUT_H
+#define STK_ENGINE_MEMORY_LAYOUT_H
 
 #include "engine/pieces.h"
 
-#define STK_PLAN_ALIGN 64 /* bytes; every offset is a multiple */
+#define STK_MEMORY_LAYOUT_ALIGN 64 /* bytes; every offset is a multiple */
 
 /* What one piece needs beyond its values; the backend fills it in. */
 typedef struct stk_piece_needs {
@@ -18,10 +18,10 @@ typedef struct stk_piece_needs {
     size_t workspace_bytes; /* during its forward and during its backward */
 } stk_piece_needs;
 
-typedef stk_piece_needs stk_plan_needs(void *context, const stk_pieces *pieces, int piece,
-                                       size_t batch);
+typedef stk_piece_needs stk_piece_needs_fn(void *context, const stk_pieces *pieces, int piece,
+                                           size_t batch);
 
-typedef struct stk_plan {
+typedef struct stk_memory_layout {
     size_t batch;
     size_t *values;   /* offset of each value's activation; SIZE_MAX: it has none */
     size_t *grads;    /* offset of each value's gradient; SIZE_MAX: none */
@@ -30,11 +30,12 @@ typedef struct stk_plan {
     size_t workspace_bytes;
     size_t arena_bytes; /* all of it */
     int *alias;         /* per value: the value whose memory it lies on; its own number: none */
-} stk_plan;
+} stk_memory_layout;
 
 /* Inference has no gradients and no loss. The pieces are not kept. */
-STK_CHECKED stk_status stk_plan_make(stk_plan *plan, const stk_pieces *pieces, size_t batch,
-                                     stk_plan_needs *needs, void *context, stk_error *err);
-void stk_plan_free(stk_plan *plan);
+STK_CHECKED stk_status stk_memory_layout_make(stk_memory_layout *plan, const stk_pieces *pieces,
+                                              size_t batch, stk_piece_needs_fn *needs,
+                                              void *context, stk_error *err);
+void stk_memory_layout_free(stk_memory_layout *plan);
 
 #endif
