@@ -214,9 +214,9 @@ typedef struct stk_backend {
 
     /* The bytes that compile() would allocate, without allocating them; *workspace, unless it is
      * NULL, is how many of them single operations use for themselves, one after the other. */
-    stk_status (*plan_bytes)(stk_device *device, const stk_graph *graph,
-                             const stk_compile_config *config, uint64_t *bytes, uint64_t *workspace,
-                             stk_error *err);
+    stk_status (*arena_bytes)(stk_device *device, const stk_graph *graph,
+                              const stk_compile_config *config, uint64_t *bytes,
+                              uint64_t *workspace, stk_error *err);
     stk_status (*compile)(stk_exec **exec, stk_state *state, const stk_compile_config *config,
                           stk_error *err);
     void (*exec_free)(stk_exec *exec); /* waits for steps that still run; NULL is fine */

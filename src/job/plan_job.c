@@ -162,11 +162,11 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     stk_compile_config infer = stk_job_compiles(job, false);
     uint64_t arena = 0;
     note_state(job, e);
-    stk_status status =
-        opened->backend->plan_bytes(opened->device, job->graph, &train, &arena, &e->workspace, err);
+    stk_status status = opened->backend->arena_bytes(opened->device, job->graph, &train, &arena,
+                                                     &e->workspace, err);
     if (status == STK_OK) {
-        status = opened->backend->plan_bytes(opened->device, job->graph, &infer, &e->inference,
-                                             NULL, err);
+        status = opened->backend->arena_bytes(opened->device, job->graph, &infer, &e->inference,
+                                              NULL, err);
     }
     e->activations = arena - e->workspace;
     e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + arena + e->inference;

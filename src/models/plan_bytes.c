@@ -18,7 +18,7 @@ stk_status stk_plan_bytes(const stk_model *model, size_t batch, int img_size,
     *need = (stk_plan_need){0};
     stk_status status = stk_model_build(model, &network, &graph, err);
     if (status == STK_OK) {
-        status = backend->plan_bytes(device, graph, &config, &need->arena_bytes, NULL, err);
+        status = backend->arena_bytes(device, graph, &config, &need->arena_bytes, NULL, err);
     }
     if (status == STK_OK) {
         need->state_bytes = backend->state_bytes(graph, &recipe->state);

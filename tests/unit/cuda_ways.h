@@ -88,7 +88,7 @@ static inline stk_exec *compile(bench *b, stk_precision precision, bool plain) {
     stk_compile_config config = {
         .batch = BATCH, .precision = precision, .train = true, .plain = plain};
     uint64_t planned = 0;
-    if (cuda->plan_bytes(b->device, b->graph, &config, &planned, NULL, &b->err) != STK_OK ||
+    if (cuda->arena_bytes(b->device, b->graph, &config, &planned, NULL, &b->err) != STK_OK ||
         cuda->compile(&exec, b->state, &config, &b->err) != STK_OK) {
         CHECK_FAIL("%s", b->err.message);
         return NULL;

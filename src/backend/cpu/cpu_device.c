@@ -241,9 +241,9 @@ static stk_status make_plan(stk_pieces *pieces, stk_memory_layout *plan, stk_dev
                : status;
 }
 
-static stk_status cpu_plan_bytes(stk_device *device, const stk_graph *graph,
-                                 const stk_compile_config *config, uint64_t *bytes,
-                                 uint64_t *workspace, stk_error *err) {
+static stk_status cpu_arena_bytes(stk_device *device, const stk_graph *graph,
+                                  const stk_compile_config *config, uint64_t *bytes,
+                                  uint64_t *workspace, stk_error *err) {
     stk_pieces pieces;
     stk_memory_layout plan;
     stk_status status = make_plan(&pieces, &plan, device, graph, config, err);
@@ -539,7 +539,7 @@ const stk_backend stk_cpu_backend = {
     .state_has = cpu_state_has,
     .state_read = cpu_state_read,
     .state_write = cpu_state_write,
-    .plan_bytes = cpu_plan_bytes,
+    .arena_bytes = cpu_arena_bytes,
     .compile = cpu_compile,
     .exec_free = cpu_exec_free,
     .exec_bytes = cpu_exec_bytes,
