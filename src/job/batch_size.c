@@ -47,7 +47,7 @@ static uint64_t need(void *user, size_t batch) {
     stk_compile_config how[2];
     stk_memory_ask ask = ask_of(user, batch, how);
     uint64_t bytes = 0;
-    return stk_memory_need(&ask, batch, &bytes, NULL) == STK_OK ? bytes : UINT64_MAX;
+    return stk_memory_total(&ask, batch, &bytes, NULL) == STK_OK ? bytes : UINT64_MAX;
 }
 
 /* Says that a batch does not fit, where it does not. */

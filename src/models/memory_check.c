@@ -19,8 +19,8 @@ static uint64_t picture_most(const stk_graph *graph) {
     return 4 * numbers * sizeof(float);
 }
 
-stk_status stk_memory_need(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
-                           stk_error *err) {
+stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
+                            stk_error *err) {
     stk_compile_config config = *ask->batch;
     uint64_t arenas[2] = {0};
     *bytes = UINT64_MAX;
@@ -49,7 +49,8 @@ static size_t largest_that_fits(const stk_memory_ask *ask, uint64_t free_bytes) 
         size_t middle = low + (high - low) / 2;
         uint64_t bytes;
         stk_error ignored = {0};
-        bool fits = stk_memory_need(ask, middle, &bytes, &ignored) == STK_OK && bytes <= free_bytes;
+        bool fits =
+            stk_memory_total(ask, middle, &bytes, &ignored) == STK_OK && bytes <= free_bytes;
         low = fits ? middle : low;
         high = fits ? high : middle;
     }
@@ -71,7 +72,7 @@ stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err) {
     uint64_t bytes = 0;
     stk_status status = ask->backend->memory(ask->device, &memory, err);
     if (status == STK_OK) {
-        status = stk_memory_need(ask, ask->batch->batch, &bytes, err);
+        status = stk_memory_total(ask, ask->batch->batch, &bytes, err);
     }
     if (status != STK_OK || bytes <= memory.free_bytes) {
         return status;

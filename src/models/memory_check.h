@@ -22,8 +22,8 @@ typedef struct stk_memory_ask {
 
 /* The bytes that all of it needs with this many pictures in a batch; UINT64_MAX: beyond counting.
  */
-STK_CHECKED stk_status stk_memory_need(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
-                                       stk_error *err);
+STK_CHECKED stk_status stk_memory_total(const stk_memory_ask *ask, size_t batch, uint64_t *bytes,
+                                        stk_error *err);
 
 /*
  * STK_ERR_DEVICE, with the largest batch that would fit, when there is too little. Nothing is

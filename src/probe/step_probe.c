@@ -13,7 +13,7 @@
 #include "budget/batch_choice.h"
 #include "engine/traffic.h"
 #include "models/memory_check.h"
-#include "models/plan_bytes.h"
+#include "models/memory_need.h"
 #include "probe/gauges.h"
 #include "probe/probe_options.h"
 #include "probe/step_timer.h"
@@ -76,12 +76,12 @@ static int threads_of(const step_probe *p) {
     return stk_is_auto_int(p->options->threads) ? stk_machine_cores() : (int)p->options->threads;
 }
 
-static stk_plan_recipe recipe_of(const step_probe *p) {
+static stk_memory_need_config recipe_of(const step_probe *p) {
     bool train = !p->options->inference;
-    return (stk_plan_recipe){.classes = (int)p->options->classes,
-                             .state = {.train = train, .optimizer = STK_SGD},
-                             .infer = !train,
-                             .plain = !p->options->compile};
+    return (stk_memory_need_config){.classes = (int)p->options->classes,
+                                    .state = {.train = train, .optimizer = STK_SGD},
+                                    .infer = !train,
+                                    .plain = !p->options->compile};
 }
 
 static stk_status open_device(step_probe *p, stk_error *err) {
@@ -107,7 +107,7 @@ static const stk_update gentle = {.kind = STK_SGD,
 /* The network, where there is memory for it, and a batch. */
 static stk_status open_network(step_probe *p, stk_error *err) {
     const stk_opened_device *o = &p->opened;
-    stk_plan_recipe recipe = recipe_of(p);
+    stk_memory_need_config recipe = recipe_of(p);
     stk_model_config network = {.img_size = size_of(p),
                                 .classes = recipe.classes,
                                 .dropout = STK_MODEL_OWN_RATE,
@@ -196,11 +196,11 @@ static stk_status run_windows(step_probe *p, stk_step_figures *f, stk_error *err
 /* The plan is asked for beside the allocation: both are told, and they are the same. */
 static stk_status note_memory(step_probe *p, stk_step_figures *f, stk_error *err) {
     const stk_opened_device *o = &p->opened;
-    stk_plan_recipe recipe = recipe_of(p);
-    stk_plan_need need;
+    stk_memory_need_config recipe = recipe_of(p);
+    stk_memory_need need;
     int64_t start = stk_clock_ns();
-    stk_status status = stk_plan_bytes(p->model, p->batch, size_of(p), o->precision, &recipe,
-                                       o->backend, o->device, &need, err);
+    stk_status status = stk_model_memory_need(p->model, p->batch, size_of(p), o->precision, &recipe,
+                                              o->backend, o->device, &need, err);
     f->plan_ms = stk_clock_since_s(start) * 1e3;
     f->arena_bytes = (int64_t)o->backend->exec_bytes(p->exec);
     f->bytes = f->arena_bytes + (int64_t)o->backend->state_bytes(p->graph, &recipe.state);

@@ -71,11 +71,11 @@ static void what_fits_passes_and_what_does_not_is_told(void) {
 
     uint64_t bytes = 0;
     n.train.batch = largest;
-    REQUIRE_OK(stk_memory_need(&n.ask, largest, &bytes, &n.err), &n.err);
+    REQUIRE_OK(stk_memory_total(&n.ask, largest, &bytes, &n.err), &n.err);
     CHECK(bytes <= free_bytes);
     CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_OK);
     n.train.batch = largest + 1;
-    REQUIRE_OK(stk_memory_need(&n.ask, largest + 1, &bytes, &n.err), &n.err);
+    REQUIRE_OK(stk_memory_total(&n.ask, largest + 1, &bytes, &n.err), &n.err);
     CHECK(bytes > free_bytes);
     CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_DEVICE);
     CHECK_INT(number_behind(n.err.message, "the largest that fits is "), largest);
@@ -94,10 +94,10 @@ static void all_of_it_is_counted(void) {
     REQUIRE_OK(stk_cpu_backend.arena_bytes(n.device, n.graph, &n.infer, &infer, NULL, &n.err),
                &n.err);
     n.ask.picture_bytes = 1000;
-    REQUIRE_OK(stk_memory_need(&n.ask, 8, &all, &n.err), &n.err);
+    REQUIRE_OK(stk_memory_total(&n.ask, 8, &all, &n.err), &n.err);
     CHECK_INT(all, train + infer + stk_cpu_backend.state_bytes(n.graph, &n.state) + 8000);
     n.ask.other = NULL;
-    REQUIRE_OK(stk_memory_need(&n.ask, 8, &all, &n.err), &n.err);
+    REQUIRE_OK(stk_memory_total(&n.ask, 8, &all, &n.err), &n.err);
     CHECK_INT(all, train + stk_cpu_backend.state_bytes(n.graph, &n.state) + 8000);
     CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_OK);
     close_network(&n);

@@ -1,5 +1,5 @@
-/* test_plan_bytes.c - what the plan says is what is allocated, for whole models. */
-#include "models/plan_bytes.h"
+/* test_models_memory_need.c - what the plan says is what is allocated, for whole models. */
+#include "models/memory_need.h"
 
 #include <malloc.h>
 
@@ -28,7 +28,7 @@ typedef struct trial {
     const char *model;
     int img_size;
     size_t batch;
-    stk_plan_recipe recipe;
+    stk_memory_need_config recipe;
 } trial;
 
 static void check_trial(const trial *t, stk_device *device) {
@@ -36,11 +36,11 @@ static void check_trial(const trial *t, stk_device *device) {
     stk_graph *graph = NULL;
     stk_state *state = NULL;
     stk_exec *exec = NULL;
-    stk_plan_need need;
+    stk_memory_need need;
     stk_error err = {0};
     REQUIRE_OK(stk_model_find(t->model, &model, &err), &err);
-    REQUIRE_OK(stk_plan_bytes(model, t->batch, t->img_size, STK_PRECISION_FP32, &t->recipe, cpu,
-                              device, &need, &err),
+    REQUIRE_OK(stk_model_memory_need(model, t->batch, t->img_size, STK_PRECISION_FP32, &t->recipe,
+                                     cpu, device, &need, &err),
                &err);
     stk_model_config network = {t->img_size, t->recipe.classes, STK_MODEL_OWN_RATE,
                                 STK_MODEL_OWN_RATE};
@@ -102,14 +102,15 @@ static void what_is_said_is_allocated(void) {
 static void mistakes_are_told(void) {
     const stk_model *model = NULL;
     stk_device *device = NULL;
-    stk_plan_need need;
-    stk_plan_recipe recipe = {.classes = 10, .state = {.train = true}};
+    stk_memory_need need;
+    stk_memory_need_config recipe = {.classes = 10, .state = {.train = true}};
     stk_error err = {0};
     stk_device_config config = {.threads = 1};
     REQUIRE_OK(stk_model_find("resnet18", &model, &err), &err);
     REQUIRE_OK(cpu->device_open(&device, &config, &err), &err);
-    CHECK_INT(stk_plan_bytes(model, 4, 0, STK_PRECISION_AUTO, &recipe, cpu, device, &need, &err),
-              STK_ERR_USAGE);
+    CHECK_INT(
+        stk_model_memory_need(model, 4, 0, STK_PRECISION_AUTO, &recipe, cpu, device, &need, &err),
+        STK_ERR_USAGE);
     CHECK_CONTAINS(err.message, "--img-size");
     cpu->device_close(device);
 }

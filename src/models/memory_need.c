@@ -1,10 +1,10 @@
-/* plan_bytes.c - a graph is built, asked for its plan, and thrown away. */
-#include "models/plan_bytes.h"
+/* memory_need.c - a graph is built, asked for its plan, and thrown away. */
+#include "models/memory_need.h"
 
-stk_status stk_plan_bytes(const stk_model *model, size_t batch, int img_size,
-                          stk_precision precision, const stk_plan_recipe *recipe,
-                          const stk_backend *backend, stk_device *device, stk_plan_need *need,
-                          stk_error *err) {
+stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_size,
+                                 stk_precision precision, const stk_memory_need_config *recipe,
+                                 const stk_backend *backend, stk_device *device,
+                                 stk_memory_need *need, stk_error *err) {
     stk_model_config network = {.img_size = img_size,
                                 .classes = recipe->classes,
                                 .dropout = STK_MODEL_OWN_RATE,
@@ -15,7 +15,7 @@ stk_status stk_plan_bytes(const stk_model *model, size_t batch, int img_size,
                                  .frozen = recipe->frozen,
                                  .plain = recipe->plain};
     stk_graph *graph = NULL;
-    *need = (stk_plan_need){0};
+    *need = (stk_memory_need){0};
     stk_status status = stk_model_build(model, &network, &graph, err);
     if (status == STK_OK) {
         status = backend->arena_bytes(device, graph, &config, &need->arena_bytes, NULL, err);

@@ -1,0 +1,34 @@
+/*
+ * memory_need.h - how much memory a model needs, without allocating it.
+ *
+ * The answer is exact: what stk_model_memory_need() says is what a state and an executable of that
+ * kind allocate on the device. It is arithmetic on the graph and takes milliseconds for any batch.
+ */
+#ifndef STK_MODELS_MEMORY_NEED_H
+#define STK_MODELS_MEMORY_NEED_H
+
+#include "engine/backend.h"
+#include "models/models.h"
+
+typedef struct stk_memory_need {
+    uint64_t arena_bytes; /* activations, gradients of activations, workspace */
+    uint64_t state_bytes; /* parameters, their gradients, the optimiser's memory */
+    uint64_t bytes;       /* both */
+} stk_memory_need;
+
+/* What a training step is made of besides the model, its batch, size and precision. */
+typedef struct stk_memory_need_config {
+    int classes;
+    stk_state_config state;
+    bool infer;  /* the memory of inference instead of a step */
+    bool frozen; /* only the head learns */
+    bool plain;  /* nothing is fused */
+} stk_memory_need_config;
+
+STK_CHECKED stk_status stk_model_memory_need(const stk_model *model, size_t batch, int img_size,
+                                             stk_precision precision,
+                                             const stk_memory_need_config *recipe,
+                                             const stk_backend *backend, stk_device *device,
+                                             stk_memory_need *need, stk_error *err);
+
+#endif
