@@ -11,13 +11,13 @@
 
 bool stk_bounded_call(void (*work)(void *state), void *state, void (*drop)(void *state),
                       double within_s) {
-    stk_aside *aside = NULL;
+    stk_timed_call *aside = NULL;
     int64_t until_ns = stk_clock_ns() + (int64_t)(fmin(fmax(within_s, 0), LONGEST_S) * 1e9);
-    if (stk_aside_open(&aside, "waits for a disk", NULL) != STK_OK) {
+    if (stk_timed_call_open(&aside, "waits for a disk", NULL) != STK_OK) {
         work(state);
         return true;
     }
-    stk_aside_begin(aside, work, state, drop);
-    (void)stk_aside_wait(aside, until_ns);
-    return !stk_aside_close(aside);
+    stk_timed_call_begin(aside, work, state, drop);
+    (void)stk_timed_call_wait(aside, until_ns);
+    return !stk_timed_call_close(aside);
 }

@@ -43,30 +43,30 @@ static void drop(void *state) {
 /* ---- aside ---- */
 
 static void work_is_done_one_after_the_other(void) {
-    stk_aside *aside = NULL;
+    stk_timed_call *aside = NULL;
     stk_error err = {0};
     kept_door d = {.door = {.open = true}};
-    REQUIRE_OK(stk_aside_open(&aside, "tests", &err), &err);
-    CHECK(stk_aside_has_ended(aside));
+    REQUIRE_OK(stk_timed_call_open(&aside, "tests", &err), &err);
+    CHECK(stk_timed_call_has_ended(aside));
     for (int i = 1; i <= 3; i++) {
-        stk_aside_begin(aside, pass, &d, drop);
-        CHECK(stk_aside_wait(aside, stk_clock_ns() + LONG_NS));
+        stk_timed_call_begin(aside, pass, &d, drop);
+        CHECK(stk_timed_call_wait(aside, stk_clock_ns() + LONG_NS));
         CHECK_INT(atomic_load(&d.door.passed), i);
     }
-    CHECK(!stk_aside_close(aside));
+    CHECK(!stk_timed_call_close(aside));
     CHECK_INT(atomic_load(&d.dropped), 0);
-    CHECK(!stk_aside_close(NULL));
+    CHECK(!stk_timed_call_close(NULL));
 }
 
 static void work_can_be_left_behind(void) {
     static kept_door d;
-    stk_aside *aside = NULL;
+    stk_timed_call *aside = NULL;
     stk_error err = {0};
-    REQUIRE_OK(stk_aside_open(&aside, "tests", &err), &err);
-    stk_aside_begin(aside, pass, &d, drop);
-    CHECK(!stk_aside_wait(aside, stk_clock_ns() + SECOND_NS / 100));
-    CHECK(!stk_aside_has_ended(aside));
-    CHECK(stk_aside_close(aside));
+    REQUIRE_OK(stk_timed_call_open(&aside, "tests", &err), &err);
+    stk_timed_call_begin(aside, pass, &d, drop);
+    CHECK(!stk_timed_call_wait(aside, stk_clock_ns() + SECOND_NS / 100));
+    CHECK(!stk_timed_call_has_ended(aside));
+    CHECK(stk_timed_call_close(aside));
     CHECK_INT(atomic_load(&d.dropped), 0);
     atomic_store(&d.door.open, true);
     CHECK(door_comes(&d.dropped, 1));
@@ -74,16 +74,16 @@ static void work_can_be_left_behind(void) {
 }
 
 static void a_thread_may_be_refused(void) {
-    stk_aside *aside = NULL;
+    stk_timed_call *aside = NULL;
     stk_error err = {0};
     stk_start_fail_after(STK_START_THREAD, 0);
-    CHECK_INT(stk_aside_open(&aside, "tests", &err), STK_ERR_DEVICE);
+    CHECK_INT(stk_timed_call_open(&aside, "tests", &err), STK_ERR_DEVICE);
     stk_start_fail_after(STK_START_THREAD, -1);
     CHECK(aside == NULL);
     CHECK_CONTAINS(err.message, "cannot start a thread that tests");
     CHECK_CONTAINS(err.message, "ulimit -u");
     stk_mem_fail_after(0);
-    CHECK_INT(stk_aside_open(&aside, "tests", NULL), STK_ERR_MEMORY);
+    CHECK_INT(stk_timed_call_open(&aside, "tests", NULL), STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
 }
 

@@ -57,17 +57,17 @@ typedef struct root {
 
 /* A call that was given up. */
 typedef struct stray {
-    stk_aside *aside; /* owned: the thread that makes the call */
-    char *below;      /* owned: calls below this path would hang as well */
-    void *state;      /* its own */
+    stk_timed_call *aside; /* owned: the thread that makes the call */
+    char *below;           /* owned: calls below this path would hang as well */
+    void *state;           /* its own */
     void (*drop)(void *state);
 } stray;
 
 struct stk_disk {
     stk_disk_config config;
-    stk_disk *before; /* what was entered before */
-    pid_t pid;        /* whose threads these are: a child of fork has none */
-    stk_aside *aside; /* for the next call; NULL: none yet */
+    stk_disk *before;      /* what was entered before */
+    pid_t pid;             /* whose threads these are: a child of fork has none */
+    stk_timed_call *aside; /* for the next call; NULL: none yet */
     root roots[MOST_ROOTS];
     int root_count;
     stray strays[MOST_STRAYS];
@@ -111,13 +111,13 @@ void stk_disk_leave(stk_disk *d) {
     bool own = d->pid == getpid();
     for (int i = 0; i < d->stray_count; i++) {
         stray *s = &d->strays[i];
-        if (own && !stk_aside_close(s->aside)) {
+        if (own && !stk_timed_call_close(s->aside)) {
             s->drop(s->state);
         }
         stk_mem_free(s->below);
     }
     if (own) {
-        (void)stk_aside_close(d->aside);
+        (void)stk_timed_call_close(d->aside);
     }
     for (int i = 0; i < d->root_count; i++) {
         stk_mem_free(d->roots[i].path);
@@ -184,9 +184,9 @@ static void begin_anew(stk_disk *d) {
 static void welcome_back(stk_disk *d) {
     for (int i = d->stray_count - 1; i >= 0; i--) {
         stray *s = &d->strays[i];
-        if (stk_aside_has_ended(s->aside)) {
+        if (stk_timed_call_has_ended(s->aside)) {
             s->drop(s->state);
-            (void)stk_aside_close(s->aside);
+            (void)stk_timed_call_close(s->aside);
             stk_mem_free(s->below);
             *s = d->strays[--d->stray_count];
         }
@@ -265,7 +265,7 @@ static bool is_over(stk_disk *d, const patience *p) {
 
 /* Waits for the work that was begun; false: patience is over. */
 static bool await(stk_disk *d, const patience *p) {
-    while (!stk_aside_wait(d->aside, stk_clock_ns() + LOOK_NS)) {
+    while (!stk_timed_call_wait(d->aside, stk_clock_ns() + LOOK_NS)) {
         if (is_over(d, p)) {
             return false;
         }
@@ -312,7 +312,8 @@ static bool get_ready(stk_disk *d) {
         begin_anew(d);
     }
     welcome_back(d);
-    return d->aside != NULL || stk_aside_open(&d->aside, "calls the file system", NULL) == STK_OK;
+    return d->aside != NULL ||
+           stk_timed_call_open(&d->aside, "calls the file system", NULL) == STK_OK;
 }
 
 /* The work that is under way becomes a stray's. A sync that has its own patience says nothing of
@@ -342,7 +343,7 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         return false;
     }
     patience p = patience_for(d, path, kind);
-    stk_aside_begin(d->aside, work, state, drop);
+    stk_timed_call_begin(d->aside, work, state, drop);
     bool answered = await(d, &p);
     d->synced_s += kind == SYNCS ? stk_clock_since_s(p.begun_ns) : 0;
     if (answered) {

@@ -1,8 +1,8 @@
 /*
  * disk.h - calls of the file system that a dead mount may never answer.
  *
- * Whoever enters a stk_disk makes the calls below through a second thread (aside.h) from then on,
- * and waits for each no longer than his patience says. A call that takes longer fails with
+ * Whoever enters a stk_disk makes the calls below through a second thread (timed_call.h) from then
+ * on, and waits for each no longer than his patience says. A call that takes longer fails with
  * ETIMEDOUT and is left behind; until it returns, all calls below the same root fail at once. The
  * calls are the system's in everything else, and on a thread that has entered nothing they are the
  * system's altogether. What is written is copied, so that nobody's memory is left behind.

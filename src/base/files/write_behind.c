@@ -98,12 +98,12 @@ void stk_write_behind_go(stk_write_behind *b) {
     }
     load->block = b->block;
     b->block = (stk_bytes){0};
-    if (b->aside == NULL && stk_aside_open(&b->aside, "writes behind", NULL) != STK_OK) {
+    if (b->aside == NULL && stk_timed_call_open(&b->aside, "writes behind", NULL) != STK_OK) {
         put_to_disk(load);
         return;
     }
     b->running = true;
-    stk_aside_begin(b->aside, put_to_disk, load, free_load);
+    stk_timed_call_begin(b->aside, put_to_disk, load, free_load);
 }
 
 bool stk_write_behind_is_pending(const stk_write_behind *b) {
@@ -111,11 +111,11 @@ bool stk_write_behind_is_pending(const stk_write_behind *b) {
 }
 
 bool stk_write_behind_is_done(const stk_write_behind *b) {
-    return b->pending && (!b->running || stk_aside_has_ended(b->aside));
+    return b->pending && (!b->running || stk_timed_call_has_ended(b->aside));
 }
 
 bool stk_write_behind_wait(stk_write_behind *b, int64_t until_ns) {
-    return !b->pending || !b->running || stk_aside_wait(b->aside, until_ns);
+    return !b->pending || !b->running || stk_timed_call_wait(b->aside, until_ns);
 }
 
 stk_status stk_write_behind_settle(stk_write_behind *b, stk_error *err) {
@@ -146,7 +146,7 @@ stk_status stk_write_behind_give_up(stk_write_behind *b, stk_error *err) {
                                  "cannot write %s: its disk gave no answer within %.1f s; look "
                                  "whether it is mounted and alive",
                                  b->load->path, stk_write_behind_age(b));
-    if (!stk_aside_close(b->aside)) { /* it has ended at the last moment */
+    if (!stk_timed_call_close(b->aside)) { /* it has ended at the last moment */
         free_load(b->load);
     }
     b->aside = NULL;
@@ -170,7 +170,7 @@ void stk_write_behind_free(stk_write_behind *b) {
     if (b->load != NULL) {
         free_load(b->load);
     }
-    (void)stk_aside_close(b->aside);
+    (void)stk_timed_call_close(b->aside);
     stk_bytes_free(&b->block);
     b->load = NULL;
     b->aside = NULL;

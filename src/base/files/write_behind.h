@@ -25,14 +25,14 @@
 typedef struct stk_write_load stk_write_load; /* a file on its way, with all that it needs */
 
 typedef struct stk_write_behind {
-    stk_bytes block;      /* what is gathered; in the load while that is on its way */
-    stk_write_load *load; /* owned; the thread's while it runs; NULL: none was begun */
-    stk_aside *aside;     /* owned: the thread; NULL: none was needed yet */
-    bool pending;         /* there is a file to settle */
-    bool running;         /* the thread was given it */
-    int64_t begun_ns;     /* when its first byte was asked for */
-    int64_t ended_ns;     /* when the last one that was settled was done */
-    double sync_s;        /* the owner's: as of stk_disk_config, for the next file; 0: no limit */
+    stk_bytes block;       /* what is gathered; in the load while that is on its way */
+    stk_write_load *load;  /* owned; the thread's while it runs; NULL: none was begun */
+    stk_timed_call *aside; /* owned: the thread; NULL: none was needed yet */
+    bool pending;          /* there is a file to settle */
+    bool running;          /* the thread was given it */
+    int64_t begun_ns;      /* when its first byte was asked for */
+    int64_t ended_ns;      /* when the last one that was settled was done */
+    double sync_s;         /* the owner's: as of stk_disk_config, for the next file; 0: no limit */
 } stk_write_behind;
 
 /*

@@ -25,7 +25,7 @@ typedef struct entry {
 } entry;
 
 struct stk_aside_queue {
-    stk_aside *aside; /* owned: the thread */
+    stk_timed_call *aside; /* owned: the thread */
     size_t most_bytes;
     pthread_mutex_t lock;   /* of all that follows */
     pthread_cond_t changed; /* a job was given or done, or the end is wanted */
@@ -92,12 +92,12 @@ stk_status stk_aside_queue_open(stk_aside_queue **queue, const char *what, size_
     pthread_mutex_init(&q->lock, NULL);
     q->most_bytes = most_bytes;
     q->held = UINT64_MAX;
-    stk_status status = stk_aside_open(&q->aside, what, err);
+    stk_status status = stk_timed_call_open(&q->aside, what, err);
     if (status != STK_OK) {
         destroy(q);
         return status;
     }
-    stk_aside_begin(q->aside, do_all, q, destroy);
+    stk_timed_call_begin(q->aside, do_all, q, destroy);
     *queue = q;
     return STK_OK;
 }
@@ -213,16 +213,16 @@ bool stk_aside_queue_close(stk_aside_queue *queue, double within_s) {
         return true;
     }
     int64_t until_ns = moment_in(within_s);
-    stk_aside *aside = q->aside;
+    stk_timed_call *aside = q->aside;
     pthread_mutex_lock(&q->lock);
     q->ending = true;
     pthread_cond_broadcast(&q->changed);
     bool done = await_done(q, q->given, until_ns);
     pthread_mutex_unlock(&q->lock);
     if (done) {
-        (void)stk_aside_wait(aside, moment_in(LONGEST_S)); /* nothing holds it any more */
+        (void)stk_timed_call_wait(aside, moment_in(LONGEST_S)); /* nothing holds it any more */
     }
-    if (stk_aside_close(aside)) {
+    if (stk_timed_call_close(aside)) {
         return false;
     }
     destroy(q);

@@ -6,7 +6,8 @@
  * waits in the queue is bounded: where there is no room a job is refused, and its giver goes on
  * without it. Nobody waits longer than he says. A job owns all that it touches, since its giver may
  * be gone when the disk answers; what was taken is done even then, so that the last job can free
- * what all of them shared. aside.h does the same for one piece of work that its owner waits for.
+ * what all of them shared. timed_call.h does the same for one piece of work that its owner waits
+ * for.
  *
  *     stk_aside_queue_open(&queue, "writes the run folder", 1 << 20, &err);
  *     stk_aside_queue_give(queue, &(stk_aside_job){write_it, text, size}, 0);

@@ -14,7 +14,7 @@
 /* What is done aside calls the system and little else. */
 #define STACK_BYTES ((size_t)512 * 1024)
 
-struct stk_aside {
+struct stk_timed_call {
     pthread_t thread;
     pthread_mutex_t lock;      /* of all that follows */
     pthread_cond_t changed;    /* work has begun or ended, or the thread shall end */
@@ -24,14 +24,14 @@ struct stk_aside {
     bool quit; /* the owner has gone; with work under way the thread frees all this */
 };
 
-static void destroy(stk_aside *a) {
+static void destroy(stk_timed_call *a) {
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     stk_mem_free(a);
 }
 
 static void *loop(void *argument) {
-    stk_aside *a = argument;
+    stk_timed_call *a = argument;
     pthread_mutex_lock(&a->lock);
     for (;;) {
         while (a->work == NULL && !a->quit) {
@@ -55,9 +55,9 @@ static void *loop(void *argument) {
     }
 }
 
-stk_status stk_aside_open(stk_aside **aside, const char *what, stk_error *err) {
+stk_status stk_timed_call_open(stk_timed_call **aside, const char *what, stk_error *err) {
     const stk_thread_config config = {.what = what, .stack_bytes = STACK_BYTES, .no_signals = true};
-    stk_aside *a = stk_mem_new(1, sizeof *a);
+    stk_timed_call *a = stk_mem_new(1, sizeof *a);
     if (a == NULL) {
         return STK_FAIL_MEMORY(err, "a thread");
     }
@@ -76,8 +76,8 @@ stk_status stk_aside_open(stk_aside **aside, const char *what, stk_error *err) {
     return STK_OK;
 }
 
-void stk_aside_begin(stk_aside *a, void (*work)(void *state), void *state,
-                     void (*drop)(void *state)) {
+void stk_timed_call_begin(stk_timed_call *a, void (*work)(void *state), void *state,
+                          void (*drop)(void *state)) {
     pthread_mutex_lock(&a->lock);
     a->work = work;
     a->state = state;
@@ -86,14 +86,14 @@ void stk_aside_begin(stk_aside *a, void (*work)(void *state), void *state,
     pthread_mutex_unlock(&a->lock);
 }
 
-bool stk_aside_has_ended(stk_aside *a) {
+bool stk_timed_call_has_ended(stk_timed_call *a) {
     pthread_mutex_lock(&a->lock);
     bool ended = a->work == NULL;
     pthread_mutex_unlock(&a->lock);
     return ended;
 }
 
-bool stk_aside_wait(stk_aside *a, int64_t until_ns) {
+bool stk_timed_call_wait(stk_timed_call *a, int64_t until_ns) {
     struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
                              .tv_nsec = (long)(until_ns % NS_PER_S)};
     int result = 0;
@@ -106,7 +106,7 @@ bool stk_aside_wait(stk_aside *a, int64_t until_ns) {
     return ended;
 }
 
-bool stk_aside_close(stk_aside *a) {
+bool stk_timed_call_close(stk_timed_call *a) {
     if (a == NULL) {
         return false;
     }

@@ -122,18 +122,18 @@ struct stk_metrics_file {
     stk_event_step step;
     stk_event_epoch epoch;
     stk_event_sample sample;
-    double start_s;     /* by the clock on the wall, since 1970 */
-    int64_t bad_images; /* so far */
-    stk_str info;       /* owned: the labels of run_info */
-    stk_str verdict;    /* owned: the labels of the last verdict; empty: none yet */
-    stk_str ended;      /* owned: the labels of how the run ended; empty: it has not */
-    int exit_code;      /* -1: the run goes on */
-    int64_t written_ns; /* when the file was replaced last */
-    bool written;       /* it was */
-    stk_aside *aside;   /* owned: writes; NULL: none could be had, and none is needed */
-    delivery *delivery; /* owned; the thread's while it writes */
-    bool hangs;         /* a write was not waited for */
-    stk_error error;    /* the first */
+    double start_s;        /* by the clock on the wall, since 1970 */
+    int64_t bad_images;    /* so far */
+    stk_str info;          /* owned: the labels of run_info */
+    stk_str verdict;       /* owned: the labels of the last verdict; empty: none yet */
+    stk_str ended;         /* owned: the labels of how the run ended; empty: it has not */
+    int exit_code;         /* -1: the run goes on */
+    int64_t written_ns;    /* when the file was replaced last */
+    bool written;          /* it was */
+    stk_timed_call *aside; /* owned: writes; NULL: none could be had, and none is needed */
+    delivery *delivery;    /* owned; the thread's while it writes */
+    bool hangs;            /* a write was not waited for */
+    stk_error error;       /* the first */
 };
 
 /* ---- the text ---- */
@@ -264,7 +264,7 @@ static void deliver(void *state) {
 /* Whether the last write has ended, which is waited for once. */
 static bool has_ended(stk_metrics_file *m) {
     int64_t wait_ns = m->hangs ? 0 : WAIT_NS;
-    m->hangs = m->aside != NULL && !stk_aside_wait(m->aside, stk_clock_ns() + wait_ns);
+    m->hangs = m->aside != NULL && !stk_timed_call_wait(m->aside, stk_clock_ns() + wait_ns);
     if (!m->hangs && m->error.status == STK_OK) {
         m->error = m->delivery->error;
     }
@@ -286,7 +286,7 @@ static void write_file(stk_metrics_file *m) {
     if (m->aside == NULL) {
         deliver(m->delivery);
     } else {
-        stk_aside_begin(m->aside, deliver, m->delivery, free_delivery);
+        stk_timed_call_begin(m->aside, deliver, m->delivery, free_delivery);
     }
     (void)has_ended(m);
 }
@@ -379,7 +379,7 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
     m->path = path;
     m->delivery = d;
     d->path = same;
-    if (stk_aside_open(&m->aside, "writes figures", NULL) != STK_OK) {
+    if (stk_timed_call_open(&m->aside, "writes figures", NULL) != STK_OK) {
         m->aside = NULL;
     }
     m->now_ns = config->now_ns != NULL ? config->now_ns : stk_clock_ns;
@@ -401,7 +401,7 @@ stk_status stk_metrics_file_new(stk_metrics_file **out, const stk_metrics_config
 
 void stk_metrics_file_free(stk_metrics_file *m) {
     if (m != NULL) {
-        if (!stk_aside_close(m->aside)) {
+        if (!stk_timed_call_close(m->aside)) {
             free_delivery(m->delivery);
         }
         stk_mem_free(m->path);

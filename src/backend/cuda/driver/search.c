@@ -207,7 +207,7 @@ static void look_at_home(const looking *l) {
     stk_mem_free(path);
 }
 
-/* The whole search, for stk_aside. */
+/* The whole search, for stk_timed_call. */
 static void look_everywhere(void *state) {
     looking *l = state;
     if (l->found.given) {
@@ -253,17 +253,17 @@ static looking *new_looking(bool given) {
 
 /* False: a disk does not answer. Without a thread nobody can be left behind. */
 static bool find_aside(cuda_folders *folders) {
-    stk_aside *aside = NULL;
+    stk_timed_call *aside = NULL;
     looking *l = new_looking(folders->given);
     if (l == NULL) {
         return true; /* there will be no memory for anything else either */
     }
-    bool apart = stk_aside_open(&aside, "looks for NVIDIA's libraries", NULL) == STK_OK;
+    bool apart = stk_timed_call_open(&aside, "looks for NVIDIA's libraries", NULL) == STK_OK;
     bool answered = true;
     if (apart) {
         double limit_s = fmin(SEARCH_S, fmax(SEARCH_SHARE * stk_disk_left_s(), SEARCH_LEAST_S));
-        stk_aside_begin(aside, look_everywhere, l, drop_looking);
-        answered = stk_aside_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
+        stk_timed_call_begin(aside, look_everywhere, l, drop_looking);
+        answered = stk_timed_call_wait(aside, stk_clock_ns() + (int64_t)(limit_s * 1e9));
     } else {
         look_everywhere(l);
     }
@@ -271,7 +271,7 @@ static bool find_aside(cuda_folders *folders) {
         *folders = l->found;
         l->found = (cuda_folders){0};
     }
-    if (!stk_aside_close(aside)) { /* it has ended, perhaps meanwhile */
+    if (!stk_timed_call_close(aside)) { /* it has ended, perhaps meanwhile */
         drop_looking(l);
     }
     return answered;
