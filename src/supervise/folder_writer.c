@@ -33,7 +33,7 @@ typedef struct inside {
 
 struct stk_folder_writer {
     inside *in; /* the thread's; its paths do not change and may be read */
-    stk_aside_queue *queue;
+    stk_task_queue *queue;
     stk_observer_aside *observer;
     uint64_t unput;    /* files that the queue did not take */
     bool unput_memory; /* some of them for lack of memory */
@@ -133,7 +133,7 @@ stk_status stk_folder_writer_open(stk_folder_writer **writer,
     stk_status status =
         in->status == STK_OK ? STK_OK : STK_FAIL(err, in->status, "%s", in->why.message);
     if (status == STK_OK) {
-        status = stk_aside_queue_open(&w->queue, "writes the run folder", QUEUE_BYTES, err);
+        status = stk_task_queue_open(&w->queue, "writes the run folder", QUEUE_BYTES, err);
     }
     if (status == STK_OK) {
         stk_observer_told told = {
@@ -191,9 +191,8 @@ void stk_folder_writer_put(stk_folder_writer *writer, const char *name, stk_str 
         job->text = *text;
         memcpy(job->name, name, length);
     }
-    stk_aside_job given = {.work = put_file, .user = job, .bytes = sizeof *job + text->length + 1};
-    stk_status status =
-        job != NULL ? stk_aside_queue_give(writer->queue, &given, 0) : STK_ERR_MEMORY;
+    stk_queue_task given = {.work = put_file, .user = job, .bytes = sizeof *job + text->length + 1};
+    stk_status status = job != NULL ? stk_task_queue_put(writer->queue, &given, 0) : STK_ERR_MEMORY;
     if (status != STK_OK) {
         writer->unput++;
         writer->unput_memory = writer->unput_memory || status == STK_ERR_MEMORY;
@@ -221,8 +220,8 @@ void stk_folder_writer_finish(stk_folder_writer *writer, double spare_s) {
     if (job != NULL) {
         *job = (finish_job){.files = writer->in->files, .spare_s = spare_s};
     }
-    stk_aside_job given = {.work = finish_files, .user = job};
-    if (job == NULL || stk_aside_queue_give(writer->queue, &given, 0) != STK_OK) {
+    stk_queue_task given = {.work = finish_files, .user = job};
+    if (job == NULL || stk_task_queue_put(writer->queue, &given, 0) != STK_OK) {
         stk_mem_free(job); /* the page stays as it is */
     }
 }
@@ -230,7 +229,7 @@ void stk_folder_writer_finish(stk_folder_writer *writer, double spare_s) {
 /* ---- the end ---- */
 
 bool stk_folder_writer_is_held(stk_folder_writer *writer, double for_s) {
-    return stk_aside_queue_busy_s(writer->queue) > for_s;
+    return stk_task_queue_busy_s(writer->queue) > for_s;
 }
 
 /* What the queue did not take, behind `before`; false: it took all. */
@@ -253,13 +252,13 @@ static bool tell_lost(const stk_folder_writer *w, const char *before, stk_str *t
 
 bool stk_folder_writer_settle(stk_folder_writer *writer, double within_s, stk_str *text) {
     const inside *in = writer->in;
-    if (!stk_aside_queue_settle(writer->queue, within_s)) {
+    if (!stk_task_queue_flush(writer->queue, within_s)) {
         stk_str_appendf(text,
                         "the run folder %s is not complete: its disk has not answered for %s, so "
                         "that summary.json, report.html and later lines of events.jsonl are "
                         "missing",
                         in->folder.path,
-                        stk_format_span(stk_aside_queue_busy_s(writer->queue)).text);
+                        stk_format_span(stk_task_queue_busy_s(writer->queue)).text);
         return false;
     }
     bool whole = !stk_runfiles_lacking(in->files, text);
@@ -276,13 +275,13 @@ void stk_folder_writer_close(stk_folder_writer *writer, double within_s) {
         return;
     }
     /* Closing a file may wait for its disk too: it is the last job. */
-    stk_aside_job last = {.work = free_inside, .user = w->in};
+    stk_queue_task last = {.work = free_inside, .user = w->in};
     if (w->queue == NULL) {
         free_inside(w->in);
     } else {
-        stk_aside_queue_end_with(w->queue, &last);
+        stk_task_queue_put_last(w->queue, &last);
     }
-    (void)stk_aside_queue_close(w->queue, within_s);
+    (void)stk_task_queue_close(w->queue, within_s);
     stk_observer_aside_free(w->observer);
     stk_mem_free(w);
 }

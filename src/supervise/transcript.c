@@ -54,7 +54,7 @@ typedef struct file {
 
 struct stk_transcript {
     file *file;             /* freed by the queue's last job */
-    stk_aside_queue *queue; /* owned */
+    stk_task_queue *queue;  /* owned */
     pthread_mutex_t giving; /* of the next, and of the order in which records come */
     uint64_t untold;        /* bytes that were refused since the last records that were taken */
 };
@@ -146,7 +146,7 @@ stk_status stk_transcript_open(stk_transcript **transcript, const char *path, do
     pthread_mutex_init(&t->giving, NULL);
     stk_status status = open_within(&t->file, path, within_s, err);
     if (status == STK_OK) {
-        status = stk_aside_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
+        status = stk_task_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
     }
     if (status != STK_OK) {
         stk_transcript_close(t);
@@ -161,13 +161,13 @@ void stk_transcript_close(stk_transcript *transcript) {
     if (t == NULL) {
         return;
     }
-    stk_aside_job last = {.work = free_file, .user = t->file};
+    stk_queue_task last = {.work = free_file, .user = t->file};
     if (t->queue == NULL && t->file != NULL) {
         free_file(t->file);
     } else if (t->queue != NULL) {
-        stk_aside_queue_end_with(t->queue, &last);
+        stk_task_queue_put_last(t->queue, &last);
     }
-    (void)stk_aside_queue_close(t->queue, CLOSE_S);
+    (void)stk_task_queue_close(t->queue, CLOSE_S);
     pthread_mutex_destroy(&t->giving);
     stk_mem_free(t);
 }
@@ -278,8 +278,8 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
     if (p != NULL) {
         *p = (portion){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
         memcpy(p->records, records, size);
-        stk_aside_job job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
-        status = stk_aside_queue_give(t->queue, &job, PATIENCE_S);
+        stk_queue_task job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
+        status = stk_task_queue_put(t->queue, &job, PATIENCE_S);
     }
     if (status == STK_OK) {
         t->untold = 0;
@@ -292,8 +292,8 @@ void stk_transcript_write(stk_transcript *transcript, const char *records, size_
 }
 
 bool stk_transcript_settle(stk_transcript *transcript, double within_s) {
-    bool settled = stk_aside_queue_settle(transcript->queue, within_s);
-    if (!settled && stk_aside_queue_busy_s(transcript->queue) > HELD_S) {
+    bool settled = stk_task_queue_flush(transcript->queue, within_s);
+    if (!settled && stk_task_queue_busy_s(transcript->queue) > HELD_S) {
         keep_error(transcript->file, no_answer);
     }
     return settled;

@@ -1,4 +1,4 @@
-/* test_base_aside_queue.c - jobs for a thread that may be held, and givers that are not. */
+/* test_base_task_queue.c - jobs for a thread that may be held, and givers that are not. */
 #include "check.h"
 
 #include <fcntl.h>
@@ -37,42 +37,42 @@ static void open_gate(gate *g) {
     REQUIRE(write(g->ends[1], "x", 1) == 1);
 }
 
-static stk_aside_queue *make(size_t most_bytes) {
-    stk_aside_queue *queue = NULL;
+static stk_task_queue *make(size_t most_bytes) {
+    stk_task_queue *queue = NULL;
     stk_error err = {0};
     order[0] = '\0';
-    CHECK(stk_aside_queue_open(&queue, "writes", most_bytes, &err) == STK_OK);
+    CHECK(stk_task_queue_open(&queue, "writes", most_bytes, &err) == STK_OK);
     return queue;
 }
 
-static stk_status try_letter(stk_aside_queue *queue, char letter, size_t bytes, double patience_s) {
-    stk_aside_job job = {.work = write_letter, .user = (void *)(intptr_t)letter, .bytes = bytes};
-    return stk_aside_queue_give(queue, &job, patience_s);
+static stk_status try_letter(stk_task_queue *queue, char letter, size_t bytes, double patience_s) {
+    stk_queue_task job = {.work = write_letter, .user = (void *)(intptr_t)letter, .bytes = bytes};
+    return stk_task_queue_put(queue, &job, patience_s);
 }
 
-static bool give_letter(stk_aside_queue *queue, char letter, size_t bytes, double patience_s) {
+static bool give_letter(stk_task_queue *queue, char letter, size_t bytes, double patience_s) {
     return try_letter(queue, letter, bytes, patience_s) == STK_OK;
 }
 
 static void jobs_are_done_in_order(void) {
-    stk_aside_queue *queue = make(100);
+    stk_task_queue *queue = make(100);
     for (char letter = 'a'; letter <= 'z'; letter++) {
         CHECK(give_letter(queue, letter, 40, LONG_S));
     }
-    CHECK(stk_aside_queue_settle(queue, LONG_S));
+    CHECK(stk_task_queue_flush(queue, LONG_S));
     CHECK_STR(order, "abcdefghijklmnopqrstuvwxyz");
-    CHECK(stk_aside_queue_busy_s(queue) == 0);
-    CHECK(stk_aside_queue_close(queue, 0));
-    CHECK(stk_aside_queue_close(NULL, 0));
+    CHECK(stk_task_queue_busy_s(queue) == 0);
+    CHECK(stk_task_queue_close(queue, 0));
+    CHECK(stk_task_queue_close(NULL, 0));
 }
 
 static void a_held_thread_holds_nobody(void) {
     gate g = {.passed = 0};
-    stk_aside_queue *queue = make(100);
+    stk_task_queue *queue = make(100);
     REQUIRE(pipe2(g.ends, O_CLOEXEC) == 0);
-    CHECK_INT(stk_aside_queue_give(queue,
-                                   &(stk_aside_job){.work = pass_gate, .user = &g, .bytes = 60}, 0),
-              STK_OK);
+    CHECK_INT(
+        stk_task_queue_put(queue, &(stk_queue_task){.work = pass_gate, .user = &g, .bytes = 60}, 0),
+        STK_OK);
     CHECK(give_letter(queue, 'a', 40, 0));
     int64_t start = stk_clock_ns();
     CHECK_INT(try_letter(queue, 'b', 1, 0.05), STK_ERR_STORAGE); /* waits for that long, once */
@@ -81,32 +81,32 @@ static void a_held_thread_holds_nobody(void) {
         CHECK(!give_letter(queue, 'c', 1, LONG_S)); /* the disk is known to be held */
     }
     CHECK(give_letter(queue, 'd', 0, 0)); /* what must not be lost has room */
-    CHECK(!stk_aside_queue_settle(queue, 0.01));
-    CHECK(stk_aside_queue_busy_s(queue) > 0.05);
+    CHECK(!stk_task_queue_flush(queue, 0.01));
+    CHECK(stk_task_queue_busy_s(queue) > 0.05);
     bool taken = false;
-    stk_aside_job letter = {.work = write_letter, .user = (void *)(intptr_t)'e', .bytes = 0};
-    CHECK(!stk_aside_queue_call(queue, &letter, 0.01, &taken) && taken);
+    stk_queue_task letter = {.work = write_letter, .user = (void *)(intptr_t)'e', .bytes = 0};
+    CHECK(!stk_task_queue_call(queue, &letter, 0.01, &taken) && taken);
     CHECK(stk_clock_since_s(start) < LONG_S);
     open_gate(&g);
-    CHECK(stk_aside_queue_settle(queue, LONG_S));
+    CHECK(stk_task_queue_flush(queue, LONG_S));
     CHECK(give_letter(queue, 'f', 100, 0)); /* it answers again */
     letter.user = (void *)(intptr_t)'g';
-    CHECK(stk_aside_queue_call(queue, &letter, LONG_S, &taken));
+    CHECK(stk_task_queue_call(queue, &letter, LONG_S, &taken));
     CHECK_STR(order, "adefg");
-    CHECK(stk_aside_queue_close(queue, LONG_S));
+    CHECK(stk_task_queue_close(queue, LONG_S));
     close(g.ends[0]);
     close(g.ends[1]);
 }
 
 static void what_is_left_behind_is_done_later(void) {
     static gate g; /* it outlives the queue */
-    stk_aside_queue *queue = make(100);
+    stk_task_queue *queue = make(100);
     REQUIRE(pipe2(g.ends, O_CLOEXEC) == 0);
     for (int i = 0; i < 2; i++) {
-        stk_aside_job job = {.work = pass_gate, .user = &g, .bytes = 1};
-        CHECK_INT(stk_aside_queue_give(queue, &job, 0), STK_OK);
+        stk_queue_task job = {.work = pass_gate, .user = &g, .bytes = 1};
+        CHECK_INT(stk_task_queue_put(queue, &job, 0), STK_OK);
     }
-    CHECK(!stk_aside_queue_close(queue, 0.01));
+    CHECK(!stk_task_queue_close(queue, 0.01));
     open_gate(&g);
     open_gate(&g);
     for (int i = 0; i < 10000 && atomic_load(&g.passed) < 2; i++) {
@@ -116,19 +116,19 @@ static void what_is_left_behind_is_done_later(void) {
 }
 
 static void lack_of_memory_is_said(void) {
-    stk_aside_queue *queue = NULL;
+    stk_task_queue *queue = NULL;
     stk_error err = {0};
     stk_mem_fail_after(0);
-    stk_status status = stk_aside_queue_open(&queue, "writes", 1, &err);
+    stk_status status = stk_task_queue_open(&queue, "writes", 1, &err);
     stk_mem_fail_after(-1);
     CHECK(status == STK_ERR_MEMORY);
     queue = make(100);
     CHECK(give_letter(queue, 'a', 1, LONG_S));
     stk_mem_fail_after(0);
     status = try_letter(queue, 'b', 1, LONG_S);
-    stk_aside_job last = {.work = write_letter, .user = (void *)(intptr_t)'z', .bytes = 1};
-    stk_aside_queue_end_with(queue, &last);
-    bool closed = stk_aside_queue_close(queue, LONG_S);
+    stk_queue_task last = {.work = write_letter, .user = (void *)(intptr_t)'z', .bytes = 1};
+    stk_task_queue_put_last(queue, &last);
+    bool closed = stk_task_queue_close(queue, LONG_S);
     stk_mem_fail_after(-1);
     CHECK_INT(status, STK_ERR_MEMORY);
     CHECK(closed);

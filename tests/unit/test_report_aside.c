@@ -50,7 +50,7 @@ static void keep_noon(void *user, int64_t moment_ns) {
 static void write_lines(const char *folder, const char *name, bool aside) {
     stk_error err = {0};
     stk_jsonl *jsonl = NULL;
-    stk_aside_queue *queue = NULL;
+    stk_task_queue *queue = NULL;
     stk_observer_aside *observer = NULL;
     stk_events events = {0};
     char *path = stk_path_join(folder, name);
@@ -60,7 +60,7 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     REQUIRE_OK(stk_jsonl_new(&jsonl, &config, &err), &err);
     if (aside) {
         stk_observer_told told = {stk_jsonl_observer(jsonl), keep_noon, jsonl};
-        REQUIRE_OK(stk_aside_queue_open(&queue, "writes", 1 << 20, &err), &err);
+        REQUIRE_OK(stk_task_queue_open(&queue, "writes", 1 << 20, &err), &err);
         REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
         stk_events_add(&events, stk_observer_aside_observer(observer));
     } else {
@@ -70,7 +70,7 @@ static void write_lines(const char *folder, const char *name, bool aside) {
     tell_more(&events);
     tell_command_rest(&events);
     if (aside) {
-        CHECK(stk_aside_queue_close(queue, LONG_S));
+        CHECK(stk_task_queue_close(queue, LONG_S));
         CHECK_INT(stk_observer_aside_lost(observer).events, 0);
         stk_observer_aside_free(observer);
     }
@@ -130,20 +130,20 @@ static void wait_for_byte(void *user) {
 
 static void what_is_lost_is_counted_and_told(void) {
     stk_error err = {0};
-    stk_aside_queue *queue = NULL;
+    stk_task_queue *queue = NULL;
     stk_observer_aside *observer = NULL;
     stk_events events = {0};
     const stk_observer to = {.warning = hear_warning, .stop = hear_stop};
     stk_observer_told told = {.observer = &to};
-    stk_aside_job held = {.work = wait_for_byte, .bytes = 0};
+    stk_queue_task held = {.work = wait_for_byte, .bytes = 0};
     int ends[2];
     heard[0] = '\0';
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     held.user = &ends[0];
-    REQUIRE_OK(stk_aside_queue_open(&queue, "writes", 20000, &err), &err);
+    REQUIRE_OK(stk_task_queue_open(&queue, "writes", 20000, &err), &err);
     REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
     stk_events_add(&events, stk_observer_aside_observer(observer));
-    CHECK_INT(stk_aside_queue_give(queue, &held, 0), STK_OK);
+    CHECK_INT(stk_task_queue_put(queue, &held, 0), STK_OK);
     for (int i = 0; i < 1000; i++) {
         stk_events_warning(&events, "%d", i);
     }
@@ -153,14 +153,14 @@ static void what_is_lost_is_counted_and_told(void) {
     stk_events_stop(&events, &(stk_summary){.status = "complete"}); /* never lost */
     CHECK_INT(stk_observer_aside_lost(observer).events, lost);
     REQUIRE(write(ends[1], "x", 1) == 1);
-    CHECK(stk_aside_queue_settle(queue, LONG_S));
+    CHECK(stk_task_queue_flush(queue, LONG_S));
     char wanted[120];
     snprintf(wanted, sizeof wanted,
              ";%d;%d events are missing here: the disk did not answer;complete;", 999 - (int)lost,
              (int)lost);
     CHECK_CONTAINS(heard, "0;1;2;");
     CHECK_CONTAINS(heard, wanted);
-    CHECK(stk_aside_queue_close(queue, LONG_S));
+    CHECK(stk_task_queue_close(queue, LONG_S));
     stk_observer_aside_free(observer);
     close(ends[0]);
     close(ends[1]);
@@ -169,20 +169,20 @@ static void what_is_lost_is_counted_and_told(void) {
 static void lack_of_memory_loses_events_and_nothing_else(void) {
     for (int i = 0; i < 40; i++) {
         stk_error err = {0};
-        stk_aside_queue *queue = NULL;
+        stk_task_queue *queue = NULL;
         stk_observer_aside *observer = NULL;
         stk_events events = {0};
         const stk_observer to = {.stop = hear_stop};
         stk_observer_told told = {.observer = &to};
         heard[0] = '\0';
-        REQUIRE_OK(stk_aside_queue_open(&queue, "writes", 1 << 20, &err), &err);
+        REQUIRE_OK(stk_task_queue_open(&queue, "writes", 1 << 20, &err), &err);
         REQUIRE_OK(stk_observer_aside_new(&observer, queue, &told, &err), &err);
         stk_events_add(&events, stk_observer_aside_observer(observer));
         stk_mem_fail_after(i);
         tell_command_half(&events);
         tell_command_rest(&events);
         stk_mem_fail_after(-1);
-        CHECK(stk_aside_queue_close(queue, LONG_S));
+        CHECK(stk_task_queue_close(queue, LONG_S));
         stk_observer_lost lost = stk_observer_aside_lost(observer);
         CHECK((lost.events > 0) == (heard[0] == '\0'));
         CHECK(lost.memory == (lost.events > 0));

@@ -20,11 +20,11 @@
 #define LONGEST_S 1e6 /* of any waiting */
 
 typedef struct entry {
-    stk_aside_job job;
+    stk_queue_task job;
     struct entry *next;
 } entry;
 
-struct stk_aside_queue {
+struct stk_task_queue {
     stk_timed_call *aside; /* owned: the thread */
     size_t most_bytes;
     pthread_mutex_t lock;   /* of all that follows */
@@ -41,14 +41,14 @@ struct stk_aside_queue {
 };
 
 static void destroy(void *state) {
-    stk_aside_queue *q = state;
+    stk_task_queue *q = state;
     pthread_mutex_destroy(&q->lock);
     pthread_cond_destroy(&q->changed);
     stk_mem_free(q);
 }
 
 /* With the lock, which it gives up meanwhile. */
-static void do_first(stk_aside_queue *q) {
+static void do_first(stk_task_queue *q) {
     entry *e = q->first;
     q->begun_ns = stk_clock_ns();
     pthread_mutex_unlock(&q->lock);
@@ -66,7 +66,7 @@ static void do_first(stk_aside_queue *q) {
 }
 
 static void do_all(void *state) {
-    stk_aside_queue *q = state;
+    stk_task_queue *q = state;
     pthread_mutex_lock(&q->lock);
     while (q->first != NULL || !q->ending) {
         if (q->first != NULL) {
@@ -78,9 +78,9 @@ static void do_all(void *state) {
     pthread_mutex_unlock(&q->lock);
 }
 
-stk_status stk_aside_queue_open(stk_aside_queue **queue, const char *what, size_t most_bytes,
-                                stk_error *err) {
-    stk_aside_queue *q = stk_mem_new(1, sizeof *q);
+stk_status stk_task_queue_open(stk_task_queue **queue, const char *what, size_t most_bytes,
+                               stk_error *err) {
+    stk_task_queue *q = stk_mem_new(1, sizeof *q);
     if (q == NULL) {
         return STK_FAIL_MEMORY(err, "a queue");
     }
@@ -103,7 +103,7 @@ stk_status stk_aside_queue_open(stk_aside_queue **queue, const char *what, size_
 }
 
 /* With the lock; false: nothing changed for so long. */
-static bool await_change(stk_aside_queue *q, int64_t until_ns) {
+static bool await_change(stk_task_queue *q, int64_t until_ns) {
     struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
                              .tv_nsec = (long)(until_ns % NS_PER_S)};
     return pthread_cond_timedwait(&q->changed, &q->lock, &until) == 0;
@@ -113,12 +113,12 @@ static int64_t moment_in(double seconds) {
     return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
 }
 
-static bool has_room(const stk_aside_queue *q, size_t bytes) {
+static bool has_room(const stk_task_queue *q, size_t bytes) {
     return bytes == 0 || (bytes <= q->most_bytes && q->bytes <= q->most_bytes - bytes);
 }
 
 /* With the lock; true: there is room. */
-static bool await_room(stk_aside_queue *q, size_t bytes, double patience_s) {
+static bool await_room(stk_task_queue *q, size_t bytes, double patience_s) {
     uint64_t done = q->done;
     int64_t until_ns = moment_in(patience_s);
     while (!has_room(q, bytes) && q->held != q->done && q->first != NULL) {
@@ -134,7 +134,7 @@ static bool await_room(stk_aside_queue *q, size_t bytes, double patience_s) {
 }
 
 /* With the lock. */
-static void append(stk_aside_queue *q, entry *e) {
+static void append(stk_task_queue *q, entry *e) {
     q->bytes += e->job.bytes;
     q->given++;
     if (q->last != NULL) {
@@ -146,8 +146,7 @@ static void append(stk_aside_queue *q, entry *e) {
     pthread_cond_broadcast(&q->changed);
 }
 
-stk_status stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job,
-                                double patience_s) {
+stk_status stk_task_queue_put(stk_task_queue *queue, const stk_queue_task *job, double patience_s) {
     entry *e = stk_mem_new(1, sizeof *e);
     if (e == NULL) {
         return STK_ERR_MEMORY;
@@ -165,7 +164,7 @@ stk_status stk_aside_queue_give(stk_aside_queue *queue, const stk_aside_job *job
     return room ? STK_OK : STK_ERR_STORAGE;
 }
 
-void stk_aside_queue_end_with(stk_aside_queue *queue, const stk_aside_job *job) {
+void stk_task_queue_put_last(stk_task_queue *queue, const stk_queue_task *job) {
     queue->ending_with.job = *job;
     pthread_mutex_lock(&queue->lock);
     append(queue, &queue->ending_with);
@@ -173,13 +172,13 @@ void stk_aside_queue_end_with(stk_aside_queue *queue, const stk_aside_job *job) 
 }
 
 /* With the lock. */
-static bool await_done(stk_aside_queue *q, uint64_t wanted, int64_t until_ns) {
+static bool await_done(stk_task_queue *q, uint64_t wanted, int64_t until_ns) {
     while (q->done < wanted && await_change(q, until_ns)) {
     }
     return q->done >= wanted;
 }
 
-bool stk_aside_queue_settle(stk_aside_queue *queue, double within_s) {
+bool stk_task_queue_flush(stk_task_queue *queue, double within_s) {
     int64_t until_ns = moment_in(within_s);
     pthread_mutex_lock(&queue->lock);
     bool done = await_done(queue, queue->given, until_ns);
@@ -187,10 +186,10 @@ bool stk_aside_queue_settle(stk_aside_queue *queue, double within_s) {
     return done;
 }
 
-bool stk_aside_queue_call(stk_aside_queue *queue, const stk_aside_job *job, double within_s,
-                          bool *taken) {
+bool stk_task_queue_call(stk_task_queue *queue, const stk_queue_task *job, double within_s,
+                         bool *taken) {
     int64_t until_ns = moment_in(within_s);
-    *taken = stk_aside_queue_give(queue, job, within_s) == STK_OK;
+    *taken = stk_task_queue_put(queue, job, within_s) == STK_OK;
     if (!*taken) {
         return false;
     }
@@ -200,15 +199,15 @@ bool stk_aside_queue_call(stk_aside_queue *queue, const stk_aside_job *job, doub
     return done;
 }
 
-double stk_aside_queue_busy_s(stk_aside_queue *queue) {
+double stk_task_queue_busy_s(stk_task_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     int64_t begun_ns = queue->begun_ns;
     pthread_mutex_unlock(&queue->lock);
     return begun_ns != 0 ? stk_clock_since_s(begun_ns) : 0;
 }
 
-bool stk_aside_queue_close(stk_aside_queue *queue, double within_s) {
-    stk_aside_queue *q = queue;
+bool stk_task_queue_close(stk_task_queue *queue, double within_s) {
+    stk_task_queue *q = queue;
     if (q == NULL) {
         return true;
     }

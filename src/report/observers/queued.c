@@ -48,7 +48,7 @@ typedef struct message {
 struct stk_observer_aside {
     stk_observer observer;
     stk_observer_told told;
-    stk_aside_queue *queue; /* borrowed */
+    stk_task_queue *queue; /* borrowed */
     stk_observer_lost lost;
     uint64_t untold;    /* events that were lost since the last one that was taken */
     bool untold_memory; /* some of these for lack of memory */
@@ -167,8 +167,8 @@ static message *begin(stk_observer_aside *a,
 
 /* False: the event is lost. */
 static bool send(stk_observer_aside *a, message *m, bool in_any_case) {
-    stk_aside_job job = {.work = deliver, .user = m, .bytes = in_any_case ? 0 : m->bytes};
-    stk_status status = m->failed ? STK_ERR_MEMORY : stk_aside_queue_give(a->queue, &job, 0);
+    stk_queue_task job = {.work = deliver, .user = m, .bytes = in_any_case ? 0 : m->bytes};
+    stk_status status = m->failed ? STK_ERR_MEMORY : stk_task_queue_put(a->queue, &job, 0);
     if (status != STK_OK) {
         free_message(m);
         lose(a, status);
@@ -256,7 +256,7 @@ static void on_stop(void *user, const stk_summary *summary) {
     a->lost.stop = !send(a, m, true);
 }
 
-stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_aside_queue *queue,
+stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_task_queue *queue,
                                   const stk_observer_told *told, stk_error *err) {
     stk_observer_aside *a = stk_mem_new(1, sizeof *a);
     if (a == NULL) {

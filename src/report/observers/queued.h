@@ -25,7 +25,7 @@ typedef struct stk_observer_told {
     void *user;                                /* of `at` */
 } stk_observer_told;
 
-STK_CHECKED stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_aside_queue *queue,
+STK_CHECKED stk_status stk_observer_aside_new(stk_observer_aside **aside, stk_task_queue *queue,
                                               const stk_observer_told *told, stk_error *err);
 void stk_observer_aside_free(
     stk_observer_aside *aside); /* before or after the queue; NULL is fine */
