@@ -230,16 +230,16 @@ static stk_status name_file(predict_job *job, stk_error *err) {
 
 /* Where to write. What cannot be written is told before anything is read. */
 static stk_status find_place(predict_job *job, stk_error *err) {
-    stk_file_place place = {0};
+    stk_write_target place = {0};
     stk_error why = {0};
     stk_status status = name_file(job, err);
     status =
-        status == STK_OK ? stk_file_place_find(&place, job->path, job->how.chosen, err) : status;
+        status == STK_OK ? stk_write_target_find(&place, job->path, job->how.chosen, err) : status;
     if (status != STK_OK) {
         return status;
     }
     job->once = place.stream;
-    stk_file_place_free(&place);
+    stk_write_target_free(&place);
     status =
         stk_path_check_place(job->options->out != NULL ? "--out" : "cannot write", job->path, &why);
     return status == STK_OK ? STK_OK

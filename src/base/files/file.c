@@ -452,12 +452,12 @@ stk_status stk_path_check_answer(const char *path, stk_error *err) {
 }
 
 bool stk_path_is_descriptor(const char *path, int descriptor) {
-    stk_file_place place;
-    if (stk_file_place_find(&place, path, true, NULL) != STK_OK) {
+    stk_write_target place;
+    if (stk_write_target_find(&place, path, true, NULL) != STK_OK) {
         return false;
     }
     bool meant = place.descriptor == descriptor;
-    stk_file_place_free(&place);
+    stk_write_target_free(&place);
     return meant;
 }
 
@@ -483,7 +483,7 @@ static stk_status check_folder(const char *option, const char *path, const char 
 }
 
 stk_status stk_path_check_place(const char *option, const char *path, stk_error *err) {
-    stk_file_place place;
+    stk_write_target place;
     stk_error why = {0};
     errno = 0;
     if (stk_path_base(path)[0] == '\0' || stk_path_is_dir(path)) {
@@ -492,7 +492,7 @@ stk_status stk_path_check_place(const char *option, const char *path, stk_error 
     if (errno == ETIMEDOUT) {
         return STK_FAIL(err, STK_ERR_STORAGE, "%s %s: %s", option, path, stk_disk_reason(errno));
     }
-    stk_status status = stk_file_place_find(&place, path, true, &why);
+    stk_status status = stk_write_target_find(&place, path, true, &why);
     if (status != STK_OK && errno == ENOTDIR) { /* the words for a folder that is not there fit */
         return check_folder(option, path, path, err);
     }
@@ -506,7 +506,7 @@ stk_status stk_path_check_place(const char *option, const char *path, stk_error 
         status = STK_FAIL(err, STK_ERR_USAGE, "%s %s: cannot write to it: %s", option, path,
                           stk_disk_reason(errno));
     }
-    stk_file_place_free(&place);
+    stk_write_target_free(&place);
     return status;
 }
 

@@ -34,22 +34,22 @@
 #define SHOW_WAIT_NS INT64_C(10000000)
 
 struct stk_file_writer {
-    int fd;               /* the hidden file or the stream; -1: there is none yet */
-    char *path;           /* owned: as it was given */
-    stk_file_how how;     /* its stop is borrowed */
-    stk_file_place place; /* where it goes */
-    char *hidden;         /* owned: where it grows; NULL for a stream */
-    bool made;            /* the hidden file is there */
-    stk_bytes *block;     /* borrowed: where it grows instead; NULL: it does not, or not any more */
-    char *held;           /* owned: HOLD_BYTES; NULL: there was nothing to hold yet */
-    size_t held_bytes;    /* of these, that are still to be written */
+    int fd;                 /* the hidden file or the stream; -1: there is none yet */
+    char *path;             /* owned: as it was given */
+    stk_file_how how;       /* its stop is borrowed */
+    stk_write_target place; /* where it goes */
+    char *hidden;           /* owned: where it grows; NULL for a stream */
+    bool made;              /* the hidden file is there */
+    stk_bytes *block;  /* borrowed: where it grows instead; NULL: it does not, or not any more */
+    char *held;        /* owned: HOLD_BYTES; NULL: there was nothing to hold yet */
+    size_t held_bytes; /* of these, that are still to be written */
 };
 
 static void free_writer(stk_file_writer *writer) {
     if (writer->fd >= 0) {
         (void)stk_disk_close(writer->fd, writer->path);
     }
-    stk_file_place_free(&writer->place);
+    stk_write_target_free(&writer->place);
     stk_mem_free(writer->held);
     stk_mem_free(writer->hidden);
     stk_mem_free(writer->path);
@@ -82,7 +82,7 @@ static stk_status new_writer(stk_file_writer **out, const char *path, const stk_
     }
     *writer = (stk_file_writer){.fd = -1, .path = stk_mem_strdup(path), .how = *how};
     stk_status status = writer->path != NULL
-                            ? stk_file_place_find(&writer->place, path, how->chosen, err)
+                            ? stk_write_target_find(&writer->place, path, how->chosen, err)
                             : STK_FAIL_MEMORY(err, path);
     if (status == STK_OK && !writer->place.stream) {
         writer->hidden = hidden_name(writer->place.path);
@@ -393,14 +393,14 @@ static bool link_in_place(const char *path, const char *alias, char *hidden) {
 }
 
 stk_status stk_file_alias(const char *path, const char *alias, stk_error *err) {
-    stk_file_place place = {0};
+    stk_write_target place = {0};
     char *data = NULL;
     size_t size = 0;
-    stk_status status = stk_file_place_find(&place, alias, false, err);
+    stk_status status = stk_write_target_find(&place, alias, false, err);
     if (status != STK_OK) {
         return status;
     }
-    stk_file_place_free(&place);
+    stk_write_target_free(&place);
     char *hidden = hidden_name(alias);
     if (hidden == NULL) {
         return STK_FAIL_MEMORY(err, alias);
@@ -428,14 +428,14 @@ stk_status stk_file_open_own(const char *path, int flags, mode_t mode, int *fd, 
         bool other =
             why != ETIMEDOUT && stk_disk_look_link(path, &info) == 0 && !S_ISREG(info.st_mode);
         errno = why;
-        return other ? stk_file_place_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
+        return other ? stk_write_target_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
     }
     bool known = stk_disk_look_at(*fd, path, &info) == 0;
     if (known && S_ISREG(info.st_mode)) {
         return STK_OK;
     }
     stk_status status =
-        known ? stk_file_place_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
+        known ? stk_write_target_refuse(path, info.st_mode, err) : FAIL_WRITING(err, path);
     (void)stk_disk_close(*fd, path);
     *fd = -1;
     return status;

@@ -45,7 +45,7 @@ static stk_status check_patience(double waited_s, const char *path, const stk_fi
     return STK_OK;
 }
 
-stk_status stk_file_stream_open(int *fd, const stk_file_place *place, const char *path,
+stk_status stk_file_stream_open(int *fd, const stk_write_target *place, const char *path,
                                 const stk_file_how *how, stk_error *err) {
     if (place->descriptor >= 0) {
         *fd = fcntl(place->descriptor, F_DUPFD_CLOEXEC, 0);

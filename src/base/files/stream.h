@@ -11,8 +11,9 @@
 #include "base/files/write_target.h"
 
 /* Opens what lies at the place; for a named pipe it waits for a reader. `path` is for errors. */
-STK_CHECKED stk_status stk_file_stream_open(int *fd, const stk_file_place *place, const char *path,
-                                            const stk_file_how *how, stk_error *err);
+STK_CHECKED stk_status stk_file_stream_open(int *fd, const stk_write_target *place,
+                                            const char *path, const stk_file_how *how,
+                                            stk_error *err);
 
 /* Writes all of it. */
 STK_CHECKED stk_status stk_file_stream_write(int fd, const void *data, size_t size,

@@ -29,7 +29,7 @@ static const char *kind_name(mode_t mode) {
                             : "a device";
 }
 
-stk_status stk_file_place_refuse(const char *path, mode_t mode, stk_error *err) {
+stk_status stk_write_target_refuse(const char *path, mode_t mode, stk_error *err) {
     if (S_ISLNK(mode)) {
         return STK_FAIL(err, STK_ERR_STORAGE,
                         "cannot write %s: it is a link, and Stoker follows no links to its own "
@@ -95,7 +95,7 @@ static bool is_open_file(const char *path, int *descriptor) {
 }
 
 /* Goes from link to link, to a name that is none, or to what a process has open. */
-static stk_status follow_all(stk_file_place *place, const char *path, stk_error *err) {
+static stk_status follow_all(stk_write_target *place, const char *path, stk_error *err) {
     stk_status status = STK_OK;
     for (int i = 0; status == STK_OK; i++) {
         place->is_there = stk_disk_look_link(place->path, &place->info) == 0;
@@ -116,7 +116,8 @@ static stk_status follow_all(stk_file_place *place, const char *path, stk_error 
 }
 
 /* A disk is not written over by mistake, and a socket in the file system cannot be opened. */
-static stk_status check_kind(stk_file_place *place, const char *path, bool chosen, stk_error *err) {
+static stk_status check_kind(stk_write_target *place, const char *path, bool chosen,
+                             stk_error *err) {
     mode_t mode = place->info.st_mode;
     if (!place->is_there || S_ISREG(mode)) {
         return STK_OK;
@@ -130,12 +131,12 @@ static stk_status check_kind(stk_file_place *place, const char *path, bool chose
         return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: it is %s; name a file or a pipe",
                         path, kind_name(mode));
     }
-    return stk_file_place_refuse(path, mode, err);
+    return stk_write_target_refuse(path, mode, err);
 }
 
-stk_status stk_file_place_find(stk_file_place *place, const char *path, bool chosen,
-                               stk_error *err) {
-    *place = (stk_file_place){.path = stk_mem_strdup(path), .descriptor = -1};
+stk_status stk_write_target_find(stk_write_target *place, const char *path, bool chosen,
+                                 stk_error *err) {
+    *place = (stk_write_target){.path = stk_mem_strdup(path), .descriptor = -1};
     if (place->path == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
@@ -148,12 +149,12 @@ stk_status stk_file_place_find(stk_file_place *place, const char *path, bool cho
     }
     status = status == STK_OK ? check_kind(place, path, chosen, err) : status;
     if (status != STK_OK) {
-        stk_file_place_free(place);
+        stk_write_target_free(place);
     }
     return status;
 }
 
-void stk_file_place_free(stk_file_place *place) {
+void stk_write_target_free(stk_write_target *place) {
     stk_mem_free(place->path);
-    *place = (stk_file_place){.descriptor = -1};
+    *place = (stk_write_target){.descriptor = -1};
 }

@@ -15,20 +15,20 @@
 
 #include <stoker/status.h>
 
-typedef struct stk_file_place {
+typedef struct stk_write_target {
     char *path;       /* owned: where the links of the path lead to */
     bool stream;      /* bytes are written into what is there; nothing is replaced */
     int descriptor;   /* of this process, which the path means (/dev/stdout, /dev/fd/N); or -1 */
     bool is_there;    /* there is something, and this is what the system says of it: */
     struct stat info; /* zeros where there is nothing */
-} stk_file_place;
+} stk_write_target;
 
-/* Finds out; stk_file_place_free ends it after a success. Nothing is opened or changed. */
-STK_CHECKED stk_status stk_file_place_find(stk_file_place *place, const char *path, bool chosen,
-                                           stk_error *err);
-void stk_file_place_free(stk_file_place *place);
+/* Finds out; stk_write_target_free ends it after a success. Nothing is opened or changed. */
+STK_CHECKED stk_status stk_write_target_find(stk_write_target *place, const char *path, bool chosen,
+                                             stk_error *err);
+void stk_write_target_free(stk_write_target *place);
 
 /* The error of a path of Stoker's own that is no regular file; `mode` says what it is. */
-STK_CHECKED stk_status stk_file_place_refuse(const char *path, mode_t mode, stk_error *err);
+STK_CHECKED stk_status stk_write_target_refuse(const char *path, mode_t mode, stk_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_base_file_place.c - what is replaced, what is written to, and what is refused.
+ * test_base_write_target.c - what is replaced, what is written to, and what is refused.
  *
  * Devices are made in the test's folder where that is allowed: a test that fails must not replace
  * one of the machine's. Where it is not allowed, nobody could replace those either.
