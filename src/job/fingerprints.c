@@ -35,7 +35,7 @@ static void end_writing(stk_write_behind *behind) {
     if (stk_write_behind_is_pending(behind)) {
         stk_error unused = {0};
         stk_status status = stk_write_behind_wait(behind, stk_clock_ns() + END_WAIT_NS)
-                                ? stk_write_behind_settle(behind, &unused)
+                                ? stk_write_behind_finish(behind, &unused)
                                 : stk_write_behind_give_up(behind, &unused);
         (void)status;
     }
@@ -105,7 +105,7 @@ static stk_status write_file(stk_seen_pictures *pictures, const uint64_t *values
     }
     status = stk_file_commit(writer, err);
     if (status == STK_OK) {
-        stk_write_behind_go(&pictures->behind);
+        stk_write_behind_start(&pictures->behind);
     }
     return status;
 }
@@ -115,7 +115,7 @@ stk_status stk_seen_pictures_save(stk_seen_pictures *pictures, stk_error *err) {
         !stk_write_behind_is_done(&pictures->behind)) {
         return STK_OK;
     }
-    stk_status status = stk_write_behind_settle(&pictures->behind, err);
+    stk_status status = stk_write_behind_finish(&pictures->behind, err);
     size_t train = pictures->train.count;
     uint64_t *values = stk_mem_raw(train + pictures->val.count + 1, sizeof *values);
     if (status == STK_OK && values == NULL) {

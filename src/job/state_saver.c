@@ -176,7 +176,7 @@ void stk_job_settle_state(stk_job *job) {
         return;
     }
     int64_t start = stk_clock_ns();
-    stk_status status = wait_for_state(job) ? stk_write_behind_settle(&job->behind, &why)
+    stk_status status = wait_for_state(job) ? stk_write_behind_finish(&job->behind, &why)
                                             : stk_write_behind_give_up(&job->behind, &why);
     stk_typical_note(&job->state_wait_s, stk_clock_since_s(start));
     if (status != STK_OK) {
@@ -237,7 +237,7 @@ static stk_status copy_state(stk_job *job, stk_error *err) {
     }
     if (status == STK_OK) {
         remove_kept(job);
-        stk_write_behind_go(&job->behind);
+        stk_write_behind_start(&job->behind);
     }
     return status;
 }

@@ -197,8 +197,8 @@ static void a_file_behind_has_its_own_patience(void) {
     REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, true, &err), &err);
     REQUIRE_OK(stk_file_append(writer, "state", 5, &err), &err);
     REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_go(&behind);
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err); /* while the door is closed */
+    stk_write_behind_start(&behind);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err); /* while the door is closed */
     CHECK(stk_disk_unsynced() > before);
     CHECK(holds(path, "state"));
     open_door();

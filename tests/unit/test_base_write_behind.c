@@ -34,7 +34,7 @@ static void send_text(stk_write_behind *behind, const char *path, const char *te
     REQUIRE_OK(stk_file_append(writer, text, half, &err), &err);
     REQUIRE_OK(stk_file_append(writer, text + half, strlen(text) - half, &err), &err);
     REQUIRE_OK(stk_file_commit(writer, &err), &err);
-    stk_write_behind_go(behind);
+    stk_write_behind_start(behind);
 }
 
 static void files_arrive_one_after_the_other(void) {
@@ -43,20 +43,20 @@ static void files_arrive_one_after_the_other(void) {
     stk_write_behind behind = {0};
     stk_error err = {0};
     const uint8_t *kept = NULL;
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err); /* there is nothing yet */
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err); /* there is nothing yet */
     for (int i = 0; i < 3; i++) {
         char text[16];
         snprintf(text, sizeof text, "number %d", i);
         send_text(&behind, path, text, true);
         CHECK(stk_write_behind_is_pending(&behind));
         CHECK(stk_write_behind_age(&behind) >= 0);
-        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+        REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
         CHECK(!stk_write_behind_is_pending(&behind) && !stk_write_behind_is_done(&behind));
         CHECK(holds(path, text));
         CHECK(stk_write_behind_seconds(&behind) > 0);
         CHECK(i == 0 || behind.block.data == kept); /* its memory is used again */
         kept = behind.block.data;
-        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+        REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     }
     CHECK_INT(entries(folder), 1);
     stk_write_behind_free(&behind);
@@ -74,7 +74,7 @@ static void it_can_be_seen_when_one_is_done(void) {
     }
     CHECK(stk_write_behind_is_done(&behind) && stk_write_behind_is_pending(&behind));
     CHECK(holds(path, "text"));
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     stk_write_behind_free(&behind);
 }
 
@@ -104,11 +104,11 @@ static void what_may_not_be_gathered_is_written_at_once(void) {
     send_text(&behind, path, "text", false);
     CHECK(holds(path, "text"));
     CHECK(stk_write_behind_is_pending(&behind) && stk_write_behind_is_done(&behind));
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     CHECK(stk_write_behind_seconds(&behind) > 0 && behind.block.data == NULL);
     send_text(&behind, path, "", true); /* nothing to gather */
     CHECK(stk_write_behind_is_done(&behind) && holds(path, ""));
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     CHECK_INT(entries(folder), 1);
     stk_write_behind_free(&behind);
 }
@@ -129,8 +129,8 @@ static void what_is_superfluous_goes_when_it_is_in_place(void) {
         stk_write_behind_remove(&behind, old[0]);
         stk_write_behind_remove(&behind, old[1]);
         CHECK(stk_path_is_file(old[0]) && stk_path_is_file(old[1]));
-        stk_write_behind_go(&behind);
-        CHECK_INT(stk_write_behind_settle(&behind, &err), way < 2 ? STK_OK : STK_ERR_STORAGE);
+        stk_write_behind_start(&behind);
+        CHECK_INT(stk_write_behind_finish(&behind, &err), way < 2 ? STK_OK : STK_ERR_STORAGE);
         CHECK(stk_path_is_file(old[0]) == (way == 2) && stk_path_is_file(old[1]) == (way == 2));
         stk_write_behind_free(&behind);
     }
@@ -144,9 +144,9 @@ static void without_a_thread_it_is_written_at_once(void) {
     send_text(&behind, path, "text", true);
     stk_start_fail_after(STK_START_THREAD, -1);
     CHECK(stk_write_behind_is_done(&behind) && holds(path, "text"));
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     send_text(&behind, path, "behind", true); /* by now there is one */
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     CHECK(holds(path, "behind"));
     stk_write_behind_free(&behind);
 }
@@ -179,13 +179,13 @@ static void an_error_is_told_once(void) {
     stk_write_behind behind = {0};
     stk_error err = {0};
     send_text(&behind, in(folder, "no/such"), "text", true);
-    CHECK_INT(stk_write_behind_settle(&behind, &err), STK_ERR_STORAGE);
+    CHECK_INT(stk_write_behind_finish(&behind, &err), STK_ERR_STORAGE);
     CHECK_CONTAINS(err.message, "cannot write");
     CHECK_CONTAINS(err.message, "no/such: No such file");
     err = (stk_error){0};
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     send_text(&behind, in(folder, "a"), "good", true); /* the next one is none the worse */
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     CHECK(holds(in(folder, "a"), "good"));
     stk_write_behind_free(&behind);
 }
@@ -196,7 +196,7 @@ static void what_is_discarded_leaves_nothing(void) {
     stk_write_behind behind = {0};
     stk_error err = {0};
     send_text(&behind, path, "kept", true);
-    REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+    REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
     for (int gather = 0; gather < 2; gather++) {
         stk_file_writer *writer = NULL;
         REQUIRE_OK(stk_write_behind_begin(&behind, &writer, path, gather != 0, &err), &err);
@@ -229,9 +229,9 @@ static void without_memory_it_is_written_at_once(void) {
         REQUIRE_OK(status, &err);
         REQUIRE_OK(stk_file_append(writer, text + first + 50, 50 - first, &err), &err);
         REQUIRE_OK(stk_file_commit(writer, &err), &err);
-        stk_write_behind_go(&behind);
+        stk_write_behind_start(&behind);
         CHECK(stk_write_behind_is_done(&behind) && holds(path, text));
-        REQUIRE_OK(stk_write_behind_settle(&behind, &err), &err);
+        REQUIRE_OK(stk_write_behind_finish(&behind, &err), &err);
         CHECK_INT(entries(folder), 1);
     }
     for (int i = 0; i < 4; i++) {
@@ -279,8 +279,8 @@ static int send_over_limit(const char *path) {
         stk_file_commit(writer, NULL) != STK_OK) {
         return 2;
     }
-    stk_write_behind_go(&behind);
-    stk_status status = stk_write_behind_settle(&behind, &err);
+    stk_write_behind_start(&behind);
+    stk_status status = stk_write_behind_finish(&behind, &err);
     bool told = strstr(err.message, path) != NULL && strstr(err.message, "too large") != NULL;
     stk_mem_free(big);
     stk_write_behind_free(&behind);

@@ -89,7 +89,7 @@ void stk_write_behind_remove(stk_write_behind *b, const char *path) {
     }
 }
 
-void stk_write_behind_go(stk_write_behind *b) {
+void stk_write_behind_start(stk_write_behind *b) {
     stk_write_load *load = b->load;
     b->pending = true;
     if (b->block.size == 0) { /* it was written at once, and is in place */
@@ -118,7 +118,7 @@ bool stk_write_behind_wait(stk_write_behind *b, int64_t until_ns) {
     return !b->pending || !b->running || stk_timed_call_wait(b->aside, until_ns);
 }
 
-stk_status stk_write_behind_settle(stk_write_behind *b, stk_error *err) {
+stk_status stk_write_behind_finish(stk_write_behind *b, stk_error *err) {
     if (!b->pending) {
         return STK_OK;
     }
@@ -140,7 +140,7 @@ stk_status stk_write_behind_settle(stk_write_behind *b, stk_error *err) {
 
 stk_status stk_write_behind_give_up(stk_write_behind *b, stk_error *err) {
     if (stk_write_behind_wait(b, 0)) {
-        return stk_write_behind_settle(b, err);
+        return stk_write_behind_finish(b, err);
     }
     stk_status status = STK_FAIL(err, STK_ERR_STORAGE,
                                  "cannot write %s: its disk gave no answer within %.1f s; look "
@@ -165,7 +165,7 @@ double stk_write_behind_age(const stk_write_behind *b) {
 }
 
 void stk_write_behind_free(stk_write_behind *b) {
-    stk_status status = stk_write_behind_settle(b, NULL);
+    stk_status status = stk_write_behind_finish(b, NULL);
     (void)status; /* nobody asks any more */
     if (b->load != NULL) {
         free_load(b->load);

@@ -9,9 +9,9 @@
  *     stk_write_behind_begin(&behind, &writer, path, true, &err);
  *     stk_file_append(writer, ...);
  *     stk_file_commit(writer, &err);
- *     stk_write_behind_go(&behind);
+ *     stk_write_behind_start(&behind);
  *     ... something else ...
- *     stk_write_behind_settle(&behind, &err);
+ *     stk_write_behind_finish(&behind, &err);
  */
 #ifndef STK_BASE_FILES_WRITE_BEHIND_H
 #define STK_BASE_FILES_WRITE_BEHIND_H
@@ -46,7 +46,7 @@ STK_CHECKED stk_status stk_write_behind_begin(stk_write_behind *behind, stk_file
 void stk_write_behind_remove(stk_write_behind *behind, const char *path);
 
 /* After the writer's commit: sends the file on its way. From now on it is pending. */
-void stk_write_behind_go(stk_write_behind *behind);
+void stk_write_behind_start(stk_write_behind *behind);
 
 /* Whether there is a file to settle, and whether that would not wait. */
 bool stk_write_behind_is_pending(const stk_write_behind *behind);
@@ -56,7 +56,7 @@ bool stk_write_behind_is_done(const stk_write_behind *behind);
 bool stk_write_behind_wait(stk_write_behind *behind, int64_t until_ns);
 
 /* Waits for the file and says how it went, once: with nothing pending all is well. */
-STK_CHECKED stk_status stk_write_behind_settle(stk_write_behind *behind, stk_error *err);
+STK_CHECKED stk_status stk_write_behind_finish(stk_write_behind *behind, stk_error *err);
 
 /*
  * The same without waiting: a file that is not done yet is left behind with its thread, which is an
