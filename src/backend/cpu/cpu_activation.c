@@ -11,11 +11,11 @@ typedef struct activation {
     void (*backward)(const float *kept, const float *dy, float *dx, size_t count, bool accumulate);
 } activation;
 
-typedef struct activation_job {
+typedef struct activation_args {
     const cpu_call *call;
     const activation *kind;
     const float *kept;
-} activation_job;
+} activation_args;
 
 #define FORWARD(name)                                                       \
     CPU_BODY void name##_forward_body(const float *x, float *y, size_t n) { \
@@ -93,20 +93,20 @@ static size_t elements(const cpu_call *call) {
 
 static void forward_task(void *context, size_t task, int thread) {
     (void)thread;
-    const activation_job *job = context;
+    const activation_args *args = context;
     size_t from = task * CPU_GRAIN;
-    size_t count = cpu_min(CPU_GRAIN, elements(job->call) - from);
-    job->kind->forward(job->call->x[0] + from, job->call->y + from, count);
+    size_t count = cpu_min(CPU_GRAIN, elements(args->call) - from);
+    args->kind->forward(args->call->x[0] + from, args->call->y + from, count);
 }
 
 static void backward_task(void *context, size_t task, int thread) {
     (void)thread;
-    const activation_job *job = context;
-    const cpu_call *call = job->call;
+    const activation_args *args = context;
+    const cpu_call *call = args->call;
     size_t from = task * CPU_GRAIN;
     size_t count = cpu_min(CPU_GRAIN, elements(call) - from);
-    job->kind->backward(job->kept + from, call->dy + from, call->dx[0] + from, count,
-                        call->accumulate[0]);
+    args->kind->backward(args->kept + from, call->dy + from, call->dx[0] + from, count,
+                         call->accumulate[0]);
 }
 
 static const activation *kind_of(const cpu_call *call) {
@@ -127,16 +127,16 @@ static const activation *kind_of(const cpu_call *call) {
 }
 
 static void forward(const cpu_call *call) {
-    activation_job job = {.call = call, .kind = kind_of(call)};
-    stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), forward_task, &job);
+    activation_args args = {.call = call, .kind = kind_of(call)};
+    stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), forward_task, &args);
 }
 
 static void backward(const cpu_call *call) {
     bool input = stk_op_traits[call->node->op].backward_reads_input[0];
-    activation_job job = {
+    activation_args args = {
         .call = call, .kind = kind_of(call), .kept = input ? call->x[0] : call->y};
     if (call->dx[0] != NULL) {
-        stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), backward_task, &job);
+        stk_pool_run(call->pool, cpu_tasks(elements(call), CPU_GRAIN), backward_task, &args);
     }
 }
 

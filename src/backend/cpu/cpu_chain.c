@@ -38,7 +38,7 @@ typedef struct chain_layout {
     size_t conv;    /* what the convolution has for itself */
 } chain_layout;
 
-typedef struct chain_job {
+typedef struct chain_args {
     const cpu_call *call;
     chain_layout at;
     cpu_chain_run run;                                           /* what all strips share */
@@ -49,7 +49,7 @@ typedef struct chain_job {
     double *total;
     float *mean; /* channels; saved */
     float *invstd;
-} chain_job;
+} chain_args;
 
 static size_t line_up(size_t floats) {
     return (floats + 15) / 16 * 16;
@@ -108,38 +108,38 @@ static cpu_chain_act act_of(const cpu_call *call) {
     }
 }
 
-static chain_job job_of(const cpu_call *call) {
+static chain_args job_of(const cpu_call *call) {
     const stk_piece *piece = call->piece;
-    chain_job job = {.call = call,
-                     .at =
-                         layout_of(call->graph, piece, call->batch, stk_pool_threads(call->pool))};
+    chain_args args = {
+        .call = call,
+        .at = layout_of(call->graph, piece, call->batch, stk_pool_threads(call->pool))};
     float *room = call->workspace;
-    float **rows[] = {&job.scale,       &job.shift, &job.centre,
-                      &job.by_gradient, &job.by_y,  &job.by_one};
+    float **rows[] = {&args.scale,       &args.shift, &args.centre,
+                      &args.by_gradient, &args.by_y,  &args.by_one};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        *rows[i] = room + i * line_up(job.at.width);
+        *rows[i] = room + i * line_up(args.at.width);
     }
-    job.lanes = room + job.at.lanes;
-    job.partial = room + job.at.partial;
-    job.total = (double *)(void *)(room + job.at.total);
-    job.mean = call->saved;
-    job.invstd = call->saved != NULL ? job.mean + job.at.channels : NULL;
-    job.drop = piece->drop != STK_NO_NODE && call->train ? &call->graph->nodes[piece->drop] : NULL;
-    job.run = (cpu_chain_run){.act = act_of(call),
-                              .width = job.at.width,
-                              .factor = 1,
-                              .scale = job.scale,
-                              .shift = job.shift,
-                              .mean = job.centre,
-                              .by_gradient = job.by_gradient,
-                              .by_y = job.by_y,
-                              .by_one = job.by_one};
-    return job;
+    args.lanes = room + args.at.lanes;
+    args.partial = room + args.at.partial;
+    args.total = (double *)(void *)(room + args.at.total);
+    args.mean = call->saved;
+    args.invstd = call->saved != NULL ? args.mean + args.at.channels : NULL;
+    args.drop = piece->drop != STK_NO_NODE && call->train ? &call->graph->nodes[piece->drop] : NULL;
+    args.run = (cpu_chain_run){.act = act_of(call),
+                               .width = args.at.width,
+                               .factor = 1,
+                               .scale = args.scale,
+                               .shift = args.shift,
+                               .mean = args.centre,
+                               .by_gradient = args.by_gradient,
+                               .by_y = args.by_y,
+                               .by_one = args.by_one};
+    return args;
 }
 
 /* The call of the convolution alone. */
-static cpu_call filter_call(const chain_job *job) {
-    cpu_call part = *job->call;
+static cpu_call filter_call(const chain_args *args) {
+    cpu_call part = *args->call;
     part.node = &part.graph->nodes[part.piece->conv];
     part.y = part.inner;
     part.dy = part.dinner;
@@ -147,7 +147,7 @@ static cpu_call filter_call(const chain_job *job) {
         part.param[i] = cpu_param(&part, part.node, i);
         part.param_grad[i] = cpu_param_grad(&part, part.node, i);
     }
-    part.workspace = (float *)part.workspace + job->at.conv;
+    part.workspace = (float *)part.workspace + args->at.conv;
     return part;
 }
 
@@ -161,19 +161,19 @@ static const float *moved(const float *p, size_t by) {
 }
 
 /* Calls `what` for the pixels of one strip, sample by sample when samples are dropped. */
-static void run_strip(const chain_job *job, size_t strip, float *sums,
+static void run_strip(const chain_args *args, size_t strip, float *sums,
                       void (*what)(const cpu_chain_run *run)) {
-    size_t channels = job->at.channels;
-    size_t sample_pixels = (size_t)job->call->out.height * (size_t)job->call->out.width;
-    size_t end = cpu_min((strip + 1) * job->at.strip, job->at.pixels);
+    size_t channels = args->at.channels;
+    size_t sample_pixels = (size_t)args->call->out.height * (size_t)args->call->out.width;
+    size_t end = cpu_min((strip + 1) * args->at.strip, args->at.pixels);
     size_t next;
-    for (size_t p = strip * job->at.strip; p < end; p = next) {
-        cpu_chain_run run = job->run;
+    for (size_t p = strip * args->at.strip; p < end; p = next) {
+        cpu_chain_run run = args->run;
         size_t sample = p / sample_pixels;
         next = end;
-        if (job->drop != NULL) {
+        if (args->drop != NULL) {
             next = cpu_min(end, (sample + 1) * sample_pixels);
-            run.factor = cpu_drop_factor(job->call, job->drop, sample);
+            run.factor = cpu_drop_factor(args->call, args->drop, sample);
         }
         size_t by = p * channels;
         run.count = (next - p) * channels;
@@ -192,14 +192,14 @@ static void run_strip(const chain_job *job, size_t strip, float *sums,
 /* ---- forward ---- */
 
 static void moments_task(void *context, size_t task, int thread) {
-    const chain_job *job = context;
-    size_t channels = job->at.channels;
-    size_t from = task * job->at.strip;
-    size_t pixels = cpu_min(job->at.strip, job->at.pixels - from);
-    float *mean = job->partial + task * 2 * channels;
-    stk_cpu_chain_moments(job->run.y + from * channels, pixels * channels, channels, job->at.width,
-                          job->lanes + (size_t)thread * 3 * line_up(job->at.width), mean,
-                          mean + channels);
+    const chain_args *args = context;
+    size_t channels = args->at.channels;
+    size_t from = task * args->at.strip;
+    size_t pixels = cpu_min(args->at.strip, args->at.pixels - from);
+    float *mean = args->partial + task * 2 * channels;
+    stk_cpu_chain_moments(
+        args->run.y + from * channels, pixels * channels, channels, args->at.width,
+        args->lanes + (size_t)thread * 3 * line_up(args->at.width), mean, mean + channels);
 }
 
 /* The first pixel of a block of statistics, and behind the last one. */
@@ -212,15 +212,15 @@ static size_t block_start(const chain_layout *at, size_t block) {
  * One mean and one sum of squares out of those of the blocks: with n pixels, mean m and squares q
  * so far, a block of k pixels with mean b and squares s makes them q + s + (b - m)^2 n k / (n + k).
  */
-static void merge_moments(const chain_job *job) {
-    size_t channels = job->at.channels;
-    double *mean = job->total;
+static void merge_moments(const chain_args *args) {
+    size_t channels = args->at.channels;
+    double *mean = args->total;
     double *squares = mean + channels;
     memset(mean, 0, 2 * channels * sizeof *mean);
-    for (size_t b = 0; b < job->at.blocks; b++) {
-        const float *part = job->partial + b * 2 * channels;
-        double before = (double)block_start(&job->at, b);
-        double own = (double)block_start(&job->at, b + 1) - before;
+    for (size_t b = 0; b < args->at.blocks; b++) {
+        const float *part = args->partial + b * 2 * channels;
+        double before = (double)block_start(&args->at, b);
+        double own = (double)block_start(&args->at, b + 1) - before;
         double share = own / (before + own);
         for (size_t c = 0; c < channels; c++) {
             double apart = part[c] - mean[c];
@@ -231,42 +231,42 @@ static void merge_moments(const chain_job *job) {
 }
 
 /* The batch's mean and deviation, and what they do to the running ones. */
-static void batch_statistics(chain_job *job) {
-    const cpu_call *call = job->call;
-    double pixels = (double)job->at.pixels;
+static void batch_statistics(chain_args *args) {
+    const cpu_call *call = args->call;
+    double pixels = (double)args->at.pixels;
     float *running_mean = call->param[2];
     float *running_var = call->param[3];
-    merge_moments(job);
-    for (size_t c = 0; c < job->at.channels; c++) {
-        double mean = job->total[c];
-        double squares = fmax(job->total[job->at.channels + c], 0);
+    merge_moments(args);
+    for (size_t c = 0; c < args->at.channels; c++) {
+        double mean = args->total[c];
+        double squares = fmax(args->total[args->at.channels + c], 0);
         double unbiased = pixels > 1 ? squares / (pixels - 1) : squares;
-        job->mean[c] = (float)mean;
-        job->invstd[c] = (float)(1.0 / sqrt(squares / pixels + (double)call->node->epsilon));
+        args->mean[c] = (float)mean;
+        args->invstd[c] = (float)(1.0 / sqrt(squares / pixels + (double)call->node->epsilon));
         running_mean[c] += (float)(CPU_RUNNING * (mean - (double)running_mean[c]));
         running_var[c] += (float)(CPU_RUNNING * (unbiased - (double)running_var[c]));
     }
 }
 
 /* Coefficients of the first channels are repeated up to the width. */
-static void repeat(const chain_job *job, float *values) {
-    for (size_t i = job->at.channels; i < job->at.width; i++) {
-        values[i] = values[i - job->at.channels];
+static void repeat(const chain_args *args, float *values) {
+    for (size_t i = args->at.channels; i < args->at.width; i++) {
+        values[i] = values[i - args->at.channels];
     }
 }
 
 /* Scale and shift; from the saved numbers, so that backward finds the same. */
-static void set_scale(const chain_job *job) {
-    const cpu_call *call = job->call;
-    for (size_t c = 0; c < job->at.channels; c++) {
-        double mean = call->train ? job->mean[c] : call->param[2][c];
-        double invstd = call->train ? job->invstd[c]
+static void set_scale(const chain_args *args) {
+    const cpu_call *call = args->call;
+    for (size_t c = 0; c < args->at.channels; c++) {
+        double mean = call->train ? args->mean[c] : call->param[2][c];
+        double invstd = call->train ? args->invstd[c]
                                     : 1.0 / sqrt(call->param[3][c] + (double)call->node->epsilon);
-        job->scale[c] = (float)(call->param[0][c] * invstd);
-        job->shift[c] = (float)(call->param[1][c] - mean * call->param[0][c] * invstd);
+        args->scale[c] = (float)(call->param[0][c] * invstd);
+        args->shift[c] = (float)(call->param[1][c] - mean * call->param[0][c] * invstd);
     }
-    repeat(job, job->scale);
-    repeat(job, job->shift);
+    repeat(args, args->scale);
+    repeat(args, args->shift);
 }
 
 static void forward_task(void *context, size_t task, int thread) {
@@ -275,43 +275,43 @@ static void forward_task(void *context, size_t task, int thread) {
 }
 
 /* Makes y, and tells in `partial` how it is spread if the norm wants to know. */
-static void filter(chain_job *job) {
-    const cpu_call *call = job->call;
-    float *stats = call->train ? job->partial : NULL;
-    cpu_call part = job->at.maker != STK_OP_COUNT ? filter_call(job) : *call;
-    if (job->at.maker == STK_OP_CONV) {
+static void filter(chain_args *args) {
+    const cpu_call *call = args->call;
+    float *stats = call->train ? args->partial : NULL;
+    cpu_call part = args->at.maker != STK_OP_COUNT ? filter_call(args) : *call;
+    if (args->at.maker == STK_OP_CONV) {
         stk_cpu_conv_forward(NULL, &part, stats);
-    } else if (job->at.maker == STK_OP_DEPTHWISE) {
-        stk_cpu_depthwise_forward(&part, stats, job->at.width, job->lanes,
-                                  3 * line_up(job->at.width));
+    } else if (args->at.maker == STK_OP_DEPTHWISE) {
+        stk_cpu_depthwise_forward(&part, stats, args->at.width, args->lanes,
+                                  3 * line_up(args->at.width));
     } else if (stats != NULL) {
-        stk_pool_run(call->pool, job->at.strips, moments_task, job);
+        stk_pool_run(call->pool, args->at.strips, moments_task, args);
     }
 }
 
 static void forward(const cpu_call *call) {
-    chain_job job = job_of(call);
-    job.run.y = norm_input(call);
-    filter(&job);
+    chain_args args = job_of(call);
+    args.run.y = norm_input(call);
+    filter(&args);
     if (call->train) {
-        batch_statistics(&job);
+        batch_statistics(&args);
     }
-    set_scale(&job);
-    job.run.residual = call->piece->add != STK_NO_NODE ? call->x[1] : NULL;
-    job.run.z = call->y;
-    stk_pool_run(call->pool, job.at.strips, forward_task, &job);
+    set_scale(&args);
+    args.run.residual = call->piece->add != STK_NO_NODE ? call->x[1] : NULL;
+    args.run.z = call->y;
+    stk_pool_run(call->pool, args.at.strips, forward_task, &args);
 }
 
 /* ---- backward ---- */
 
 static void sums_task(void *context, size_t task, int thread) {
-    const chain_job *job = context;
-    size_t channels = job->at.channels;
-    size_t width = job->at.width;
-    float *sums = job->lanes + (size_t)thread * 3 * line_up(width);
-    float *part = job->partial + task * 2 * channels;
+    const chain_args *args = context;
+    size_t channels = args->at.channels;
+    size_t width = args->at.width;
+    float *sums = args->lanes + (size_t)thread * 3 * line_up(width);
+    float *part = args->partial + task * 2 * channels;
     memset(sums, 0, 2 * width * sizeof *sums);
-    run_strip(job, task, sums, stk_cpu_chain_sums);
+    run_strip(args, task, sums, stk_cpu_chain_sums);
     for (size_t k = 0; k < 2; k++) {
         memcpy(part + k * channels, sums + k * width, channels * sizeof *part);
         for (size_t i = channels; i < width; i++) {
@@ -320,12 +320,12 @@ static void sums_task(void *context, size_t task, int thread) {
     }
 }
 
-static void add_sums(const chain_job *job) {
-    size_t count = 2 * job->at.channels;
-    memset(job->total, 0, count * sizeof *job->total);
-    for (size_t s = 0; s < job->at.strips; s++) {
+static void add_sums(const chain_args *args) {
+    size_t count = 2 * args->at.channels;
+    memset(args->total, 0, count * sizeof *args->total);
+    for (size_t s = 0; s < args->at.strips; s++) {
         for (size_t i = 0; i < count; i++) {
-            job->total[i] += job->partial[s * count + i];
+            args->total[i] += args->partial[s * count + i];
         }
     }
 }
@@ -334,24 +334,24 @@ static void add_sums(const chain_job *job) {
  * The norm's own gradients, and the coefficients of y's: with s = 1/deviation, xhat = (y - mean) s
  * it is w s (g - mean(g) - xhat mean(g xhat)).
  */
-static void set_gradients(const chain_job *job) {
-    const cpu_call *call = job->call;
-    size_t channels = job->at.channels;
-    double pixels = (double)job->at.pixels;
+static void set_gradients(const chain_args *args) {
+    const cpu_call *call = args->call;
+    size_t channels = args->at.channels;
+    double pixels = (double)args->at.pixels;
     for (size_t c = 0; c < channels; c++) {
-        double sum = job->total[c];
-        double product = job->total[channels + c] * job->invstd[c];
+        double sum = args->total[c];
+        double product = args->total[channels + c] * args->invstd[c];
         call->param_grad[0][c] += (float)product;
         call->param_grad[1][c] += (float)sum;
-        double ws = (double)call->param[0][c] * job->invstd[c];
-        double steep = ws * job->invstd[c] * product / pixels;
-        job->by_gradient[c] = (float)ws;
-        job->by_y[c] = (float)-steep;
-        job->by_one[c] = (float)(steep * job->mean[c] - ws * sum / pixels);
+        double ws = (double)call->param[0][c] * args->invstd[c];
+        double steep = ws * args->invstd[c] * product / pixels;
+        args->by_gradient[c] = (float)ws;
+        args->by_y[c] = (float)-steep;
+        args->by_one[c] = (float)(steep * args->mean[c] - ws * sum / pixels);
     }
-    repeat(job, job->by_gradient);
-    repeat(job, job->by_y);
-    repeat(job, job->by_one);
+    repeat(args, args->by_gradient);
+    repeat(args, args->by_y);
+    repeat(args, args->by_one);
 }
 
 static void gradients_task(void *context, size_t task, int thread) {
@@ -360,25 +360,25 @@ static void gradients_task(void *context, size_t task, int thread) {
 }
 
 static void backward(const cpu_call *call) {
-    chain_job job = job_of(call);
+    chain_args args = job_of(call);
     const stk_piece *piece = call->piece;
     bool filters = piece->conv != STK_NO_NODE;
-    job.run.y = norm_input(call);
-    job.run.dz = call->dy;
-    job.run.kept = piece->backward_reads_output ? call->y : NULL;
-    set_scale(&job);
-    memcpy(job.centre, job.mean, job.at.channels * sizeof *job.centre);
-    repeat(&job, job.centre);
-    stk_pool_run(call->pool, job.at.strips, sums_task, &job);
-    add_sums(&job);
-    set_gradients(&job);
-    job.run.dy = filters ? call->dinner : call->dx[0];
-    job.run.add_dy = !filters && call->accumulate[0];
-    job.run.dresidual = piece->add != STK_NO_NODE ? call->dx[1] : NULL;
-    job.run.add_dresidual = call->accumulate[1];
-    stk_pool_run(call->pool, job.at.strips, gradients_task, &job);
+    args.run.y = norm_input(call);
+    args.run.dz = call->dy;
+    args.run.kept = piece->backward_reads_output ? call->y : NULL;
+    set_scale(&args);
+    memcpy(args.centre, args.mean, args.at.channels * sizeof *args.centre);
+    repeat(&args, args.centre);
+    stk_pool_run(call->pool, args.at.strips, sums_task, &args);
+    add_sums(&args);
+    set_gradients(&args);
+    args.run.dy = filters ? call->dinner : call->dx[0];
+    args.run.add_dy = !filters && call->accumulate[0];
+    args.run.dresidual = piece->add != STK_NO_NODE ? call->dx[1] : NULL;
+    args.run.add_dresidual = call->accumulate[1];
+    stk_pool_run(call->pool, args.at.strips, gradients_task, &args);
     if (filters) {
-        cpu_call part = filter_call(&job);
+        cpu_call part = filter_call(&args);
         filter_kernel(part.node)->backward(&part);
     }
 }

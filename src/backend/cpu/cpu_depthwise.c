@@ -84,7 +84,7 @@ static void run_weights(const cpu_line_weights *w) {
 
 /* ---- */
 
-typedef struct depthwise_job {
+typedef struct depthwise_args {
     const cpu_call *call;
     float *weights; /* (taps, C): forward in their order, backward as phase_weights() says */
     float *zeros;   /* a row of x */
@@ -97,7 +97,7 @@ typedef struct depthwise_job {
     size_t stats_width;
     float *lanes;
     size_t lanes_step;
-} depthwise_job;
+} depthwise_args;
 
 static size_t line_up(size_t floats) {
     return (floats + 15) / 16 * 16;
@@ -122,14 +122,14 @@ size_t stk_cpu_depthwise_block(stk_shape out) {
     return rows_per_task(out) * (size_t)out.width;
 }
 
-static depthwise_job job_of(const cpu_call *call) {
-    depthwise_job job = {.call = call,
-                         .weights = call->workspace,
-                         .channels = (size_t)call->out.channels,
-                         .taps = (size_t)(call->node->kernel * call->node->kernel)};
-    job.zeros = job.weights + line_up(job.taps * job.channels);
-    job.parts = job.zeros + line_up((size_t)call->in.width * job.channels);
-    return job;
+static depthwise_args job_of(const cpu_call *call) {
+    depthwise_args args = {.call = call,
+                           .weights = call->workspace,
+                           .channels = (size_t)call->out.channels,
+                           .taps = (size_t)(call->node->kernel * call->node->kernel)};
+    args.zeros = args.weights + line_up(args.taps * args.channels);
+    args.parts = args.zeros + line_up((size_t)call->in.width * args.channels);
+    return args;
 }
 
 /* Where row y of a sample begins. */
@@ -164,21 +164,21 @@ static int taps_at_once(int taps, int stride) {
 
 /* ---- forward ---- */
 
-static void forward_row(const depthwise_job *job, size_t sample, int oy) {
-    const cpu_call *call = job->call;
+static void forward_row(const depthwise_args *args, size_t sample, int oy) {
+    const cpu_call *call = args->call;
     const stk_node *node = call->node;
-    cpu_line line = {.channels = job->channels,
+    cpu_line line = {.channels = args->channels,
                      .columns = call->in.width,
                      .taps = taps_at_once(node->kernel, node->stride),
                      .stride = node->stride,
                      .outputs = call->out.width,
                      .out = call->y + row_at(call->out, sample, oy),
-                     .out_step = job->channels};
+                     .out_step = args->channels};
     for (int ky = 0; ky < node->kernel; ky++) {
         int iy = oy * node->stride - node->pad + ky;
         if (iy >= 0 && iy < call->in.height) {
             add_taps(&line, call->x[0] + row_at(call->in, sample, iy),
-                     job->weights + (size_t)(ky * node->kernel) * job->channels, node->kernel,
+                     args->weights + (size_t)(ky * node->kernel) * args->channels, node->kernel,
                      -node->pad);
         }
     }
@@ -186,37 +186,37 @@ static void forward_row(const depthwise_job *job, size_t sample, int oy) {
 }
 
 static void forward_task(void *context, size_t task, int thread) {
-    const depthwise_job *job = context;
-    size_t height = (size_t)job->call->out.height;
-    size_t from = task * job->rows_per_task;
-    size_t to = cpu_min(from + job->rows_per_task, job->rows);
+    const depthwise_args *args = context;
+    size_t height = (size_t)args->call->out.height;
+    size_t from = task * args->rows_per_task;
+    size_t to = cpu_min(from + args->rows_per_task, args->rows);
     for (size_t row = from; row < to; row++) {
-        forward_row(job, row / height, (int)(row % height));
+        forward_row(args, row / height, (int)(row % height));
     }
-    if (job->stats != NULL) {
-        size_t floats = (size_t)job->call->out.width * job->channels;
-        float *mean = job->stats + task * 2 * job->channels;
-        stk_cpu_chain_moments(job->call->y + from * floats, (to - from) * floats, job->channels,
-                              job->stats_width, job->lanes + (size_t)thread * job->lanes_step, mean,
-                              mean + job->channels);
+    if (args->stats != NULL) {
+        size_t floats = (size_t)args->call->out.width * args->channels;
+        float *mean = args->stats + task * 2 * args->channels;
+        stk_cpu_chain_moments(args->call->y + from * floats, (to - from) * floats, args->channels,
+                              args->stats_width, args->lanes + (size_t)thread * args->lanes_step,
+                              mean, mean + args->channels);
     }
 }
 
 void stk_cpu_depthwise_forward(const cpu_call *call, float *stats, size_t width, float *lanes,
                                size_t lanes_step) {
-    depthwise_job job = job_of(call);
-    job.stats = stats;
-    job.stats_width = width;
-    job.lanes = lanes;
-    job.lanes_step = lanes_step;
-    for (size_t c = 0; c < job.channels; c++) {
-        for (size_t t = 0; t < job.taps; t++) {
-            job.weights[t * job.channels + c] = call->param[0][c * job.taps + t];
+    depthwise_args args = job_of(call);
+    args.stats = stats;
+    args.stats_width = width;
+    args.lanes = lanes;
+    args.lanes_step = lanes_step;
+    for (size_t c = 0; c < args.channels; c++) {
+        for (size_t t = 0; t < args.taps; t++) {
+            args.weights[t * args.channels + c] = call->param[0][c * args.taps + t];
         }
     }
-    job.rows = call->batch * (size_t)call->out.height;
-    job.rows_per_task = rows_per_task(call->out);
-    stk_pool_run(call->pool, cpu_tasks(job.rows, job.rows_per_task), forward_task, &job);
+    args.rows = call->batch * (size_t)call->out.height;
+    args.rows_per_task = rows_per_task(call->out);
+    stk_pool_run(call->pool, cpu_tasks(args.rows, args.rows_per_task), forward_task, &args);
 }
 
 static void forward(const cpu_call *call) {
@@ -242,14 +242,14 @@ static int taps_before(const stk_node *node, int phase) {
 }
 
 /* Row by row of taps; in a row, phase by phase; of a phase, the last tap first. */
-static void phase_weights(const depthwise_job *job) {
-    const stk_node *node = job->call->node;
-    float *to = job->weights;
+static void phase_weights(const depthwise_args *args) {
+    const stk_node *node = args->call->node;
+    float *to = args->weights;
     for (int ky = 0; ky < node->kernel; ky++) {
         for (int phase = 0; phase < node->stride; phase++) {
             for (int kx = last_tap(node, phase); kx >= 0; kx -= node->stride) {
-                for (size_t c = 0; c < job->channels; c++) {
-                    *to++ = job->call->param[0][c * job->taps + (size_t)(ky * node->kernel + kx)];
+                for (size_t c = 0; c < args->channels; c++) {
+                    *to++ = args->call->param[0][c * args->taps + (size_t)(ky * node->kernel + kx)];
                 }
             }
         }
@@ -257,26 +257,26 @@ static void phase_weights(const depthwise_job *job) {
 }
 
 /* The columns phase, phase + stride and so on of one row of x. */
-static void data_phase(const depthwise_job *job, size_t sample, int iy, int phase) {
-    const cpu_call *call = job->call;
+static void data_phase(const depthwise_args *args, size_t sample, int iy, int phase) {
+    const cpu_call *call = args->call;
     const stk_node *node = call->node;
     int last = last_tap(node, phase);
     int taps = (last + node->stride) / node->stride;
     int before = taps_before(node, phase);
-    cpu_line line = {.channels = job->channels,
+    cpu_line line = {.channels = args->channels,
                      .columns = call->out.width,
                      .taps = taps_at_once(taps, 1),
                      .stride = 1,
                      .outputs = (call->in.width - phase - 1) / node->stride + 1,
-                     .out =
-                         call->dx[0] + row_at(call->in, sample, iy) + (size_t)phase * job->channels,
-                     .out_step = (size_t)node->stride * job->channels,
+                     .out = call->dx[0] + row_at(call->in, sample, iy) +
+                            (size_t)phase * args->channels,
+                     .out_step = (size_t)node->stride * args->channels,
                      .add = call->accumulate[0]};
     for (int ky = 0; ky < node->kernel && taps > 0; ky++) {
         int oy = iy + node->pad - ky;
         if (oy >= 0 && oy % node->stride == 0 && oy / node->stride < call->out.height) {
             add_taps(&line, call->dy + row_at(call->out, sample, oy / node->stride),
-                     job->weights + (size_t)(ky * node->kernel + before) * job->channels, taps,
+                     args->weights + (size_t)(ky * node->kernel + before) * args->channels, taps,
                      (phase + node->pad - last) / node->stride);
         }
     }
@@ -285,14 +285,14 @@ static void data_phase(const depthwise_job *job, size_t sample, int iy, int phas
 
 static void data_task(void *context, size_t task, int thread) {
     (void)thread;
-    const depthwise_job *job = context;
-    const stk_node *node = job->call->node;
-    size_t height = (size_t)job->call->in.height;
-    size_t from = task * job->rows_per_task;
-    size_t to = cpu_min(from + job->rows_per_task, job->rows);
+    const depthwise_args *args = context;
+    const stk_node *node = args->call->node;
+    size_t height = (size_t)args->call->in.height;
+    size_t from = task * args->rows_per_task;
+    size_t to = cpu_min(from + args->rows_per_task, args->rows);
     for (size_t row = from; row < to; row++) {
-        for (int phase = 0; phase < node->stride && phase < job->call->in.width; phase++) {
-            data_phase(job, row / height, (int)(row % height), phase);
+        for (int phase = 0; phase < node->stride && phase < args->call->in.width; phase++) {
+            data_phase(args, row / height, (int)(row % height), phase);
         }
     }
 }
@@ -302,24 +302,24 @@ static void data_task(void *context, size_t task, int thread) {
 /* A task is some channels of one sample. */
 static void weight_task(void *context, size_t task, int thread) {
     (void)thread;
-    const depthwise_job *job = context;
-    const cpu_call *call = job->call;
-    size_t slabs = cpu_tasks(job->channels, SLAB);
+    const depthwise_args *args = context;
+    const cpu_call *call = args->call;
+    size_t slabs = cpu_tasks(args->channels, SLAB);
     size_t sample = task / slabs;
     size_t from = task % slabs * SLAB;
-    cpu_line_weights w = {.channels = job->channels,
+    cpu_line_weights w = {.channels = args->channels,
                           .from = from,
-                          .to = cpu_min(from + SLAB, job->channels),
+                          .to = cpu_min(from + SLAB, args->channels),
                           .x = call->x[0] + sample * stk_shape_count(call->in),
                           .dy = call->dy + sample * stk_shape_count(call->out),
-                          .zeros = job->zeros,
+                          .zeros = args->zeros,
                           .in = call->in,
                           .out = call->out,
                           .kernel = call->node->kernel,
                           .stride = call->node->stride,
                           .pad = call->node->pad,
-                          .sums = job->parts + sample * line_up(job->taps * job->channels)};
-    for (size_t t = 0; t < job->taps; t++) {
+                          .sums = args->parts + sample * line_up(args->taps * args->channels)};
+    for (size_t t = 0; t < args->taps; t++) {
         memset(w.sums + t * w.channels + from, 0, (w.to - from) * sizeof *w.sums);
     }
     run_weights(&w);
@@ -328,36 +328,36 @@ static void weight_task(void *context, size_t task, int thread) {
 /* Adds the samples' sums, in their order; a task is some channels. */
 static void sum_task(void *context, size_t task, int thread) {
     (void)thread;
-    const depthwise_job *job = context;
+    const depthwise_args *args = context;
     size_t from = task * SLAB;
-    size_t count = cpu_min(SLAB, job->channels - from);
-    size_t step = line_up(job->taps * job->channels);
-    for (size_t t = 0; t < job->taps; t++) {
+    size_t count = cpu_min(SLAB, args->channels - from);
+    size_t step = line_up(args->taps * args->channels);
+    for (size_t t = 0; t < args->taps; t++) {
         float sums[SLAB] = {0};
-        for (size_t s = 0; s < job->call->batch; s++) {
-            const float *part = job->parts + s * step + t * job->channels + from;
+        for (size_t s = 0; s < args->call->batch; s++) {
+            const float *part = args->parts + s * step + t * args->channels + from;
             for (size_t c = 0; c < count; c++) {
                 sums[c] += part[c];
             }
         }
         for (size_t c = 0; c < count; c++) {
-            job->call->param_grad[0][(from + c) * job->taps + t] += sums[c];
+            args->call->param_grad[0][(from + c) * args->taps + t] += sums[c];
         }
     }
 }
 
 static void backward(const cpu_call *call) {
-    depthwise_job job = job_of(call);
-    size_t slabs = cpu_tasks(job.channels, SLAB);
+    depthwise_args args = job_of(call);
+    size_t slabs = cpu_tasks(args.channels, SLAB);
     if (call->dx[0] != NULL) {
-        phase_weights(&job);
-        job.rows = call->batch * (size_t)call->in.height;
-        job.rows_per_task = rows_per_task(call->in);
-        stk_pool_run(call->pool, cpu_tasks(job.rows, job.rows_per_task), data_task, &job);
+        phase_weights(&args);
+        args.rows = call->batch * (size_t)call->in.height;
+        args.rows_per_task = rows_per_task(call->in);
+        stk_pool_run(call->pool, cpu_tasks(args.rows, args.rows_per_task), data_task, &args);
     }
-    memset(job.zeros, 0, (size_t)call->in.width * job.channels * sizeof *job.zeros);
-    stk_pool_run(call->pool, call->batch * slabs, weight_task, &job);
-    stk_pool_run(call->pool, slabs, sum_task, &job);
+    memset(args.zeros, 0, (size_t)call->in.width * args.channels * sizeof *args.zeros);
+    stk_pool_run(call->pool, call->batch * slabs, weight_task, &args);
+    stk_pool_run(call->pool, slabs, sum_task, &args);
 }
 
 const cpu_kernel stk_cpu_depthwise = {needs, forward, backward};

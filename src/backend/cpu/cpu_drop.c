@@ -6,40 +6,40 @@
 
 #include <string.h>
 
-typedef struct drop_job {
+typedef struct drop_args {
     const cpu_call *call;
     const float *from; /* x or dy */
     float *to;         /* y or dx */
     bool accumulate;
     size_t run; /* consecutive elements that share a factor: 1, or a whole sample */
-} drop_job;
+} drop_args;
 
 /* A task is one sample. */
 static void drop_task(void *context, size_t task, int thread) {
     (void)thread;
-    const drop_job *job = context;
-    const cpu_call *call = job->call;
+    const drop_args *args = context;
+    const cpu_call *call = args->call;
     size_t floats = stk_shape_count(call->out);
-    const float *from = job->from + task * floats;
-    float *to = job->to + task * floats;
-    for (size_t i = 0; i < floats; i += job->run) {
+    const float *from = args->from + task * floats;
+    float *to = args->to + task * floats;
+    for (size_t i = 0; i < floats; i += args->run) {
         float factor =
-            call->train ? cpu_drop_factor(call, call->node, (task * floats + i) / job->run) : 1;
-        for (size_t k = i; k < i + job->run; k++) {
-            to[k] = (job->accumulate ? to[k] : 0) + factor * from[k];
+            call->train ? cpu_drop_factor(call, call->node, (task * floats + i) / args->run) : 1;
+        for (size_t k = i; k < i + args->run; k++) {
+            to[k] = (args->accumulate ? to[k] : 0) + factor * from[k];
         }
     }
 }
 
 static void run(const cpu_call *call, const float *from, float *to, bool accumulate) {
     bool whole = !call->train || call->node->op == STK_OP_DROP_PATH;
-    drop_job job = {.call = call,
-                    .from = from,
-                    .to = to,
-                    .accumulate = accumulate,
-                    .run = whole ? stk_shape_count(call->out) : 1};
+    drop_args args = {.call = call,
+                      .from = from,
+                      .to = to,
+                      .accumulate = accumulate,
+                      .run = whole ? stk_shape_count(call->out) : 1};
     if (call->train || accumulate || from != to) {
-        stk_pool_run(call->pool, call->batch, drop_task, &job);
+        stk_pool_run(call->pool, call->batch, drop_task, &args);
     }
 }
 

@@ -16,12 +16,12 @@
 /* What clip_grad_norm_ of PyTorch adds to the norm before it divides by it. */
 #define CLIP_EPSILON 1e-6
 
-typedef struct update_job {
+typedef struct update_args {
     const stk_state *state;
     const stk_update *update;
     bool frozen;
     float scale; /* of the gradients: accumulation and clipping together */
-} update_job;
+} update_args;
 
 stk_status stk_cpu_spans_make(stk_state *state, stk_error *err) {
     const stk_graph *graph = state->graph;
@@ -43,16 +43,16 @@ stk_status stk_cpu_spans_make(stk_state *state, stk_error *err) {
     return STK_OK;
 }
 
-static bool learns(const update_job *job, const stk_param *param) {
-    return param->trainable && (param->head || !job->frozen);
+static bool learns(const update_args *args, const stk_param *param) {
+    return param->trainable && (param->head || !args->frozen);
 }
 
-static void sgd(const update_job *job, const stk_param *param, const cpu_span *span) {
-    const stk_update *u = job->update;
-    float *restrict w = job->state->blocks[STK_TENSOR_VALUE];
-    float *restrict v = job->state->blocks[STK_TENSOR_MOMENTUM];
-    const float *restrict gradient = job->state->blocks[STK_TENSOR_GRADIENT];
-    const float scale = job->scale;
+static void sgd(const update_args *args, const stk_param *param, const cpu_span *span) {
+    const stk_update *u = args->update;
+    float *restrict w = args->state->blocks[STK_TENSOR_VALUE];
+    float *restrict v = args->state->blocks[STK_TENSOR_MOMENTUM];
+    const float *restrict gradient = args->state->blocks[STK_TENSOR_GRADIENT];
+    const float scale = args->scale;
     const float momentum = u->momentum;
     const float decay = param->decay ? u->weight_decay : 0;
     const float lr = param->head ? u->head_lr : u->lr;
@@ -66,13 +66,13 @@ static void sgd(const update_job *job, const stk_param *param, const cpu_span *s
     }
 }
 
-static void adamw(const update_job *job, const stk_param *param, const cpu_span *span) {
-    const stk_update *u = job->update;
-    float *restrict w = job->state->blocks[STK_TENSOR_VALUE];
-    float *restrict m = job->state->blocks[STK_TENSOR_MOMENTUM];
-    float *restrict v = job->state->blocks[STK_TENSOR_SECOND];
-    const float *restrict gradient = job->state->blocks[STK_TENSOR_GRADIENT];
-    const float scale = job->scale;
+static void adamw(const update_args *args, const stk_param *param, const cpu_span *span) {
+    const stk_update *u = args->update;
+    float *restrict w = args->state->blocks[STK_TENSOR_VALUE];
+    float *restrict m = args->state->blocks[STK_TENSOR_MOMENTUM];
+    float *restrict v = args->state->blocks[STK_TENSOR_SECOND];
+    const float *restrict gradient = args->state->blocks[STK_TENSOR_GRADIENT];
+    const float scale = args->scale;
     const double lr = param->head ? u->head_lr : u->lr;
     const double steps = (double)(param->head ? u->head_step : u->step);
     const float keep = (float)(1 - lr * (param->decay ? u->weight_decay : 0));
@@ -90,10 +90,10 @@ static void adamw(const update_job *job, const stk_param *param, const cpu_span 
     }
 }
 
-static void average(const update_job *job, const cpu_span *span) {
-    const float *restrict w = job->state->blocks[STK_TENSOR_VALUE];
-    float *restrict mean = job->state->blocks[STK_TENSOR_EMA];
-    const float kept = job->update->ema_decay;
+static void average(const update_args *args, const cpu_span *span) {
+    const float *restrict w = args->state->blocks[STK_TENSOR_VALUE];
+    float *restrict mean = args->state->blocks[STK_TENSOR_EMA];
+    const float kept = args->update->ema_decay;
     const float added = 1 - kept;
     for (size_t i = span->from; i < span->to; i++) {
         mean[i] = kept * mean[i] + added * w[i];
@@ -102,25 +102,26 @@ static void average(const update_job *job, const cpu_span *span) {
 
 static void update_task(void *context, size_t task, int thread) {
     (void)thread;
-    const update_job *job = context;
-    const cpu_span *span = &job->state->spans[task];
-    const stk_param *param = &job->state->graph->params[span->param];
-    if (learns(job, param) && job->update->kind == STK_ADAMW) {
-        adamw(job, param, span);
-    } else if (learns(job, param)) {
-        sgd(job, param, span);
+    const update_args *args = context;
+    const cpu_span *span = &args->state->spans[task];
+    const stk_param *param = &args->state->graph->params[span->param];
+    if (learns(args, param) && args->update->kind == STK_ADAMW) {
+        adamw(args, param, span);
+    } else if (learns(args, param)) {
+        sgd(args, param, span);
     }
-    if (job->state->blocks[STK_TENSOR_EMA] != NULL) {
-        average(job, span);
+    if (args->state->blocks[STK_TENSOR_EMA] != NULL) {
+        average(args, span);
     }
 }
 
 static void square_task(void *context, size_t task, int thread) {
     (void)thread;
-    const update_job *job = context;
-    const cpu_span *span = &job->state->spans[task];
-    const float *g = job->state->blocks[STK_TENSOR_GRADIENT] + span->from;
-    size_t count = learns(job, &job->state->graph->params[span->param]) ? span->to - span->from : 0;
+    const update_args *args = context;
+    const cpu_span *span = &args->state->spans[task];
+    const float *g = args->state->blocks[STK_TENSOR_GRADIENT] + span->from;
+    size_t count =
+        learns(args, &args->state->graph->params[span->param]) ? span->to - span->from : 0;
     double sums[4] = {0, 0, 0, 0}; /* four chains of additions run side by side */
     size_t i = 0;
     for (; i + 4 <= count; i += 4) {
@@ -131,14 +132,14 @@ static void square_task(void *context, size_t task, int thread) {
     for (; i < count; i++) {
         sums[0] += (double)g[i] * g[i];
     }
-    job->state->squares[task] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    args->state->squares[task] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 /* Sums of spans are added in their order, so that the bits do not depend on the threads. */
-static double gradient_norm(update_job *job) {
-    const stk_state *state = job->state;
+static double gradient_norm(update_args *args) {
+    const stk_state *state = args->state;
     double sum = 0;
-    stk_pool_run(state->pool, state->span_count, square_task, job);
+    stk_pool_run(state->pool, state->span_count, square_task, args);
     for (size_t i = 0; i < state->span_count; i++) {
         sum += state->squares[i];
     }
@@ -146,13 +147,13 @@ static double gradient_norm(update_job *job) {
 }
 
 double stk_cpu_optimize(const stk_state *state, const stk_update *update, bool frozen) {
-    update_job job = {state, update, frozen, update->grad_scale};
+    update_args args = {state, update, frozen, update->grad_scale};
     double norm = NAN;
     if (update->clip_norm > 0) {
-        norm = gradient_norm(&job) * update->grad_scale;
+        norm = gradient_norm(&args) * update->grad_scale;
         double cut = update->clip_norm / (norm + CLIP_EPSILON);
-        job.scale *= cut < 1 ? (float)cut : 1;
+        args.scale *= cut < 1 ? (float)cut : 1;
     }
-    stk_pool_run(state->pool, state->span_count, update_task, &job);
+    stk_pool_run(state->pool, state->span_count, update_task, &args);
     return norm;
 }
