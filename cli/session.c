@@ -19,7 +19,7 @@
 #include "report/observers/jsonl.h"
 #include "report/observers/screen.h"
 #include "report/text/text.h"
-#include "supervise/relay.h"
+#include "supervise/output/relay.h"
 
 /* A handler can reach nothing else; the library itself has no such state. */
 static stk_stop stop_request;

@@ -15,7 +15,8 @@ rooms='base base/threads base/files base/text base/numbers'
 rooms="$rooms options events storage/http storage storage/s3 dataset image stage loader engine backend/cpu backend/cuda backend"
 rooms="$rooms models weights train predict budget monitor"
 rooms="$rooms report/text report/plots report/state report/observers report/status report/page report"
-rooms="$rooms run probe supervise job cli"
+rooms="$rooms run probe"
+rooms="$rooms supervise/files supervise/process supervise/settings supervise/output supervise/decide supervise job cli"
 
 # Rooms that do not know each other, whatever their order.
 strangers=' job/supervise supervise/job '
@@ -34,6 +35,7 @@ check_includes() {
             while (sub(/\/[^\/]*$/, "", path)) if (path in place) return path
             return ""
         }
+        function top_of(room) { sub(/\/.*/, "", room); return room }
         FNR == 1 {
             public = FILENAME ~ /^include\//
             own = FILENAME
@@ -52,7 +54,7 @@ check_includes() {
                 print where "an installed header may include only <stoker/...> and system headers, not " target
             } else if (!public && own != "" && room != "" && place[room] > place[own]) {
                 print where own " may not include " target ": " room " lies below it"
-            } else if (index(strangers, " " own "/" room " ")) {
+            } else if (index(strangers, " " top_of(own) "/" top_of(room) " ")) {
                 print where own " may not include " target ": the two rooms do not know each other"
             } else if (quoted && room == "" && target ~ /\//) {
                 print where target " is in no room"

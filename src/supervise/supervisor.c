@@ -17,8 +17,8 @@
 #include "base/text/locale.h"
 #include "budget/budget.h"
 #include "report/observers/jsonl.h"
-#include "supervise/knob_bounded.h"
-#include "supervise/relay.h"
+#include "supervise/settings/timed_setting.h"
+#include "supervise/output/relay.h"
 #include "supervise/supervision.h"
 
 #define SIGNAL_CODES 128 /* exit code of a process that a signal has ended, less its number */

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "budget/deadline.h"
 #include "probe/storage_figures.h"
-#include "supervise/timetable.h"
+#include "supervise/decide/timetable.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED("2h30m"),  FUZZ_SEED("00:11:00"), FUZZ_SEED("1.5e3"),

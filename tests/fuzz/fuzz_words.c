@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "supervise/forecast.h"
-#include "supervise/words.h"
+#include "supervise/output/forecast.h"
+#include "supervise/output/progress.h"
 
 static const fuzz_seed seeds[] = {
     FUZZ_SEED(

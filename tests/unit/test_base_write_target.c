@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "folder_looks.h"
 #include "report/observers/lines.h"
-#include "supervise/transcript.h"
+#include "supervise/output/transcript.h"
 
 #define MANY_BYTES 300000 /* more than a pipe holds */
 

@@ -26,8 +26,8 @@
 #include "storage/cache/cache.h"
 #include "storage/reading/io_threads.h"
 #include "storage/reading/reader.h"
-#include "supervise/guardian.h"
-#include "supervise/output.h"
+#include "supervise/process/guardian.h"
+#include "supervise/output/output.h"
 #ifdef STK_HAVE_S3
 #include "storage/http/engine.h"
 #include "storage/s3/credentials.h"

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/mem.h"
-#include "supervise/command.h"
+#include "supervise/process/command.h"
 
 #define WORDS 10
 

@@ -1,7 +1,7 @@
 /* test_supervise_forecast.c - how long a training will take, and what is said of it. */
 #include "check.h"
 
-#include "supervise/forecast.h"
+#include "supervise/output/forecast.h"
 
 static void hear(stk_words *words, double at_s, const char *line) {
     stk_words_hear(words, line, strlen(line), at_s);

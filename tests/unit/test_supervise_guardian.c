@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/threads/proc_tree.h"
 #include "base/threads/process.h"
-#include "supervise/guardian.h"
+#include "supervise/process/guardian.h"
 
 #define PATIENCE_S 30 /* on a machine that is busy with other things */
 

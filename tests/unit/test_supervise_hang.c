@@ -1,7 +1,7 @@
 /* test_supervise_hang.c - both sides of every line between work in silence and a hang. */
 #include "check.h"
 
-#include "supervise/hang.h"
+#include "supervise/decide/hang.h"
 
 #define LIMIT_S 300
 #define HEARD_S 10 /* when progress was last heard, where it was */

@@ -14,8 +14,8 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "supervise/output.h"
-#include "supervise/transcript.h"
+#include "supervise/output/output.h"
+#include "supervise/output/transcript.h"
 
 #define PATIENCE_S 60 /* with a busy machine */
 

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "supervise/stacks.h"
+#include "supervise/process/stacks.h"
 
 /* A process below this one that has come to its waiting when it is returned. */
 static pid_t start(void (*live)(void *user), void *user) {

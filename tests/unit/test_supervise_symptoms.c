@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "supervise/symptoms.h"
+#include "supervise/decide/symptoms.h"
 
 #define ROOT 100 /* of the tree: the guardian */
 #define COMMAND 101

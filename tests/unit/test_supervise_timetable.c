@@ -1,7 +1,7 @@
 /* test_supervise_timetable.c - when a command is stopped: arithmetic from the end backwards. */
 #include "check.h"
 
-#include "supervise/timetable.h"
+#include "supervise/decide/timetable.h"
 
 static stk_slice slice(const char *text) {
     stk_slice read = {0};

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/numbers/rng.h"
-#include "supervise/trials.h"
+#include "supervise/decide/trials.h"
 
 /* A command on an idle GPU for which all is given. */
 static stk_trial_facts idle(void) {

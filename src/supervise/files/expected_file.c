@@ -1,0 +1,233 @@
+/*
+ * expected_file.c - a file counts as new when anything of it differs: another file of that name,
+ * another time, or other contents. Each alone can deceive (a copy that keeps its time, a clock that
+ * was put back, a file written over in place), all together do not.
+ */
+#include "supervise/files/expected_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/numbers/digest.h"
+#include "base/str.h"
+#include "base/text/csv.h"
+#include "supervise/files/disk_call.h"
+
+/* Of large files only as much is looked at from either end: nobody waits for gigabytes. */
+#define END_BYTES (1 << 20)
+
+_Static_assert(sizeof((stk_expect *)0)->digest == STK_SHA256_TEXT, "a digest's text");
+
+/* The digest of both ends, "" where they cannot be read; fails without memory only. */
+static stk_status digest_of(const char *path, int64_t size, char *text) {
+    uint64_t tail = size > END_BYTES ? (uint64_t)size - END_BYTES : 0;
+    uint8_t digest[STK_SHA256_BYTES];
+    stk_bytes bytes = {0};
+    stk_sha256 hash;
+    stk_sha256_begin(&hash);
+    stk_status status = stk_file_read_part(path, 0, END_BYTES, &bytes, NULL);
+    if (status == STK_OK) {
+        stk_sha256_add(&hash, bytes.data, bytes.size);
+        status = stk_file_read_part(path, tail, END_BYTES, &bytes, NULL);
+    }
+    if (status == STK_OK) {
+        stk_sha256_add(&hash, bytes.data, bytes.size);
+        stk_sha256_end(&hash, digest);
+        stk_hex(digest, sizeof digest, text);
+    } else {
+        text[0] = '\0';
+    }
+    stk_bytes_free(&bytes);
+    return status == STK_ERR_MEMORY ? status : STK_OK;
+}
+
+/* seen->there is false where there is no such file; errno tells why. */
+static stk_status look(const char *path, stk_expect *seen, stk_error *err) {
+    struct stat info;
+    memset(seen, 0, sizeof *seen);
+    seen->path = path;
+    if (path == NULL || stat(path, &info) != 0) {
+        return STK_OK;
+    }
+    seen->there = true;
+    seen->device = (uint64_t)info.st_dev;
+    seen->inode = (uint64_t)info.st_ino;
+    seen->changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    seen->size = (int64_t)info.st_size;
+    if (S_ISREG(info.st_mode) && digest_of(path, seen->size, seen->digest) != STK_OK) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    return STK_OK;
+}
+
+/* Lines that are not blank. */
+static stk_status count_lines(const char *path, int64_t *lines, stk_error *err) {
+    stk_bytes bytes = {0};
+    stk_status status = stk_file_read_into(path, 0, &bytes, err);
+    bool filled = false;
+    *lines = 0;
+    for (size_t i = 0; status == STK_OK && i < bytes.size; i++) {
+        filled = filled || strchr(" \t\r\n", bytes.data[i]) == NULL;
+        if (filled && (bytes.data[i] == '\n' || i + 1 == bytes.size)) {
+            (*lines)++;
+            filled = false;
+        }
+    }
+    stk_bytes_free(&bytes);
+    return status;
+}
+
+/* Tables with tabs have a header as those with commas have; texts have none. -1: it has no rows by
+ * its nature. */
+static stk_status count_rows(const char *path, int64_t *rows, stk_error *err) {
+    stk_status status = STK_OK;
+    if (stk_str_ends_with_nocase(path, ".csv")) {
+        stk_csv csv;
+        status = stk_csv_read(path, &csv, err);
+        *rows = status == STK_OK ? (int64_t)csv.rows : -1;
+        stk_csv_free(&csv);
+    } else if (stk_str_ends_with_nocase(path, ".tsv")) {
+        status = count_lines(path, rows, err);
+        *rows -= *rows > 0 ? 1 : 0;
+    } else if (stk_str_ends_with_nocase(path, ".txt")) {
+        status = count_lines(path, rows, err);
+    }
+    return status;
+}
+
+stk_status stk_expect_begin(stk_expect *expect, const char *path, stk_error *err) {
+    return look(path, expect, err);
+}
+
+stk_status stk_expect_check(const stk_expect *expect, int64_t *rows, stk_error *err) {
+    const char *path = expect->path;
+    stk_expect now;
+    *rows = -1;
+    if (path == NULL) {
+        return STK_OK;
+    }
+    errno = 0;
+    stk_status status = look(path, &now, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    if (!now.there) {
+        return errno == ENOENT
+                   ? STK_FAIL(err, STK_ERR_DATA, "%s was expected and is not there", path)
+                   : STK_FAIL(err, STK_ERR_DATA, "%s was expected and cannot be looked at: %s",
+                              path, strerror(errno));
+    }
+    if (!stk_path_is_file(path)) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s was expected to be a file and is %s", path,
+                        stk_path_is_dir(path) ? "a folder" : "none");
+    }
+    if (expect->there && expect->device == now.device && expect->inode == now.inode &&
+        expect->changed_ns == now.changed_ns && expect->size == now.size &&
+        stk_str_equal(expect->digest, now.digest)) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s is as it was before the run: nothing has written it anew", path);
+    }
+    if (now.size == 0) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s was expected to have rows and is empty", path);
+    }
+    status = count_rows(path, rows, err);
+    if (status == STK_OK && *rows == 0) {
+        status = STK_FAIL(err, STK_ERR_DATA, "%s has no rows%s", path,
+                          stk_str_ends_with_nocase(path, ".txt") ? "" : ", at most a header");
+    }
+    if (status != STK_OK) {
+        *rows = -1;
+    }
+    return status == STK_ERR_STORAGE ? STK_ERR_DATA : status;
+}
+
+/* ---- a disk that may hang ---- */
+
+/* One look, with all that it works on. */
+typedef struct looking {
+    char *path;        /* owned */
+    stk_expect expect; /* of that path */
+    int64_t rows;
+    stk_status status;
+    stk_error why;
+    char full_path[PATH_MAX];
+} looking;
+
+static void free_looking(void *state) {
+    looking *l = state;
+    stk_mem_free(l->path);
+    stk_mem_free(l);
+}
+
+static looking *new_looking(const stk_expect *expect, stk_error *err) {
+    looking *l = stk_mem_new(1, sizeof *l);
+    if (l != NULL) {
+        l->expect = *expect;
+        l->expect.path = l->path = stk_mem_strdup(expect->path);
+    }
+    if (l == NULL || l->path == NULL) {
+        stk_mem_free(l);
+        (void)STK_FAIL_MEMORY(err, expect->path);
+        return NULL;
+    }
+    return l;
+}
+
+static void look_before(void *state) {
+    looking *l = state;
+    l->status = stk_expect_begin(&l->expect, l->path, &l->why);
+}
+
+static void look_behind(void *state) {
+    looking *l = state;
+    l->status = stk_expect_check(&l->expect, &l->rows, &l->why);
+    if (l->status == STK_OK && realpath(l->path, l->full_path) == NULL) {
+        snprintf(l->full_path, sizeof l->full_path, "%s", l->path);
+    }
+}
+
+stk_status stk_expect_begin_within(stk_expect *expect, const char *path, double within_s,
+                                   stk_error *err) {
+    *expect = (stk_expect){.path = path};
+    looking *l = path != NULL ? new_looking(expect, err) : NULL;
+    if (l == NULL) {
+        return path == NULL ? STK_OK : STK_ERR_MEMORY;
+    }
+    if (!stk_bounded_call(look_before, l, free_looking, within_s)) {
+        return STK_FAIL(err, STK_ERR_STORAGE,
+                        "the disk of --expect %s has not answered for %s: nothing was started",
+                        path, stk_format_span(within_s).text);
+    }
+    *expect = l->expect;
+    expect->path = path;
+    stk_status status =
+        l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
+    free_looking(l);
+    return status;
+}
+
+stk_status stk_expect_check_within(const stk_expect *expect, double within_s, int64_t *rows,
+                                   char full_path[PATH_MAX], stk_error *err) {
+    *rows = -1;
+    full_path[0] = '\0';
+    looking *l = expect->path != NULL ? new_looking(expect, err) : NULL;
+    if (l == NULL) {
+        return expect->path == NULL ? STK_OK : STK_ERR_MEMORY;
+    }
+    if (!stk_bounded_call(look_behind, l, free_looking, within_s)) {
+        return STK_FAIL(err, STK_ERR_DATA, "%s was expected, and its disk has not answered for %s",
+                        expect->path, stk_format_span(within_s).text);
+    }
+    *rows = l->rows;
+    snprintf(full_path, PATH_MAX, "%s", l->full_path);
+    stk_status status =
+        l->status == STK_OK ? STK_OK : STK_FAIL(err, l->status, "%s", l->why.message);
+    free_looking(l);
+    return status;
+}

@@ -1,0 +1,283 @@
+/* observe.c - what is seen of a command that runs, and what follows from it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "base/str.h"
+#include "supervise/output/forecast.h"
+#include "supervise/process/stacks.h"
+#include "supervise/supervision.h"
+
+#define STEP_GAP_S 0.5 /* between two tellings of its progress */
+#define RATE_S 15.0    /* that a speed which is shown is about */
+/*
+ * The first steps are slow: an estimate waits some seconds, or such a part of the training's time,
+ * from the first that was heard. It is told again where it has changed by so much.
+ */
+#define ESTIMATE_AFTER_S 10.0
+#define ESTIMATE_SHARE 0.05
+#define ESTIMATE_GAP_S 20.0
+#define ESTIMATE_CHANGE 0.25
+
+#define JUDGE_GAP_S 60.0 /* between two verdicts after the check */
+#define JUDGE_S 60.0     /* that they are about */
+
+/* ---- seeing ---- */
+
+static stk_times no_times(void) {
+    return (stk_times){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+}
+
+static void take_samples(stk_supervision *s, const stk_attempt *a) {
+    stk_event_sample sample;
+    double bytes = (double)stk_output_bytes(s->output);
+    while (stk_machine_sampler_take(s->sampler, &sample)) {
+        (void)stk_proc_tree_read(&s->tree, stk_guardian_pid(s->guardian));
+        sample.images_per_second =
+            a->is_training
+                ? stk_words_rate(&s->words, stk_check_batch(s), sample.at_s - RATE_S, sample.at_s)
+                : NAN;
+        sample.wait_fraction = NAN;
+        sample.batches_ready = -1;
+        sample.slots = -1;
+        sample.workers = a->is_training ? stk_check_workers(s) : -1;
+        stk_symptoms_add(s->symptoms, &sample, &s->tree, a->pid);
+        stk_hang_see(&s->hang, &sample, bytes, s->words.progress_s);
+        s->last = sample;
+        s->looked = true;
+        stk_events_sample(&s->events, &sample);
+    }
+}
+
+static void tell_progress(stk_supervision *s, stk_attempt *a, double now_s) {
+    const stk_words *w = &s->words;
+    stk_forecast forecast;
+    bool news = !isnan(w->progress_s) && !(w->progress_s == a->progress_s);
+    if (news && isnan(a->first_progress_s)) {
+        a->first_progress_s = now_s;
+    }
+    if (!news || now_s - a->stepped_s < STEP_GAP_S) {
+        return;
+    }
+    a->stepped_s = now_s;
+    a->progress_s = w->progress_s;
+    size_t moments = w->moment_count;
+    bool estimated = stk_forecast_make(w, now_s, a->stop_s, &forecast);
+    stk_event_step step = {
+        .epoch = w->epoch,
+        .epochs = w->epochs,
+        .step = w->step,
+        .steps = w->steps,
+        .steps_done =
+            moments > 0 ? (int64_t)w->moments[(moments - 1) % STK_WORDS_MOMENTS].steps : -1,
+        .loss = w->loss,
+        .acc1 = NAN,
+        .lr = NAN,
+        .steps_per_second = stk_words_steps_per_second(w, now_s - RATE_S, now_s),
+        .images_per_second = stk_words_rate(w, stk_check_batch(s), now_s - RATE_S, now_s),
+        .wait_fraction = NAN,
+        .left_s = estimated ? forecast.left_s : NAN,
+        .times = no_times()};
+    stk_events_step(&s->events, &step);
+}
+
+static void tell_estimate(stk_supervision *s, stk_attempt *a, double now_s) {
+    stk_forecast forecast;
+    double heard_s = now_s - a->first_progress_s;
+    double enough_s = fmin(ESTIMATE_AFTER_S, ESTIMATE_SHARE * (a->stop_s - a->began_s));
+    if (!(heard_s >= enough_s) || now_s - a->estimated_s < ESTIMATE_GAP_S ||
+        !stk_forecast_make(&s->words, now_s, a->stop_s, &forecast)) {
+        return;
+    }
+    double total_s = isnan(forecast.total_s) ? forecast.epoch_s : forecast.total_s;
+    if (fabs(total_s - a->estimate_s) < ESTIMATE_CHANGE * a->estimate_s) {
+        return; /* it was told */
+    }
+    a->estimated_s = now_s;
+    a->estimate_s = total_s;
+    stk_forecast_say(&forecast, s->clock.budget_s, s->estimate, sizeof s->estimate);
+    stk_events_decision(&s->events, "estimate", s->estimate);
+}
+
+void stk_check_see(stk_supervision *s, stk_attempt *a) {
+    double now_s = stk_supervision_now(s);
+    pthread_mutex_lock(&s->lock);
+    s->words = s->heard;
+    pthread_mutex_unlock(&s->lock);
+    if (s->guardian != NULL) {
+        take_samples(s, a);
+    }
+    if (a->is_training) {
+        tell_progress(s, a, now_s);
+        tell_estimate(s, a, now_s);
+    }
+}
+
+int64_t stk_check_batch(const stk_supervision *s) {
+    return s->batch_told > 0 ? s->batch_told : s->words.batch;
+}
+
+int stk_check_workers(const stk_supervision *s) {
+    return s->workers_told >= 0 ? s->workers_told : s->words.workers;
+}
+
+/* ---- judging ---- */
+
+/* Tells the verdict of a stretch where it is another than before. */
+static void judge(stk_supervision *s, stk_attempt *a, const stk_symptoms_seen *seen, double from_s,
+                  double to_s) {
+    stk_symptoms_judge(s->symptoms, seen, &s->words, from_s, to_s, stk_check_batch(s), false,
+                       &s->verdict);
+    a->judged_s = to_s;
+    bool news = s->verdict.kind != STK_VERDICT_UNKNOWN && s->verdict.kind != a->told;
+    if (news) {
+        a->told = s->verdict.kind;
+        a->event.verdict = stk_verdict_name(s->verdict.kind);
+        stk_events_verdict(&s->events, &s->verdict.event);
+    }
+}
+
+static stk_trial_facts facts_of(const stk_supervision *s, const stk_attempt *a,
+                                const stk_symptoms_seen *seen, double from_s, double to_s) {
+    int64_t batch = stk_check_batch(s);
+    double rate = stk_words_rate(&s->words, batch, from_s, to_s);
+    stk_forecast forecast = {.left_s = NAN};
+    (void)stk_forecast_make(&s->words, to_s, a->stop_s, &forecast);
+    return (stk_trial_facts){.batch = batch,
+                             .said_batch = s->words.batch,
+                             .epoch_steps = s->words.in_images ? -1 : s->words.steps,
+                             .workers = stk_check_workers(s),
+                             .images_per_second = rate,
+                             .memory_share = seen->memory_share,
+                             .activity = seen->activity,
+                             .gpu_used = seen->gpu_used,
+                             .input_bound = seen->input_bound,
+                             .batch_knob = s->batch.kind != STK_KNOB_NONE,
+                             .worker_knob = s->workers.kind != STK_KNOB_NONE,
+                             .cores = stk_machine_cores(),
+                             .lost_s = to_s - a->began_s,
+                             .left_s = fmin(a->stop_s - to_s, forecast.left_s),
+                             .fill = s->fill};
+}
+
+/* Neither does it use a GPU nor does it speak of one. */
+static void tell_blind(stk_supervision *s, stk_attempt *a, const stk_symptoms_seen *seen) {
+    if (a->blind || !seen->has_gpu || seen->gpu_used || !isnan(s->words.gpu_memory_used)) {
+        return;
+    }
+    a->blind = true;
+    stk_events_warning(
+        &s->events,
+        "the GPU is not used: no process of the command has memory on it, it did no "
+        "work in %s, and no line about GPU memory was heard; the command computes on "
+        "the CPU (does it see the GPU? is the model moved to it?)",
+        stk_format_span(stk_supervision_now(s) - a->began_s).text);
+}
+
+/* The check itself: once for each start of the command. */
+static bool check(stk_supervision *s, stk_attempt *a, double now_s, stk_end *why) {
+    stk_symptoms_seen seen;
+    stk_symptoms_since(s->symptoms, a->since_s, &seen);
+    a->checked = true;
+    judge(s, a, &seen, a->since_s, now_s);
+    tell_blind(s, a, &seen);
+    stk_trial_facts facts = facts_of(s, a, &seen, a->since_s, now_s);
+    a->advice = stk_trials_after(&s->trials, &facts);
+    bool again = a->advice.act != STK_TRIAL_STAY;
+    if (a->advice.what[0] != '\0') {
+        char what[160];
+        snprintf(what, sizeof what, "%s%s", again && s->o->dry_run ? "would start again: " : "",
+                 a->advice.what);
+        stk_events_decision(&s->events, what, a->advice.why);
+    }
+    *why = a->advice.of == STK_TRIAL_OF_WORKERS ? STK_END_WORKERS : STK_END_BATCH;
+    if (s->o->dry_run) {
+        a->advice.act = STK_TRIAL_STAY; /* also when the command ends later */
+    }
+    return a->advice.act != STK_TRIAL_STAY;
+}
+
+/*
+ * Where the check's clock starts: with the GPU's work (without a GPU: with the first progress), or
+ * when the grace time is over. Work that begins after that (data were downloaded first) is what the
+ * check is about: it starts again.
+ */
+static void find_since(const stk_supervision *s, stk_attempt *a, double now_s) {
+    double working_s =
+        s->gpu_count > 0 ? stk_symptoms_working_since(s->symptoms) : a->first_progress_s;
+    if (!isnan(working_s) && !a->worked) {
+        a->worked = true;
+        a->since_s = working_s;
+        a->checked = false;
+    }
+    if (isnan(a->since_s) && now_s - a->began_s >= s->o->grace_s) {
+        a->since_s = a->began_s + s->o->grace_s;
+    }
+}
+
+bool stk_check_due(stk_supervision *s, stk_attempt *a, stk_end *why) {
+    double now_s = stk_supervision_now(s);
+    find_since(s, a, now_s);
+    if (isnan(a->since_s) || now_s - a->since_s < s->o->check_after_s) {
+        return false;
+    }
+    if (!a->checked) {
+        return check(s, a, now_s, why);
+    }
+    if (now_s - a->judged_s >= JUDGE_GAP_S) {
+        stk_symptoms_seen seen;
+        stk_symptoms_since(s->symptoms, now_s - JUDGE_S, &seen);
+        judge(s, a, &seen, now_s - JUDGE_S, now_s);
+    }
+    return false;
+}
+
+void stk_check_ended(stk_supervision *s, stk_attempt *a, bool hung) {
+    stk_symptoms_seen seen;
+    double now_s = stk_supervision_now(s);
+    bool failed = hung || a->ended.code != 0;
+    bool out_of_memory = s->words.out_of_memory && !hung;
+    if (!failed || (a->checked && !out_of_memory) ||
+        (hung && s->trials.trying == STK_TRIAL_OF_NOTHING)) {
+        return; /* all was done, or it is not what was tried that ended it */
+    }
+    stk_symptoms_since(s->symptoms, a->began_s, &seen);
+    stk_trial_facts facts = facts_of(s, a, &seen, a->began_s, now_s);
+    facts.out_of_memory = out_of_memory;
+    facts.hung = hung;
+    facts.crashed = !hung && !out_of_memory;
+    a->advice = stk_trials_after(&s->trials, &facts);
+    if (s->o->dry_run) {
+        a->advice.act = STK_TRIAL_STAY;
+    }
+    /* Otherwise how it ended says it all. */
+    if (a->advice.act != STK_TRIAL_STAY || out_of_memory) {
+        stk_events_decision(&s->events, a->advice.what, a->advice.why);
+    }
+}
+
+/* ---- hangs ---- */
+
+static void record_hang(stk_supervision *s, const char *why) {
+    char name[32];
+    stk_str text = {0};
+    snprintf(name, sizeof name, "hang-%d.txt", s->hangs + 1);
+    stk_str_appendf(&text, "%s\n\n", why);
+    stk_stacks_see(stk_guardian_pid(s->guardian), &text);
+    stk_folder_writer_put(s->folder, name, &text);
+    stk_events_warning(&s->events, "the command hangs: %s; where its processes are is in %s/%s",
+                       why, stk_folder_writer_path(s->folder), name);
+}
+
+bool stk_check_hang(stk_supervision *s) {
+    char why[200];
+    double now_s = stk_supervision_now(s);
+    if (!stk_hang_is(&s->hang, now_s, why, sizeof why)) {
+        return false;
+    }
+    record_hang(s, why);
+    s->hangs++;
+    stk_hang_begin(&s->hang, s->o->hang_s, now_s);
+    return s->o->on_hang != STK_HANG_REPORT && !s->o->dry_run;
+}

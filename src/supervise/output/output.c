@@ -1,0 +1,605 @@
+/*
+ * output.c - a thread for each pipe that reads, logs, hears and passes on, in this order.
+ *
+ * Nothing here waits for the threads without a limit: each waits only where its wake-up reaches it,
+ * and one that the system holds back nevertheless (a terminal that takes a part of a write) is left
+ * alone by close and frees what is left when it comes back. The log has a thread of its own.
+ */
+#include "supervise/output/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/threads/thread.h"
+#include "supervise/output/transcript.h"
+
+#define PIPE_BYTES (1 << 20)    /* of a pipe, where the system allows it */
+#define CHUNK_BYTES (256 << 10) /* read at once */
+#define TEXT_BYTES (64 << 10)   /* of one record at most */
+#define RECORDS_BYTES (1 << 20) /* written at once */
+#define STANDS_NS 1000000000    /* text without an end is told of after this time */
+#define LEAST_END_S 0.2         /* for threads to end in when they have nothing to wait for */
+#define LONGEST_S 1e6           /* of any waiting */
+#define LOG_S 30.0              /* for opening the log */
+#define NS_PER_S 1000000000
+
+/* How a record ends; see output.h. */
+#define BY_NEWLINE ' '
+#define BY_RETURN 'r'
+#define NOT_YET '+'
+
+typedef struct stream {
+    stk_output *owner;
+    pthread_t thread;
+    char name;   /* 'o' or 'e' */
+    int pipe;    /* where commands' bytes come out; -1: nobody can write any more */
+    int to;      /* where they are passed on to, a descriptor of our own; -1: nowhere */
+    size_t most; /* bytes that may be written to it at once when poll says that it takes some */
+    int wake;    /* readable when something under the lock has changed */
+    /* Of the owner's lock: */
+    bool running;     /* the thread does */
+    unsigned settled; /* the last wish to settle that was fulfilled */
+    bool dropped;     /* something was not passed on since then */
+    /* Of the thread: */
+    int64_t now_ns;    /* when the bytes in work came */
+    int64_t stands_ns; /* since when the text stands unended */
+    bool returned;     /* a carriage return stands behind it: what follows tells how it ended */
+    size_t length;     /* of the text */
+    size_t line_length;
+    size_t line_heard; /* bytes of the line that were heard already */
+    bool cut;          /* what stood before it was another command's, and was heard */
+    size_t records_length;
+    char stamp[STK_OUTPUT_STAMP + 1];
+    char line[STK_OUTPUT_LINE];  /* the beginning of the unended line, for hearing */
+    char text[TEXT_BYTES];       /* what of it is in no record yet */
+    char records[RECORDS_BYTES]; /* that are not written yet */
+    char chunk[CHUNK_BYTES];
+} stream;
+
+struct stk_output {
+    stk_transcript *log; /* owned */
+    int64_t start_ns;
+    _Atomic uint64_t bytes;
+    pthread_mutex_t hearing;                                                /* of the next two */
+    void (*hear)(void *user, const char *line, size_t length, double at_s); /* NULL: closed */
+    void *user;
+    pthread_mutex_t lock;   /* of what follows and the streams' part */
+    pthread_cond_t changed; /* a stream has settled or ended */
+    unsigned wanted;        /* wishes to settle so far */
+    unsigned given_up;      /* until this one is fulfilled nothing is passed on */
+    bool ending;
+    bool abandoned; /* by its owner: the last thread frees it */
+    stream streams[2];
+};
+
+static void destroy(stk_output *o) {
+    for (int i = 0; i < 2; i++) {
+        const int fds[] = {o->streams[i].pipe, o->streams[i].to, o->streams[i].wake};
+        for (int k = 0; k < 3; k++) {
+            if (fds[k] >= 0) {
+                close(fds[k]);
+            }
+        }
+    }
+    stk_transcript_close(o->log);
+    pthread_mutex_destroy(&o->hearing);
+    pthread_mutex_destroy(&o->lock);
+    pthread_cond_destroy(&o->changed);
+    stk_mem_free(o);
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Text: from bytes to records and lines. */
+
+static void hear(stream *s, const char *line, size_t length) {
+    stk_output *o = s->owner;
+    pthread_mutex_lock(&o->hearing);
+    if (o->hear != NULL) {
+        o->hear(o->user, line, length, (double)(s->now_ns - o->start_ns) / NS_PER_S);
+    }
+    pthread_mutex_unlock(&o->hearing);
+}
+
+/* The unended line as far as it is known; not again when nothing was added to it. */
+static void hear_line(stream *s) {
+    if (s->line_length > s->line_heard) {
+        hear(s, s->line, s->line_length);
+        s->line_heard = s->line_length;
+    }
+}
+
+static void write_records(stream *s) {
+    if (s->owner->log != NULL) {
+        stk_transcript_write(s->owner->log, s->records, s->records_length,
+                             s->now_ns - s->owner->start_ns);
+    }
+    s->records_length = 0;
+}
+
+/* A record of the text that stands and of `bytes`, TEXT_BYTES together at most. */
+static void put_record(stream *s, const char *bytes, size_t size, char mark) {
+    size_t need = STK_OUTPUT_STAMP + s->length + size + 1;
+    if (s->records_length + need > RECORDS_BYTES) {
+        write_records(s);
+    }
+    char *p = s->records + s->records_length;
+    memcpy(p, s->stamp, STK_OUTPUT_STAMP);
+    p[STK_OUTPUT_STAMP - 2] = mark;
+    p += STK_OUTPUT_STAMP;
+    memcpy(p, s->text, s->length);
+    memcpy(p + s->length, bytes, size);
+    p[s->length + size] = '\n';
+    s->records_length += need;
+    s->length = 0;
+    s->stands_ns = s->now_ns;
+}
+
+/* Makes records until the rest of `bytes` has room behind the text; returns how many it took. */
+static size_t put_overflow(stream *s, const char *bytes, size_t size) {
+    size_t taken = 0;
+    while (s->length + size - taken > TEXT_BYTES) {
+        size_t part = TEXT_BYTES - s->length;
+        memcpy(s->text + s->length, bytes + taken, part);
+        s->length += part;
+        taken += part;
+        put_record(s, "", 0, NOT_YET);
+        hear_line(s);
+    }
+    return taken;
+}
+
+static void gather_line(stream *s, const char *bytes, size_t size) {
+    size_t part = smaller(size, STK_OUTPUT_LINE - s->line_length);
+    memcpy(s->line + s->line_length, bytes, part);
+    s->line_length += part;
+}
+
+/* A line ends behind `bytes`, which have the carriage return of a "\r\n" with them. */
+static void end_line(stream *s, const char *bytes, size_t size, char mark) {
+    size_t said = size;
+    if (mark == BY_NEWLINE && size > 0 && bytes[size - 1] == '\r') {
+        said--;
+    }
+    if (s->line_length == 0 && size <= TEXT_BYTES) {
+        put_record(s, bytes, size, mark);
+        if (said > 0 || !s->cut) {
+            hear(s, bytes, smaller(said, STK_OUTPUT_LINE));
+        }
+        s->cut = false;
+        return;
+    }
+    gather_line(s, bytes, said);
+    size_t taken = put_overflow(s, bytes, size);
+    put_record(s, bytes + taken, size - taken, mark);
+    hear_line(s);
+    s->line_length = 0;
+    s->line_heard = 0;
+    s->cut = false;
+}
+
+static void keep_unended(stream *s, const char *bytes, size_t size) {
+    if (s->length == 0) {
+        s->stands_ns = s->now_ns;
+    }
+    gather_line(s, bytes, size);
+    size_t taken = put_overflow(s, bytes, size);
+    memcpy(s->text + s->length, bytes + taken, size - taken);
+    s->length += size - taken;
+}
+
+static void split(stream *s, const char *bytes, size_t size) {
+    const char *at = bytes;
+    const char *end = bytes + size;
+    const char *newline = NULL; /* the next one; it is not looked for again at every return */
+    if (s->returned) {
+        s->returned = false;
+        bool both = *at == '\n';
+        end_line(s, "\r", both ? 1 : 0, both ? BY_NEWLINE : BY_RETURN);
+        at += both ? 1 : 0;
+    }
+    while (at < end) {
+        if (newline == NULL || newline < at) {
+            newline = memchr(at, '\n', (size_t)(end - at));
+            newline = newline != NULL ? newline : end;
+        }
+        const char *back = memchr(at, '\r', (size_t)(newline - at));
+        bool alone = back != NULL && back + 1 < end && back[1] != '\n';
+        const char *stop = alone ? back : newline;
+        if (stop == end) {
+            s->returned = back != NULL;
+            keep_unended(s, at, (size_t)(end - at) - (s->returned ? 1 : 0));
+            return;
+        }
+        end_line(s, at, (size_t)(stop - at), alone ? BY_RETURN : BY_NEWLINE);
+        at = stop + 1;
+    }
+}
+
+static bool stands_unended(const stream *s) {
+    return s->length > 0 || s->returned;
+}
+
+/* Times are written once for all that came together. */
+static void begin_stamp(stream *s) {
+    s->now_ns = stk_clock_ns();
+    stk_transcript_stamp(s->stamp, s->now_ns - s->owner->start_ns, s->name, NOT_YET);
+}
+
+static void tell_unended(stream *s) {
+    begin_stamp(s);
+    if (s->returned) {
+        s->returned = false;
+        end_line(s, "", 0, BY_RETURN);
+    } else if (s->length > 0) {
+        put_record(s, "", 0, NOT_YET);
+        hear_line(s);
+    }
+    write_records(s);
+}
+
+/* The thread. */
+
+/* Takes the wake-up back: call it before looking at what is under the lock. */
+static void forget_wake(const stream *s) {
+    uint64_t count;
+    (void)!read(s->wake, &count, sizeof count);
+}
+
+static bool is_given_up(stream *s) {
+    stk_output *o = s->owner;
+    pthread_mutex_lock(&o->lock);
+    bool given_up = o->ending || s->settled < o->given_up;
+    pthread_mutex_unlock(&o->lock);
+    return given_up;
+}
+
+static bool is_room_lacking(int why) {
+    return why == ENOSPC || why == EDQUOT || why == EFBIG;
+}
+
+static void pass_on(stream *s, const char *bytes, size_t size) {
+    bool may = s->most > 0;
+    while (size > 0 && s->to >= 0 && !is_given_up(s)) {
+        struct pollfd fds[] = {{.fd = s->to, .events = POLLOUT}, {.fd = s->wake, .events = POLLIN}};
+        (void)poll(fds, 2, -1);
+        if (fds[1].revents != 0) {
+            forget_wake(s);
+        }
+        ssize_t put = fds[0].revents != 0 ? write(s->to, bytes, smaller(size, s->most)) : 0;
+        if (put >= 0) {
+            bytes += put;
+            size -= (size_t)put;
+        } else if (is_room_lacking(errno)) {
+            break;
+        } else if (errno != EINTR && errno != EAGAIN) { /* nobody reads there any more */
+            close(s->to);
+            s->to = -1;
+        }
+    }
+    if (size > 0 && may) {
+        pthread_mutex_lock(&s->owner->lock);
+        s->dropped = true;
+        pthread_mutex_unlock(&s->owner->lock);
+    }
+}
+
+static void take(stream *s, size_t size) {
+    begin_stamp(s);
+    atomic_fetch_add(&s->owner->bytes, size);
+    if (s->owner->log != NULL) { /* otherwise nobody hears either */
+        split(s, s->chunk, size);
+        write_records(s);
+    }
+    pass_on(s, s->chunk, size);
+}
+
+/* Reads what is there; false: nothing is. */
+static bool read_some(stream *s) {
+    if (s->pipe < 0) {
+        return false;
+    }
+    ssize_t got = read(s->pipe, s->chunk, CHUNK_BYTES);
+    if (got > 0) {
+        take(s, (size_t)got);
+        return true;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return errno == EINTR;
+    }
+    close(s->pipe);
+    s->pipe = -1;
+    return false;
+}
+
+/* The pipe is empty: true when somebody waits for that, who is told. */
+static bool settle_stream(stream *s) {
+    stk_output *o = s->owner;
+    pthread_mutex_lock(&o->lock);
+    unsigned wanted = o->wanted;
+    pthread_mutex_unlock(&o->lock);
+    if (wanted == s->settled) {
+        return false;
+    }
+    tell_unended(s);
+    s->cut = s->cut || s->line_length > 0;
+    s->line_length = s->line_heard = 0; /* the next command's words do not go on with it */
+    pthread_mutex_lock(&o->lock);
+    s->settled = wanted;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    return true;
+}
+
+static void wait_for_more(stream *s) {
+    struct pollfd fds[] = {{.fd = s->pipe, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
+    int timeout_ms = -1;
+    if (stands_unended(s)) {
+        int64_t left_ns = s->stands_ns + STANDS_NS - stk_clock_ns();
+        timeout_ms = left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
+    }
+    (void)poll(fds, 2, timeout_ms);
+    if (fds[1].revents != 0) {
+        forget_wake(s);
+    }
+}
+
+static bool is_ending(stk_output *o) {
+    pthread_mutex_lock(&o->lock);
+    bool ending = o->ending;
+    pthread_mutex_unlock(&o->lock);
+    return ending;
+}
+
+static void *work(void *argument) {
+    stream *s = argument;
+    stk_output *o = s->owner;
+    while (!is_ending(o)) {
+        if (!read_some(s) && !settle_stream(s)) {
+            wait_for_more(s);
+        }
+        if (stands_unended(s) && stk_clock_ns() >= s->stands_ns + STANDS_NS) {
+            tell_unended(s);
+        }
+    }
+    tell_unended(s);
+    pthread_mutex_lock(&o->lock);
+    s->running = false;
+    bool last = o->abandoned && !o->streams[0].running && !o->streams[1].running;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    if (last) {
+        destroy(o);
+    }
+    return NULL;
+}
+
+/* The owner. */
+
+/*
+ * A descriptor of our own for where output goes: the caller's may be closed and its number used
+ * again while a thread still has something to write. A pipe is opened once more, so that writing
+ * never blocks here and stays as it is for all others who have it; the rest is written to in
+ * pieces that poll promises room for, files as they come.
+ */
+static stk_status open_target(stream *s, int fd, stk_error *err) {
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        return STK_OK; /* it is closed: nobody wants to see anything */
+    }
+    s->most = S_ISREG(info.st_mode) ? CHUNK_BYTES : PIPE_BUF;
+    if (S_ISFIFO(info.st_mode)) {
+        char path[40];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        s->to = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        s->most = s->to >= 0 ? CHUNK_BYTES : PIPE_BUF;
+    }
+    if (s->to < 0) {
+        s->to = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    }
+    return s->to >= 0 ? STK_OK
+                      : STK_FAIL(err, STK_ERR_STORAGE, "cannot write to descriptor %d: %s", fd,
+                                 strerror(errno));
+}
+
+static stk_status open_pipe(stream *s, int *end, stk_error *err) {
+    int fds[2];
+    s->wake = stk_event_fd();
+    if (s->wake < 0 || stk_pipe(fds, 0) != 0) {
+        return STK_FAIL(err, STK_ERR_MEMORY, "cannot make a pipe for a command's output: %s",
+                        strerror(errno));
+    }
+    s->pipe = fds[0];
+    *end = fds[1];
+    (void)fcntl(s->pipe, F_SETPIPE_SZ, PIPE_BYTES); /* a smaller one works as well */
+    return fcntl(s->pipe, F_SETFL, O_NONBLOCK) == 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_INTERNAL, "cannot read a pipe without waiting: %s",
+                          strerror(errno));
+}
+
+/* Signals are for the threads that expect them; a closed pipe's is then an error like others. */
+static stk_status start_thread(stream *s, stk_error *err) {
+    const stk_thread_config config = {.what = "reads a command's output", .no_signals = true};
+    s->running = true;
+    stk_status status = stk_thread_start(&s->thread, &config, work, s, err);
+    s->running = status == STK_OK;
+    return status;
+}
+
+static stk_output *make_output(const stk_output_config *config) {
+    stk_output *o = stk_mem_new(1, sizeof *o);
+    if (o == NULL) {
+        return NULL;
+    }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&o->hearing, NULL);
+    pthread_mutex_init(&o->lock, NULL);
+    o->start_ns = config->start_ns;
+    o->hear = config->hear;
+    o->user = config->user;
+    for (int i = 0; i < 2; i++) {
+        o->streams[i].owner = o;
+        o->streams[i].name = i == 0 ? 'o' : 'e';
+        o->streams[i].pipe = o->streams[i].to = o->streams[i].wake = -1;
+    }
+    return o;
+}
+
+static stk_status open_stream(stream *s, int target, int *end, stk_error *err) {
+    stk_status status = open_target(s, target, err);
+    return status == STK_OK ? open_pipe(s, end, err) : status;
+}
+
+static void close_end(int *end) {
+    if (*end >= 0) {
+        close(*end);
+        *end = -1;
+    }
+}
+
+stk_status stk_output_open(stk_output **output, const stk_output_config *config, int *out_end,
+                           int *err_end, stk_error *err) {
+    *out_end = *err_end = -1;
+    stk_output *o = make_output(config);
+    if (o == NULL) {
+        return STK_FAIL_MEMORY(err, "a command's output");
+    }
+    stk_status status = STK_OK;
+    if (config->log_path != NULL) {
+        double within_s = config->log_within_s > 0 ? config->log_within_s : LOG_S;
+        status = stk_transcript_open(&o->log, config->log_path, within_s, err);
+    }
+    status = status == STK_OK ? open_stream(&o->streams[0], config->out, out_end, err) : status;
+    status = status == STK_OK ? open_stream(&o->streams[1], config->err, err_end, err) : status;
+    status = status == STK_OK ? start_thread(&o->streams[0], err) : status;
+    status = status == STK_OK ? start_thread(&o->streams[1], err) : status;
+    if (status == STK_OK) {
+        *output = o;
+        return STK_OK;
+    }
+    close_end(out_end);
+    close_end(err_end);
+    stk_output_close(o, 0);
+    return status;
+}
+
+static void wake_streams(const stk_output *o) {
+    const uint64_t one = 1;
+    for (int i = 0; i < 2; i++) {
+        if (o->streams[i].wake >= 0) {
+            (void)!write(o->streams[i].wake, &one, sizeof one);
+        }
+    }
+}
+
+static bool has_settled(const stk_output *o) {
+    return o->streams[0].settled == o->wanted && o->streams[1].settled == o->wanted;
+}
+
+static bool has_ended(const stk_output *o) {
+    return !o->streams[0].running && !o->streams[1].running;
+}
+
+/* With the lock; true: `is` came true before the moment. */
+static bool wait_until(stk_output *o, bool (*is)(const stk_output *o), int64_t moment_ns) {
+    struct timespec until = {.tv_sec = (time_t)(moment_ns / NS_PER_S),
+                             .tv_nsec = (long)(moment_ns % NS_PER_S)};
+    int result = 0;
+    while (!is(o) && result == 0) {
+        result = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    }
+    return is(o);
+}
+
+static int64_t moment_in(double seconds) {
+    return stk_clock_ns() + (int64_t)(fmin(fmax(seconds, 0), LONGEST_S) * NS_PER_S);
+}
+
+bool stk_output_settle(stk_output *output, double within_s) {
+    stk_output *o = output;
+    /* The end of the time is for logging what could not be passed on. */
+    int64_t give_up_ns = moment_in(within_s - fmin(0.25, within_s / 4));
+    int64_t end_ns = moment_in(within_s);
+    pthread_mutex_lock(&o->lock);
+    o->wanted++;
+    wake_streams(o);
+    if (!wait_until(o, has_settled, give_up_ns)) {
+        o->given_up = o->wanted;
+        wake_streams(o);
+    }
+    bool whole = wait_until(o, has_settled, end_ns);
+    for (int i = 0; i < 2; i++) {
+        whole = whole && !o->streams[i].dropped;
+        o->streams[i].dropped = false;
+    }
+    pthread_mutex_unlock(&o->lock);
+    if (o->log != NULL) { /* an error of it can be asked for then */
+        (void)stk_transcript_settle(o->log, (double)(end_ns - stk_clock_ns()) / NS_PER_S);
+    }
+    return whole;
+}
+
+void stk_output_close(stk_output *output, double within_s) {
+    stk_output *o = output;
+    if (o == NULL) {
+        return;
+    }
+    if (o->streams[0].running && o->streams[1].running) {
+        (void)stk_output_settle(o, within_s);
+    }
+    pthread_mutex_lock(&o->lock);
+    bool joined[2] = {o->streams[0].running, o->streams[1].running};
+    o->ending = true;
+    wake_streams(o);
+    bool ended = wait_until(o, has_ended, moment_in(LEAST_END_S));
+    o->abandoned = !ended;
+    pthread_mutex_lock(&o->hearing);
+    o->hear = NULL; /* whoever listened may be gone when a thread comes back */
+    pthread_mutex_unlock(&o->hearing);
+    for (int i = 0; i < 2; i++) {
+        if (joined[i] && o->streams[i].running) {
+            pthread_detach(o->streams[i].thread);
+            joined[i] = false;
+        }
+    }
+    const pthread_t threads[2] = {o->streams[0].thread, o->streams[1].thread};
+    pthread_mutex_unlock(&o->lock);
+    for (int i = 0; i < 2; i++) {
+        if (joined[i]) {
+            pthread_join(threads[i], NULL);
+        }
+    }
+    if (ended) {
+        destroy(o);
+    }
+}
+
+uint64_t stk_output_bytes(const stk_output *output) {
+    return atomic_load(&output->bytes);
+}
+
+stk_status stk_output_error(const stk_output *output, stk_error *err) {
+    return output->log != NULL ? stk_transcript_error(output->log, err) : STK_OK;
+}

@@ -1,0 +1,311 @@
+/*
+ * transcript.c - records in a queue, whose thread appends them; what a full disk tore off is taken
+ * back.
+ *
+ * Who hands records over waits for a disk that is slow, as a command waits for whoever reads what
+ * it says, but not for one that does not answer.
+ */
+#include "supervise/output/transcript.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/threads/task_queue.h"
+#include "supervise/files/disk_call.h"
+
+#define NS_PER_MS 1000000
+#define STAMP_SECONDS 999999 /* the last that a stamp has room for with three digits behind it */
+
+/*
+ * What else a run writes, its summary above all, needs room too: the log leaves this much of the
+ * disk alone, or half of what was free at first. The disk is looked at each time that a sixteenth
+ * of that was written.
+ */
+#define ROOM_BYTES ((uint64_t)64 << 20)
+#define LOOKS 16
+
+#define QUEUE_BYTES ((size_t)8 << 20) /* that wait for the disk */
+#define PATIENCE_S 2.0                /* with a disk that does not take any of them */
+#define HELD_S 1.0                    /* one that takes longer for some does not answer */
+#define CLOSE_S 0.2                   /* for closing the file */
+
+static const char no_answer[] = "its disk does not answer";
+
+/* The file, and what belongs to the thread that writes it. */
+typedef struct file {
+    int fd;
+    char *path;           /* owned */
+    uint64_t room;        /* bytes of the disk that are left alone; 0: it was not looked at yet */
+    uint64_t unlooked;    /* bytes written since the disk was looked at */
+    bool full;            /* there was too little room then */
+    uint64_t lost;        /* bytes of the commands that are missing since the last record */
+    pthread_mutex_t lock; /* of the next; never held while something is written */
+    stk_error first;      /* what went wrong first */
+} file;
+
+struct stk_transcript {
+    file *file;             /* freed by the queue's last job */
+    stk_task_queue *queue;  /* owned */
+    pthread_mutex_t giving; /* of the next, and of the order in which records come */
+    uint64_t untold;        /* bytes that were refused since the last records that were taken */
+};
+
+/* Records on their way. */
+typedef struct portion {
+    file *file;
+    uint64_t untold; /* bytes that are missing before them */
+    int64_t since_ns;
+    size_t size;
+    char records[];
+} portion;
+
+static void free_file(void *user) {
+    file *f = user;
+    if (f->fd >= 0) {
+        close(f->fd);
+    }
+    pthread_mutex_destroy(&f->lock);
+    stk_mem_free(f->path);
+    stk_mem_free(f);
+}
+
+/* Opening the file, on a disk that may hang. */
+typedef struct opening {
+    file *file; /* owned */
+    stk_status status;
+    stk_error why;
+} opening;
+
+static void free_opening(void *user) {
+    opening *o = user;
+    if (o->file != NULL) {
+        free_file(o->file);
+    }
+    stk_mem_free(o);
+}
+
+static void open_file(void *user) {
+    opening *o = user;
+    file *f = o->file;
+    /* Commands may say anything, what they were given above all. */
+    o->status =
+        stk_file_open_own(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600, &f->fd, &o->why);
+}
+
+static opening *new_opening(const char *path) {
+    opening *o = stk_mem_new(1, sizeof *o);
+    file *f = o != NULL ? stk_mem_new(1, sizeof *f) : NULL;
+    if (f == NULL) {
+        stk_mem_free(o);
+        return NULL;
+    }
+    pthread_mutex_init(&f->lock, NULL);
+    f->fd = -1;
+    f->path = stk_mem_strdup(path);
+    o->file = f;
+    if (f->path == NULL) {
+        free_opening(o);
+        return NULL;
+    }
+    return o;
+}
+
+static stk_status open_within(file **out, const char *path, double within_s, stk_error *err) {
+    opening *o = new_opening(path);
+    if (o == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    if (!stk_bounded_call(open_file, o, free_opening, within_s)) {
+        return STK_FAIL(err, STK_ERR_STORAGE, "cannot write %s: %s", path, no_answer);
+    }
+    stk_status status =
+        o->status == STK_OK ? STK_OK : STK_FAIL(err, o->status, "%s", o->why.message);
+    if (status == STK_OK) {
+        *out = o->file;
+        o->file = NULL;
+    }
+    free_opening(o);
+    return status;
+}
+
+stk_status stk_transcript_open(stk_transcript **transcript, const char *path, double within_s,
+                               stk_error *err) {
+    stk_transcript *t = stk_mem_new(1, sizeof *t);
+    if (t == NULL) {
+        return STK_FAIL_MEMORY(err, path);
+    }
+    pthread_mutex_init(&t->giving, NULL);
+    stk_status status = open_within(&t->file, path, within_s, err);
+    if (status == STK_OK) {
+        status = stk_task_queue_open(&t->queue, "writes output.log", QUEUE_BYTES, err);
+    }
+    if (status != STK_OK) {
+        stk_transcript_close(t);
+        return status;
+    }
+    *transcript = t;
+    return STK_OK;
+}
+
+void stk_transcript_close(stk_transcript *transcript) {
+    stk_transcript *t = transcript;
+    if (t == NULL) {
+        return;
+    }
+    stk_queue_task last = {.work = free_file, .user = t->file};
+    if (t->queue == NULL && t->file != NULL) {
+        free_file(t->file);
+    } else if (t->queue != NULL) {
+        stk_task_queue_put_last(t->queue, &last);
+    }
+    (void)stk_task_queue_close(t->queue, CLOSE_S);
+    pthread_mutex_destroy(&t->giving);
+    stk_mem_free(t);
+}
+
+/* Whole numbers: no locale has a say. After eleven days the milliseconds make room. */
+void stk_transcript_stamp(char stamp[STK_OUTPUT_STAMP + 1], int64_t since_ns, char stream,
+                          char mark) {
+    char text[40];
+    long long ms = since_ns > 0 ? since_ns / NS_PER_MS : 0;
+    if (ms / 1000 <= STAMP_SECONDS) {
+        snprintf(text, sizeof text, "%6lld.%03lld %c%c ", ms / 1000, ms % 1000, stream, mark);
+    } else {
+        snprintf(text, sizeof text, "%10lld %c%c ", ms / 1000, stream, mark);
+    }
+    memcpy(stamp, text, STK_OUTPUT_STAMP);
+    stamp[STK_OUTPUT_STAMP] = '\0';
+}
+
+/* What commands wrote to make these records. */
+static uint64_t bytes_told(const char *records, size_t size) {
+    uint64_t told = 0;
+    while (size > STK_OUTPUT_STAMP) {
+        const char *end = memchr(records + STK_OUTPUT_STAMP, '\n', size - STK_OUTPUT_STAMP);
+        size_t length = end != NULL ? (size_t)(end - records) + 1 : size;
+        bool ended = records[STK_OUTPUT_STAMP - 2] != '+';
+        told += length - STK_OUTPUT_STAMP - (ended ? 0 : 1);
+        records += length;
+        size -= length;
+    }
+    return told;
+}
+
+static void keep_error(file *f, const char *why) {
+    pthread_mutex_lock(&f->lock);
+    (void)STK_FAIL(&f->first, STK_ERR_STORAGE, "cannot write %s: %s", f->path, why);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* False where the disk is nearly full; one that does not tell has room. */
+static bool has_room(file *f, size_t size) {
+    struct statvfs disk;
+    f->unlooked += size;
+    if (f->room == 0 || f->unlooked >= f->room / LOOKS || f->full) {
+        bool told = fstatvfs(f->fd, &disk) == 0 && disk.f_blocks > 0;
+        uint64_t free_bytes = told ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
+        if (f->room == 0) {
+            f->room = free_bytes / 2 < ROOM_BYTES ? free_bytes / 2 + 1 : ROOM_BYTES;
+        }
+        f->unlooked = 0;
+        f->full = free_bytes < f->room || free_bytes - f->room < size;
+    }
+    return !f->full;
+}
+
+/* Returns the bytes that are in the file: all, or after an error those of whole records. */
+static size_t append(file *f, const char *records, size_t size) {
+    size_t done = 0;
+    bool room = has_room(f, size);
+    errno = ENOSPC;
+    while (done < size && room) {
+        ssize_t put = write(f->fd, records + done, size - done);
+        if (put < 0 && errno != EINTR) {
+            break;
+        }
+        done += put > 0 ? (size_t)put : 0;
+    }
+    if (done == size) {
+        return done;
+    }
+    keep_error(f, strerror(errno));
+    const char *last = done > 0 ? memrchr(records, '\n', done) : NULL;
+    size_t whole = last != NULL ? (size_t)(last - records) + 1 : 0;
+    struct stat info;
+    if (whole < done && fstat(f->fd, &info) == 0 &&
+        ftruncate(f->fd, info.st_size - (off_t)(done - whole)) != 0) {
+        keep_error(f, strerror(errno));
+    }
+    return whole;
+}
+
+/* On the queue's thread. */
+static void write_portion(void *user) {
+    portion *p = user;
+    file *f = p->file;
+    f->lost += p->untold;
+    if (f->lost > 0) {
+        char stamp[STK_OUTPUT_STAMP + 1];
+        char gap[120];
+        stk_transcript_stamp(stamp, p->since_ns, '!', ' ');
+        int length = snprintf(gap, sizeof gap, "%s%llu bytes could not be written here\n", stamp,
+                              (unsigned long long)f->lost);
+        f->lost = append(f, gap, (size_t)length) > 0 ? 0 : f->lost;
+    }
+    size_t done = f->lost > 0 ? 0 : append(f, p->records, p->size);
+    f->lost += bytes_told(p->records + done, p->size - done);
+    stk_mem_free(p);
+}
+
+void stk_transcript_write(stk_transcript *transcript, const char *records, size_t size,
+                          int64_t since_ns) {
+    stk_transcript *t = transcript;
+    if (size == 0) {
+        return;
+    }
+    portion *p = stk_mem_raw(1, sizeof *p + size);
+    pthread_mutex_lock(&t->giving);
+    stk_status status = STK_ERR_MEMORY;
+    if (p != NULL) {
+        *p = (portion){.file = t->file, .untold = t->untold, .since_ns = since_ns, .size = size};
+        memcpy(p->records, records, size);
+        stk_queue_task job = {.work = write_portion, .user = p, .bytes = sizeof *p + size};
+        status = stk_task_queue_put(t->queue, &job, PATIENCE_S);
+    }
+    if (status == STK_OK) {
+        t->untold = 0;
+    } else {
+        t->untold += bytes_told(records, size);
+        keep_error(t->file, status == STK_ERR_MEMORY ? strerror(ENOMEM) : no_answer);
+        stk_mem_free(p);
+    }
+    pthread_mutex_unlock(&t->giving);
+}
+
+bool stk_transcript_settle(stk_transcript *transcript, double within_s) {
+    bool settled = stk_task_queue_flush(transcript->queue, within_s);
+    if (!settled && stk_task_queue_busy_s(transcript->queue) > HELD_S) {
+        keep_error(transcript->file, no_answer);
+    }
+    return settled;
+}
+
+stk_status stk_transcript_error(stk_transcript *transcript, stk_error *err) {
+    file *f = transcript->file;
+    pthread_mutex_lock(&f->lock);
+    stk_error first = f->first;
+    pthread_mutex_unlock(&f->lock);
+    if (first.status != STK_OK && err != NULL && err->status == STK_OK) {
+        *err = first;
+    }
+    return first.status;
+}

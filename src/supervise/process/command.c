@@ -1,0 +1,289 @@
+/* command.c - two lists of words, each ended by NULL. */
+#include "supervise/process/command.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files/file.h"
+#include "base/hide.h"
+#include "base/mem.h"
+
+#define SHELL "/bin/sh"
+
+static size_t count_of(char *const *list) {
+    size_t count = 0;
+    while (list != NULL && list[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static void free_list(char **list) {
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+        stk_mem_free(list[i]);
+    }
+    stk_mem_free(list);
+}
+
+/* A copy of `count` words; NULL without memory. */
+static char **copy_list(const char *const *words, size_t count) {
+    char **list = stk_mem_new(count + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        list[i] = stk_mem_strdup(words[i]);
+        if (list[i] == NULL) {
+            free_list(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* Puts `word`, which it takes over (NULL: there was no memory for it), at the end. */
+static stk_status add_word(char ***list, char *word, stk_error *err) {
+    size_t count = count_of(*list);
+    char **grown = word != NULL ? stk_mem_resize(*list, count + 2, sizeof *grown) : NULL;
+    if (grown == NULL) {
+        stk_mem_free(word);
+        return STK_FAIL_MEMORY(err, "a command");
+    }
+    grown[count] = word;
+    grown[count + 1] = NULL;
+    *list = grown;
+    return STK_OK;
+}
+
+/* The same in place of one that is there. */
+static stk_status put_word(char **place, char *word, stk_error *err) {
+    if (word == NULL) {
+        return STK_FAIL_MEMORY(err, "a command");
+    }
+    stk_mem_free(*place);
+    *place = word;
+    return STK_OK;
+}
+
+static void drop_words(char **list, size_t from, size_t count) {
+    for (size_t i = from; i < from + count; i++) {
+        stk_mem_free(list[i]);
+    }
+    memmove(list + from, list + from + count, (count_of(list + from + count) + 1) * sizeof *list);
+}
+
+/* What stands behind "name=", or NULL. */
+static const char *behind_equals(const char *word, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
+}
+
+/* A shell that is given a line: its words are within one argument, where we do not look. */
+static bool runs_a_line(char *const *argv) {
+    static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh", "ash"};
+    size_t count = count_of(argv);
+    bool line = count > 2 && argv[1][0] == '-' && argv[1][strlen(argv[1]) - 1] == 'c';
+    for (size_t i = 0; line && i < sizeof shells / sizeof *shells; i++) {
+        if (stk_str_equal(stk_path_base(argv[0]), shells[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first lone "--", or the end. */
+static size_t lone_dashes(char *const *argv) {
+    size_t i = 0;
+    while (argv[i] != NULL && (i == 0 || !stk_str_equal(argv[i], "--"))) {
+        i++;
+    }
+    return i;
+}
+
+/* The last word of [from, to) that gives the argument a value; 0: none does. */
+static size_t last_of(char *const *argv, size_t from, size_t to, const char *name) {
+    size_t found = 0;
+    for (size_t i = from; i < to; i++) {
+        if (behind_equals(argv[i], name) != NULL) {
+            found = i;
+        } else if (stk_str_equal(argv[i], name) && i + 1 < to) {
+            found = i++; /* what follows is the value, whatever it looks like */
+        }
+    }
+    return found;
+}
+
+/*
+ * The word that gives the argument its value; 0: there is none. What stands behind a lone "--" is
+ * looked at only where nothing was found before it: with `launcher -- program --name 1` it belongs
+ * to the program that the launcher starts.
+ */
+static size_t find_arg(const stk_command *command, const char *name) {
+    size_t dashes = lone_dashes(command->argv);
+    size_t found = last_of(command->argv, 1, dashes, name);
+    return found > 0 ? found : last_of(command->argv, dashes + 1, count_of(command->argv), name);
+}
+
+stk_status stk_command_make(stk_command *command, const char *const *words, size_t count,
+                            const char *line, stk_error *err) {
+    const char *const shell[] = {SHELL, "-c", line};
+    memset(command, 0, sizeof *command);
+    if (count == 0 && (line == NULL || line[strspn(line, " \t\r\n")] == '\0')) {
+        return STK_FAIL(err, STK_ERR_USAGE, "there is no command to run; put it behind a lone --");
+    }
+    const void *surroundings = environ; /* read only: the pointers are not ours to change */
+    command->argv = count > 0 ? copy_list(words, count) : copy_list(shell, 3);
+    command->envp = copy_list(surroundings, count_of(environ));
+    return command->argv != NULL && command->envp != NULL ? STK_OK
+                                                          : STK_FAIL_MEMORY(err, "a command");
+}
+
+void stk_command_free(stk_command *command) {
+    free_list(command->argv);
+    free_list(command->envp);
+    memset(command, 0, sizeof *command);
+}
+
+/* The index of NAME=..., or SIZE_MAX. */
+static size_t find_env(const stk_command *command, const char *name) {
+    for (size_t i = 0; command->envp != NULL && command->envp[i] != NULL; i++) {
+        if (behind_equals(command->envp[i], name) != NULL) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}
+
+stk_status stk_command_set_env(stk_command *command, const char *name, const char *value,
+                               bool only_missing, stk_error *err) {
+    size_t found = find_env(command, name);
+    if (found != SIZE_MAX && only_missing) {
+        return STK_OK;
+    }
+    char *word = stk_str_format("%s=%s", name, value);
+    return found != SIZE_MAX ? put_word(&command->envp[found], word, err)
+                             : add_word(&command->envp, word, err);
+}
+
+void stk_command_unset_env(stk_command *command, const char *name) {
+    size_t found = find_env(command, name);
+    if (found != SIZE_MAX) {
+        drop_words(command->envp, found, 1);
+    }
+}
+
+const char *stk_command_env(const stk_command *command, const char *name) {
+    size_t found = find_env(command, name);
+    return found != SIZE_MAX ? behind_equals(command->envp[found], name) : NULL;
+}
+
+stk_status stk_command_check_arg(const stk_command *command, const char *name, stk_error *err) {
+    if (find_arg(command, name) > 0) {
+        return STK_OK;
+    }
+    if (runs_a_line(command->argv)) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "cannot give %s to a line that a shell runs: name the program and its "
+                        "arguments behind --, or use an environment variable (--batch-env, "
+                        "--workers-env)",
+                        name);
+    }
+    size_t count = count_of(command->argv);
+    if (count > 1 && stk_str_equal(command->argv[count - 1], name)) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "%s has no value at the end of the command; give it one", name);
+    }
+    if (lone_dashes(command->argv) < count) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "the command has a lone -- and no %s, so that it is not clear where it "
+                        "belongs; write %s with its value into the command",
+                        name, name);
+    }
+    return STK_OK;
+}
+
+stk_status stk_command_set_arg(stk_command *command, const char *name, const char *value,
+                               stk_error *err) {
+    stk_status status = stk_command_check_arg(command, name, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    size_t found = find_arg(command, name);
+    /* Names without dashes are those of programs that take name=value (Hydra's way). */
+    bool equals = found > 0 ? behind_equals(command->argv[found], name) != NULL : name[0] != '-';
+    char *word = equals ? stk_str_format("%s=%s", name, value) : stk_mem_strdup(value);
+    if (found > 0) {
+        return put_word(&command->argv[equals ? found : found + 1], word, err);
+    }
+    if (!equals) {
+        status = add_word(&command->argv, stk_mem_strdup(name), err);
+        if (status != STK_OK) {
+            stk_mem_free(word);
+            return status;
+        }
+    }
+    return add_word(&command->argv, word, err);
+}
+
+void stk_command_unset_arg(stk_command *command, const char *name) {
+    size_t found = find_arg(command, name);
+    if (found > 0) {
+        drop_words(command->argv, found, behind_equals(command->argv[found], name) != NULL ? 1 : 2);
+    }
+}
+
+const char *stk_command_arg(const stk_command *command, const char *name) {
+    size_t found = find_arg(command, name);
+    if (found == 0) {
+        return NULL;
+    }
+    const char *value = behind_equals(command->argv[found], name);
+    return value != NULL ? value : command->argv[found + 1];
+}
+
+/* A first word with = in it would be an assignment. */
+static bool is_plain(const char *word, bool first) {
+    size_t plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@%+=:,./-*");
+    return plain > 0 && word[plain] == '\0' && !(first && strchr(word, '=') != NULL);
+}
+
+/* `word` is what is shown; a star in it is plain only where it hides something. */
+static void show_word(const char *word, bool hidden, bool first, stk_str *text) {
+    if (is_plain(word, first) && (hidden || strchr(word, '*') == NULL)) {
+        stk_str_append(text, word);
+        return;
+    }
+    stk_str_append(text, "'");
+    for (const char *p = word; *p != '\0'; p++) {
+        stk_str_append_bytes(text, *p == '\'' ? "'\\''" : p, *p == '\'' ? 4 : 1);
+    }
+    stk_str_append(text, "'");
+}
+
+/* A word as it may be shown: a shell may have put a variable's value there, whose name tells. */
+static stk_str hide_word(const stk_command *command, stk_hider *hider, const char *word) {
+    stk_str shown = {0};
+    stk_hide_word(hider, word, &shown);
+    stk_hide_values(command->envp, &shown);
+    return shown;
+}
+
+void stk_command_show(const stk_command *command, stk_str *text) {
+    size_t count = count_of(command->argv);
+    /* Typed into a shell a shell's line is the same. */
+    bool line = count == 3 && stk_str_equal(command->argv[0], SHELL) &&
+                stk_str_equal(command->argv[1], "-c");
+    stk_hider hider = {.arguments = !line};
+    for (size_t i = line ? 2 : 0; i < count; i++) {
+        stk_str shown = hide_word(command, &hider, command->argv[i]);
+        const char *word = stk_str_text(&shown);
+        text->failed = text->failed || !stk_str_ok(&shown);
+        if (line) {
+            stk_str_append(text, word);
+        } else {
+            stk_str_append(text, i > 0 ? " " : "");
+            show_word(word, !stk_str_equal(word, command->argv[i]), i == 0, text);
+        }
+        stk_str_free(&shown);
+    }
+}

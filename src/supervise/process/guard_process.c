@@ -1,0 +1,400 @@
+/*
+ * guard_process.c - the process that stands between the maker and the commands.
+ *
+ * It waits for orders, for the end of its maker and for the end of processes, all in one poll, and
+ * never for one of them alone: a program that takes minutes to be loaded from a slow mount must not
+ * keep it from noticing that its maker was killed. It has one thread, so that a forked child may
+ * use whatever it likes before it becomes the command.
+ */
+#include "supervise/process/guard_process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files/file.h"
+#include "base/mem.h"
+#include "base/threads/thread.h"
+#include "supervise/process/tree_kill.h"
+
+/* A socket that a process forked by the maker holds open hides the maker's end; its number does
+ * not. It is looked at this often. */
+#define MAKER_LOOK_MS 500
+
+/* For the kernel to let go of what was killed. What then is left, in the midst of a transfer that
+ * does not end, dies as soon as that does. */
+#define LAST_KILL_S 30
+
+#define READ_BYTES ((size_t)64 << 10) /* at a time, of orders */
+
+#define STAT_BYTES 2048 /* more than the kernel writes of a process */
+
+enum { IN, OUT, ERR, STANDARD_COUNT };
+
+enum { POLL_ORDERS, POLL_CHILDREN, POLL_START, POLL_COUNT };
+
+typedef struct guard {
+    pid_t maker;
+    int64_t until_ns;             /* 0: for ever */
+    int orders;                   /* the socket */
+    int children;                 /* readable when one has ended */
+    int start;                    /* the command that is being started closes it; -1: none */
+    int standard[STANDARD_COUNT]; /* of commands */
+    pid_t command;                /* 0: none runs */
+    stk_bytes inbox;              /* orders that are not complete yet */
+    stk_bytes orphaned;           /* three texts; empty: nothing is to be put back */
+    bool quit;
+    bool alone; /* the maker has ended, cannot be understood, or is too late */
+} guard;
+
+/* ---- Becoming a guardian ---- */
+
+static void set_signals(void (*handler)(int), const int *numbers, size_t count) {
+    struct sigaction action = {.sa_handler = handler};
+    for (size_t i = 0; i < count; i++) {
+        sigaction(numbers[i], &action, NULL);
+    }
+}
+
+static void default_signals(void) {
+    for (int number = 1; number < NSIG; number++) {
+        set_signals(SIG_DFL, &number, 1);
+    }
+}
+
+/* What is meant for the maker's group, or for whoever is at the terminal, is not for the guardian.
+ */
+static void ignore_signals(void) {
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
+                                  SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
+    set_signals(SIG_IGN, ignored, sizeof ignored / sizeof *ignored);
+}
+
+static bool is_kept(const guard *g, int fd) {
+    return fd == g->orders || fd == g->standard[IN] || fd == g->standard[OUT] ||
+           fd == g->standard[ERR];
+}
+
+/* Locks and pipes of the maker must not live on in here. */
+static void close_others(const guard *g) {
+    int most = (int)sysconf(_SC_OPEN_MAX);
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder != NULL) {
+        const struct dirent *entry = NULL;
+        most = 0;
+        while ((entry = readdir(folder)) != NULL) {
+            int fd = (int)strtol(entry->d_name, NULL, 10);
+            most = fd >= most ? fd + 1 : most;
+        }
+        closedir(folder);
+    }
+    for (int fd = 0; fd < most; fd++) {
+        if (!is_kept(g, fd)) {
+            close(fd);
+        }
+    }
+}
+
+/* A descriptor out of the way of the standard ones; -1 is /dev/null. */
+static int set_aside(int fd) {
+    int null = fd < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    return fcntl(fd < 0 ? null : fd, F_DUPFD_CLOEXEC, STANDARD_COUNT);
+}
+
+/*
+ * Takes the guardian's name in place of the maker's words, too: `pkill -9 -f 'stoker run'` is meant
+ * for the maker, whose end then ends all. Where these stand in memory is told by fields 48 and 49
+ * of /proc/self/stat, and what stands there now is what others see.
+ */
+static void take_name(void) {
+    prctl(PR_SET_NAME, STK_GUARDIAN_NAME, 0, 0, 0);
+    char text[STAT_BYTES];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    const char *at = strrchr(text, ')'); /* behind field 2 */
+    for (int field = 2; at != NULL && field < 48; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    unsigned long start = 0;
+    unsigned long end = 0;
+    if (at != NULL && sscanf(at, " %lu %lu", &start, &end) == 2 && start != 0 && end > start) {
+        char *words = (char *)(uintptr_t)start;
+        memset(words, '\0', end - start);
+        snprintf(words, end - start, STK_GUARDIAN_NAME);
+    }
+}
+
+static void begin(guard *g, int socket, const stk_guardian_config *config, pid_t maker) {
+    *g = (guard){.maker = maker, .until_ns = config->until_ns, .start = -1};
+    g->orders = set_aside(socket);
+    g->standard[IN] = set_aside(config->in);
+    g->standard[OUT] = set_aside(config->out);
+    g->standard[ERR] = set_aside(config->err);
+    close_others(g);
+    for (int fd = 0; fd < STANDARD_COUNT; fd++) {
+        /* The lowest number that is free is the next. These stay open, and over exec, too. */
+        (void)open("/dev/null", O_RDWR);
+    }
+    take_name(); /* before setsid: see tree_kill.h */
+    setsid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    default_signals();
+    ignore_signals();
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &ended, NULL);
+    g->children = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->alone = g->orders < 0 || g->children < 0;
+}
+
+/* ---- Commands ---- */
+
+/* The child: becomes the command, or says through the pipe why it cannot. */
+static _Noreturn void become(const guard *g, char **argv, char **envp, int tell) {
+    pid_t guardian = getppid();
+    int error = 0;
+    setsid();
+    /* Should the guardian be killed, the command does not live without eyes on it. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    for (int i = 0; i < STANDARD_COUNT && error == 0; i++) {
+        error = dup2(g->standard[i], i) < 0 ? errno : 0;
+    }
+    default_signals();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (error == 0 && getppid() == guardian) {
+        environ = envp; /* where execvp looks for PATH */
+        execvp(argv[0], argv);
+        error = errno;
+    }
+    (void)!write(tell, &error, sizeof error);
+    _exit(127);
+}
+
+static void answer(guard *g, stk_guard_kind kind, pid_t pid, int value) {
+    const stk_guard_answer said = {.kind = kind, .pid = pid, .value = value};
+    (void)!send(g->orders, &said, sizeof said, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void launch(guard *g, char **argv, char **envp) {
+    int ends[2] = {-1, -1};
+    pid_t pid = stk_pipe(ends, O_NONBLOCK) == 0 ? stk_fork() : -1;
+    int error = errno;
+    if (pid == 0) {
+        become(g, argv, envp, ends[1]);
+    }
+    if (ends[1] >= 0) {
+        close(ends[1]);
+    }
+    if (pid < 0) {
+        if (ends[0] >= 0) {
+            close(ends[0]);
+        }
+        answer(g, STK_GUARD_LAUNCHED, 0, error);
+        return;
+    }
+    if (g->start >= 0) {
+        close(g->start);
+    }
+    g->command = pid;
+    g->start = ends[0];
+}
+
+/* The pipe of a command that is being started has closed: by exec, or with an errno. */
+static void started(guard *g) {
+    int error = 0;
+    ssize_t got = g->start >= 0 ? read(g->start, &error, sizeof error) : -1;
+    if (got < 0) {
+        return;
+    }
+    close(g->start);
+    g->start = -1;
+    pid_t pid = g->command;
+    if (got == sizeof error) {
+        g->command = 0;
+        kill(pid, SIGKILL); /* it is about to end; when this is told it has */
+        waitpid(pid, NULL, 0);
+    }
+    answer(g, STK_GUARD_LAUNCHED, pid, error);
+}
+
+/*
+ * Waits for all that have ended, whoever's children they once were. A command that could not be
+ * started has closed its pipe before its end, so that what it says there is taken first.
+ */
+static void reap(guard *g) {
+    struct signalfd_siginfo unused;
+    while (read(g->children, &unused, sizeof unused) > 0) {
+    }
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+        started(g);
+        int how = 0;
+        pid_t pid = waitpid(info.si_pid, &how, WNOHANG);
+        info.si_pid = 0;
+        if (pid == g->command) {
+            g->command = 0;
+            answer(g, STK_GUARD_ENDED, pid, how);
+        }
+    }
+}
+
+/* ---- Orders ---- */
+
+/* Pointers to `count` texts that follow each other, NULL behind the last; moves *at behind them.
+ * NULL: no memory, or they do not end before `end`. */
+static char **texts_at(char **at, const char *end, uint32_t count) {
+    char **texts = stk_mem_new((size_t)count + 1, sizeof *texts);
+    for (uint32_t i = 0; texts != NULL && i < count; i++) {
+        char *after = *at < end ? memchr(*at, '\0', (size_t)(end - *at)) : NULL;
+        if (after == NULL) {
+            stk_mem_free(texts);
+            return NULL;
+        }
+        texts[i] = *at;
+        *at = after + 1;
+    }
+    return texts;
+}
+
+static void obey_launch(guard *g, const stk_guard_order *order, char *texts) {
+    const char *end = texts + order->bytes;
+    char **argv = texts_at(&texts, end, order->first_texts);
+    char **envp = texts_at(&texts, end, order->more_texts);
+    if (argv != NULL && argv[0] != NULL && envp != NULL) {
+        launch(g, argv, envp);
+    } else {
+        answer(g, STK_GUARD_LAUNCHED, 0, ENOMEM);
+    }
+    stk_mem_free(argv);
+    stk_mem_free(envp);
+}
+
+static void obey(guard *g, const stk_guard_order *order, char *texts) {
+    if (order->kind == STK_GUARD_LAUNCH) {
+        obey_launch(g, order, texts);
+    } else if (order->kind == STK_GUARD_ORPHANED) {
+        g->orphaned.size = 0;
+        if (order->bytes > 0 && stk_bytes_reserve(&g->orphaned, order->bytes)) {
+            memcpy(g->orphaned.data, texts, order->bytes);
+            g->orphaned.size = order->bytes;
+        }
+    } else if (order->kind == STK_GUARD_QUIT) {
+        g->quit = true;
+    } else {
+        g->alone = true;
+    }
+}
+
+static void obey_all(guard *g) {
+    stk_guard_order order;
+    size_t done = 0;
+    while (!g->quit && g->inbox.size - done >= sizeof order) {
+        memcpy(&order, g->inbox.data + done, sizeof order);
+        size_t whole = sizeof order + order.bytes;
+        if (g->inbox.size - done < whole) {
+            break;
+        }
+        void *texts = g->inbox.data + done + sizeof order;
+        obey(g, &order, texts);
+        done += whole;
+    }
+    if (done > 0) {
+        memmove(g->inbox.data, g->inbox.data + done, g->inbox.size - done);
+        g->inbox.size -= done;
+    }
+}
+
+/* Reads what has come. What the maker ordered before it ended is heard before its end. */
+static void hear(guard *g) {
+    for (;;) {
+        if (!stk_bytes_reserve(&g->inbox, g->inbox.size + READ_BYTES)) {
+            g->alone = true; /* without memory there is nothing that could be done for it */
+            return;
+        }
+        ssize_t got = recv(g->orders, g->inbox.data + g->inbox.size, READ_BYTES, MSG_DONTWAIT);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return;
+        }
+        if (got <= 0) {
+            g->alone = true;
+            return;
+        }
+        g->inbox.size += (size_t)got;
+        obey_all(g);
+    }
+}
+
+/* ---- The end ---- */
+
+static bool same_contents(const char *a, const char *b) {
+    char *of_a = NULL;
+    char *of_b = NULL;
+    size_t size_a = 0;
+    size_t size_b = 0;
+    bool same = stk_file_read(a, 0, &of_a, &size_a, NULL) == STK_OK &&
+                stk_file_read(b, 0, &of_b, &size_b, NULL) == STK_OK && size_a == size_b &&
+                memcmp(of_a, of_b, size_a) == 0;
+    stk_mem_free(of_a);
+    stk_mem_free(of_b);
+    return same;
+}
+
+static void put_back(guard *g) {
+    void *first = g->orphaned.data;
+    char *at = first;
+    char **paths = g->orphaned.size > 0 ? texts_at(&at, at + g->orphaned.size, 3) : NULL;
+    char *data = NULL;
+    size_t size = 0;
+    if (paths != NULL && same_contents(paths[0], paths[1]) &&
+        stk_file_read(paths[2], 0, &data, &size, NULL) == STK_OK) {
+        (void)!stk_file_rewrite(paths[0], data, size, NULL);
+    }
+    stk_mem_free(data);
+    stk_mem_free(paths);
+}
+
+static void wait_for_something(const guard *g) {
+    struct pollfd waiting[POLL_COUNT] = {
+        [POLL_ORDERS] = {.fd = g->orders, .events = POLLIN},
+        [POLL_CHILDREN] = {.fd = g->children, .events = POLLIN},
+        [POLL_START] = {.fd = g->start, .events = POLLIN},
+    };
+    (void)poll(waiting, POLL_COUNT, MAKER_LOOK_MS);
+}
+
+_Noreturn void stk_guard_run(int socket, const stk_guardian_config *config, pid_t maker) {
+    guard g;
+    begin(&g, socket, config, maker);
+    while (!g.quit && !g.alone) {
+        wait_for_something(&g);
+        started(&g);
+        reap(&g);
+        hear(&g);
+        bool late = g.until_ns > 0 && stk_clock_ns() >= g.until_ns;
+        g.alone = g.alone || late || getppid() != g.maker;
+    }
+    const stk_tree_aim all = {.root = getpid()};
+    (void)stk_tree_kill(&all, LAST_KILL_S);
+    if (!g.quit) {
+        put_back(&g);
+    }
+    _exit(0);
+}

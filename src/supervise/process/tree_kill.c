@@ -1,0 +1,247 @@
+/* tree_kill.c - /proc is read again and again, since a tree changes while one looks at it. */
+#include "supervise/process/tree_kill.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/threads/proc_tree.h"
+
+/* A reading can miss a process that is handed from one parent to another at that moment; two in a
+ * row hardly do. */
+#define CALM_READINGS 2
+
+/* Of readings in which processes are stopped: who still finds new ones then kills what there is. */
+#define STOP_ROUNDS 50
+
+/* Of looks at the root's children alone, each of which takes a fraction of a reading. */
+#define CATCHES 50
+
+#define CHILDREN_BYTES 4096 /* of the list of these that are looked at */
+
+/* Between two rounds of killing. */
+#define FIRST_PAUSE_US 500
+#define LONGEST_PAUSE_US 20000
+
+static bool is_stray(const stk_tree_aim *aim, const stk_proc *child) {
+    return child->born >= aim->since && getsid(child->pid) != getsid(0) &&
+           strcmp(child->name, STK_GUARDIAN_NAME) != 0;
+}
+
+static bool is_meant(const stk_tree_aim *aim, const stk_proc *proc, const stk_proc_tree *meant) {
+    if (!aim->strays) {
+        return true;
+    }
+    return proc->depth == 1 ? is_stray(aim, proc) : stk_proc_tree_find(meant, proc->parent) != NULL;
+}
+
+/* Reads those that are meant and live. False: it could not be read. */
+static bool look(const stk_tree_aim *aim, stk_proc_tree *tree) {
+    if (!stk_proc_tree_read(tree, aim->root)) {
+        return false;
+    }
+    size_t all = tree->count;
+    tree->count = 0;
+    for (size_t i = 1; i < all; i++) {
+        stk_proc proc = tree->items[i];
+        if (!is_meant(aim, &proc, tree)) {
+            continue;
+        }
+        if (!stk_proc_is_dead(&proc)) {
+            tree->items[tree->count++] = proc;
+        } else if (proc.parent == getpid()) {
+            waitpid(proc.pid, NULL, WNOHANG);
+        }
+    }
+    return true;
+}
+
+/* The descriptor is opened first: if the beginning is then still the same it is of the right one.
+ */
+static void send_signal(const stk_proc *proc, int number) {
+    int fd = -1;
+#ifdef SYS_pidfd_open
+    fd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
+#endif
+    stk_proc now;
+    if (stk_proc_read(&now, proc->pid) && now.born == proc->born) {
+        int sent = -1;
+#ifdef SYS_pidfd_send_signal
+        sent = fd >= 0 ? (int)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) : -1;
+#endif
+        if (sent != 0) {
+            kill(proc->pid, number);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void send_to_all(const stk_proc_tree *tree, int number) {
+    for (size_t i = 0; i < tree->count; i++) {
+        send_signal(&tree->items[i], number);
+    }
+}
+
+/* Stops those that the reading before did not have; false: there were none. */
+static bool stop_new(const stk_proc_tree *before, const stk_proc_tree *now) {
+    bool any = false;
+    for (size_t i = 0; i < now->count; i++) {
+        const stk_proc *known = stk_proc_tree_find(before, now->items[i].pid);
+        if (known == NULL || known->born != now->items[i].born) {
+            send_signal(&now->items[i], SIGSTOP);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Stops all, so that none forks while others are killed; they are in `tree` then. */
+static void stop_all(const stk_tree_aim *aim, stk_proc_tree *tree, int64_t start_ns,
+                     double within_s) {
+    stk_proc_tree before = {0};
+    int calm = 0;
+    tree->count = 0; /* nothing of what was read before this was stopped */
+    for (int round = 0; round < STOP_ROUNDS && calm < CALM_READINGS; round++) {
+        if (round > 0 && stk_clock_since_s(start_ns) > within_s) {
+            break;
+        }
+        stk_proc_tree room = before;
+        before = *tree;
+        *tree = room;
+        if (!look(aim, tree)) {
+            break;
+        }
+        calm = stop_new(&before, tree) ? 0 : calm + 1;
+    }
+    stk_proc_tree_free(&before);
+}
+
+/* The numbers of the root's children, as its first thread has them; false, and "", where the kernel
+ * does not tell. Those that do not fit are seen when the first ones are gone. */
+static bool read_children(const stk_tree_aim *aim, char text[CHILDREN_BYTES]) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld/task/%lld/children", (long long)aim->root,
+             (long long)aim->root);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, CHILDREN_BYTES - 1) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    return fd >= 0 && length >= 0;
+}
+
+/*
+ * Sends a signal to the children of the root, at once. This reaches who ends as soon as it has
+ * forked, and so is always gone when a whole reading comes to its number. True also where one was
+ * gone by then: the kernel's list leaves out others when one of its own goes while it is read.
+ */
+static bool catch_children(const stk_tree_aim *aim, int number) {
+    char text[CHILDREN_BYTES];
+    (void)read_children(aim, text);
+    bool any = false;
+    char *end = NULL;
+    for (char *at = text;; at = end) {
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+        stk_proc proc;
+        if (end == at) {
+            return any;
+        }
+        if (!stk_proc_read(&proc, pid)) {
+            any = true;
+        } else if (!stk_proc_is_dead(&proc) && proc.parent == aim->root &&
+                   (!aim->strays || is_stray(aim, &proc))) {
+            send_signal(&proc, number);
+            any = true;
+        }
+    }
+}
+
+/* Kills them until none is there. How often one was: 0 is never, CATCHES still. */
+static int catch_all(const stk_tree_aim *aim) {
+    int found = 0;
+    while (found < CATCHES && catch_children(aim, SIGKILL)) {
+        found++;
+    }
+    return found;
+}
+
+/* Whether somebody is there who no reading finds. Single looks miss him, too, and one finds who is
+ * just ending. */
+static bool has_runner(const stk_tree_aim *aim) {
+    int found = 0;
+    for (int i = 0; i < CATCHES; i++) {
+        found += catch_children(aim, 0);
+    }
+    return found > CATCHES / 2;
+}
+
+/*
+ * How many live where there is no memory for a list of them: 1 for any. Who loses his parent
+ * becomes a child of the root, so that there is nobody where the root has no children.
+ */
+static size_t count_unlisted(const stk_tree_aim *aim) {
+    char text[CHILDREN_BYTES];
+    return read_children(aim, text) && !has_runner(aim) ? 0 : 1;
+}
+
+size_t stk_tree_alive(const stk_tree_aim *aim) {
+    stk_proc_tree tree = {0};
+    size_t count = 0;
+    for (int calm = 0; calm < CALM_READINGS && count == 0; calm++) {
+        count = look(aim, &tree) ? tree.count : count_unlisted(aim);
+    }
+    if (count == 0 && has_runner(aim)) {
+        count = 1;
+    }
+    stk_proc_tree_free(&tree);
+    return count;
+}
+
+void stk_tree_signal(const stk_tree_aim *aim, pid_t only, pid_t except, int number) {
+    stk_proc_tree tree = {0};
+    bool read = look(aim, &tree);
+    for (size_t i = 0; read && i < tree.count; i++) {
+        pid_t pid = tree.items[i].pid;
+        if ((only == 0 || pid == only) && pid != except) {
+            send_signal(&tree.items[i], number);
+        }
+    }
+    stk_proc_tree_free(&tree);
+}
+
+size_t stk_tree_kill(const stk_tree_aim *aim, double within_s) {
+    int64_t start_ns = stk_clock_ns();
+    stk_proc_tree tree = {0};
+    useconds_t pause_us = FIRST_PAUSE_US;
+    size_t left = 1;
+    int calm = 0;
+    for (bool tried = false; calm < CALM_READINGS; tried = true) {
+        bool listed = look(aim, &tree);
+        left = listed ? tree.count : count_unlisted(aim);
+        int found = left == 0 || !listed ? catch_all(aim) : 0;
+        left = found == CATCHES ? 1 : left;
+        calm = left == 0 && found == 0 ? calm + 1 : 0;
+        if (left == 0) {
+            usleep(FIRST_PAUSE_US);
+            continue;
+        }
+        if (tried && stk_clock_since_s(start_ns) > within_s) {
+            break;
+        }
+        stop_all(aim, &tree, start_ns, within_s);
+        send_to_all(&tree, SIGKILL);
+        usleep(pause_us);
+        pause_us = pause_us * 2 < LONGEST_PAUSE_US ? pause_us * 2 : LONGEST_PAUSE_US;
+    }
+    stk_proc_tree_free(&tree);
+    return left;
+}

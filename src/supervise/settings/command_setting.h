@@ -1,0 +1,67 @@
+/*
+ * command_setting.h - a number that a command takes, and how it is told another one: by an
+ * environment variable, an argument, or a key of a YAML or JSON file.
+ *
+ * In a file only the number itself is replaced: comments, order and blanks stay. The file as it was
+ * is kept in the run folder and put back when the run has ended, unless somebody else has changed
+ * it meanwhile.
+ */
+#ifndef STK_SUPERVISE_SETTINGS_COMMAND_SETTING_H
+#define STK_SUPERVISE_SETTINGS_COMMAND_SETTING_H
+
+#include <stdint.h>
+
+#include <stoker/status.h>
+
+#include "supervise/process/command.h"
+
+typedef enum stk_knob_kind {
+    STK_KNOB_NONE,
+    STK_KNOB_ENV,
+    STK_KNOB_ARG,
+    STK_KNOB_KEY
+} stk_knob_kind;
+
+/* As given; at most one of env, arg and key. Borrowed for the life of the knob. */
+typedef struct stk_knob_config {
+    const char *what; /* "batch" or "workers", for sentences */
+    const char *env;  /* or NULL, as the next ones */
+    const char *arg;  /* with its dashes */
+    const char *key;  /* "batch_size", or a way to it: "train.batch_size" */
+    const char *file; /* that has the key; ends in .json, .yaml or .yml */
+} stk_knob_config;
+
+typedef struct stk_knob {
+    stk_knob_config config;
+    stk_knob_kind kind;
+    bool told;      /* it was set: `before` holds */
+    char *before;   /* owned: what the variable or argument was before; NULL: it was not there */
+    char *original; /* owned: where the file as it was is kept; NULL: it was not changed */
+    char *changed;  /* owned: a copy of what we last wrote; NULL the same */
+} stk_knob;
+
+/* Looks that all fits together and that the file has the key with a number. STK_ERR_USAGE says what
+ * does not. */
+STK_CHECKED stk_status stk_knob_open(stk_knob *knob, const stk_knob_config *config, stk_error *err);
+
+/* What the command has now; -1: it does not say. */
+int64_t stk_knob_value(const stk_knob *knob, const stk_command *command);
+
+/* Whether the command can be told so; STK_ERR_USAGE says why not. */
+STK_CHECKED stk_status stk_knob_check(const stk_knob *knob, const stk_command *command,
+                                      stk_error *err);
+
+/* Tells the command (or its file) another value; the first time the file is kept in run_dir. */
+STK_CHECKED stk_status stk_knob_set(stk_knob *knob, stk_command *command, int64_t value,
+                                    const char *run_dir, stk_error *err);
+
+/* The command has again what it had before the first set; a file is what stk_knob_restore is for.
+ */
+STK_CHECKED stk_status stk_knob_unset(stk_knob *knob, stk_command *command, stk_error *err);
+
+/* Puts the file back where it is still as we wrote it. *mine is false where somebody has changed
+ * it. */
+STK_CHECKED stk_status stk_knob_restore(stk_knob *knob, bool *mine, stk_error *err);
+void stk_knob_close(stk_knob *knob);
+
+#endif
