@@ -27,8 +27,8 @@ static bool on_cpu(const stk_job *job) {
 /* What lies in the device's memory with such a batch; the configurations are the caller's. */
 static stk_memory_ask ask_of(const stk_job *job, size_t batch, stk_compile_config how[2]) {
     const stk_recipe *choice = &job->choice;
-    stk_loader_plan loader = stk_loader_plan_make(job->loader_options, batch, choice->img_size,
-                                                  stk_machine_cores(), stk_machine_memory());
+    stk_loader_sizing loader = stk_loader_sizing_make(job->loader_options, batch, choice->img_size,
+                                                      stk_machine_cores(), stk_machine_memory());
     how[0] = stk_job_compiles(job, true);
     how[0].batch = batch;
     how[1] = stk_job_compiles(job, false);

@@ -157,7 +157,7 @@ static void note_state(const stk_job *job, stk_estimate *e) {
 
 static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_opened_device *opened = &job->choice.opened;
-    const stk_loader_plan *loader = &job->choice.loader;
+    const stk_loader_sizing *loader = &job->choice.loader;
     stk_compile_config train = stk_job_compiles(job, true);
     stk_compile_config infer = stk_job_compiles(job, false);
     uint64_t arena = 0;

@@ -138,9 +138,9 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                .transform = {.size = info->img_size,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
-                               .plan = stk_loader_plan_make(&automatic, STK_PREDICT_BATCH,
-                                                            info->img_size, stk_machine_cores(),
-                                                            stk_machine_memory())};
+                               .sizing = stk_loader_sizing_make(&automatic, STK_PREDICT_BATCH,
+                                                                info->img_size, stk_machine_cores(),
+                                                                stk_machine_memory())};
 }
 
 /* ---- the file ---- */

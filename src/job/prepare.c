@@ -136,7 +136,7 @@ static int64_t training_patience_ns(const stk_job *job) {
 }
 
 stk_loader_config stk_job_loader(stk_job *job, bool train) {
-    stk_loader_plan plan = job->choice.loader;
+    stk_loader_sizing plan = job->choice.loader;
     if (!train) {
         plan.slots = EVALUATION_SLOTS;
         plan.most_slots = EVALUATION_SLOTS;
@@ -152,7 +152,7 @@ stk_loader_config stk_job_loader(stk_job *job, bool train) {
                                              .crop_fraction = job->choice.model->crop_fraction,
                                              .interpolation = job->choice.model->interpolation},
                                .batch = train ? job->choice.batch : job->infer_batch,
-                               .plan = plan,
+                               .sizing = plan,
                                .patience_ns = train ? training_patience_ns(job) : 0,
                                .sampling = train ? (stk_sampling)job->loader_options->sampling
                                                  : STK_SAMPLING_NATURAL,

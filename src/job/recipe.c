@@ -212,8 +212,8 @@ static stk_status choose_epochs(stk_recipe *choice, stk_options *options,
 
 static stk_status choose_loader(stk_recipe *choice, stk_options *options,
                                 const stk_loader_options *loader, stk_error *err) {
-    choice->loader = stk_loader_plan_make(loader, choice->batch, choice->img_size,
-                                          stk_machine_cores(), stk_machine_memory());
+    choice->loader = stk_loader_sizing_make(loader, choice->batch, choice->img_size,
+                                            stk_machine_cores(), stk_machine_memory());
     stk_status status = STK_OK;
     if (stk_is_auto_int(loader->workers)) {
         status = resolve_number(options, "workers", choice->loader.workers, "auto", err);

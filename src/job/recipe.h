@@ -22,7 +22,7 @@ typedef struct stk_recipe {
     stk_train_options train; /* those of the options with their autos resolved, but lr and batch */
     int epochs_wanted;       /* 0: as many as the budget allows */
     int threads;
-    stk_loader_plan loader;
+    stk_loader_sizing loader;
     stk_augment_options augment;
     stk_opened_device opened; /* owned */
     stk_str line;             /* all of it, for people; owned */

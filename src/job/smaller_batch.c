@@ -21,8 +21,8 @@ static void set_batch(stk_job *job, size_t batch, int64_t accumulate) {
     }
     choice->batch = batch;
     choice->train.accumulate = accumulate;
-    choice->loader = stk_loader_plan_make(job->loader_options, batch, choice->img_size,
-                                          stk_machine_cores(), stk_machine_memory());
+    choice->loader = stk_loader_sizing_make(job->loader_options, batch, choice->img_size,
+                                            stk_machine_cores(), stk_machine_memory());
 }
 
 void stk_job_take_batch(stk_job *job) {

@@ -353,7 +353,7 @@ static void apply(stk_job *job, const stk_tune_advice *advice, stk_train_pace *p
 
 /* A number that the loader tunes by itself is left to it. */
 static stk_tune_interval stretch_of(const stk_job *job, const stk_evidence *evidence) {
-    const stk_loader_plan *plan = &job->choice.loader;
+    const stk_loader_sizing *plan = &job->choice.loader;
     const stk_loader_counters *loader = &job->monitor->now.loader;
     int cached = job->monitor->cached;
     int waits = stk_store_cache_waits(job->dataset->source);

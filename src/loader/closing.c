@@ -18,7 +18,7 @@
 #define CLOSE_NS 100000000
 
 static void free_slots(stk_loader *l) {
-    for (int i = 0; l->slots != NULL && i < l->config.plan.room_slots; i++) {
+    for (int i = 0; l->slots != NULL && i < l->config.sizing.room_slots; i++) {
         stk_workers_free_slot(l, &l->slots[i]);
     }
 }
@@ -28,10 +28,10 @@ static void free_loader(stk_loader *l) {
     free_slots(l);
     stk_mem_free(l->ring);
     stk_mem_free(l->slots);
-    for (size_t i = 0; l->tasks != NULL && i < l->config.plan.most_reads; i++) {
+    for (size_t i = 0; l->tasks != NULL && i < l->config.sizing.most_reads; i++) {
         stk_bytes_free(&l->tasks[i].read.bytes);
     }
-    for (int i = 0; l->workers != NULL && i < l->config.plan.room_workers; i++) {
+    for (int i = 0; l->workers != NULL && i < l->config.sizing.room_workers; i++) {
         stk_workbench_free(l->workers[i].bench);
         stk_bytes_free(&l->workers[i].extra.read.bytes);
         stk_bytes_free(&l->workers[i].raw);

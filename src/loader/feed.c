@@ -167,16 +167,16 @@ void stk_feed_samples_close(stk_feed_samples *f) {
 
 /* What cannot work is told before threads start, and before the kernel's killer comes. */
 static stk_status check_request(const stk_feed_samples *samples, const stk_loader_options *loader,
-                                const stk_feed_options *feed, const stk_loader_plan *plan,
+                                const stk_feed_options *feed, const stk_loader_sizing *sizing,
                                 size_t batch, uint64_t memory, stk_error *err) {
-    uint64_t bytes = (uint64_t)plan->slots * plan->slot_bytes;
+    uint64_t bytes = (uint64_t)sizing->slots * sizing->slot_bytes;
     if (bytes > memory / 2) {
         char need[32];
         char have[32];
         return STK_FAIL(err, STK_ERR_MEMORY,
                         "%d batches of %zu pictures at %d px need %s of memory, this process may "
                         "use %s; use a smaller --batch or --img-size",
-                        plan->slots, batch, (int)feed->img_size,
+                        sizing->slots, batch, (int)feed->img_size,
                         stk_format_bytes(need, sizeof need, bytes),
                         stk_format_bytes(have, sizeof have, memory));
     }
@@ -206,8 +206,9 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
     int size = (int)feed->img_size;
     size_t batch = (size_t)feed->batch < samples.count ? (size_t)feed->batch : samples.count;
     uint64_t memory = stk_machine_memory();
-    stk_loader_plan plan = stk_loader_plan_make(loader, batch, size, stk_machine_cores(), memory);
-    status = check_request(&samples, loader, feed, &plan, batch, memory, err);
+    stk_loader_sizing sizing =
+        stk_loader_sizing_make(loader, batch, size, stk_machine_cores(), memory);
+    status = check_request(&samples, loader, feed, &sizing, batch, memory, err);
     if (status != STK_OK) {
         stk_feed_samples_close(&samples);
         return status;
@@ -221,7 +222,7 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
                                               .augment = stk_feed_augment(given),
                                               .crop_fraction = STK_FEED_CROP_FRACTION},
                                 .batch = batch,
-                                .plan = plan,
+                                .sizing = sizing,
                                 .stop = stop,
                                 .seed = (uint64_t)feed->seed,
                                 .shuffle = feed->train,

@@ -73,12 +73,12 @@ static void measure_epoch(stk_loader *l) {
 
 static stk_status allocate(stk_loader *l, stk_error *err) {
     const stk_loader_config *c = &l->config;
-    size_t slots = (size_t)c->plan.room_slots;
-    size_t tasks = c->plan.most_reads;
+    size_t slots = (size_t)c->sizing.room_slots;
+    size_t tasks = c->sizing.most_reads;
     l->slots = stk_mem_new(slots, sizeof *l->slots);
     l->ring = stk_mem_new(slots, sizeof *l->ring);
     l->tasks = stk_mem_new(tasks, sizeof *l->tasks);
-    l->workers = stk_mem_new((size_t)c->plan.room_workers, sizeof *l->workers);
+    l->workers = stk_mem_new((size_t)c->sizing.room_workers, sizeof *l->workers);
     l->is_bad = stk_mem_new(c->count, sizeof *l->is_bad);
     bool good = l->slots != NULL && l->ring != NULL && l->tasks != NULL && l->workers != NULL &&
                 l->is_bad != NULL;
@@ -94,16 +94,16 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A plan may leave out what it does not care for. */
-static void complete_plan(stk_loader_plan *plan) {
-    plan->workers = larger(plan->workers, 1);
-    plan->most_workers = larger(plan->most_workers, plan->workers);
-    plan->slots = larger(plan->slots, STK_LOADER_LEAST_SLOTS);
-    plan->most_slots = larger(plan->most_slots, plan->slots);
-    plan->room_workers = larger(plan->room_workers, plan->most_workers);
-    plan->room_slots = larger(plan->room_slots, plan->most_slots);
-    plan->most_reads = plan->most_reads > 0 ? plan->most_reads : FIRST_WINDOW;
-    plan->read_memory = plan->read_memory > 0 ? plan->read_memory : UINT64_MAX;
+/* A sizing may leave out what it does not care for. */
+static void complete_sizing(stk_loader_sizing *sizing) {
+    sizing->workers = larger(sizing->workers, 1);
+    sizing->most_workers = larger(sizing->most_workers, sizing->workers);
+    sizing->slots = larger(sizing->slots, STK_LOADER_LEAST_SLOTS);
+    sizing->most_slots = larger(sizing->most_slots, sizing->slots);
+    sizing->room_workers = larger(sizing->room_workers, sizing->most_workers);
+    sizing->room_slots = larger(sizing->room_slots, sizing->most_slots);
+    sizing->most_reads = sizing->most_reads > 0 ? sizing->most_reads : FIRST_WINDOW;
+    sizing->read_memory = sizing->read_memory > 0 ? sizing->read_memory : UINT64_MAX;
 }
 
 static void init_threads(stk_loader *l) {
@@ -143,26 +143,26 @@ static double expect_bytes(const stk_loader *l) {
 }
 
 static stk_status begin(stk_loader *l, stk_error *err) {
-    const stk_loader_plan *plan = &l->config.plan;
+    const stk_loader_sizing *sizing = &l->config.sizing;
     stk_reader_config reading = {
         .store = l->config.store, .done = stk_workers_read_done, .user = l};
-    l->tuner = (stk_tuner){.most_workers = plan->most_workers,
-                           .most_slots = plan->most_slots,
-                           .fix_workers = !plan->tune_workers,
-                           .fix_slots = !plan->tune_slots};
-    atomic_store(&l->wanted, plan->workers);
-    atomic_store(&l->slot_count, plan->slots);
-    size_t window = WINDOW_PER_WORKER * (size_t)plan->workers;
+    l->tuner = (stk_tuner){.most_workers = sizing->most_workers,
+                           .most_slots = sizing->most_slots,
+                           .fix_workers = !sizing->tune_workers,
+                           .fix_slots = !sizing->tune_slots};
+    atomic_store(&l->wanted, sizing->workers);
+    atomic_store(&l->slot_count, sizing->slots);
+    size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
     size_t least = stk_store_is_remote(l->config.store) ? FIRST_FAR_WINDOW : FIRST_WINDOW;
     window = window > least ? window : least;
     l->mean_bytes = expect_bytes(l);
-    l->window = window < plan->most_reads ? window : plan->most_reads;
+    l->window = window < sizing->most_reads ? window : sizing->most_reads;
     l->issue_batch = l->config.first_epoch * l->per_epoch + l->config.first_batch;
     l->next_batch = l->issue_batch;
     l->sampled_ns = stk_clock_ns();
     stk_status status = check_target(l, l->config.first_epoch, l->config.first_batch, err);
     if (status == STK_OK) {
-        stk_store_bound(l->config.store, plan->read_memory);
+        stk_store_bound(l->config.store, sizing->read_memory);
         status = stk_reader_open(&l->reader, &reading, err);
     }
     if (status == STK_OK) {
@@ -181,7 +181,7 @@ stk_status stk_loader_start(stk_loader **out, const stk_loader_config *config, s
     }
     l->config = *config;
     l->references = 1;
-    complete_plan(&l->config.plan);
+    complete_sizing(&l->config.sizing);
     l->image_bytes = (size_t)config->transform.size * (size_t)config->transform.size * 3;
     init_threads(l);
     stk_status status = open_sampler(l, err);
@@ -242,7 +242,7 @@ static void tune(stk_loader *l) {
 /* Nothing is being filled and nothing can be, until the consumer gives something back. */
 static bool holds_all_slots(const stk_loader *l) {
     int count = atomic_load(&l->slot_count);
-    for (int i = 0; i < l->config.plan.room_slots; i++) {
+    for (int i = 0; i < l->config.sizing.room_slots; i++) {
         bool held = l->slots[i].state == SLOT_HELD;
         if (!held && (i < count || l->slots[i].state != SLOT_FREE)) {
             return false;
@@ -297,7 +297,7 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
 static slot *wait_for_batch(stk_loader *l, bool *halted) {
     progress seen = {0};
     for (;;) {
-        slot *s = l->ring[l->next_batch % (uint64_t)l->config.plan.room_slots];
+        slot *s = l->ring[l->next_batch % (uint64_t)l->config.sizing.room_slots];
         if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
             return s;
         }
@@ -348,7 +348,7 @@ stk_status stk_loader_next(stk_loader *l, const stk_batch **batch, stk_error *er
 
 void stk_loader_release(stk_loader *l, const stk_batch *batch) {
     pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < l->config.plan.room_slots; i++) {
+    for (int i = 0; i < l->config.sizing.room_slots; i++) {
         if (&l->slots[i].batch == batch && l->slots[i].state == SLOT_HELD) {
             l->slots[i].state = SLOT_FREE;
             stk_workers_issue(l);
@@ -389,7 +389,7 @@ static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, 
         stk_sampler *old = l->sampler;
         l->sampler = *sampler;
         *sampler = old;
-        for (int i = 0; i < l->config.plan.room_slots; i++) {
+        for (int i = 0; i < l->config.sizing.room_slots; i++) {
             l->slots[i].state = SLOT_FREE;
             l->ring[i] = NULL;
         }
@@ -442,13 +442,13 @@ static int fit(int asked, int least, int most, int now) {
 }
 
 void stk_loader_resize(stk_loader *l, int *workers, int *slots) {
-    const stk_loader_plan *plan = &l->config.plan;
+    const stk_loader_sizing *sizing = &l->config.sizing;
     int now_workers = atomic_load(&l->wanted);
     int now_slots = atomic_load(&l->slot_count);
     l->tuner.fix_workers = l->tuner.fix_workers || *workers > 0;
     l->tuner.fix_slots = l->tuner.fix_slots || *slots > 0;
-    *workers = fit(*workers, 1, plan->room_workers, now_workers);
-    *slots = fit(*slots, STK_LOADER_LEAST_SLOTS, plan->room_slots, now_slots);
+    *workers = fit(*workers, 1, sizing->room_workers, now_workers);
+    *slots = fit(*slots, STK_LOADER_LEAST_SLOTS, sizing->room_slots, now_slots);
     if (*workers != now_workers || *slots != now_slots) {
         set_size(l, *workers, *slots);
     }

@@ -34,7 +34,7 @@ extern const stk_option_table stk_loader_option_table;
 #define STK_LOADER_LEAST_SLOTS 2
 
 /* What the options come to on this machine. */
-typedef struct stk_loader_plan {
+typedef struct stk_loader_sizing {
     bool tune_workers; /* their number was left to Stoker */
     bool tune_slots;
     int workers;      /* to start with */
@@ -49,10 +49,10 @@ typedef struct stk_loader_plan {
     uint64_t read_memory;    /* bytes for pictures that were read and not decoded yet */
     uint64_t picture_memory; /* bytes that decoding one picture may take; 0: no limit */
     bool cut;                /* the memory allowed fewer slots than were asked for */
-} stk_loader_plan;
+} stk_loader_sizing;
 
-stk_loader_plan stk_loader_plan_make(const stk_loader_options *options, size_t batch, int img_size,
-                                     int cores, uint64_t memory);
+stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *options, size_t batch,
+                                         int img_size, int cores, uint64_t memory);
 
 /* How many of `count` samples make a run stop when they are bad, for loader_config.stop_after_bad.
  */
@@ -92,7 +92,7 @@ typedef struct stk_loader_config {
     size_t count;              /* at least 1 */
     stk_transform transform;
     size_t batch;
-    stk_loader_plan plan; /* a plan of zeros: one worker, two slots */
+    stk_loader_sizing sizing; /* a sizing of zeros: one worker, two slots */
     stk_loader_memory memory;
     stk_halt halt;        /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
     const stk_stop *stop; /* the same once it was asked for and nothing comes; borrowed, or NULL */
@@ -129,7 +129,7 @@ STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_co
                                         stk_error *err);
 
 /*
- * Sets the number of workers and of slots to what is asked for, as far as the plan has room for
+ * Sets the number of workers and of slots to what is asked for, as far as the sizing has room for
  * them; 0: as it is. Both become what there is afterwards. The loader itself leaves a number alone
  * that was asked for. For the consumer's thread; the memory of slots is kept when there are fewer.
  */

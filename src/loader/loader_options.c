@@ -88,41 +88,41 @@ static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-stk_loader_plan stk_loader_plan_make(const stk_loader_options *given, size_t batch, int img_size,
-                                     int cores, uint64_t memory) {
+stk_loader_sizing stk_loader_sizing_make(const stk_loader_options *given, size_t batch,
+                                         int img_size, int cores, uint64_t memory) {
     bool auto_workers = stk_is_auto_int(given->workers);
     bool auto_prefetch = stk_is_auto_int(given->prefetch);
-    stk_loader_plan plan = {
+    stk_loader_sizing sizing = {
         .most_reads = MOST_READS, .tune_workers = auto_workers, .tune_slots = auto_prefetch};
-    plan.workers = auto_workers ? cores : (int)given->workers;
-    plan.workers = plan.workers < 1 ? 1 : plan.workers;
-    plan.most_workers = plan.workers;
+    sizing.workers = auto_workers ? cores : (int)given->workers;
+    sizing.workers = sizing.workers < 1 ? 1 : sizing.workers;
+    sizing.most_workers = sizing.workers;
     bool auto_memory = given->loader_memory == STK_AUTO_BYTES;
     uint64_t cap = auto_memory ? memory / 8 : given->loader_memory;
-    plan.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
+    sizing.slot_bytes = (uint64_t)batch * (uint64_t)img_size * (uint64_t)img_size * 3;
     uint64_t rest = clamp(cap / REST_SHARE, 0, MOST_REST_MEMORY) +
-                    clamp((uint64_t)plan.workers * WORKER_MEMORY, 0, cap / WORKER_SHARE);
-    uint64_t taken = rest + STK_LOADER_LEAST_SLOTS * plan.slot_bytes;
+                    clamp((uint64_t)sizing.workers * WORKER_MEMORY, 0, cap / WORKER_SHARE);
+    uint64_t taken = rest + STK_LOADER_LEAST_SLOTS * sizing.slot_bytes;
     uint64_t left = cap > taken + LEAST_READ_MEMORY ? cap - taken : LEAST_READ_MEMORY;
-    plan.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
-    plan.read_memory = plan.read_memory < left ? plan.read_memory : left;
-    plan.picture_memory = auto_memory ? memory / PICTURE_SHARE : cap;
-    taken = rest + plan.read_memory;
-    uint64_t allowed = cap > taken ? (cap - taken) / plan.slot_bytes : 0;
+    sizing.read_memory = clamp(cap / READ_SHARE, 1, MOST_READ_MEMORY);
+    sizing.read_memory = sizing.read_memory < left ? sizing.read_memory : left;
+    sizing.picture_memory = auto_memory ? memory / PICTURE_SHARE : cap;
+    taken = rest + sizing.read_memory;
+    uint64_t allowed = cap > taken ? (cap - taken) / sizing.slot_bytes : 0;
     allowed = allowed > STK_LOADER_LEAST_SLOTS ? allowed : STK_LOADER_LEAST_SLOTS;
-    uint64_t workers = (uint64_t)plan.workers;
+    uint64_t workers = (uint64_t)sizing.workers;
     uint64_t wanted = auto_prefetch ? AUTO_SLOTS + SAMPLES_PER_WORKER * workers / batch
                                     : workers * (uint64_t)given->prefetch;
     uint64_t most = auto_prefetch ? wanted + AUTO_MOST_SLOTS - AUTO_SLOTS : wanted;
-    plan.cut = allowed < wanted;
-    plan.slots = (int)clamp(wanted, STK_LOADER_LEAST_SLOTS, allowed);
-    plan.most_slots = (int)clamp(most, STK_LOADER_LEAST_SLOTS, allowed);
-    plan.room_workers = plan.workers > cores ? plan.workers : cores;
-    plan.room_slots = (int)clamp(clamp(2 * most, AUTO_MOST_SLOTS, MOST_ROOM_SLOTS),
-                                 (uint64_t)plan.most_slots, allowed);
-    plan.prefetch =
-        auto_prefetch ? (plan.slots + plan.workers - 1) / plan.workers : (int)given->prefetch;
-    return plan;
+    sizing.cut = allowed < wanted;
+    sizing.slots = (int)clamp(wanted, STK_LOADER_LEAST_SLOTS, allowed);
+    sizing.most_slots = (int)clamp(most, STK_LOADER_LEAST_SLOTS, allowed);
+    sizing.room_workers = sizing.workers > cores ? sizing.workers : cores;
+    sizing.room_slots = (int)clamp(clamp(2 * most, AUTO_MOST_SLOTS, MOST_ROOM_SLOTS),
+                                   (uint64_t)sizing.most_slots, allowed);
+    sizing.prefetch =
+        auto_prefetch ? (sizing.slots + sizing.workers - 1) / sizing.workers : (int)given->prefetch;
+    return sizing;
 }
 
 size_t stk_loader_bad_limit(const stk_loader_options *given, size_t count) {

@@ -98,7 +98,7 @@ struct stk_loader {
     bool paused;           /* nothing is issued or taken: seek is at work; lock */
     stk_error failure;     /* what ended the loader; lock */
 
-    slot *slots; /* owned; plan.room_slots of them */
+    slot *slots; /* owned; sizing.room_slots of them */
     slot **ring; /* owned: (room_slots); batch b is in the slot at b mod room_slots; lock */
     uint64_t issue_batch; /* the next place to become a task; lock */
     size_t issue_place;   /* lock */
@@ -113,7 +113,7 @@ struct stk_loader {
     double coming_bytes; /* of the reads in flight, as far as that is known; lock */
     double mean_bytes;   /* of the reads so far; lock */
 
-    worker *workers;           /* owned; plan.room_workers of them */
+    worker *workers;           /* owned; sizing.room_workers of them */
     int started;               /* threads that were started; lock */
     int running;               /* of them: that have not come to their end; lock */
     bool heavy;                /* a picture that needs much memory is being decoded; lock */

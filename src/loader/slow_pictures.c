@@ -103,7 +103,7 @@ static bool wait_for_gate(worker *w) {
 static stk_status enter_heavy(void *user, uint64_t bytes, stk_error *err) {
     worker *w = user;
     stk_loader *l = w->loader;
-    uint64_t most = l->config.plan.picture_memory;
+    uint64_t most = l->config.sizing.picture_memory;
     if (bytes > most && most > 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "decoding it takes %llu MB of memory, more than the %llu MB that are "

@@ -127,7 +127,7 @@ static void begin_batch(stk_loader *l, slot *s) {
     s->batch.count = s->missing;
     s->batch.epoch = batch / l->per_epoch;
     s->batch.index = index;
-    l->ring[batch % (uint64_t)l->config.plan.room_slots] = s;
+    l->ring[batch % (uint64_t)l->config.sizing.room_slots] = s;
 }
 
 /*
@@ -138,7 +138,7 @@ static bool has_room(const stk_loader *l) {
     double held = (double)l->ready_bytes + l->coming_bytes + l->mean_bytes;
     return l->free_tasks != NULL && l->under_way < l->window &&
            (l->under_way < (size_t)atomic_load(&l->wanted) ||
-            (l->mean_bytes > 0 && held < (double)l->config.plan.read_memory));
+            (l->mean_bytes > 0 && held < (double)l->config.sizing.read_memory));
 }
 
 /* Where a task goes that has its bytes, or never will: in order. */
@@ -172,7 +172,7 @@ static void send(stk_loader *l, task *t) {
 void stk_workers_issue(stk_loader *l) {
     while (!l->quit && !l->paused && l->failure.status == STK_OK &&
            !stk_loader_is_past_end(l, l->issue_batch) && has_room(l)) {
-        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.plan.room_slots];
+        slot *s = l->ring[l->issue_batch % (uint64_t)l->config.sizing.room_slots];
         if (l->issue_place == 0) {
             s = find_free_slot(l);
             if (s == NULL) {
@@ -377,8 +377,8 @@ static void wait_for_task(stk_loader *l) {
                                .tv_nsec = (start + PATIENCE_NS) % NS_PER_S};
         if (pthread_cond_timedwait(&l->work, &l->lock, &end) == ETIMEDOUT &&
             l->ready_tasks == NULL && atomic_load(&l->in_flight) > 0) {
-            l->window = 2 * l->window < l->config.plan.most_reads ? 2 * l->window
-                                                                  : l->config.plan.most_reads;
+            l->window = 2 * l->window < l->config.sizing.most_reads ? 2 * l->window
+                                                                    : l->config.sizing.most_reads;
             stk_workers_issue(l);
             stk_reader_hurry(l->reader);
         }
@@ -426,7 +426,7 @@ static void *work(void *argument) {
             wait_for_task(l);
             continue;
         }
-        slot *s = l->ring[t->batch % (uint64_t)l->config.plan.room_slots];
+        slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
         stk_error err = {0};
         pthread_mutex_unlock(&l->lock);
         stk_status status = fill(w, t, s, &err);

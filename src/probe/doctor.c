@@ -71,7 +71,7 @@ static void begin(doctor *d) {
     const stk_doctor_case *p = d->patient;
     stk_diagnosis *f = d->found;
     *f = (stk_diagnosis){.cores = p->cores,
-                         .workers = p->data.plan.workers,
+                         .workers = p->data.sizing.workers,
                          .batch = (int64_t)p->compile.batch,
                          .measured_batch = (int64_t)p->compile.batch,
                          .img_size = p->data.transform.size,

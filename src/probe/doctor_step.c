@@ -326,8 +326,8 @@ stk_status stk_doctor_together(doctor *d, stk_error *err) {
     stk_compile_config how = d->patient->compile;
     feeding f = {.d = d};
     how.batch = data.batch;
-    data.plan.slots = data.plan.slots < SLOTS ? data.plan.slots : SLOTS;
-    data.plan.most_slots = data.plan.slots;
+    data.sizing.slots = data.sizing.slots < SLOTS ? data.sizing.slots : SLOTS;
+    data.sizing.most_slots = data.sizing.slots;
     stk_status status = backend->compile(&f.exec, d->patient->state, &how, err);
     if (status == STK_OK) {
         status = stk_loader_start(&f.loader, &data, err);

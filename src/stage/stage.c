@@ -1,7 +1,7 @@
 /*
- * stage.c - carries out a plan: shard by shard, picture by picture.
+ * stage.c - carries out a list: shard by shard, picture by picture.
  *
- * Pictures come out of the pump in order and go into the shard that the plan says. Nothing is kept
+ * Pictures come out of the pump in order and go into the shard that the list says. Nothing is kept
  * in memory but the shard in work: at the end the index and the tables are made from the records of
  * all shards, so that it makes no difference how many runs it took to get there.
  */
@@ -30,9 +30,9 @@ typedef struct staging {
     const stk_stage_request *request;
     stk_staged *staged;
     stk_dataset *dataset;
-    stk_stage_plan plan;
+    stk_staging_list list;
     stk_stage_dest dest;
-    bool *finished;     /* owned: of each shard of the plan */
+    bool *finished;     /* owned: of each shard of the list */
     size_t shards_done; /* how many of them are */
     const char **paths; /* owned: what the pump reads */
     size_t to_read;     /* how many */
@@ -67,7 +67,7 @@ static void tell_progress(staging *s) {
     double rate = seconds > 0 ? done / seconds : 0;
     stk_event_progress event = {.what = "staging",
                                 .done = (int64_t)s->pictures_before + s->staged->pictures,
-                                .total = (int64_t)s->plan.picture_count,
+                                .total = (int64_t)s->list.picture_count,
                                 .bytes = s->staged->bytes,
                                 .per_second = done > 0 ? rate : NAN,
                                 .bytes_per_second =
@@ -129,7 +129,7 @@ static stk_status add_member(open_shard *o, const stk_stage_picture *picture,
 }
 
 static stk_status add_bad(staging *s, size_t picture, const char *reason, stk_error *err) {
-    const stk_stage_picture *p = &s->plan.pictures[picture];
+    const stk_stage_picture *p = &s->list.pictures[picture];
     stk_status status = stk_stage_bad_add(&s->bad, picture, reason, err);
     stk_events_bad_image(s->request->events, p->sample->path, stk_stage_split_names[p->split],
                          reason);
@@ -137,7 +137,7 @@ static stk_status add_bad(staging *s, size_t picture, const char *reason, stk_er
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%zu of %zu pictures cannot be used, more than --max-bad allows; the "
                           "last one is %s: %s",
-                          s->bad.count, s->plan.picture_count, p->sample->path, reason);
+                          s->bad.count, s->list.picture_count, p->sample->path, reason);
     }
     return status;
 }
@@ -151,7 +151,7 @@ static stk_status add_picture(staging *s, open_shard *o, size_t picture, stk_err
     if (pumped->reason != NULL) {
         status = add_bad(s, picture, pumped->reason, err);
     } else {
-        status = add_member(o, &s->plan.pictures[picture], pumped, err);
+        status = add_member(o, &s->list.pictures[picture], pumped, err);
         s->staged->pictures++;
         s->staged->recoded += pumped->recoded;
         s->staged->bytes += (int64_t)pumped->size;
@@ -182,7 +182,7 @@ static stk_status end_shard(staging *s, open_shard *o, stk_error *err) {
     stk_status status = stk_tar_writer_commit(tar, &o->index.shards[0].size, err);
     if (status == STK_OK) {
         status =
-            stk_stage_record_save(&s->dest, &s->plan, o->shard, &o->index,
+            stk_stage_record_save(&s->dest, &s->list, o->shard, &o->index,
                                   s->bad.items + o->first_bad, s->bad.count - o->first_bad, err);
     }
     s->shards_done += status == STK_OK;
@@ -210,7 +210,7 @@ static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *
     stk_shard_index index;
     size_t bad = s->bad.count;
     stk_status status =
-        stk_stage_record_load(&s->dest, &s->plan, shard, &index, &s->bad, finished, err);
+        stk_stage_record_load(&s->dest, &s->list, shard, &index, &s->bad, finished, err);
     if (status == STK_OK && s->bad.count > bad) {
         stk_stage_bad_cut(&s->bad, bad);
         *finished = false;
@@ -224,17 +224,17 @@ static stk_status look_at_shard(staging *s, const stk_stage_shard *shard, bool *
 
 /* Finds out which shards are finished, and what is left to read. */
 static stk_status look_back(staging *s, stk_error *err) {
-    stk_stage_plan *plan = &s->plan;
-    s->finished = stk_mem_new(plan->shard_count, sizeof *s->finished);
-    s->paths = stk_mem_new(plan->picture_count, sizeof *s->paths);
+    stk_staging_list *list = &s->list;
+    s->finished = stk_mem_new(list->shard_count, sizeof *s->finished);
+    s->paths = stk_mem_new(list->picture_count, sizeof *s->paths);
     stk_status status = s->finished != NULL && s->paths != NULL
                             ? STK_OK
                             : STK_FAIL_MEMORY(err, "the list of pictures");
-    for (size_t i = 0; status == STK_OK && i < plan->shard_count; i++) {
-        const stk_stage_shard *shard = &plan->shards[i];
+    for (size_t i = 0; status == STK_OK && i < list->shard_count; i++) {
+        const stk_stage_shard *shard = &list->shards[i];
         status = look_at_shard(s, shard, &s->finished[i], err);
         for (size_t k = 0; status == STK_OK && !s->finished[i] && k < shard->count; k++) {
-            s->paths[s->to_read++] = plan->pictures[shard->first + k].sample->path;
+            s->paths[s->to_read++] = list->pictures[shard->first + k].sample->path;
         }
     }
     s->staged->kept_shards = (int64_t)s->shards_done;
@@ -250,9 +250,9 @@ static stk_status make_shards(staging *s, stk_error *err) {
                               .recode = {.max_side = (int)o->max_side, .quality = (int)o->quality},
                               .workers = workers > 1 ? workers : 1};
     stk_status status = stk_pump_open(&s->pump, &config, err);
-    for (size_t i = 0; status == STK_OK && i < s->plan.shard_count; i++) {
+    for (size_t i = 0; status == STK_OK && i < s->list.shard_count; i++) {
         if (!s->finished[i]) {
-            status = make_shard(s, &s->plan.shards[i], err);
+            status = make_shard(s, &s->list.shards[i], err);
         }
     }
     stk_pump_close(s->pump);
@@ -263,9 +263,9 @@ static stk_status make_shards(staging *s, stk_error *err) {
 /* ---- the end ---- */
 
 /* Notes what each picture's member is called, by the paths "train/000000012.jpg". */
-static stk_status note_members(const stk_stage_plan *plan, const stk_stage_shard *shard,
+static stk_status note_members(const stk_staging_list *list, const stk_stage_shard *shard,
                                const stk_shard_index *index, const char **members, stk_error *err) {
-    size_t first = plan->pictures[shard->first].number;
+    size_t first = list->pictures[shard->first].number;
     for (size_t i = 0; i < index->member_count; i++) {
         const char *name = stk_path_base(index->members[i].path);
         size_t number = (size_t)strtoull(name, NULL, 10);
@@ -277,11 +277,11 @@ static stk_status note_members(const stk_stage_plan *plan, const stk_stage_shard
     return STK_OK;
 }
 
-static void count_members(const stk_stage_plan *plan, const char *const *members,
+static void count_members(const stk_staging_list *list, const char *const *members,
                           stk_staged *staged) {
     int64_t *counts[STK_STAGE_SPLITS] = {&staged->train, &staged->val, &staged->test};
-    for (size_t i = 0; i < plan->picture_count; i++) {
-        *counts[plan->pictures[i].split] += members[i] != NULL;
+    for (size_t i = 0; i < list->picture_count; i++) {
+        *counts[list->pictures[i].split] += members[i] != NULL;
     }
 }
 
@@ -289,17 +289,17 @@ static void count_members(const stk_stage_plan *plan, const char *const *members
 static stk_status gather(staging *s, stk_shard_index *all, stk_stage_bad_list *bad,
                          const char **members, stk_error *err) {
     stk_status status = STK_OK;
-    for (size_t i = 0; status == STK_OK && i < s->plan.shard_count; i++) {
-        const stk_stage_shard *shard = &s->plan.shards[i];
+    for (size_t i = 0; status == STK_OK && i < s->list.shard_count; i++) {
+        const stk_stage_shard *shard = &s->list.shards[i];
         stk_shard_index index;
         bool finished = false;
-        status = stk_stage_record_load(&s->dest, &s->plan, shard, &index, bad, &finished, err);
+        status = stk_stage_record_load(&s->dest, &s->list, shard, &index, bad, &finished, err);
         if (status == STK_OK && !finished) {
             status = STK_FAIL(err, STK_ERR_STORAGE,
                               "a shard in %s was changed or removed by someone else meanwhile",
                               s->dest.path);
         }
-        status = status == STK_OK ? note_members(&s->plan, shard, &index, members, err) : status;
+        status = status == STK_OK ? note_members(&s->list, shard, &index, members, err) : status;
         status = status == STK_OK ? stk_shard_index_merge(all, &index, err) : status;
         stk_shard_index_free(&index);
     }
@@ -309,29 +309,29 @@ static stk_status gather(staging *s, stk_shard_index *all, stk_stage_bad_list *b
 static stk_status finish(staging *s, stk_error *err) {
     stk_shard_index all = {0};
     stk_stage_bad_list bad = {0};
-    const char **members = stk_mem_new(s->plan.picture_count, sizeof *members);
+    const char **members = stk_mem_new(s->list.picture_count, sizeof *members);
     char *index = stk_stage_dest_file(&s->dest, STK_SHARD_INDEX_NAME);
     stk_status status = members != NULL && index != NULL
                             ? gather(s, &all, &bad, members, err)
                             : STK_FAIL_MEMORY(err, "the index of the shards");
     if (status == STK_OK) {
         stk_staged *staged = s->staged;
-        count_members(&s->plan, members, staged);
+        count_members(&s->list, members, staged);
         staged->classes = s->dataset->class_count;
         staged->bad = (int64_t)bad.count;
-        staged->shards = (int64_t)s->plan.shard_count;
+        staged->shards = (int64_t)s->list.shard_count;
         staged->bytes = 0;
         for (size_t i = 0; i < all.shard_count; i++) {
             staged->bytes += (int64_t)all.shards[i].size;
         }
-        status = stk_stage_write_tables(&s->dest, &s->plan, s->request, members, &bad, staged, err);
+        status = stk_stage_write_tables(&s->dest, &s->list, s->request, members, &bad, staged, err);
     }
     status = status == STK_OK ? stk_shard_index_save(&all, "", index, err) : status;
     status = status == STK_OK ? stk_stage_dest_end(&s->dest, err) : status;
     if (status == STK_OK && bad.count > 0) {
         stk_events_warning(s->request->events,
                            "%zu of %zu pictures could not be used; %s/bad_images.csv names them",
-                           bad.count, s->plan.picture_count, s->dest.path);
+                           bad.count, s->list.picture_count, s->dest.path);
     }
     stk_stage_bad_free(&bad);
     stk_shard_index_free(&all);
@@ -384,17 +384,17 @@ static stk_status add_remedy(const staging *s, stk_status status, const stk_erro
     return STK_FAIL(err, status,
                     "%.700s; %zu of %zu shards are finished and stay in %s: the same command goes "
                     "on from there",
-                    cause->message, s->shards_done, s->plan.shard_count, s->dest.path);
+                    cause->message, s->shards_done, s->list.shard_count, s->dest.path);
 }
 
 static stk_status fill(staging *s, stk_error *err) {
     stk_error cause = {0};
     stk_status status = look_back(s, &cause);
-    s->bad_allowed = stk_dataset_bad_allowed(s->request->options->max_bad, s->plan.picture_count);
+    s->bad_allowed = stk_dataset_bad_allowed(s->request->options->max_bad, s->list.picture_count);
     if (status == STK_OK && s->shards_done > 0) {
         char why[100];
         snprintf(why, sizeof why, "%zu of %zu shards were finished before", s->shards_done,
-                 s->plan.shard_count);
+                 s->list.shard_count);
         stk_events_decision(s->request->events, "going on", why);
     }
     status = status == STK_OK ? make_shards(s, &cause) : status;
@@ -408,11 +408,12 @@ static stk_status run(staging *s, stk_error *err) {
     stk_dest_state state = STK_DEST_OPEN;
     stk_status status = stk_dataset_open_any(&s->dataset, r->data, r->storage, r->events, err);
     status = status == STK_OK ? check_dir(s, err) : status;
-    status = status == STK_OK ? stk_stage_plan_make(&s->plan, s->dataset, r->options, err) : status;
+    status =
+        status == STK_OK ? stk_staging_list_make(&s->list, s->dataset, r->options, err) : status;
     status = status == STK_OK ? stk_stage_dest_open(&s->dest, r->dir, err) : status;
     if (status == STK_OK) {
-        stk_stage_about(&about, &s->plan, r, NULL);
-        status = stk_str_ok(&about) ? stk_stage_dest_begin(&s->dest, &s->plan, stk_str_text(&about),
+        stk_stage_about(&about, &s->list, r, NULL);
+        status = stk_str_ok(&about) ? stk_stage_dest_begin(&s->dest, &s->list, stk_str_text(&about),
                                                            r->options->overwrite, &state, err)
                                     : STK_FAIL_MEMORY(err, r->dir);
     }
@@ -439,7 +440,7 @@ stk_status stk_stage_run(const stk_stage_request *request, stk_staged *staged, s
     stk_status status = run(&s, err);
     staged->seconds = stk_clock_since_s(s.start_ns);
     stk_stage_dest_close(&s.dest);
-    stk_stage_plan_free(&s.plan);
+    stk_staging_list_free(&s.list);
     stk_stage_bad_free(&s.bad);
     stk_mem_free(s.finished);
     stk_mem_free(s.paths);

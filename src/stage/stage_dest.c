@@ -238,9 +238,9 @@ static stk_status read_about(const stk_stage_dest *dest, const char *name, bool 
     return status;
 }
 
-static bool is_plan(const stk_json *about, const stk_stage_plan *plan) {
+static bool is_same_list(const stk_json *about, const stk_staging_list *list) {
     const char *checksum = stk_json_string(stk_json_get(about, "plan"));
-    return checksum != NULL && stk_str_equal(checksum, plan->checksum);
+    return checksum != NULL && stk_str_equal(checksum, list->checksum);
 }
 
 /* "--max-side 300" or what else is different, into buf; "" when nothing that is written down is. */
@@ -317,18 +317,18 @@ static stk_status remove_tables(const stk_stage_dest *dest, stk_error *err) {
     return status;
 }
 
-/* Which shards of this plan are finished, for remove_unfinished. */
+/* Which shards of this list are finished, for remove_unfinished. */
 typedef struct shard_check {
     const stk_stage_dest *dest;
-    const stk_stage_plan *plan;
+    const stk_staging_list *list;
 } shard_check;
 
-static const stk_stage_shard *find_shard(const stk_stage_plan *plan, const char *name) {
+static const stk_stage_shard *find_shard(const stk_staging_list *list, const char *name) {
     stk_stage_shard wanted;
     bool is_shard = parse_name(name, &wanted) != NULL;
-    for (size_t i = 0; is_shard && i < plan->shard_count; i++) {
-        if (plan->shards[i].split == wanted.split && plan->shards[i].number == wanted.number) {
-            return &plan->shards[i];
+    for (size_t i = 0; is_shard && i < list->shard_count; i++) {
+        if (list->shards[i].split == wanted.split && list->shards[i].number == wanted.number) {
+            return &list->shards[i];
         }
     }
     return NULL;
@@ -342,20 +342,20 @@ static stk_status remove_unfinished(void *user, const char *name, stk_error *err
     if (kind_of(name) != SHARD) {
         return STK_OK;
     }
-    const stk_stage_shard *shard = find_shard(check->plan, name);
+    const stk_stage_shard *shard = find_shard(check->list, name);
     stk_status status = STK_OK;
     if (shard != NULL) {
         status =
-            stk_stage_record_load(check->dest, check->plan, shard, &index, &bad, &finished, err);
+            stk_stage_record_load(check->dest, check->list, shard, &index, &bad, &finished, err);
     }
     stk_shard_index_free(&index);
     stk_stage_bad_free(&bad);
     return status == STK_OK && !finished ? remove_file(check->dest, name, err) : status;
 }
 
-static stk_status clean(const stk_stage_dest *dest, const stk_stage_plan *plan, bool other,
+static stk_status clean(const stk_stage_dest *dest, const stk_staging_list *list, bool other,
                         stk_error *err) {
-    shard_check check = {.dest = dest, .plan = plan};
+    shard_check check = {.dest = dest, .list = list};
     stk_status status = remove_tables(dest, err);
     status = status == STK_OK ? remove_all(dest, CUT_OFF, err) : status;
     if (status == STK_OK && other) {
@@ -372,7 +372,7 @@ static stk_status write_staging(const stk_stage_dest *dest, const char *text, st
     return status;
 }
 
-stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_stage_plan *plan,
+stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_staging_list *list,
                                 const char *staging_json, bool overwrite, stk_dest_state *state,
                                 stk_error *err) {
     stk_json *begun = NULL;
@@ -384,14 +384,14 @@ stk_status stk_stage_dest_begin(stk_stage_dest *dest, const stk_stage_plan *plan
     stk_status status = read_about(dest, STK_STAGING_NAME, &is_begun, &begun, err);
     status = status == STK_OK ? read_about(dest, STK_STAGED_ABOUT, &is_done, &done, err) : status;
     status = status == STK_OK ? has_file(dest, STK_SHARD_INDEX_NAME, &has_index, err) : status;
-    bool same = is_plan(is_begun ? begun : done, plan);
-    if (status == STK_OK && same && is_plan(done, plan) && has_index) {
+    bool same = is_same_list(is_begun ? begun : done, list);
+    if (status == STK_OK && same && is_same_list(done, list) && has_index) {
         *state = STK_DEST_FINISHED;
     } else if (status == STK_OK && (is_begun || is_done) && !same && !overwrite) {
         status = refuse_other(dest, is_begun ? begun : done, staging_json, !is_begun, err);
     } else if (status == STK_OK) {
         status = is_begun && same ? STK_OK : write_staging(dest, staging_json, err);
-        status = status == STK_OK ? clean(dest, plan, !same, err) : status;
+        status = status == STK_OK ? clean(dest, list, !same, err) : status;
     }
     stk_json_free(begun);
     stk_json_free(done);

@@ -47,14 +47,14 @@ static char *record_path(const stk_stage_dest *dest, const stk_stage_shard *shar
                           name);
 }
 
-stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_stage_plan *plan,
+stk_status stk_stage_record_save(const stk_stage_dest *dest, const stk_staging_list *list,
                                  const stk_stage_shard *shard, stk_shard_index *index,
                                  const stk_stage_bad *bad, size_t bad_count, stk_error *err) {
     stk_str origin = {0};
     stk_json_writer writer = stk_json_write_to(&origin, 0);
     stk_json_begin_object(&writer);
     stk_json_key(&writer, "plan");
-    stk_json_put_string(&writer, plan->checksum);
+    stk_json_put_string(&writer, list->checksum);
     stk_json_key(&writer, "bad");
     stk_json_begin_array(&writer);
     for (size_t i = 0; i < bad_count; i++) {
@@ -92,8 +92,8 @@ static stk_status find_tar(const stk_stage_dest *dest, const stk_stage_shard *sh
     return STK_OK;
 }
 
-/* The bad pictures that the record names; *fits: it is one of this plan and shard. */
-static stk_status take_origin(const stk_stage_plan *plan, const stk_stage_shard *shard,
+/* The bad pictures that the record names; *fits: it is one of this list and shard. */
+static stk_status take_origin(const stk_staging_list *list, const stk_stage_shard *shard,
                               const stk_shard_index *index, stk_stage_bad_list *bad, bool *fits,
                               stk_error *err) {
     stk_json *origin = NULL;
@@ -104,11 +104,11 @@ static stk_status take_origin(const stk_stage_plan *plan, const stk_stage_shard 
         return status == STK_ERR_MEMORY ? STK_FAIL(err, status, "%s", why.message) : STK_OK;
     }
     const char *checksum = stk_json_string(stk_json_get(origin, "plan"));
-    const stk_json *list = stk_json_get(origin, "bad");
-    *fits = checksum != NULL && stk_str_equal(checksum, plan->checksum) &&
-            index->member_count + stk_json_count(list) == shard->count;
-    for (const stk_json *one = stk_json_at(list, 0); *fits && status == STK_OK && one != NULL;
-         one = stk_json_next(list, one)) {
+    const stk_json *pictures = stk_json_get(origin, "bad");
+    *fits = checksum != NULL && stk_str_equal(checksum, list->checksum) &&
+            index->member_count + stk_json_count(pictures) == shard->count;
+    for (const stk_json *one = stk_json_at(pictures, 0); *fits && status == STK_OK && one != NULL;
+         one = stk_json_next(pictures, one)) {
         const char *reason = stk_json_string(stk_json_get(one, "reason"));
         uint64_t picture = 0;
         *fits = reason != NULL && stk_json_u64(stk_json_get(one, "picture"), &picture) &&
@@ -119,7 +119,7 @@ static stk_status take_origin(const stk_stage_plan *plan, const stk_stage_shard 
     return status;
 }
 
-stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_stage_plan *plan,
+stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_staging_list *list,
                                  const stk_stage_shard *shard, stk_shard_index *index,
                                  stk_stage_bad_list *bad, bool *finished, stk_error *err) {
     stk_bytes bytes = {0};
@@ -143,7 +143,7 @@ stk_status stk_stage_record_load(const stk_stage_dest *dest, const stk_stage_pla
         status = find_tar(dest, shard, index, &there, err);
     }
     if (status == STK_OK && there) {
-        status = take_origin(plan, shard, index, &found, finished, err);
+        status = take_origin(list, shard, index, &found, finished, err);
     }
     for (size_t i = 0; status == STK_OK && *finished && i < found.count; i++) {
         status = stk_stage_bad_add(bad, found.items[i].picture, found.items[i].reason, err);

@@ -26,15 +26,15 @@ static void put_text(stk_json_writer *writer, const char *key, const char *text)
     stk_json_put_string(writer, text);
 }
 
-void stk_stage_about(stk_str *out, const stk_stage_plan *plan, const stk_stage_request *request,
+void stk_stage_about(stk_str *out, const stk_staging_list *list, const stk_stage_request *request,
                      const stk_staged *staged) {
     const stk_dataset_options *data = request->data;
     stk_json_writer writer = stk_json_write_to(out, 2);
     writer.exact = true; /* names of columns are read back */
     stk_json_begin_object(&writer);
     put_number(&writer, "format", STK_STAGED_FORMAT);
-    put_text(&writer, "plan", plan->checksum);
-    put_text(&writer, "source", plan->source);
+    put_text(&writer, "plan", list->checksum);
+    put_text(&writer, "source", list->source);
     stk_json_key(&writer, "flags");
     stk_json_begin_object(&writer);
     put_number(&writer, "classes", data->classes);
@@ -46,8 +46,8 @@ void stk_stage_about(stk_str *out, const stk_stage_plan *plan, const stk_stage_r
     put_number(&writer, "shard-size", request->options->shard_size);
     stk_json_end_object(&writer);
     if (staged != NULL) {
-        put_text(&writer, "id_name", plan->dataset->id_name);
-        put_text(&writer, "label_name", plan->dataset->label_name);
+        put_text(&writer, "id_name", list->dataset->id_name);
+        put_text(&writer, "label_name", list->dataset->label_name);
         put_number(&writer, "classes", staged->classes);
         put_number(&writer, "train", staged->train);
         put_number(&writer, "val", staged->val);
@@ -137,9 +137,9 @@ static void append_row(stk_str *out, const char *const *cells, size_t count) {
     stk_str_append(out, "\n");
 }
 
-static stk_status write_samples(const stk_stage_dest *dest, const stk_stage_plan *plan,
+static stk_status write_samples(const stk_stage_dest *dest, const stk_staging_list *list,
                                 const char *const *members, stk_error *err) {
-    const stk_dataset *dataset = plan->dataset;
+    const stk_dataset *dataset = list->dataset;
     size_t picture = 0;
     table t;
     stk_status status = open_table(&t, dest, STK_STAGED_SAMPLES, err);
@@ -153,9 +153,9 @@ static stk_status write_samples(const stk_stage_dest *dest, const stk_stage_plan
     }
     stk_str_append(&t.text, "\n");
     for (int s = 0; s < STK_STAGE_SPLITS; s++) {
-        const stk_sample_list *list = stk_stage_samples(dataset, (stk_stage_split)s);
-        for (size_t i = 0; status == STK_OK && i < list->count; i++) {
-            const stk_sample *sample = &list->items[i];
+        const stk_sample_list *samples = stk_stage_samples(dataset, (stk_stage_split)s);
+        for (size_t i = 0; status == STK_OK && i < samples->count; i++) {
+            const stk_sample *sample = &samples->items[i];
             const char *member = sample->path != NULL ? members[picture++] : NULL;
             const char *cells[] = {stk_stage_split_names[s],
                                    sample->label >= 0 ? dataset->classes[sample->label] : "",
@@ -185,7 +185,7 @@ static stk_status write_classes(const stk_stage_dest *dest, const stk_dataset *d
     return close_table(&t, status, err);
 }
 
-static stk_status write_bad(const stk_stage_dest *dest, const stk_stage_plan *plan,
+static stk_status write_bad(const stk_stage_dest *dest, const stk_staging_list *list,
                             const stk_stage_bad_list *bad, stk_error *err) {
     table t;
     stk_status status = bad->count > 0 ? open_table(&t, dest, "bad_images.csv", err) : STK_OK;
@@ -194,7 +194,7 @@ static stk_status write_bad(const stk_stage_dest *dest, const stk_stage_plan *pl
     }
     stk_str_append(&t.text, "path,split,reason\n");
     for (size_t i = 0; i < bad->count; i++) {
-        const stk_stage_picture *picture = &plan->pictures[bad->items[i].picture];
+        const stk_stage_picture *picture = &list->pictures[bad->items[i].picture];
         const char *cells[] = {picture->sample->path, stk_stage_split_names[picture->split],
                                bad->items[i].reason};
         append_row(&t.text, cells, sizeof cells / sizeof *cells);
@@ -225,16 +225,16 @@ static stk_status copy_template(const stk_stage_dest *dest, const stk_dataset *d
     return status;
 }
 
-stk_status stk_stage_write_tables(const stk_stage_dest *dest, const stk_stage_plan *plan,
+stk_status stk_stage_write_tables(const stk_stage_dest *dest, const stk_staging_list *list,
                                   const stk_stage_request *request, const char *const *members,
                                   const stk_stage_bad_list *bad, const stk_staged *staged,
                                   stk_error *err) {
     stk_str about = {0};
-    stk_status status = write_samples(dest, plan, members, err);
-    status = status == STK_OK ? write_classes(dest, plan->dataset, err) : status;
-    status = status == STK_OK ? write_bad(dest, plan, bad, err) : status;
-    status = status == STK_OK ? copy_template(dest, plan->dataset, err) : status;
-    stk_stage_about(&about, plan, request, staged);
+    stk_status status = write_samples(dest, list, members, err);
+    status = status == STK_OK ? write_classes(dest, list->dataset, err) : status;
+    status = status == STK_OK ? write_bad(dest, list, bad, err) : status;
+    status = status == STK_OK ? copy_template(dest, list->dataset, err) : status;
+    stk_stage_about(&about, list, request, staged);
     if (status == STK_OK && !stk_str_ok(&about)) {
         status = STK_FAIL_MEMORY(err, STK_STAGED_ABOUT);
     }

@@ -9,7 +9,7 @@
  * What is staged from where with which flags, for staging.json; with the figures of `staged` for
  * stage.json. Nothing in it depends on when or how often it was tried.
  */
-void stk_stage_about(stk_str *out, const stk_stage_plan *plan, const stk_stage_request *request,
+void stk_stage_about(stk_str *out, const stk_staging_list *list, const stk_stage_request *request,
                      const stk_staged *staged);
 
 /* The figures of a stage.json that is there. */
@@ -21,7 +21,7 @@ STK_CHECKED stk_status stk_stage_read_about(const stk_stage_dest *dest, stk_stag
  * in its shard, NULL for a bad one.
  */
 STK_CHECKED stk_status stk_stage_write_tables(const stk_stage_dest *dest,
-                                              const stk_stage_plan *plan,
+                                              const stk_staging_list *list,
                                               const stk_stage_request *request,
                                               const char *const *members,
                                               const stk_stage_bad_list *bad,

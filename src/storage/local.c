@@ -1,8 +1,8 @@
 /*
  * local.c - files below a folder, of a disk or of a mount.
  *
- * Every question to the file system is asked by hands, since a mount whose server is gone does not
- * answer: listing and looking at it as well as reading.
+ * Every question to the file system is asked by io_threads, since a mount whose server is gone does
+ * not answer: listing and looking at it as well as reading.
  */
 #include "storage/source.h"
 
@@ -17,7 +17,7 @@
 
 typedef struct folder {
     char *root; /* owned */
-    stk_hands *hands;
+    stk_io_threads *io_threads;
 } folder;
 
 /* Whatever does not look like an address is a folder. */
@@ -142,23 +142,23 @@ static stk_status put(stk_bytes *bytes, const void *data, size_t size, stk_error
     return STK_OK;
 }
 
-static void tell_alive(void *job) {
-    stk_hands_sign(job);
+static void tell_alive(void *task) {
+    stk_io_task_is_alive(task);
 }
 
 /* The list as stk_fetch_kind says: a letter, the name and a NUL for each entry. */
-static stk_status list(const char *path, stk_job *job) {
+static stk_status list(const char *path, stk_io_task *task) {
     stk_dir_list entries = {0};
-    stk_bytes *bytes = &job->bytes;
+    stk_bytes *bytes = &task->bytes;
     bytes->size = 0;
     errno = 0;
-    stk_status status = stk_dir_read_watched(path, &entries, tell_alive, job, &job->error);
+    stk_status status = stk_dir_read_watched(path, &entries, tell_alive, task, &task->error);
     int why = errno;
     for (size_t i = 0; status == STK_OK && i < entries.count; i++) {
         const stk_dir_entry *entry = &entries.entries[i];
-        status = put(bytes, entry->is_dir ? "d" : "f", 1, &job->error);
+        status = put(bytes, entry->is_dir ? "d" : "f", 1, &task->error);
         if (status == STK_OK) {
-            status = put(bytes, entry->name, strlen(entry->name) + 1, &job->error);
+            status = put(bytes, entry->name, strlen(entry->name) + 1, &task->error);
         }
     }
     stk_dir_list_free(&entries);
@@ -189,35 +189,35 @@ static stk_status look(const char *path, stk_fetch_kind kind, stk_bytes *bytes, 
     return put(bytes, version, (size_t)length + 1, err);
 }
 
-static int work(void *place, stk_job *job) {
+static int work(void *place, stk_io_task *task) {
     const folder *f = place;
     char *whole =
-        job->path[0] != '\0' ? stk_path_join(f->root, job->path) : stk_mem_strdup(f->root);
+        task->path[0] != '\0' ? stk_path_join(f->root, task->path) : stk_mem_strdup(f->root);
     if (whole == NULL) {
-        return judge(STK_FAIL_MEMORY(&job->error, job->path), ENOMEM);
+        return judge(STK_FAIL_MEMORY(&task->error, task->path), ENOMEM);
     }
     stk_status status = STK_OK;
     errno = 0;
-    switch ((stk_fetch_kind)job->kind) {
+    switch ((stk_fetch_kind)task->kind) {
     case STK_FETCH_BYTES:
-        status = job->length == 0
-                     ? stk_file_read_into(whole, STK_STORAGE_MAX_BYTES, &job->bytes, &job->error)
-                     : stk_file_read_part(whole, job->offset, (size_t)job->length, &job->bytes,
-                                          &job->error);
+        status = task->length == 0
+                     ? stk_file_read_into(whole, STK_STORAGE_MAX_BYTES, &task->bytes, &task->error)
+                     : stk_file_read_part(whole, task->offset, (size_t)task->length, &task->bytes,
+                                          &task->error);
         break;
     case STK_FETCH_LIST:
-        if (job->path[0] == '\0') {
-            int verdict = check_root(f->root, &job->error);
+        if (task->path[0] == '\0') {
+            int verdict = check_root(f->root, &task->error);
             if (verdict != STK_FETCH_OK) {
                 stk_mem_free(whole);
                 return verdict;
             }
         }
-        status = list(whole, job);
+        status = list(whole, task);
         break;
     case STK_FETCH_IDENTITY:
     case STK_FETCH_VERSION:
-        status = look(whole, (stk_fetch_kind)job->kind, &job->bytes, &job->error);
+        status = look(whole, (stk_fetch_kind)task->kind, &task->bytes, &task->error);
         break;
     }
     int verdict = judge(status, errno);
@@ -226,8 +226,8 @@ static int work(void *place, stk_job *job) {
 }
 
 static stk_status open_folder(void **place, const char *root, const stk_storage_options *options,
-                              stk_hands *hands, const char *kept, const stk_events *events,
-                              stk_error *err) {
+                              stk_io_threads *io_threads, const char *kept,
+                              const stk_events *events, stk_error *err) {
     (void)options;
     (void)kept;
     (void)events;
@@ -239,7 +239,7 @@ static stk_status open_folder(void **place, const char *root, const stk_storage_
         return STK_FAIL_MEMORY(err, root);
     }
     f->root = copy;
-    f->hands = hands;
+    f->io_threads = io_threads;
     *place = f;
     return STK_OK;
 }
@@ -252,17 +252,17 @@ static void close_folder(void *place) {
 
 static bool begin(void *place, stk_fetch *fetch) {
     const folder *f = place;
-    return stk_hands_begin(f->hands, fetch, work, place, NULL);
+    return stk_io_threads_begin(f->io_threads, fetch, work, place, NULL);
 }
 
 static void cancel(void *place, stk_fetch *fetch) {
     const folder *f = place;
-    stk_hands_cancel(f->hands, fetch);
+    stk_io_threads_cancel(f->io_threads, fetch);
 }
 
 static int threads(const void *place) {
     const folder *f = place;
-    return stk_hands_threads(f->hands);
+    return stk_io_threads_count(f->io_threads);
 }
 
 const stk_storage_source stk_storage_local = {

@@ -19,9 +19,10 @@ struct stk_store {
     stk_storage_options options;
     int64_t begun_ns; /* when it was being opened */
     const stk_storage_source *source;
-    void *place;             /* the source's */
-    stk_hands *hands;        /* for the source */
-    stk_hands *cache_hands;  /* for the cache: who is stuck in the place does not hold it up */
+    void *place;                /* the source's */
+    stk_io_threads *io_threads; /* for the source */
+    stk_io_threads
+        *cache_io_threads;   /* for the cache: who is stuck in the place does not hold it up */
     const stk_tree *tree;    /* of the shards or of the source, or NULL */
     stk_shards *shards;      /* owned, or NULL */
     stk_cache *cache;        /* owned, or NULL */
@@ -36,7 +37,7 @@ struct stk_store {
     pthread_mutex_t lost_lock; /* within those of readers */
     atomic_bool is_lost;       /* one of the readers has found that nothing comes any more */
     stk_error lost;            /* what it said; lost_lock; set before is_lost */
-    stk_shunned shunned;       /* objects that gave no answer lately */
+    stk_backoff backoff;       /* objects that gave no answer lately */
     stk_outage outage;         /* what is known of the place's silence */
     /* Counters: written by readers, read by anybody. */
     atomic_ullong retries, hedges, timeouts;

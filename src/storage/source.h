@@ -47,7 +47,7 @@ typedef struct stk_fetch {
     atomic_llong heard_ns;   /* when some of a long answer last came; a source may leave it */
     void (*done)(struct stk_fetch *fetch); /* exactly once; the fetch is not touched afterwards */
     void *owner;                           /* the beginner's */
-    void *job;                             /* the source's, between begin and done */
+    void *task;                            /* the source's, between begin and done */
 } stk_fetch;
 
 typedef struct stk_storage_source {
@@ -56,14 +56,15 @@ typedef struct stk_storage_source {
     bool (*matches)(const char *root); /* whether this source serves the root, by its spelling */
 
     /*
-     * Checks that the place is there. `hands` are the store's threads for work that blocks; they
-     * outlive the place. `kept` is a folder for what should be remembered between runs, or NULL.
+     * Checks that the place is there. `io_threads` are the store's threads for work that blocks;
+     * they outlive the place. `kept` is a folder for what should be remembered between runs, or
+     * NULL.
      */
     stk_status (*open)(void **place, const char *root, const stk_storage_options *options,
-                       stk_hands *hands, const char *kept, const stk_events *events,
+                       stk_io_threads *io_threads, const char *kept, const stk_events *events,
                        stk_error *err);
 
-    /* Nothing of it is under way, but for what hands are stuck in: it is then called later. */
+    /* Nothing of it is under way, but for what io_threads are stuck in: it is then called later. */
     void (*close)(void *place);
 
     /* All objects, where the source lists them when it is opened; else NULL. */
@@ -74,7 +75,8 @@ typedef struct stk_storage_source {
 
     /*
      * Has the attempt end soon: done is called, perhaps before this returns. An attempt may have
-     * ended meanwhile: then `job` is NULL, which the source's own lock guards, and nothing happens.
+     * ended meanwhile: then `task` is NULL, which the source's own lock guards, and nothing
+     * happens.
      */
     void (*cancel)(void *place, stk_fetch *fetch);
 

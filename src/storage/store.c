@@ -199,9 +199,10 @@ static stk_status open_all(stk_store *s, const char *root, const stk_events *eve
     stk_disk_root(kept, true);
     stk_status status = keep_root(s, root, &only, err);
     status = status == STK_OK ? choose_source(s, err) : status;
-    status = status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status;
+    status = status == STK_OK ? stk_io_threads_open(&s->io_threads, MOST_THREADS, err) : status;
     if (status == STK_OK) {
-        status = s->source->open(&s->place, s->base, &s->options, s->hands, lists, events, err);
+        status =
+            s->source->open(&s->place, s->base, &s->options, s->io_threads, lists, events, err);
     }
     if (status == STK_OK) {
         s->tree = s->source->tree != NULL ? s->source->tree(s->place) : NULL;
@@ -228,7 +229,7 @@ static stk_store *new_store(const stk_storage_options *given) {
         pthread_mutex_init(&s->lock, NULL);
         pthread_mutex_init(&s->lost_lock, NULL);
         s->begun_ns = stk_clock_ns();
-        stk_shunned_open(&s->shunned);
+        stk_backoff_open(&s->backoff);
         stk_outage_open(&s->outage, s->options.outage_s);
     }
     return s;
@@ -263,8 +264,8 @@ stk_status stk_store_open_on(stk_store **out, const stk_storage_source *source, 
     s->place = place;
     const char *only = NULL;
     stk_status status = keep_root(s, source->name, &only, err);
-    return hand_out(out, s,
-                    status == STK_OK ? stk_hands_open(&s->hands, MOST_THREADS, err) : status);
+    return hand_out(
+        out, s, status == STK_OK ? stk_io_threads_open(&s->io_threads, MOST_THREADS, err) : status);
 }
 
 /* What threads that are stuck may still use; they are the reason why this may come late. */
@@ -274,7 +275,7 @@ static void free_store(void *arg) {
         s->source->close(s->place);
     }
     stk_shards_close(s->shards);
-    stk_shunned_close(&s->shunned);
+    stk_backoff_close(&s->backoff);
     stk_outage_close(&s->outage);
     pthread_mutex_destroy(&s->lost_lock);
     pthread_mutex_destroy(&s->lock);
@@ -291,8 +292,8 @@ void stk_store_close(stk_store *s) {
     stk_reader_close(s->reader);
     s->reader = NULL;
     stk_store_close_cache(s);
-    if (s->hands != NULL) {
-        stk_hands_close(s->hands, free_store, s);
+    if (s->io_threads != NULL) {
+        stk_io_threads_close(s->io_threads, free_store, s);
     } else {
         free_store(s);
     }
@@ -612,7 +613,7 @@ void stk_store_tell_outage(stk_store *s) {
 }
 
 int stk_store_threads(const stk_store *s) {
-    int cached = s->cache_hands != NULL ? stk_hands_threads(s->cache_hands) : 0;
+    int cached = s->cache_io_threads != NULL ? stk_io_threads_count(s->cache_io_threads) : 0;
     return s->source->threads(s->place) + cached;
 }
 

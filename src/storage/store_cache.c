@@ -178,8 +178,9 @@ stk_status stk_store_open_cache(stk_store *s, const char *kept, const stk_events
     } else if (!stk_str_equal(wish, "off")) {
         status = open_disk_cache(s, kept, true, events, err);
     }
-    return status == STK_OK && s->cache != NULL ? stk_hands_open(&s->cache_hands, MOST_THREADS, err)
-                                                : status;
+    return status == STK_OK && s->cache != NULL
+               ? stk_io_threads_open(&s->cache_io_threads, MOST_THREADS, err)
+               : status;
 }
 
 bool stk_store_use_cache(stk_store *s, bool use) {
@@ -199,11 +200,11 @@ static void close_cache(void *cache) {
 }
 
 void stk_store_close_cache(stk_store *s) {
-    if (s->cache_hands != NULL) {
-        stk_hands_close(s->cache_hands, close_cache, s->cache);
+    if (s->cache_io_threads != NULL) {
+        stk_io_threads_close(s->cache_io_threads, close_cache, s->cache);
     } else {
         stk_cache_close(s->cache);
     }
-    s->cache_hands = NULL;
+    s->cache_io_threads = NULL;
     s->cache = NULL;
 }

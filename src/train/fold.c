@@ -486,10 +486,10 @@ static stk_status open_loader(stk_trainer *t, stk_error *err) {
     data.first_epoch = (uint64_t)p->epoch + (over ? 1 : 0);
     data.first_batch = over ? 0 : (size_t)p->step;
     stk_status status = stk_loader_start(&t->loader, &data, err);
-    t->result->workers = data.plan.workers;
-    t->result->slots = data.plan.slots;
+    t->result->workers = data.sizing.workers;
+    t->result->slots = data.sizing.slots;
     if (status == STK_OK) {
-        tell_fewer_workers(t, data.plan.workers);
+        tell_fewer_workers(t, data.sizing.workers);
         stk_trainer_resize_loader(t);
     }
     return status;

@@ -28,7 +28,7 @@ static inline stk_loader_config config_of(const stk_sample *samples, size_t batc
         .count = PICTURES,
         .transform = {.size = SIZE, .train = true, .augment = {.crop_scale = 0.4, .flip = true}},
         .batch = batch,
-        .plan = {.workers = 2, .slots = 3},
+        .sizing = {.workers = 2, .slots = 3},
         .seed = 7,
         .shuffle = true,
         .replace_bad = true,

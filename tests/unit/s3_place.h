@@ -51,7 +51,7 @@ static inline void s3_begin(void *place, stk_fetch *fetch, const char *path) {
 static inline stk_fetch_verdict s3_fetch(void *place, stk_fetch *fetch, const char *path) {
     s3_begin(place, fetch, path);
     s3_wait(1);
-    CHECK(fetch->job == NULL);
+    CHECK(fetch->task == NULL);
     return fetch->verdict;
 }
 

@@ -125,7 +125,7 @@ static inline bool scripted_begin(void *place, stk_fetch *fetch) {
     if (a->step != 'u') {
         atomic_store(&fetch->started_ns, stk_clock_ns());
     }
-    fetch->job = a;
+    fetch->task = a;
     a->next = p->first;
     p->first = a;
     pthread_cond_broadcast(&p->changed);
@@ -136,7 +136,7 @@ static inline bool scripted_begin(void *place, stk_fetch *fetch) {
 static inline void scripted_cancel(void *place, stk_fetch *fetch) {
     scripted_place *p = place;
     pthread_mutex_lock(&p->lock);
-    scripted_attempt *a = fetch->job;
+    scripted_attempt *a = fetch->task;
     if (a != NULL) {
         p->cancels++;
         a->object->cancelled++;
@@ -204,7 +204,7 @@ static inline scripted_attempt *scripted_take(scripted_place *p) {
         scripted_attempt *a = *at;
         if (a->due_ns <= now) {
             *at = a->next;
-            a->fetch->job = NULL;
+            a->fetch->task = NULL;
             a->object->now--;
             return a;
         }

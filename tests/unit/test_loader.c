@@ -60,13 +60,13 @@ static const struct {
 static void check_crews(stk_loader_config config) {
     uint64_t first = 0;
     for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
-        config.plan.workers = crews[i].workers;
-        config.plan.slots = crews[i].slots;
+        config.sizing.workers = crews[i].workers;
+        config.sizing.slots = crews[i].slots;
         uint64_t hash = hash_run(&config);
         first = i == 0 ? hash : first;
         if (hash != first) {
-            CHECK_FAIL("%d workers and %d slots give other bytes", config.plan.workers,
-                       config.plan.slots);
+            CHECK_FAIL("%d workers and %d slots give other bytes", config.sizing.workers,
+                       config.sizing.slots);
         }
     }
 }
@@ -256,7 +256,7 @@ static void bad_samples_are_told_once(void) {
     samples[19].path = "not-there.jpg";
     samples[20].path = NULL;
     stk_loader_config config = config_of(samples, 4);
-    config.plan.workers = 8;
+    config.sizing.workers = 8;
     config.epochs = 0;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 20; i++) {
@@ -334,7 +334,7 @@ static void all_bad_is_an_error(void) {
             }
             stk_loader_config config = config_of(samples, batches[b]);
             config.count = 4;
-            config.plan.workers = workers[w];
+            config.sizing.workers = workers[w];
             REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             CHECK_INT(stk_loader_next(loader, &batch, &err), STK_ERR_DATA);
             CHECK(batch == NULL);
@@ -385,7 +385,7 @@ static void close_at_any_moment(void) {
             stk_error err = {0};
             stk_loader *loader = NULL;
             const stk_batch *batch = NULL;
-            config.plan.workers = 8;
+            config.sizing.workers = 8;
             config.epochs = 0;
             REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
             for (int i = 0; i < taken; i++) {
@@ -440,8 +440,8 @@ static void held_batches_stay(void) {
     stk_error err = {0};
     stk_loader *loader = NULL;
     const stk_batch *held = NULL;
-    config.plan.slots = 2;
-    config.plan.workers = 8;
+    config.sizing.slots = 2;
+    config.sizing.workers = 8;
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     REQUIRE_OK(stk_loader_next(loader, &held, &err), &err);
     uint64_t before = hash_bytes(HASH_START, held->images, held->count * SIZE * SIZE * 3);
@@ -522,7 +522,7 @@ static void workers_follow_the_consumer(void) {
     const stk_batch *batch = NULL;
     stk_loader_counters counters = {.workers = 6};
     config.epochs = 0;
-    config.plan = (stk_loader_plan){.workers = 6, .slots = 3, .tune_workers = true};
+    config.sizing = (stk_loader_sizing){.workers = 6, .slots = 3, .tune_workers = true};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 600 && counters.workers == 6; i++) {
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
@@ -545,7 +545,7 @@ static void workers_that_were_asked_for_stay(void) {
     const stk_batch *batch = NULL;
     stk_loader_counters counters;
     config.epochs = 0;
-    config.plan = (stk_loader_plan){.workers = 6, .slots = 3};
+    config.sizing = (stk_loader_sizing){.workers = 6, .slots = 3};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     for (int i = 0; i < 75; i++) {
         REQUIRE_OK(stk_loader_next(loader, &batch, &err), &err);
@@ -561,7 +561,7 @@ static void workers_that_were_asked_for_stay(void) {
 static void start_with_room(stk_loader **loader, int room_workers, int room_slots) {
     stk_loader_config config = config_of(shared_pictures()->samples, 4);
     stk_error err = {0};
-    config.plan = (stk_loader_plan){
+    config.sizing = (stk_loader_sizing){
         .workers = 2, .slots = 3, .room_workers = room_workers, .room_slots = room_slots};
     REQUIRE_OK(stk_loader_start(loader, &config, &err), &err);
 }
@@ -619,7 +619,7 @@ static void who_resizes_decides(void) {
     stk_error err = {0};
     const stk_batch *batch = NULL;
     config.epochs = 0;
-    config.plan = (stk_loader_plan){
+    config.sizing = (stk_loader_sizing){
         .workers = 1, .slots = 3, .tune_workers = true, .tune_slots = true, .room_workers = 6};
     REQUIRE_OK(stk_loader_start(&loader, &config, &err), &err);
     resize(loader, 6, 0, 6, 3);
@@ -686,8 +686,8 @@ static void open_without_memory(void) {
     for (int64_t n = 0; n < 200; n++) {
         stk_error err = {0};
         stk_loader *loader = NULL;
-        config.plan.workers = 1;
-        config.plan.slots = 2;
+        config.sizing.workers = 1;
+        config.sizing.slots = 2;
         stk_mem_fail_after(n);
         stk_status status = stk_loader_start(&loader, &config, &err);
         stk_mem_fail_after(-1);
@@ -770,8 +770,8 @@ static void plans(void) {
         stk_loader_options options = {.workers = cases[i].workers,
                                       .prefetch = cases[i].prefetch,
                                       .loader_memory = cases[i].loader_memory};
-        stk_loader_plan plan =
-            stk_loader_plan_make(&options, 10, 32, cases[i].cores, cases[i].memory);
+        stk_loader_sizing plan =
+            stk_loader_sizing_make(&options, 10, 32, cases[i].cores, cases[i].memory);
         CHECK_INT(plan.workers, cases[i].expected_workers);
         CHECK_INT(plan.prefetch, cases[i].expected_prefetch);
         CHECK_INT(plan.slots, cases[i].expected_slots);
@@ -803,7 +803,7 @@ static void plans_leave_room(void) {
         stk_loader_options options = {.workers = cases[i].workers,
                                       .prefetch = cases[i].prefetch,
                                       .loader_memory = cases[i].loader_memory};
-        stk_loader_plan plan = stk_loader_plan_make(&options, 10, 32, 8, UINT64_MAX);
+        stk_loader_sizing plan = stk_loader_sizing_make(&options, 10, 32, 8, UINT64_MAX);
         CHECK_INT(plan.room_workers, cases[i].room_workers);
         CHECK_INT(plan.room_slots, cases[i].room_slots);
         CHECK(plan.most_workers <= plan.room_workers && plan.most_slots <= plan.room_slots);

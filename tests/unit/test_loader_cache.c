@@ -11,7 +11,7 @@ static uint64_t run(const char *cache, uint64_t cache_size, int workers,
     stk_store *store = NULL;
     must(stk_store_open(&store, shared_pictures()->root, &options, NULL, &err), &err);
     config.store = store;
-    config.plan.workers = workers;
+    config.sizing.workers = workers;
     must(stk_loader_start(&loader, &config, &err), &err);
     uint64_t hash = hash_rest(loader);
     stk_loader_close(loader);

@@ -34,7 +34,7 @@ static void check_resumed(stk_loader_config config) {
         uint64_t rest[64];
         config.first_epoch = at / per_epoch;
         config.first_batch = at % per_epoch;
-        config.plan.workers = at % 2 == 0 ? 1 : 8;
+        config.sizing.workers = at % 2 == 0 ? 1 : 8;
         size_t count = hash_batches(&config, rest, 64);
         CHECK_INT(count, all - at);
         CHECK_INT(memcmp(rest, hashes + at, count * sizeof *rest), 0);
@@ -316,7 +316,7 @@ static void too_many_bad_pictures_end_the_stream(void) {
         copy_samples(samples);
         samples[2].path = samples[9].path = samples[20].path = "text.jpg";
         stk_loader_config config = config_of(samples, 4);
-        config.plan.workers = workers[w];
+        config.sizing.workers = workers[w];
         config.stop_after_bad = 4;
         CHECK(hash_run(&config) != 0); /* three are fine */
         config.stop_after_bad = 3;

@@ -80,7 +80,7 @@ static stk_loader_config config_of(const odd_files *files, bool train) {
                                              .augment = {.crop_scale = 0.1, .flip = true},
                                              .crop_fraction = 0.875},
                                .batch = BATCH,
-                               .plan = {.workers = 2, .slots = 3},
+                               .sizing = {.workers = 2, .slots = 3},
                                .seed = 5,
                                .shuffle = train,
                                .replace_bad = train,

@@ -189,7 +189,7 @@ static void closing_and_seeking_cancel_decoding(void) {
     config.count = 1;
     config.patience_ns = 0;
     config.epochs = 0;
-    config.plan = (stk_loader_plan){.workers = 3, .slots = 2};
+    config.sizing = (stk_loader_sizing){.workers = 3, .slots = 2};
     double left_s = live(&config, false, false) + live(&config, false, true);
 #ifndef CHECK_SANITIZED /* one sees to it that this takes a minute */
     double whole_s = live(&config, true, false);

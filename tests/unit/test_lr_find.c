@@ -158,7 +158,7 @@ static void same_curve_every_time(void) {
     for (int k = 0; k < 2; k++) {
         fold f;
         open_fold(&f, plain_graph(), k + 1, false);
-        f.config.train.plan.workers = 1 + 3 * k;
+        f.config.train.sizing.workers = 1 + 3 * k;
         stk_lr_find_config config = config_of(&f);
         REQUIRE_OK(stk_lr_find(&config, &curves[k], &err), &err);
         close_fold(&f);

@@ -195,7 +195,7 @@ static void open_model(model *m) {
                                               .samples = m->pictures.samples,
                                               .count = ROWS,
                                               .transform = {.size = SIZE, .crop_fraction = 0.9},
-                                              .plan = {.workers = 3, .slots = 2},
+                                              .sizing = {.workers = 3, .slots = 2},
                                               .shuffle = true, /* passed over: rows come in order */
                                               .drop_last = true,
                                               .replace_bad = true},
@@ -275,8 +275,8 @@ static void same_bits_again(void) {
         stk_error err = {0};
         static model m;
         open_model(&m);
-        m.prediction.data.plan.workers = workers[i];
-        m.prediction.data.plan.slots = 2 + (int)i;
+        m.prediction.data.sizing.workers = workers[i];
+        m.prediction.data.sizing.slots = 2 + (int)i;
         m.prediction.data.batch = 3 + i; /* passed over: the batch is fixed */
         REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);

@@ -137,10 +137,10 @@ static void a_pool_does_with_fewer_threads(void) {
 
 /* ---- storage ---- */
 
-static bool open_hands(stk_error *err) {
-    stk_hands *hands = NULL;
-    bool good = stk_hands_open(&hands, 4, err) == STK_OK;
-    stk_hands_close(good ? hands : NULL, NULL, NULL);
+static bool open_io_threads(stk_error *err) {
+    stk_io_threads *io_threads = NULL;
+    bool good = stk_io_threads_open(&io_threads, 4, err) == STK_OK;
+    stk_io_threads_close(good ? io_threads : NULL, NULL, NULL);
     return good;
 }
 
@@ -170,7 +170,7 @@ static bool open_a_cache(stk_error *err) {
 }
 
 static void reading_needs_its_first_threads(void) {
-    CHECK_INT(try_each(STK_START_THREAD, open_hands), 1);
+    CHECK_INT(try_each(STK_START_THREAD, open_io_threads), 1);
     CHECK_INT(try_each(STK_START_THREAD, read_a_file), 2); /* one that reads, one that watches */
     CHECK_INT(try_each(STK_START_THREAD, open_a_cache), 1);
 }
@@ -216,7 +216,7 @@ static uint64_t all_batches;
 static bool load_all(stk_error *err) {
     stk_loader_config config = config_of(shared_pictures()->samples, 4);
     stk_loader *loader = NULL;
-    config.plan.workers = 4;
+    config.sizing.workers = 4;
     if (stk_loader_start(&loader, &config, err) != STK_OK) {
         return false;
     }

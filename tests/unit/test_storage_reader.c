@@ -370,7 +370,7 @@ static void what_was_read_comes_from_the_cache(void) {
     stk_cache_config config = {.most_bytes = 1 << 20};
     open_desk(&d, 5);
     REQUIRE_OK(stk_cache_open(&d.store->cache, &config, &err), &err);
-    REQUIRE_OK(stk_hands_open(&d.store->cache_hands, 2, &err), &err);
+    REQUIRE_OK(stk_io_threads_open(&d.store->cache_io_threads, 2, &err), &err);
     for (int i = 0; i < 3; i++) {
         expect_bytes(read_now(&d, "kept"));
         CHECK_INT(scripted_seen(d.place, "kept").attempts, i + 2);

@@ -156,8 +156,8 @@ static void same_weights_for_any_crew(void) {
     for (size_t i = 0; i < sizeof crews / sizeof *crews; i++) {
         fold f;
         open_fold(&f, normed_graph(), crews[i].threads, false);
-        f.config.train.plan.workers = f.config.val.plan.workers = crews[i].workers;
-        f.config.train.plan.slots = f.config.val.plan.slots = crews[i].slots;
+        f.config.train.sizing.workers = f.config.val.sizing.workers = crews[i].workers;
+        f.config.train.sizing.slots = f.config.val.sizing.slots = crews[i].slots;
         f.config.train.transform.augment.flip = true;
         f.options.mixup = 0.2;
         f.options.cutmix = 1;

@@ -217,8 +217,8 @@ static void the_pace_resizes_the_loader(void) {
     for (int round = 0; round < 2; round++) {
         if (round == 1) {
             open_fold(&f, plain_graph(), 1, false);
-            f.config.train.plan.room_workers = 4;
-            f.config.train.plan.room_slots = 5;
+            f.config.train.sizing.room_workers = 4;
+            f.config.train.sizing.room_slots = 5;
             f.config.hooks.pace = pace_and_resize;
             paces = 0;
         }
@@ -250,8 +250,8 @@ static stk_status load_start(void *user, stk_train_position *position, bool *the
 static void going_back_loses_nothing(void) {
     fold f;
     open_fold(&f, plain_graph(), 1, true);
-    f.config.train.plan.room_workers = 4;
-    f.config.train.plan.room_slots = 5;
+    f.config.train.sizing.room_workers = 4;
+    f.config.train.sizing.room_slots = 5;
     f.config.hooks.pace = pace_and_resize;
     f.config.hooks.save_state = save_slowly;
     f.config.hooks.load_state = load_start;

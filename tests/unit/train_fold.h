@@ -309,7 +309,7 @@ static inline void open_fold(fold *f, stk_graph *graph, int threads, bool script
         .samples = f->pictures.samples,
         .transform = {.size = SIZE, .augment = {.crop_scale = 0.5}, .crop_fraction = 1},
         .batch = VAL,
-        .plan = {.workers = 2, .slots = 3},
+        .sizing = {.workers = 2, .slots = 3},
         .seed = 4};
     f->config = (stk_train_config){
         .backend = scripted ? &f->scripted : f->backend,

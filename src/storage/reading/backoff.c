@@ -8,64 +8,64 @@
 
 #define REST_TIMEOUTS 20
 
-void stk_shunned_open(stk_shunned *s) {
-    pthread_mutex_init(&s->lock, NULL);
+void stk_backoff_open(stk_backoff *b) {
+    pthread_mutex_init(&b->lock, NULL);
 }
 
-void stk_shunned_close(stk_shunned *s) {
-    for (size_t i = 0; i < atomic_load(&s->count); i++) {
-        stk_mem_free(s->objects[i].path);
-        stk_mem_free(s->objects[i].reason);
+void stk_backoff_close(stk_backoff *b) {
+    for (size_t i = 0; i < atomic_load(&b->count); i++) {
+        stk_mem_free(b->objects[i].path);
+        stk_mem_free(b->objects[i].reason);
     }
-    stk_mem_free(s->objects);
-    stk_map_free(&s->places);
-    pthread_mutex_destroy(&s->lock);
+    stk_mem_free(b->objects);
+    stk_map_free(&b->indexes);
+    pthread_mutex_destroy(&b->lock);
 }
 
 /* Under the lock: an object that is new here; NULL without memory. */
-static stk_shunned_object *add_new(stk_shunned *s, const char *path, const char *reason) {
-    size_t count = atomic_load(&s->count);
-    stk_shunned_object *grown =
-        stk_mem_grow(s->objects, &s->capacity, count + 1, sizeof *s->objects);
-    s->objects = grown != NULL ? grown : s->objects;
+static stk_backoff_object *add_new(stk_backoff *b, const char *path, const char *reason) {
+    size_t count = atomic_load(&b->count);
+    stk_backoff_object *grown =
+        stk_mem_grow(b->objects, &b->capacity, count + 1, sizeof *b->objects);
+    b->objects = grown != NULL ? grown : b->objects;
     char *path_copy = stk_mem_strdup(path);
     char *reason_copy = stk_mem_strdup(reason);
     bool added = false;
     if (grown == NULL || path_copy == NULL || reason_copy == NULL ||
-        !stk_map_add(&s->places, path_copy, count, &added)) {
+        !stk_map_add(&b->indexes, path_copy, count, &added)) {
         stk_mem_free(path_copy);
         stk_mem_free(reason_copy);
         return NULL;
     }
-    grown[count] = (stk_shunned_object){.path = path_copy, .reason = reason_copy};
-    atomic_store(&s->count, count + 1);
+    grown[count] = (stk_backoff_object){.path = path_copy, .reason = reason_copy};
+    atomic_store(&b->count, count + 1);
     return &grown[count];
 }
 
-void stk_shunned_add(stk_shunned *s, const char *path, const char *reason, int64_t now_ns,
+void stk_backoff_add(stk_backoff *b, const char *path, const char *reason, int64_t now_ns,
                      int64_t timeout_ns) {
     size_t index;
-    pthread_mutex_lock(&s->lock);
-    stk_shunned_object *object =
-        stk_map_find(&s->places, path, &index) ? &s->objects[index] : add_new(s, path, reason);
+    pthread_mutex_lock(&b->lock);
+    stk_backoff_object *object =
+        stk_map_find(&b->indexes, path, &index) ? &b->objects[index] : add_new(b, path, reason);
     if (object != NULL) {
         object->rest_ns = object->rest_ns > 0 ? 2 * object->rest_ns : REST_TIMEOUTS * timeout_ns;
         object->until_ns = now_ns + object->rest_ns;
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&b->lock);
 }
 
-bool stk_shunned_has(stk_shunned *s, const char *path, int64_t now_ns, stk_error *why) {
+bool stk_backoff_has(stk_backoff *b, const char *path, int64_t now_ns, stk_error *why) {
     size_t index;
-    if (atomic_load_explicit(&s->count, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&b->count, memory_order_relaxed) == 0) {
         return false; /* the usual case costs nothing */
     }
-    pthread_mutex_lock(&s->lock);
-    bool has = stk_map_find(&s->places, path, &index) && now_ns < s->objects[index].until_ns;
+    pthread_mutex_lock(&b->lock);
+    bool has = stk_map_find(&b->indexes, path, &index) && now_ns < b->objects[index].until_ns;
     if (has) {
         why->status = STK_OK;
-        (void)STK_FAIL(why, STK_ERR_STORAGE, "%s", s->objects[index].reason);
+        (void)STK_FAIL(why, STK_ERR_STORAGE, "%s", b->objects[index].reason);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&b->lock);
     return has;
 }

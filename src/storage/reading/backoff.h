@@ -20,29 +20,29 @@
 #include "base/map.h"
 
 /* One object. */
-typedef struct stk_shunned_object {
+typedef struct stk_backoff_object {
     int64_t until_ns; /* on stk_clock_ns() */
     int64_t rest_ns;  /* how long it was left alone the last time */
-    char *path;       /* owned: the map's key */
+    char *path;       /* owned: the map'b key */
     char *reason;     /* owned */
-} stk_shunned_object;
+} stk_backoff_object;
 
-typedef struct stk_shunned {
+typedef struct stk_backoff {
     pthread_mutex_t lock;
-    stk_map places;              /* path to index; lock, as the next two */
-    stk_shunned_object *objects; /* owned */
+    stk_map indexes;             /* path to index; lock, as the next two */
+    stk_backoff_object *objects; /* owned */
     size_t capacity;
     atomic_size_t count; /* of the objects; written under the lock */
-} stk_shunned;
+} stk_backoff;
 
-void stk_shunned_open(stk_shunned *shunned);
-void stk_shunned_close(stk_shunned *shunned);
+void stk_backoff_open(stk_backoff *backoff);
+void stk_backoff_close(stk_backoff *backoff);
 
 /* An object was given up for a reason. Without memory it will be asked for again. */
-void stk_shunned_add(stk_shunned *shunned, const char *path, const char *reason, int64_t now_ns,
+void stk_backoff_add(stk_backoff *backoff, const char *path, const char *reason, int64_t now_ns,
                      int64_t timeout_ns);
 
 /* Whether an object is left alone now; then *why is why. */
-bool stk_shunned_has(stk_shunned *shunned, const char *path, int64_t now_ns, stk_error *why);
+bool stk_backoff_has(stk_backoff *backoff, const char *path, int64_t now_ns, stk_error *why);
 
 #endif

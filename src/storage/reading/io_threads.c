@@ -1,4 +1,4 @@
-/* io_threads.c - threads that work off one queue of jobs, any of which may never return. */
+/* io_threads.c - threads that work off one queue of tasks, any of which may never return. */
 #include "storage/reading/io_threads.h"
 
 #include <pthread.h>
@@ -24,28 +24,28 @@
 /* A path's block grows to a multiple of this, so that it seldom grows. */
 #define PATH_BYTES 256
 
-typedef struct job {
-    stk_job shown;    /* first: what the work sees */
-    stk_hands *hands; /* whose it is */
-    stk_fetch *fetch; /* NULL once it was cancelled or has ended; lock */
-    stk_hands_work *work;
+typedef struct queued_task {
+    stk_io_task shown;          /* first: what the work sees */
+    stk_io_threads *io_threads; /* whose it is */
+    stk_fetch *fetch;           /* NULL once it was cancelled or has ended; lock */
+    stk_io_work *work;
     void *place;
     char *path; /* owned: the copy that shown.path is */
     size_t path_bytes;
-    int64_t sign_ns;  /* when the work last gave a sign; its thread's */
-    bool running;     /* lock */
-    struct job *next; /* in the queue, or among the spare ones; lock */
-} job;
+    int64_t sign_ns;          /* when the work last gave a sign; its thread's */
+    bool running;             /* lock */
+    struct queued_task *next; /* in the queue, or among the spare ones; lock */
+} queued_task;
 
-struct stk_hands {
+struct stk_io_threads {
     pthread_mutex_t lock;
-    pthread_cond_t work; /* a job, or the end */
+    pthread_cond_t work; /* a task, or the end */
     pthread_cond_t left; /* a thread has ended */
-    job *first;          /* the queue; lock */
-    job *last;           /* lock; only meaningful while first is not NULL */
-    job *spare;          /* jobs to be used again; lock */
+    queued_task *first;  /* the queue; lock */
+    queued_task *last;   /* lock; only meaningful while first is not NULL */
+    queued_task *spare;  /* tasks to be used again; lock */
     int idle;            /* threads that wait for work; lock */
-    int strays;          /* threads whose job was cancelled under them; lock */
+    int strays;          /* threads whose task was cancelled under them; lock */
     int most_threads;
     bool quit;                /* lock */
     bool closed;              /* only strays are left; lock */
@@ -54,176 +54,177 @@ struct stk_hands {
     void *arg;
 };
 
-static void free_job(job *j) {
-    stk_bytes_free(&j->shown.bytes);
-    stk_mem_free(j->path);
-    stk_mem_free(j);
+static void free_task(queued_task *t) {
+    stk_bytes_free(&t->shown.bytes);
+    stk_mem_free(t->path);
+    stk_mem_free(t);
 }
 
-static void destroy(stk_hands *h) {
-    void (*after)(void *) = h->after;
-    void *arg = h->arg;
-    while (h->spare != NULL) {
-        job *j = h->spare;
-        h->spare = j->next;
-        free_job(j);
+static void destroy(stk_io_threads *io) {
+    void (*after)(void *) = io->after;
+    void *arg = io->arg;
+    while (io->spare != NULL) {
+        queued_task *t = io->spare;
+        io->spare = t->next;
+        free_task(t);
     }
-    pthread_cond_destroy(&h->left);
-    pthread_cond_destroy(&h->work);
-    pthread_mutex_destroy(&h->lock);
-    stk_mem_free(h);
+    pthread_cond_destroy(&io->left);
+    pthread_cond_destroy(&io->work);
+    pthread_mutex_destroy(&io->lock);
+    stk_mem_free(io);
     if (after != NULL) {
         after(arg);
     }
 }
 
-/* ---- jobs ---- */
+/* ---- tasks ---- */
 
 /* Under the lock. A block that a stray brought is nobody's. */
-static void put_away(stk_hands *h, job *j) {
-    stk_bytes_free(&j->shown.bytes);
-    j->next = h->spare;
-    h->spare = j;
+static void put_away(stk_io_threads *io, queued_task *t) {
+    stk_bytes_free(&t->shown.bytes);
+    t->next = io->spare;
+    io->spare = t;
 }
 
-/* Under the lock: a job with room for a path; NULL without memory. */
-static job *take_spare(stk_hands *h, size_t path_bytes) {
-    job *j = h->spare;
-    if (j != NULL) {
-        h->spare = j->next;
+/* Under the lock: a task with room for a path; NULL without memory. */
+static queued_task *take_spare(stk_io_threads *io, size_t path_bytes) {
+    queued_task *t = io->spare;
+    if (t != NULL) {
+        io->spare = t->next;
     } else {
-        j = stk_mem_new(1, sizeof *j);
+        t = stk_mem_new(1, sizeof *t);
     }
-    if (j != NULL && j->path_bytes < path_bytes) {
+    if (t != NULL && t->path_bytes < path_bytes) {
         size_t room = (path_bytes / PATH_BYTES + 1) * PATH_BYTES;
-        char *grown = stk_mem_resize(j->path, room, 1);
+        char *grown = stk_mem_resize(t->path, room, 1);
         if (grown == NULL) {
-            put_away(h, j);
+            put_away(io, t);
             return NULL;
         }
-        j->path = grown;
-        j->path_bytes = room;
+        t->path = grown;
+        t->path_bytes = room;
     }
-    return j;
+    return t;
 }
 
 /* Under the lock; NULL without memory. The error is big and stays as it is: it is not looked at. */
-static job *make_job(stk_hands *h, stk_fetch *fetch, stk_hands_work *work, void *place,
-                     const uint64_t *extra) {
+static queued_task *make_task(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *place,
+                              const uint64_t *extra) {
     size_t path_bytes = strlen(fetch->path) + 1;
-    job *j = take_spare(h, path_bytes);
-    if (j == NULL) {
+    queued_task *t = take_spare(io, path_bytes);
+    if (t == NULL) {
         return NULL;
     }
-    memcpy(j->path, fetch->path, path_bytes);
-    j->shown.kind = (int)fetch->kind;
-    j->shown.path = j->path;
-    j->shown.offset = fetch->offset;
-    j->shown.length = fetch->length;
-    j->shown.extra[0] = extra != NULL ? extra[0] : 0;
-    j->shown.extra[1] = extra != NULL ? extra[1] : 0;
-    j->shown.bytes = fetch->bytes;
-    j->shown.error.status = STK_OK;
+    memcpy(t->path, fetch->path, path_bytes);
+    t->shown.kind = (int)fetch->kind;
+    t->shown.path = t->path;
+    t->shown.offset = fetch->offset;
+    t->shown.length = fetch->length;
+    t->shown.extra[0] = extra != NULL ? extra[0] : 0;
+    t->shown.extra[1] = extra != NULL ? extra[1] : 0;
+    t->shown.bytes = fetch->bytes;
+    t->shown.error.status = STK_OK;
     memset(&fetch->bytes, 0, sizeof fetch->bytes);
-    j->hands = h;
-    j->fetch = fetch;
-    j->work = work;
-    j->place = place;
-    j->running = false;
-    j->next = NULL;
-    return j;
+    t->io_threads = io;
+    t->fetch = fetch;
+    t->work = work;
+    t->place = place;
+    t->running = false;
+    t->next = NULL;
+    return t;
 }
 
-/* Runs one job without the lock, and takes the lock again. False: this thread became a stray. */
-static bool run_job(stk_hands *h, job *j) {
-    j->running = true;
-    j->sign_ns = stk_clock_ns();
-    atomic_store(&j->fetch->started_ns, j->sign_ns);
-    pthread_mutex_unlock(&h->lock);
-    int verdict = j->work(j->place, &j->shown);
-    pthread_mutex_lock(&h->lock);
-    stk_fetch *fetch = j->fetch;
+/* Runs one task without the lock, and takes the lock again. False: this thread became a
+ * stray. */
+static bool run_task(stk_io_threads *io, queued_task *t) {
+    t->running = true;
+    t->sign_ns = stk_clock_ns();
+    atomic_store(&t->fetch->started_ns, t->sign_ns);
+    pthread_mutex_unlock(&io->lock);
+    int verdict = t->work(t->place, &t->shown);
+    pthread_mutex_lock(&io->lock);
+    stk_fetch *fetch = t->fetch;
     if (fetch != NULL) {
-        j->fetch = NULL;
-        fetch->job = NULL; /* from here on it cannot be cancelled */
-        pthread_mutex_unlock(&h->lock);
-        fetch->bytes = j->shown.bytes;
-        memset(&j->shown.bytes, 0, sizeof j->shown.bytes);
+        t->fetch = NULL;
+        fetch->task = NULL; /* from here on it cannot be cancelled */
+        pthread_mutex_unlock(&io->lock);
+        fetch->bytes = t->shown.bytes;
+        memset(&t->shown.bytes, 0, sizeof t->shown.bytes);
         fetch->verdict = (stk_fetch_verdict)verdict;
         if (verdict != STK_FETCH_OK) {
-            fetch->error = j->shown.error;
+            fetch->error = t->shown.error;
         }
         fetch->done(fetch);
-        pthread_mutex_lock(&h->lock);
+        pthread_mutex_lock(&io->lock);
     }
-    put_away(h, j);
+    put_away(io, t);
     return fetch != NULL;
 }
 
 /* ---- threads ---- */
 
 /*
- * A thread that comes back from a job that was cancelled goes on with others, as long as it is not
- * one too many by now.
+ * A thread that comes back from a task that was cancelled goes on with others, as long as it
+ * is not one too many by now.
  */
-static bool rejoin(stk_hands *h) {
-    h->strays--;
-    if (h->quit || atomic_load(&h->threads) >= h->most_threads) {
+static bool rejoin(stk_io_threads *io) {
+    io->strays--;
+    if (io->quit || atomic_load(&io->threads) >= io->most_threads) {
         return false;
     }
-    atomic_fetch_add(&h->threads, 1);
+    atomic_fetch_add(&io->threads, 1);
     return true;
 }
 
 static void *loop(void *argument) {
-    stk_hands *h = argument;
+    stk_io_threads *io = argument;
     bool belongs = true;
-    pthread_mutex_lock(&h->lock);
-    while (belongs && !h->quit) {
-        job *j = h->first;
-        if (j != NULL) {
-            h->first = j->next;
-            belongs = run_job(h, j) || rejoin(h);
+    pthread_mutex_lock(&io->lock);
+    while (belongs && !io->quit) {
+        queued_task *t = io->first;
+        if (t != NULL) {
+            io->first = t->next;
+            belongs = run_task(io, t) || rejoin(io);
         } else {
-            h->idle++;
-            pthread_cond_wait(&h->work, &h->lock);
-            h->idle--;
+            io->idle++;
+            pthread_cond_wait(&io->work, &io->lock);
+            io->idle--;
         }
     }
     if (belongs) {
-        atomic_fetch_sub(&h->threads, 1);
+        atomic_fetch_sub(&io->threads, 1);
     }
-    bool last = h->closed && h->strays == 0;
-    pthread_cond_broadcast(&h->left);
-    pthread_mutex_unlock(&h->lock);
+    bool last = io->closed && io->strays == 0;
+    pthread_cond_broadcast(&io->left);
+    pthread_mutex_unlock(&io->lock);
     if (last) {
-        destroy(h);
+        destroy(io);
     }
     return NULL;
 }
 
 /* Under the lock. */
-static stk_status start_thread(stk_hands *h, stk_error *err) {
+static stk_status start_thread(stk_io_threads *io, stk_error *err) {
     const stk_thread_config config = {
         .what = "reads", .stack_bytes = STACK_BYTES, .detached = true};
-    stk_status status = stk_thread_start(NULL, &config, loop, h, err);
+    stk_status status = stk_thread_start(NULL, &config, loop, io, err);
     if (status == STK_OK) {
-        atomic_fetch_add(&h->threads, 1);
+        atomic_fetch_add(&io->threads, 1);
     }
     return status;
 }
 
-/* Under the lock: whether a job waits for a thread, and there may be one more. */
-static bool may_grow(const stk_hands *h, int most_threads) {
-    return h->first != NULL && h->idle == 0 && !h->quit &&
-           atomic_load(&h->threads) < most_threads &&
-           h->strays < STRAYS_PER_THREAD * h->most_threads;
+/* Under the lock: whether a task waits for a thread, and there may be one more. */
+static bool may_grow(const stk_io_threads *io, int most_threads) {
+    return io->first != NULL && io->idle == 0 && !io->quit &&
+           atomic_load(&io->threads) < most_threads &&
+           io->strays < STRAYS_PER_THREAD * io->most_threads;
 }
 
 /* Under the lock: there is always one; without it a fetch is given up in its time. */
-static void keep_going(stk_hands *h) {
-    if (may_grow(h, 1)) {
-        bool one_more = start_thread(h, NULL) == STK_OK;
+static void keep_going(stk_io_threads *io) {
+    if (may_grow(io, 1)) {
+        bool one_more = start_thread(io, NULL) == STK_OK;
         (void)one_more;
     }
 }
@@ -235,119 +236,119 @@ static int limit_threads(int wanted) {
 
 /* ---- their users ---- */
 
-stk_status stk_hands_open(stk_hands **out, int most_threads, stk_error *err) {
-    stk_hands *h = stk_mem_new(1, sizeof *h);
-    if (h == NULL) {
+stk_status stk_io_threads_open(stk_io_threads **out, int most_threads, stk_error *err) {
+    stk_io_threads *io = stk_mem_new(1, sizeof *io);
+    if (io == NULL) {
         return STK_FAIL_MEMORY(err, "reading");
     }
-    h->most_threads = limit_threads(most_threads);
-    pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->work, NULL);
-    pthread_cond_init(&h->left, NULL);
-    pthread_mutex_lock(&h->lock);
-    stk_status status = start_thread(h, err);
-    pthread_mutex_unlock(&h->lock);
+    io->most_threads = limit_threads(most_threads);
+    pthread_mutex_init(&io->lock, NULL);
+    pthread_cond_init(&io->work, NULL);
+    pthread_cond_init(&io->left, NULL);
+    pthread_mutex_lock(&io->lock);
+    stk_status status = start_thread(io, err);
+    pthread_mutex_unlock(&io->lock);
     if (status != STK_OK) {
-        stk_hands_close(h, NULL, NULL);
+        stk_io_threads_close(io, NULL, NULL);
         return status;
     }
-    *out = h;
+    *out = io;
     return STK_OK;
 }
 
-void stk_hands_close(stk_hands *h, void (*after)(void *arg), void *arg) {
-    if (h == NULL) {
+void stk_io_threads_close(stk_io_threads *io, void (*after)(void *arg), void *arg) {
+    if (io == NULL) {
         return;
     }
-    pthread_mutex_lock(&h->lock);
-    h->quit = true;
-    pthread_cond_broadcast(&h->work);
-    while (atomic_load(&h->threads) > 0) {
-        pthread_cond_wait(&h->left, &h->lock);
+    pthread_mutex_lock(&io->lock);
+    io->quit = true;
+    pthread_cond_broadcast(&io->work);
+    while (atomic_load(&io->threads) > 0) {
+        pthread_cond_wait(&io->left, &io->lock);
     }
-    h->after = after;
-    h->arg = arg;
-    h->closed = true;
-    bool last = h->strays == 0;
-    pthread_mutex_unlock(&h->lock);
+    io->after = after;
+    io->arg = arg;
+    io->closed = true;
+    bool last = io->strays == 0;
+    pthread_mutex_unlock(&io->lock);
     if (last) {
-        destroy(h);
+        destroy(io);
     }
 }
 
-bool stk_hands_begin(stk_hands *h, stk_fetch *fetch, stk_hands_work *work, void *place,
-                     const uint64_t *extra) {
-    pthread_mutex_lock(&h->lock);
-    job *j = make_job(h, fetch, work, place, extra);
-    if (j != NULL) {
-        fetch->job = j;
-        *(h->first == NULL ? &h->first : &h->last->next) = j;
-        h->last = j;
-        if (h->idle > 0) {
-            pthread_cond_signal(&h->work);
+bool stk_io_threads_begin(stk_io_threads *io, stk_fetch *fetch, stk_io_work *work, void *place,
+                          const uint64_t *extra) {
+    pthread_mutex_lock(&io->lock);
+    queued_task *t = make_task(io, fetch, work, place, extra);
+    if (t != NULL) {
+        fetch->task = t;
+        *(io->first == NULL ? &io->first : &io->last->next) = t;
+        io->last = t;
+        if (io->idle > 0) {
+            pthread_cond_signal(&io->work);
         } else {
-            keep_going(h);
+            keep_going(io);
         }
     }
-    pthread_mutex_unlock(&h->lock);
-    return j != NULL;
+    pthread_mutex_unlock(&io->lock);
+    return t != NULL;
 }
 
 /* Under the lock. */
-static void unqueue(stk_hands *h, const job *j) {
-    job *before = NULL;
-    for (job *at = h->first; at != j; at = at->next) {
+static void unqueue(stk_io_threads *io, const queued_task *t) {
+    queued_task *before = NULL;
+    for (queued_task *at = io->first; at != t; at = at->next) {
         before = at;
     }
-    *(before != NULL ? &before->next : &h->first) = j->next;
-    h->last = h->last == j ? before : h->last;
+    *(before != NULL ? &before->next : &io->first) = t->next;
+    io->last = io->last == t ? before : io->last;
 }
 
-void stk_hands_cancel(stk_hands *h, stk_fetch *fetch) {
-    pthread_mutex_lock(&h->lock);
-    job *j = fetch->job;
-    if (j == NULL) {
-        pthread_mutex_unlock(&h->lock);
+void stk_io_threads_cancel(stk_io_threads *io, stk_fetch *fetch) {
+    pthread_mutex_lock(&io->lock);
+    queued_task *t = fetch->task;
+    if (t == NULL) {
+        pthread_mutex_unlock(&io->lock);
         return;
     }
-    j->fetch = NULL;
-    fetch->job = NULL;
-    if (j->running) {
-        atomic_fetch_sub(&h->threads, 1);
-        h->strays++;
-        keep_going(h);
+    t->fetch = NULL;
+    fetch->task = NULL;
+    if (t->running) {
+        atomic_fetch_sub(&io->threads, 1);
+        io->strays++;
+        keep_going(io);
     } else {
-        unqueue(h, j);
-        put_away(h, j);
+        unqueue(io, t);
+        put_away(io, t);
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&io->lock);
     fetch->verdict = STK_FETCH_CANCELLED;
     fetch->done(fetch);
 }
 
-void stk_hands_sign(stk_job *shown) {
-    job *j = (job *)(void *)shown;
+void stk_io_task_is_alive(stk_io_task *shown) {
+    queued_task *t = (queued_task *)(void *)shown;
     int64_t now = stk_clock_ns();
-    if (now - j->sign_ns < SIGN_NS) {
+    if (now - t->sign_ns < SIGN_NS) {
         return;
     }
-    j->sign_ns = now;
-    pthread_mutex_lock(&j->hands->lock);
-    if (j->fetch != NULL) {
-        atomic_store(&j->fetch->heard_ns, now);
+    t->sign_ns = now;
+    pthread_mutex_lock(&t->io_threads->lock);
+    if (t->fetch != NULL) {
+        atomic_store(&t->fetch->heard_ns, now);
     }
-    pthread_mutex_unlock(&j->hands->lock);
+    pthread_mutex_unlock(&t->io_threads->lock);
 }
 
-void stk_hands_hurry(stk_hands *h) {
-    pthread_mutex_lock(&h->lock);
-    if (may_grow(h, h->most_threads)) {
-        bool faster = start_thread(h, NULL) == STK_OK; /* without it all goes on, only slower */
+void stk_io_threads_grow(stk_io_threads *io) {
+    pthread_mutex_lock(&io->lock);
+    if (may_grow(io, io->most_threads)) {
+        bool faster = start_thread(io, NULL) == STK_OK; /* without it all goes on, only slower */
         (void)faster;
     }
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&io->lock);
 }
 
-int stk_hands_threads(const stk_hands *h) {
-    return atomic_load(&h->threads);
+int stk_io_threads_count(const stk_io_threads *io) {
+    return atomic_load(&io->threads);
 }

@@ -2,9 +2,9 @@
  * outage.h - inside storage: a place that answers nobody for a while.
  *
  * A read that fails since nothing comes from the place says nothing about its object. So the
- * readers of a store tell the outage of every answer and of every attempt that failed without one:
- * it knows whether an object is to blame, since when the place is silent, and when that has lasted
- * too long. A place that has never answered has no outages: it may not be there at all.
+ * readers of a store tell the outage of every answer and of every attempt that failed without
+ * one: it knows whether an object is to blame, since when the place is silent, and when that has
+ * lasted too long. A place that has never answered has no outages: it may not be there at all.
  *
  * Threads: safe. Times are those of stk_clock_ns().
  */
@@ -39,9 +39,9 @@ bool stk_outage_counts(const stk_outage *o);
 void stk_outage_answered(stk_outage *o, int64_t now_ns, bool first);
 
 /*
- * An attempt failed now without an answer, and says why. `since_ns` is when the read failed before,
- * or else when the attempt began. True when the object is not to blame: nobody got an answer since.
- * `first`: it was the first attempt of its read.
+ * An attempt failed now without an answer, and says why. `since_ns` is when the read failed
+ * before, or else when the attempt began. True when the object is not to blame: nobody got an
+ * answer since. `first`: it was the first attempt of its read.
  */
 bool stk_outage_missed(stk_outage *o, int64_t since_ns, int64_t now_ns, bool first,
                        const char *why);

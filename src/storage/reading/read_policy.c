@@ -23,8 +23,8 @@
 #define LOST_AFTER 4
 
 /*
- * A second attempt is made when the first has taken this many times the median of its peers, and a
- * quarter of a second: the tail of object stores is above a second where the median is ten
+ * A second attempt is made when the first has taken this many times the median of its peers,
+ * and a quarter of a second: the tail of object stores is above a second where the median is ten
  * milliseconds. At most one read in twenty gets one, or a place that is slow as a whole would be
  * asked twice for everything.
  */
@@ -34,25 +34,25 @@
 #define HEDGE_MOST_CREDIT 8.0
 #define FEWEST_PEERS 8
 
-void stk_patience_begin(stk_patience *p, double timeout_s, uint64_t seed) {
-    *p = (stk_patience){.timeout_ns = (int64_t)(timeout_s * NS_PER_S),
-                        .credit = 1,
-                        .rng = stk_rng_make(seed, STK_RNG_PAUSE, 0, 0)};
+void stk_read_policy_init(stk_read_policy *p, double timeout_s, uint64_t seed) {
+    *p = (stk_read_policy){.timeout_ns = (int64_t)(timeout_s * NS_PER_S),
+                           .credit = 1,
+                           .rng = stk_rng_make(seed, STK_RNG_PAUSE, 0, 0)};
 }
 
-void stk_patience_add(stk_patience *p) {
+void stk_read_policy_count_read(stk_read_policy *p) {
     double credit = p->credit + HEDGE_SHARE;
     p->credit = credit < HEDGE_MOST_CREDIT ? credit : HEDGE_MOST_CREDIT;
 }
 
-void stk_patience_answered(stk_patience *p, int64_t now_ns) {
+void stk_read_policy_note_answer(stk_read_policy *p, int64_t now_ns) {
     p->answer_ns = now_ns;
     p->given_up = 0;
 }
 
-void stk_patience_good(stk_patience *p, int64_t now_ns, int64_t took_ns) {
-    p->peers_ns[p->good_reads++ % STK_PATIENCE_PEERS] = took_ns;
-    stk_patience_answered(p, now_ns);
+void stk_read_policy_note_success(stk_read_policy *p, int64_t now_ns, int64_t took_ns) {
+    p->peers_ns[p->good_reads++ % STK_READ_POLICY_PEERS] = took_ns;
+    stk_read_policy_note_answer(p, now_ns);
 }
 
 static int compare_times(const void *a, const void *b) {
@@ -61,9 +61,9 @@ static int compare_times(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void stk_patience_measure(stk_patience *p) {
-    int64_t sorted[STK_PATIENCE_PEERS];
-    size_t count = p->good_reads < STK_PATIENCE_PEERS ? p->good_reads : STK_PATIENCE_PEERS;
+void stk_read_policy_update_median(stk_read_policy *p) {
+    int64_t sorted[STK_READ_POLICY_PEERS];
+    size_t count = p->good_reads < STK_READ_POLICY_PEERS ? p->good_reads : STK_READ_POLICY_PEERS;
     if (count >= FEWEST_PEERS) {
         memcpy(sorted, p->peers_ns, count * sizeof *sorted);
         qsort(sorted, count, sizeof *sorted, compare_times);
@@ -71,7 +71,7 @@ void stk_patience_measure(stk_patience *p) {
     }
 }
 
-int64_t stk_patience_pause_ns(stk_patience *p, int failures, double asked_s) {
+int64_t stk_read_policy_pause_ns(stk_read_policy *p, int failures, double asked_s) {
     double pause = FIRST_PAUSE_S;
     for (int i = 1; i < failures && pause < MOST_PAUSE_S; i++) {
         pause *= 2;
@@ -82,25 +82,25 @@ int64_t stk_patience_pause_ns(stk_patience *p, int failures, double asked_s) {
     return (int64_t)(pause * NS_PER_S);
 }
 
-bool stk_patience_is_over(const stk_patience *p, int failures, int damaged, int64_t first_ns,
-                          int64_t next_ns) {
+bool stk_read_policy_gives_up(const stk_read_policy *p, int failures, int damaged, int64_t first_ns,
+                              int64_t next_ns) {
     return failures >= MOST_ATTEMPTS || damaged >= MOST_DAMAGED ||
            (failures >= LEAST_ATTEMPTS && next_ns - first_ns > READ_TIMEOUTS * p->timeout_ns);
 }
 
-bool stk_patience_has_expired(const stk_patience *p, int64_t now_ns, int64_t started_ns,
-                              int64_t heard_ns) {
+bool stk_read_policy_has_timed_out(const stk_read_policy *p, int64_t now_ns, int64_t started_ns,
+                                   int64_t heard_ns) {
     int64_t sign_ns = heard_ns > started_ns ? heard_ns : started_ns;
     return now_ns - sign_ns >= p->timeout_ns ||
            now_ns - started_ns >= SLOW_TIMEOUTS * p->timeout_ns;
 }
 
-bool stk_patience_is_stuck(const stk_patience *p, int64_t now_ns, int64_t begun_ns) {
+bool stk_read_policy_is_stuck(const stk_read_policy *p, int64_t now_ns, int64_t begun_ns) {
     int64_t since_ns = begun_ns > p->answer_ns ? begun_ns : p->answer_ns;
     return now_ns - since_ns > READ_TIMEOUTS * p->timeout_ns;
 }
 
-bool stk_patience_hedge(stk_patience *p, int64_t age_ns) {
+bool stk_read_policy_hedges(stk_read_policy *p, int64_t age_ns) {
     bool slow = p->median_ns > 0 && age_ns > HEDGE_LEAST_NS && age_ns / FAR_SLOWER > p->median_ns;
     if (!slow || p->credit < 1) {
         return false;
@@ -109,12 +109,12 @@ bool stk_patience_hedge(stk_patience *p, int64_t age_ns) {
     return true;
 }
 
-bool stk_patience_doubt(stk_patience *p, int64_t failed_ns) {
+bool stk_read_policy_defers(stk_read_policy *p, int64_t failed_ns) {
     bool doubt = p->answer_ns <= failed_ns;
     p->given_up += doubt;
     return doubt;
 }
 
-bool stk_patience_is_lost(const stk_patience *p) {
+bool stk_read_policy_is_lost(const stk_read_policy *p) {
     return p->given_up >= LOST_AFTER;
 }

@@ -1,7 +1,7 @@
 /*
- * reader.c - the policy of reading at work: patience.h has its numbers, flights.h its terms.
+ * reader.c - the policy of reading at work: read_policy.h has its numbers, in_flight.h its terms.
  *
- * One thread, the watch, looks at all flights some times a second: what is too slow gets a second
+ * One thread, the watch, looks at all reads some times a second: what is too slow gets a second
  * attempt or is given up, what failed is tried again when its pause is over.
  *
  * Locks: the reader's is taken within those of its users, and the store's and the sources' within
@@ -21,7 +21,8 @@
 #define NS_PER_S 1000000000
 #define TICK_NS 25000000
 
-/* An attempt that has waited for its turn so long, while none came back, gets one more thread. */
+/* An attempt that has waited for its turn so long, while none came back, gets one more thread.
+ */
 #define HURRY_NS 50000000
 
 /* After an outage reads are made again as if they had failed so often. */
@@ -30,7 +31,7 @@
 /* How often a place that is silent is asked for what it had before. */
 #define PROBE_NS 1000000000
 
-/* What the watch found on its way through the flights. */
+/* What the watch found on its way through the reads. */
 typedef struct findings {
     int64_t now_ns;
     bool starving;    /* an attempt waits long for its turn */
@@ -51,83 +52,85 @@ static void look_for_loss(stk_reader *r) {
 static void look_at_outage(stk_reader *r, int64_t now) {
     stk_outage *outage = &r->store->outage;
     int64_t answer_ns = atomic_load(&outage->answer_ns);
-    if (answer_ns > r->patience.answer_ns) {
-        stk_patience_answered(&r->patience, answer_ns);
+    if (answer_ns > r->policy.answer_ns) {
+        stk_read_policy_note_answer(&r->policy, answer_ns);
     }
     if (r->lost.status == STK_OK && stk_outage_is_too_long(outage, now)) {
-        stk_flights_lose_silent(r);
+        stk_reader_lose_silent(r);
     }
 }
 
-/* Looks at one attempt of a flight. True when the flight is over. */
-static bool look_at_attempt(stk_reader *r, flight *f, int which, findings *seen) {
-    const attempt *a = f->attempts[which];
+/* Looks at one attempt of a read. True when the read is over. */
+static bool look_at_attempt(stk_reader *r, stk_active_read *active, int which, findings *seen) {
+    const stk_read_attempt *a = active->attempts[which];
     int64_t now = seen->now_ns;
     int64_t started = atomic_load(&a->fetch.started_ns);
     if (started == 0) {
         seen->starving = seen->starving || now - a->begun_ns > HURRY_NS;
-        return stk_patience_is_stuck(&r->patience, now, a->begun_ns) &&
-               stk_flights_expire(r, f, which);
+        return stk_read_policy_is_stuck(&r->policy, now, a->begun_ns) &&
+               stk_active_read_time_out(r, active, which);
     }
-    if (stk_patience_has_expired(&r->patience, now, started, atomic_load(&a->fetch.heard_ns))) {
-        return stk_flights_expire(r, f, which);
+    if (stk_read_policy_has_timed_out(&r->policy, now, started, atomic_load(&a->fetch.heard_ns))) {
+        return stk_active_read_time_out(r, active, which);
     }
-    if (!f->hedged && a->stage == STAGE_SOURCE && f->question.kind == STK_FETCH_BYTES &&
-        stk_patience_hedge(&r->patience, now - started)) {
-        stk_flights_hedge(r, f);
+    if (!active->hedged && a->kind == ATTEMPT_SOURCE && active->question.kind == STK_FETCH_BYTES &&
+        stk_read_policy_hedges(&r->policy, now - started)) {
+        stk_active_read_hedge(r, active);
     }
     return false;
 }
 
-/* The place answers again: a flight that pauses need not do so for long; they differ, as pauses do.
+/* The place answers again: a read that pauses need not do so for long; they differ, as
+ * pauses do.
  */
-static void hasten(stk_reader *r, flight *f, int64_t now) {
-    int64_t soon_ns = now + stk_patience_pause_ns(&r->patience, SOON_FAILURES, 0);
-    f->retry_ns = soon_ns < f->retry_ns ? soon_ns : f->retry_ns;
-    f->excused = false;
+static void hasten(stk_reader *r, stk_active_read *active, int64_t now) {
+    int64_t soon_ns = now + stk_read_policy_pause_ns(&r->policy, SOON_FAILURES, 0);
+    active->retry_ns = soon_ns < active->retry_ns ? soon_ns : active->retry_ns;
+    active->excused = false;
 }
 
-/* Looks at one flight. True when it is over. */
-static bool look_after(stk_reader *r, flight *f, findings *seen) {
-    if (f->ended) {
-        stk_flights_land(r, f);
+/* Looks at one read. True when it is over. */
+static bool look_after(stk_reader *r, stk_active_read *active, findings *seen) {
+    if (active->ended) {
+        stk_active_read_remove(r, active);
         return true;
     }
-    if (f->generation < r->cancel_before || r->quit) {
-        stk_flights_end_stopped(r, f);
+    if (active->generation < r->cancel_before || r->quit) {
+        stk_active_read_end_stopped(r, active);
         return true;
     }
     if (r->lost.status != STK_OK) {
-        stk_flights_end_lost(r, f);
+        stk_active_read_end_lost(r, active);
         return true;
     }
-    if (f->doubt_ns > 0) {
-        bool answered = r->patience.answer_ns > f->doubt_ns;
+    if (active->deferred_ns > 0) {
+        bool answered = r->policy.answer_ns > active->deferred_ns;
         if (answered) {
-            stk_flights_land(r, f);
+            stk_active_read_remove(r, active);
         }
         return answered;
     }
-    if (f->retry_ns > 0 && f->excused && r->patience.answer_ns > f->missed_ns) {
-        hasten(r, f, seen->now_ns);
+    if (active->retry_ns > 0 && active->excused && r->policy.answer_ns > active->missed_ns) {
+        hasten(r, active, seen->now_ns);
     }
-    if (f->retry_ns > 0 && seen->now_ns >= f->retry_ns) {
-        stk_flights_go_on(r, f, NULL);
+    if (active->retry_ns > 0 && seen->now_ns >= active->retry_ns) {
+        stk_active_read_continue(r, active, NULL);
     }
     for (int i = 0; i < 2; i++) {
-        if (f->attempts[i] != NULL && look_at_attempt(r, f, i, seen)) {
+        if (active->attempts[i] != NULL && look_at_attempt(r, active, i, seen)) {
             return true;
         }
     }
     return false;
 }
 
-/* A flight that stays in the air. */
-static void note_flight(const stk_reader *r, const flight *f, findings *seen) {
-    if (f->read != &r->probe) {
-        seen->only_doubts = seen->only_doubts && f->doubt_ns > 0;
-        int64_t since_ns = stk_outage_counts(&r->store->outage) ? f->missed_ns : f->failed_ns;
-        seen->silent = seen->silent || (f->failures > 0 && r->patience.answer_ns <= since_ns);
+/* A read that stays in the air. */
+static void note_read(const stk_reader *r, const stk_active_read *active, findings *seen) {
+    if (active->read != &r->probe) {
+        seen->only_doubts = seen->only_doubts && active->deferred_ns > 0;
+        int64_t since_ns =
+            stk_outage_counts(&r->store->outage) ? active->missed_ns : active->failed_ns;
+        seen->silent = seen->silent || (active->failures > 0 && r->policy.answer_ns <= since_ns);
     }
 }
 
@@ -136,7 +139,7 @@ static void note_flight(const stk_reader *r, const flight *f, findings *seen) {
  * once in a second, since only its answers tell a bad object from one.
  */
 static void probe(stk_reader *r, int64_t now) {
-    int64_t pause_ns = r->patience.timeout_ns;
+    int64_t pause_ns = r->policy.timeout_ns;
     if (stk_outage_counts(&r->store->outage) && pause_ns > PROBE_NS) {
         pause_ns = PROBE_NS;
     }
@@ -145,50 +148,51 @@ static void probe(stk_reader *r, int64_t now) {
     }
     char *path = stk_mem_strdup(r->known);
     r->probe.path = path;
-    flight *f = path != NULL
-                    ? stk_flights_make(r, &r->probe, &(stk_question){.kind = STK_FETCH_BYTES})
-                    : NULL;
-    if (f == NULL) {
+    stk_active_read *active =
+        path != NULL ? stk_active_read_new(r, &r->probe, &(stk_question){.kind = STK_FETCH_BYTES})
+                     : NULL;
+    if (active == NULL) {
         stk_mem_free(path);
         return;
     }
     r->probe_path = path;
     r->probe_ns = now;
-    f->hedged = true; /* second attempts are for those who need their bytes */
-    stk_flights_launch(r, f);
+    active->hedged = true; /* second attempts are for those who need their bytes */
+    stk_active_read_start(r, active);
 }
 
-static flight *add_to(flight *list, flight *f) {
-    f->next = list;
-    return f;
+static stk_active_read *add_to(stk_active_read *list, stk_active_read *active) {
+    active->next = list;
+    return active;
 }
 
-/* Takes all flights that are over into a list. */
-static flight *inspect(stk_reader *r) {
-    flight *over = NULL;
+/* Takes all reads that are over into a list. */
+static stk_active_read *inspect(stk_reader *r) {
+    stk_active_read *over = NULL;
     findings seen = {.now_ns = stk_clock_ns(), .only_doubts = true};
-    stk_patience_measure(&r->patience);
+    stk_read_policy_update_median(&r->policy);
     look_for_loss(r);
     look_at_outage(r, seen.now_ns);
-    for (flight *f = r->first, *next = NULL; f != NULL; f = next) {
-        next = f->next;
-        if (look_after(r, f, &seen)) {
-            over = add_to(over, f);
+    for (stk_active_read *active = r->first, *next = NULL; active != NULL; active = next) {
+        next = active->next;
+        if (look_after(r, active, &seen)) {
+            over = add_to(over, active);
         } else {
-            note_flight(r, f, &seen);
+            note_read(r, active, &seen);
         }
     }
-    for (flight *f = r->first, *next = NULL; f != NULL && seen.only_doubts; f = next) {
-        next = f->next;
-        if (f->doubt_ns > 0 && r->lost.status == STK_OK) {
-            stk_flights_land(r, f);
-            over = add_to(over, f);
+    for (stk_active_read *active = r->first, *next = NULL; active != NULL && seen.only_doubts;
+         active = next) {
+        next = active->next;
+        if (active->deferred_ns > 0 && r->lost.status == STK_OK) {
+            stk_active_read_remove(r, active);
+            over = add_to(over, active);
         }
     }
     if (seen.silent) {
         probe(r, seen.now_ns);
     }
-    if (seen.starving && seen.now_ns - r->patience.answer_ns > HURRY_NS) {
+    if (seen.starving && seen.now_ns - r->policy.answer_ns > HURRY_NS) {
         stk_reader_hurry(r);
     }
     return over;
@@ -214,13 +218,13 @@ static void *watch(void *argument) {
     pthread_mutex_lock(&r->lock);
     while (!r->quit || r->first != NULL) {
         r->stirred = false;
-        flight *over = inspect(r);
-        stk_flights_cancel_unwanted(r);
+        stk_active_read *over = inspect(r);
+        stk_reader_cancel_unwanted(r);
         while (over != NULL) {
-            flight *f = over;
-            over = f->next;
+            stk_active_read *active = over;
+            over = active->next;
             pthread_mutex_unlock(&r->lock);
-            stk_flights_tell(r, f);
+            stk_active_read_report(r, active);
             pthread_mutex_lock(&r->lock);
         }
         sleep_a_tick(r);
@@ -233,7 +237,7 @@ static void *watch(void *argument) {
 
 static void free_reader(stk_reader *r) {
     while (r->spare != NULL) {
-        attempt *a = r->spare;
+        stk_read_attempt *a = r->spare;
         r->spare = a->next;
         stk_mem_free(a);
     }
@@ -258,8 +262,8 @@ stk_status stk_reader_open(stk_reader **out, const stk_reader_config *config, st
     pthread_condattr_destroy(&attributes);
     r->config = *config;
     r->store = config->store;
-    stk_patience_begin(&r->patience, r->store->options.read_timeout_s,
-                       (uint64_t)stk_clock_ns() ^ (uint64_t)(uintptr_t)r);
+    stk_read_policy_init(&r->policy, r->store->options.read_timeout_s,
+                         (uint64_t)stk_clock_ns() ^ (uint64_t)(uintptr_t)r);
     const stk_thread_config watching = {.what = "watches over reads"};
     stk_status status = stk_thread_start(&r->watch, &watching, watch, r, err);
     if (status != STK_OK) {
@@ -276,7 +280,7 @@ void stk_reader_close(stk_reader *r) {
     }
     pthread_mutex_lock(&r->lock);
     r->quit = true;
-    stk_flights_stir(r);
+    stk_reader_wake(r);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->watch, NULL);
     pthread_mutex_lock(&r->lock);
@@ -288,14 +292,14 @@ void stk_reader_close(stk_reader *r) {
 }
 
 bool stk_reader_ask(stk_reader *r, stk_read *read, const stk_question *question) {
-    flight *f = stk_flights_make(r, read, question);
-    if (f == NULL) {
+    stk_active_read *active = stk_active_read_new(r, read, question);
+    if (active == NULL) {
         return false;
     }
     pthread_mutex_lock(&r->lock);
-    stk_patience_add(&r->patience);
+    stk_read_policy_count_read(&r->policy);
     look_for_loss(r);
-    stk_flights_launch(r, f);
+    stk_active_read_start(r, active);
     if (r->idle) {
         r->idle = false;
         pthread_cond_signal(&r->wake);
@@ -309,15 +313,15 @@ bool stk_reader_submit(stk_reader *r, stk_read *read) {
 }
 
 void stk_reader_hurry(stk_reader *r) {
-    stk_hands_hurry(r->store->hands);
-    if (r->store->cache_hands != NULL) {
-        stk_hands_hurry(r->store->cache_hands);
+    stk_io_threads_grow(r->store->io_threads);
+    if (r->store->cache_io_threads != NULL) {
+        stk_io_threads_grow(r->store->cache_io_threads);
     }
 }
 
 void stk_reader_cancel(stk_reader *r) {
     pthread_mutex_lock(&r->lock);
     r->cancel_before = ++r->generation;
-    stk_flights_stir(r);
+    stk_reader_wake(r);
     pthread_mutex_unlock(&r->lock);
 }

@@ -1,16 +1,16 @@
 /*
- * reader.h - reads in flight.
+ * reader.h - reads in read.
  *
  * Whoever needs many objects hands over reads with stk_reader_submit(), which never waits, and is
  * told of each by the `done` callback, from any thread but never from within a call of the
  * reader's. Reads begin in the order in which they were handed over and may end in any.
  *
  * One policy for all places: bytes come from the cache when it has them and go into it when not; an
- * attempt that takes too long is given up; one that fails is made again after a pause that grows
- * and is never the same; one that is far slower than its peers gets a second one beside it and the
- * first to come wins. A read ends with an error when time or attempts have run out. A place that
- * answers nobody is waited for as long as the options say (outage.h). Then it is lost, and where
- * nobody waits when several reads in a row have ended so: the reads say so, and whoever reads
+ * attempt that takes too long is given up; one that fails is made again after a pause that
+ * grows and is never the same; one that is far slower than its peers gets a second one beside it
+ * and the first to come wins. A read ends with an error when time or attempts have run out. A place
+ * that answers nobody is waited for as long as the options say (outage.h). Then it is lost, and
+ * where nobody waits when several reads in a row have ended so: the reads say so, and whoever reads
  * should stop.
  */
 #ifndef STK_STORAGE_READING_READER_H

@@ -42,7 +42,7 @@ typedef struct suspect {
 typedef struct get {
     stk_s3_call call; /* first */
     struct place *place;
-    stk_fetch *fetch; /* the fetch's `job` leads back; place's lock, but for who ends requests */
+    stk_fetch *fetch; /* the fetch's `task` leads back; place's lock, but for who ends requests */
     stk_str key;      /* prefix and path: the fetch's own path may be gone when this ends */
     stk_bytes bytes;
     const stk_tree_object *listed; /* the object in the place's tree, or NULL */
@@ -254,7 +254,7 @@ static void got(stk_s3_call *call) {
     get *g = (get *)(void *)call;
     pthread_mutex_lock(&g->place->lock);
     stk_fetch *fetch = g->fetch;
-    fetch->job = NULL; /* it cannot be cancelled any more */
+    fetch->task = NULL; /* it cannot be cancelled any more */
     g->fetch = NULL;
     pthread_mutex_unlock(&g->place->lock);
     fetch->verdict = call->judgement.verdict;
@@ -351,9 +351,9 @@ static bool begin(void *place_of_source, stk_fetch *fetch) {
     call->started_ns = &fetch->started_ns;
     call->received = receive;
     call->done = got;
-    fetch->job = g; /* nobody cancels before this returns */
+    fetch->task = g; /* nobody cancels before this returns */
     if (!stk_str_ok(&g->key) || !stk_s3_client_send(p->client, call)) {
-        fetch->job = NULL;
+        fetch->task = NULL;
         fetch->bytes = g->bytes;
         memset(&g->bytes, 0, sizeof g->bytes);
         stk_str_free(&g->key);
@@ -366,7 +366,7 @@ static bool begin(void *place_of_source, stk_fetch *fetch) {
 static void cancel(void *place_of_source, stk_fetch *fetch) {
     place *p = place_of_source;
     pthread_mutex_lock(&p->lock);
-    get *g = fetch->job;
+    get *g = fetch->task;
     if (g != NULL) {
         stk_s3_client_cancel(&g->call);
     }
@@ -510,9 +510,9 @@ static void close_place(void *place_of_source) {
 }
 
 static stk_status open_place(void **out, const char *root, const stk_storage_options *options,
-                             stk_hands *hands, const char *kept, const stk_events *events,
+                             stk_io_threads *io_threads, const char *kept, const stk_events *events,
                              stk_error *err) {
-    (void)hands; /* nothing here blocks */
+    (void)io_threads; /* nothing here blocks */
     place *p = stk_mem_new(1, sizeof *p);
     if (p == NULL) {
         return STK_FAIL_MEMORY(err, root);

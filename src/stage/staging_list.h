@@ -1,9 +1,9 @@
 /*
- * stage_plan.h - which picture goes where: decided before anything is written, from the data set
+ * staging_list.h - which picture goes where: decided before anything is written, from the data set
  * and the flags alone, so that a staging that was cut off goes on as it began.
  */
-#ifndef STK_STAGE_STAGE_PLAN_H
-#define STK_STAGE_STAGE_PLAN_H
+#ifndef STK_STAGE_STAGING_LIST_H
+#define STK_STAGE_STAGING_LIST_H
 
 #include "dataset/dataset.h"
 #include "stage/stage.h"
@@ -20,7 +20,7 @@ extern const char *const stk_stage_split_names[STK_STAGE_SPLITS];
 typedef struct stk_stage_shard {
     stk_stage_split split;
     size_t number; /* among the shards of its split */
-    size_t first;  /* number in the plan's pictures */
+    size_t first;  /* number in the list's pictures */
     size_t count;  /* of its pictures */
 } stk_stage_shard;
 
@@ -31,7 +31,7 @@ typedef struct stk_stage_picture {
     size_t number;
 } stk_stage_picture;
 
-typedef struct stk_stage_plan {
+typedef struct stk_staging_list {
     const stk_dataset *dataset;  /* borrowed */
     stk_stage_picture *pictures; /* owned: split by split, those that have a file */
     size_t picture_count;
@@ -39,11 +39,11 @@ typedef struct stk_stage_plan {
     size_t shard_count;
     char *source;      /* owned: the place as no other is called */
     char checksum[20]; /* of all that decides what is written, as text */
-} stk_stage_plan;
+} stk_staging_list;
 
-STK_CHECKED stk_status stk_stage_plan_make(stk_stage_plan *plan, const stk_dataset *dataset,
-                                           const stk_stage_options *options, stk_error *err);
-void stk_stage_plan_free(stk_stage_plan *plan);
+STK_CHECKED stk_status stk_staging_list_make(stk_staging_list *list, const stk_dataset *dataset,
+                                             const stk_stage_options *options, stk_error *err);
+void stk_staging_list_free(stk_staging_list *list);
 
 /* What the dividing column says of a training sample; "" where there is no such column. */
 const char *stk_stage_part(const stk_dataset *dataset, const stk_sample *sample);
