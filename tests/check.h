@@ -2,17 +2,21 @@
  * check.h - the test harness: one header, no dependencies.
  *
  * A test file defines `static void name(void)` functions with CHECK lines, lists them in an array
- * of TEST(name) and ends with CHECK_MAIN(array). The program prints one line per test and, last, `N
- * passed, N failed, N skipped`. `program NAME` runs the tests whose names contain NAME.
+ * of TEST(name) and ends with CHECK_MAIN(array). Most test files are linked into one program, and
+ * build/tests/FILE is a link to it that runs that file's tests. It prints one line per test and,
+ * last, `N passed, N failed, N skipped`. `build/tests/FILE NAME` runs the tests whose names contain
+ * NAME.
  */
 #ifndef STK_TESTS_CHECK_H
 #define STK_TESTS_CHECK_H
 
+#include <dirent.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <stoker/status.h>
@@ -118,17 +122,61 @@ static inline bool check_is_quick(void) {
     return getenv("STK_TEST_QUICK") != NULL;
 }
 
-/* A fresh folder for this test's files; the program that runs the tests removes it. */
+/* ---- Folders for files ---- */
+
+static char check_folders[256]; /* holds all folders of this process; "" before the first */
+static pid_t check_owner;       /* the process that removes them: not a child that it has forked */
+
+/* Removes a file or a folder with all that is in it, also where a test has forbidden writing. */
+static inline void check_remove(const char *path) {
+    if (unlink(path) == 0) {
+        return;
+    }
+    (void)chmod(path, 0700);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        char inner[4096];
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) < (int)sizeof inner) {
+            check_remove(inner);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    (void)rmdir(path);
+}
+
+static inline void check_remove_folders(void) {
+    if (getpid() == check_owner) {
+        check_remove(check_folders);
+    }
+}
+
+/* A fresh folder for this test's files; it goes away when the process ends. */
 static inline const char *check_folder(void) {
-    static char path[256];
-    const char *base = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/stoker-test-XXXXXX", base != NULL ? base : "/tmp");
-    if (mkdtemp(path) == NULL) {
-        perror("mkdtemp");
+    static char path[300];
+    static int count;
+    if (check_folders[0] == '\0') {
+        const char *base = getenv("TMPDIR");
+        snprintf(check_folders, sizeof check_folders, "%s/stoker-test-XXXXXX",
+                 base != NULL ? base : "/tmp");
+        if (mkdtemp(check_folders) == NULL) {
+            perror("mkdtemp");
+            exit(1);
+        }
+        check_owner = getpid();
+        atexit(check_remove_folders);
+    }
+    snprintf(path, sizeof path, "%s/%d", check_folders, ++count);
+    if (mkdir(path, 0700) != 0) {
+        perror(path);
         exit(1);
     }
     return path;
 }
+
+/* ---- Running ---- */
 
 static inline int check_run(const check_test *tests, size_t count, int argc, char **argv) {
     int passed = 0;
@@ -157,8 +205,16 @@ static inline int check_run(const check_test *tests, size_t count, int argc, cha
     return failed > 0 ? 1 : 0;
 }
 
+/*
+ * The main function of a test file. Where many files are linked into one program it has the name
+ * that CMakeLists.txt gives it, and unit_main.c calls it.
+ */
+#ifndef CHECK_MAIN_NAME
+#define CHECK_MAIN_NAME main
+#endif
 #define CHECK_MAIN(tests)                                                       \
-    int main(int argc, char **argv) {                                           \
+    int CHECK_MAIN_NAME(int argc, char **argv);                                 \
+    int CHECK_MAIN_NAME(int argc, char **argv) {                                \
         return check_run((tests), sizeof(tests) / sizeof *(tests), argc, argv); \
     }
 

@@ -3,8 +3,9 @@
  *
  * A target fuzz_NAME.c defines LLVMFuzzerTestOneInput(), which aborts when something is wrong, and
  * fuzz_prepare(), which tells the seeds. With fuzz_main.c it becomes build/tests/test_fuzz_NAME, a
- * test like any other, which also tries what lies in corpus/NAME. With libFuzzer, or another engine
- * that $LIB_FUZZING_ENGINE names, it becomes a program fuzz_NAME that is guided by coverage:
+ * test like any other, which also tries what lies in corpus/NAME: there the two functions are
+ * called fuzz_NAME_try() and fuzz_NAME_prepare(). With libFuzzer, or another engine that
+ * $LIB_FUZZING_ENGINE names, it becomes a program fuzz_NAME that is guided by coverage:
  *
  *     tools/fuzz.sh json 600
  *

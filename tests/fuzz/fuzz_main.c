@@ -1,6 +1,6 @@
 /*
  * fuzz_main.c - a fuzzing driver without libFuzzer, so that hostile input is part of every test
- * run.
+ * run. All targets are one program, which is called through links: test_fuzz_NAME tries one.
  *
  * It tries each seed, each beginning of each seed, each file of the target's corpus, some inputs of
  * a megabyte, and then a fixed number of mutations that depend on nothing but a number and the
@@ -48,9 +48,30 @@
 #define MOST_CPU_S 1.0
 #endif
 
+/* The targets, each with its functions; CMakeLists.txt writes the list and renames the functions.
+ */
+typedef struct fuzz_target {
+    const char *name;
+    int (*try)(const uint8_t *data, size_t size);
+    fuzz_plan (*prepare)(void);
+} fuzz_target;
+
+#define FUZZ_TARGET(name)                                    \
+    int fuzz_##name##_try(const uint8_t *data, size_t size); \
+    fuzz_plan fuzz_##name##_prepare(void);
+#include "fuzz_targets.h"
+#undef FUZZ_TARGET
+
+static const fuzz_target targets[] = {
+#define FUZZ_TARGET(name) {#name, fuzz_##name##_try, fuzz_##name##_prepare},
+#include "fuzz_targets.h"
+#undef FUZZ_TARGET
+};
+
 /* Bytes that mean something in the formats that are read; picked more often than others. */
 static const char interesting[] = "\"\\,:{}[]\r\n\t 0123456789-+.eEun\xEF\xBB\xBF\xFF\x80\x7F<>/";
 
+static const fuzz_target *target;
 static fuzz_plan plan;       /* with the files of the corpus behind the seeds */
 static size_t own_seeds;     /* of these, those of the target itself */
 static size_t most_bytes;    /* of an input; ROOM_SIZE or as the largest seed */
@@ -83,7 +104,7 @@ static void try_input(const char *bytes, size_t size) {
         memcpy(copy, bytes, size);
     }
     double begun = cpu_s();
-    LLVMFuzzerTestOneInput(copy, size);
+    target->try(copy, size);
     double took = cpu_s() - begun;
     slowest_s = took > slowest_s ? took : slowest_s;
     if (took > MOST_CPU_S) {
@@ -254,10 +275,28 @@ static void find_most_bytes(void) {
     }
 }
 
+/* The target whose name follows `test_fuzz_` in the name under which the program was called. */
+static const fuzz_target *find_target(const char *called) {
+    const char *name = strstr(called, "test_fuzz_");
+    for (size_t i = 0; name != NULL && i < sizeof targets / sizeof *targets; i++) {
+        if (strcmp(targets[i].name, name + strlen("test_fuzz_")) == 0) {
+            return &targets[i];
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv) {
+    const char *slash = strrchr(argv[0], '/');
+    target = find_target(slash != NULL ? slash + 1 : argv[0]);
+    if (target == NULL) {
+        fprintf(stderr, "%s: call this program through a link, such as test_fuzz_%s\n", argv[0],
+                targets[0].name);
+        return 2;
+    }
     signal(SIGABRT, on_crash);
     signal(SIGSEGV, on_crash);
-    plan = fuzz_prepare();
+    plan = target->prepare();
     own_seeds = plan.count;
     if (argc > 2 && strcmp(argv[1], "--seeds") == 0) {
         return write_seeds(argv[2]);
@@ -265,7 +304,9 @@ int main(int argc, char **argv) {
     if (argc > 2 && strcmp(argv[1], "--try") == 0) {
         return try_files(argv + 2);
     }
-    add_corpus(STK_FUZZ_CORPUS);
+    char corpus[1024];
+    snprintf(corpus, sizeof corpus, "%s/%s", STK_FUZZ_CORPUS, target->name);
+    add_corpus(corpus);
     find_most_bytes();
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : plan.mutations;

@@ -1,4 +1,7 @@
-/* test_base_sync.c - files that a disk takes its time to store. */
+/*
+ * test_base_sync.c - files that a disk takes its time to store. A program of its own: it replaces
+ * fsync().
+ */
 #include "check.h"
 
 #include <errno.h>

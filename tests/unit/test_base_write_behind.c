@@ -1,4 +1,7 @@
-/* test_base_write_behind.c - files that are put to the disk behind the caller. */
+/*
+ * test_base_write_behind.c - files that are put to the disk behind the caller. A program of its
+ * own: it replaces fsync().
+ */
 #include "check.h"
 
 #include <signal.h>

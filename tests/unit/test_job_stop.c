@@ -1,4 +1,7 @@
-/* test_job_stop.c - runs that end early: asked to stop, out of time, out of memory. */
+/*
+ * test_job_stop.c - runs that end early: asked to stop, out of time, out of memory.
+ * A program of its own: it replaces aligned_alloc(), open() and close().
+ */
 #include "check.h"
 #include "job_runs.h"
 #include "simulated_clock.h"

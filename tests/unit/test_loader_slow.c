@@ -1,6 +1,7 @@
 /*
  * test_loader_slow.c - a loader among whose pictures some take very long to decode: it can be left
- * at any time, and the others do not wait for them.
+ * at any time, and the others do not wait for them. A program of its own: it replaces
+ * jpeg_start_decompress().
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /*
  * test_supervise_guardian.c - commands are started and told of truthfully, and nothing of them is
- * left behind, whoever is killed. This program is also the command that does its best to escape.
+ * left behind, whoever is killed. A program of its own: it is also the command that does its best
+ * to escape.
  */
 #include "check.h"
 
