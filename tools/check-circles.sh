@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# Checks that no two files of the library need each other, directly or through others: a file is
+# understood after those that it calls. tools/check-direction.sh holds that between rooms, by includes;
+# here it holds between files, by the symbols that their object files define and use.
+#
+# `tools/check-circles.sh BUILD` reads the objects of the library in the build folder, which must be up
+# to date. Prints each circle as `file:1: sentence`, then its calls, and then fails. `--self-test` tries
+# it on small programs with and without a circle.
+set -eu
+
+# Files whose circles are known, relative to src. The list may only shrink: a file that stands here and
+# is in no circle is an error, too.
+known='
+backend/cuda/lowering/chain.c
+backend/cuda/lowering/chain_back.c
+backend/cuda/lowering/chain_join.c
+backend/cuda/lowering/chain_join_back.c
+backend/cuda/lowering/conv_nodes.c
+backend/cuda/lowering/lower.c
+backend/cuda/lowering/nodes.c
+backend/cuda/tuning/autotune.c
+backend/cuda/tuning/join_conv_back.c
+backend/cuda/tuning/norm_conv_back.c
+base/files/disk.c
+base/files/file.c
+base/files/file_write.c
+base/files/write_target.c
+dataset/listing.c
+dataset/parts.c
+dataset/subset.c
+image/decode.c
+image/exif.c
+image/jpeg.c
+image/png.c
+image/png_tags.c
+image/raw.c
+image/webp.c
+job/batch_size.c
+job/fold_predict.c
+job/fold_run.c
+job/lr_job.c
+job/prepare.c
+job/train_job.c
+loader/closing.c
+loader/decoding.c
+loader/feed.c
+loader/loader.c
+loader/workers.c
+probe/doctor.c
+probe/doctor_data.c
+probe/doctor_step.c
+report/page/curves.c
+report/page/matrix.c
+report/page/page.c
+stage/stage_dest.c
+stage/stage_record.c
+storage/cache/cache.c
+storage/cache/disk.c
+storage/cache/ram.c
+storage/cache/writer.c
+storage/passed_over.c
+storage/reading/in_flight.c
+storage/reading/reader.c
+storage/s3/credentials.c
+storage/s3/process_provider.c
+storage/s3/provider_chain.c
+storage/s3/service_providers.c
+storage/shards/learn.c
+storage/shards/place.c
+storage/shards/scan.c
+storage/shards/shards.c
+storage/store.c
+supervise/attend.c
+supervise/check.c
+supervise/config_block.c
+supervise/config_entries.c
+supervise/config_flow.c
+'
+
+# check_objects ROOT: all objects below that folder, which mirrors src. A build folder may still hold
+# objects whose source has gone.
+check_objects() {
+    local found object objects
+    objects=$(cd "$1" && find . -name '*.o' | LC_ALL=C sort)
+    objects=$(while read -r object; do
+        [ ! -e "src/${object%.o}" ] || printf '%s\n' "$object"
+    done <<<"$objects")
+    # shellcheck disable=SC2016  # the dollars are awk's
+    found=$(cd "$1" && tr '\n' '\0' <<<"$objects" | xargs -0 nm -A -P | awk -v known="$known" '
+        BEGIN { count = split(known, names, " "); for (i = 1; i <= count; i++) is_known[names[i]] = 1 }
+        {
+            file = $1
+            sub(/^\.\//, "", file)
+            sub(/\.o:$/, "", file)
+            if (!(file in number)) { number[file] = ++files; name[files] = file }
+            if ($3 == "U") { users++; user[users] = number[file]; used[users] = $2 }
+            else if ($3 ~ /^[TDRBCV]$/) home[$2] = number[file]
+        }
+        # Whether b can be reached from a through files that are left.
+        function mark_from(a,    stack, top, at, i) {
+            split("", reached)
+            stack[top = 1] = a
+            while (top > 0) {
+                at = stack[top--]
+                for (i = 1; i <= calls[at]; i++) {
+                    if (!(callee[at, i] in reached) && left[callee[at, i]]) {
+                        reached[callee[at, i]] = 1
+                        stack[++top] = callee[at, i]
+                    }
+                }
+            }
+        }
+        END {
+            for (i = 1; i <= users; i++) {
+                a = user[i]
+                if (!(used[i] in home) || (b = home[used[i]]) == a) continue
+                if (!((a, b) in why)) callee[a, ++calls[a]] = b
+                why[a, b] = why[a, b] " " used[i]
+            }
+            # A file that needs no other, or only such files, is in no circle.
+            for (a = 1; a <= files; a++) left[a] = 1
+            do {
+                changed = 0
+                for (a = 1; a <= files; a++) {
+                    if (!left[a]) continue
+                    needs = 0
+                    for (i = 1; i <= calls[a]; i++) needs += left[callee[a, i]]
+                    if (!needs) { left[a] = 0; changed = 1 }
+                }
+            } while (changed)
+            for (a = 1; a <= files; a++) {
+                if (!left[a]) continue
+                mark_from(a)
+                for (b = 1; b <= files; b++) if (b in reached) reaches[a, b] = 1
+            }
+            for (a = 1; a <= files; a++) {
+                if (!((a, a) in reaches)) {
+                    if (name[a] in is_known) {
+                        print "src/" name[a] ":1: is in no circle any more; tools/check-circles.sh may forget it"
+                    }
+                    continue
+                }
+                if (done[a]) continue
+                text = ""
+                calls_text = ""
+                new = 0
+                for (b = a; b <= files; b++) {
+                    if (!((a, b) in reaches) || !((b, a) in reaches)) continue
+                    done[b] = 1
+                    text = text " " name[b]
+                    if (!(name[b] in is_known)) new = 1
+                    for (i = 1; i <= calls[b]; i++) {
+                        c = callee[b, i]
+                        if (((a, c) in reaches) && ((c, a) in reaches)) {
+                            calls_text = calls_text "\n    " name[b] " needs " name[c] ":" why[b, c]
+                        }
+                    }
+                }
+                if (new) print "src/" name[a] ":1: these files need each other:" text calls_text
+            }
+        }')
+    if [ -n "$found" ]; then
+        printf '%s\n' "$found"
+        return 1
+    fi
+}
+
+# expect_objects SENTENCE|'': compiles src/*.c of the current folder and checks the objects.
+expect_objects() {
+    local file found
+    mkdir -p objects
+    for file in src/*.c; do
+        "${CC:-cc}" -c "$file" -o "objects/$(basename "$file").o"
+    done
+    found=$(check_objects objects || true)
+    if [ -z "$1" ] && [ -n "$found" ]; then
+        echo "self-test: a good program was refused: $found"
+        return 1
+    elif [ -n "$1" ] && ! grep -Fq -- "$1" <<<"$found"; then
+        echo "self-test: expected '$1', got '$found'"
+        return 1
+    fi
+}
+
+self_test() {
+    local folder bad=0
+    folder=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder is known now and gone from sight later
+    trap "rm -rf '$folder'" EXIT
+    cd "$folder"
+    mkdir src
+    echo 'int b(void); int c(void); int a(void) { return b() + c(); }' >src/a.c
+    echo 'int c(void); static int own(void) { return c(); } int b(void) { return own(); }' >src/b.c
+    echo 'int c(void) { return 1; } int table = 3;' >src/c.c
+    echo 'int a(void); int d(void) { return a(); }' >src/d.c
+    expect_objects '' || bad=1
+    echo 'int a(void); int c(void) { return a(); } int table = 3;' >src/c.c
+    expect_objects 'src/a.c:1: these files need each other: a.c b.c c.c' || bad=1
+    expect_objects '    c.c needs a.c: a' || bad=1
+    known='a.c b.c c.c'
+    expect_objects '' || bad=1
+    known='a.c b.c c.c d.c'
+    expect_objects 'src/d.c:1: is in no circle any more' || bad=1
+    known='a.c b.c'
+    expect_objects 'src/a.c:1: these files need each other' || bad=1
+    known=''
+    echo 'extern int table; int b(void) { return table; }' >src/b.c
+    echo 'int b(void); int c(void) { return b(); } int table = 3;' >src/c.c
+    expect_objects '    b.c needs c.c: table' || bad=1
+    rm src/b.c
+    expect_objects '' || bad=1
+    return $bad
+}
+
+case ${1:-} in
+--self-test) self_test ;;
+?*)
+    cd "$(dirname "$0")/.."
+    root=$1/CMakeFiles/stoker_objects.dir/src
+    [ -d "$root" ] || { echo "$root: there are no objects; build first" >&2 && exit 2; }
+    check_objects "$root"
+    ;;
+*)
+    echo "usage: tools/check-circles.sh BUILD | --self-test" >&2
+    exit 2
+    ;;
+esac
