@@ -36,12 +36,12 @@ static bool ends_value(char c) {
 
 /* ---- names ---- */
 
-typedef struct parts {
+typedef struct name_parts {
     char text[PARTS_MOST][PART_MOST]; /* the last ones, in small letters */
     int count;
-} parts;
+} name_parts;
 
-static void add_part(parts *p, const char *from, size_t length) {
+static void add_part(name_parts *p, const char *from, size_t length) {
     if (length == 0) {
         return;
     }
@@ -57,8 +57,8 @@ static void add_part(parts *p, const char *from, size_t length) {
     p->text[p->count++][taken] = '\0';
 }
 
-static parts split(const char *name, size_t length) {
-    parts p = {.count = 0};
+static name_parts split(const char *name, size_t length) {
+    name_parts p = {.count = 0};
     size_t from = 0;
     for (size_t i = 0; i <= length; i++) {
         if (i == length || name[i] == '_' || name[i] == '-' || name[i] == '.') {
@@ -105,7 +105,7 @@ bool stk_hide_is_secret(const char *name, size_t length) {
                                         "openai",  "aws",     "azure",   "gcp",     "hf",
                                         "mlflow",  "clearml", "signing", "shared",  "encryption",
                                         "storage", "ssh",     "license", "master",  "service"};
-    parts p = split(name, length);
+    name_parts p = split(name, length);
     for (int i = 0; i < p.count; i++) {
         if (is_among(p.text[i], anywhere, COUNT(anywhere))) {
             return true;
@@ -143,7 +143,7 @@ static bool looks_mixed(const char *value, size_t length) {
 
 /* A pass and a key may be something else: their values tell. */
 static stk_hide_when hide_when(const char *name, size_t length) {
-    parts p = split(name, length);
+    name_parts p = split(name, length);
     const char *end = p.count > 0 ? p.text[p.count - 1] : "";
     return stk_hide_is_secret(name, length)                     ? STK_HIDE_ALWAYS
            : strcmp(end, "key") == 0                            ? STK_HIDE_RANDOM

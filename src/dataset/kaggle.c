@@ -23,7 +23,7 @@ static const char *const table_names[] = {"train.csv", "labels.csv", "train_labe
 static const char *const folder_names[] = {"train", "train_images", "images", NULL};
 
 /* One table being matched with the pictures. */
-typedef struct table {
+typedef struct kaggle_table {
     const char *file; /* borrowed: its name */
     char *where;      /* owned: its path, for errors */
     char *place;      /* owned: the path of the folder of pictures, for errors */
@@ -34,22 +34,22 @@ typedef struct table {
     size_t part;   /* column that divides the samples; SIZE_MAX: none */
     size_t *files; /* owned: per row the picture, SIZE_MAX when there is none */
     size_t found;  /* rows that have a picture */
-} table;
+} kaggle_table;
 
 const char *stk_kaggle_table(const stk_listing *listing) {
     return stk_listing_entry(listing, table_names, false);
 }
 
-static const char *id_of(const table *t, size_t row) {
+static const char *id_of(const kaggle_table *t, size_t row) {
     return stk_csv_cell(&t->csv, row, t->id);
 }
 
-static size_t line_of(const table *t, size_t row) {
+static size_t line_of(const kaggle_table *t, size_t row) {
     return stk_csv_line(&t->csv, row);
 }
 
 /* How many of the first rows name a picture in this column. */
-static size_t probe_column(const stk_listing *listing, const table *t, size_t column) {
+static size_t probe_column(const stk_listing *listing, const kaggle_table *t, size_t column) {
     size_t hits = 0;
     size_t file;
     size_t other;
@@ -60,7 +60,7 @@ static size_t probe_column(const stk_listing *listing, const table *t, size_t co
     return hits;
 }
 
-static stk_status choose_id(const stk_listing *listing, table *t, stk_error *err) {
+static stk_status choose_id(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_dataset_options *options = listing->options;
     size_t taken = SIZE_MAX; /* the label's column, when it was given */
     if (options->label_column != NULL) {
@@ -89,7 +89,7 @@ static stk_status choose_id(const stk_listing *listing, table *t, stk_error *err
     return STK_OK;
 }
 
-static stk_status choose_label(const stk_listing *listing, table *t, stk_error *err) {
+static stk_status choose_label(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *wanted = listing->options->label_column;
     char names[400];
     stk_table_names(&t->csv, names, sizeof names);
@@ -141,7 +141,7 @@ static stk_status choose_label(const stk_listing *listing, table *t, stk_error *
 }
 
 /* Finds the picture of every row. */
-static stk_status match_rows(const stk_listing *listing, table *t, stk_error *err) {
+static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     t->files = stk_mem_new(t->csv.rows, sizeof *t->files);
     if (t->files == NULL) {
         return STK_FAIL_MEMORY(err, t->where);
@@ -163,14 +163,14 @@ static stk_status match_rows(const stk_listing *listing, table *t, stk_error *er
     return STK_OK;
 }
 
-static stk_status choose_part(const stk_listing *listing, table *t, stk_error *err) {
+static stk_status choose_part(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *flag;
     const char *name = stk_parts_column(listing->options, &flag);
     t->part = SIZE_MAX;
     return name != NULL ? stk_table_column(&t->csv, t->where, flag, name, &t->part, err) : STK_OK;
 }
 
-static stk_status check_cells(const table *t, stk_error *err) {
+static stk_status check_cells(const kaggle_table *t, stk_error *err) {
     for (size_t row = 0; row < t->csv.rows; row++) {
         if (t->part != SIZE_MAX && stk_csv_cell(&t->csv, row, t->part)[0] == '\0') {
             return STK_FAIL(err, STK_ERR_DATA,
@@ -189,7 +189,7 @@ static stk_status check_cells(const table *t, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status fail_twice(const table *t, size_t first, size_t second, stk_error *err) {
+static stk_status fail_twice(const kaggle_table *t, size_t first, size_t second, stk_error *err) {
     if (stk_str_equal(id_of(t, first), id_of(t, second))) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s has the id '%s' twice, on lines %zu and %zu; remove one row, since a "
@@ -204,7 +204,7 @@ static stk_status fail_twice(const table *t, size_t first, size_t second, stk_er
 }
 
 /* Duplicates by spelling and, since ids are looked up loosely, by picture; marks pictures used. */
-static stk_status check_twice(table *t, stk_error *err) {
+static stk_status check_twice(kaggle_table *t, stk_error *err) {
     stk_map seen = {0};
     stk_status status = STK_OK;
     size_t *owners = stk_mem_new(t->pictures.count, sizeof *owners); /* row + 1; 0: none yet */
@@ -231,7 +231,7 @@ static stk_status check_twice(table *t, stk_error *err) {
     return status;
 }
 
-static stk_status check_missing(const stk_listing *listing, const table *t, stk_error *err) {
+static stk_status check_missing(const stk_listing *listing, const kaggle_table *t, stk_error *err) {
     stk_few missing = {0};
     char names[300];
     char note[64];
@@ -266,7 +266,8 @@ static stk_status check_missing(const stk_listing *listing, const table *t, stk_
                     missing.count == 1 ? "is" : "are", t->place, note, names);
 }
 
-static stk_status check_unlabelled(const stk_listing *listing, const table *t, stk_error *err) {
+static stk_status check_unlabelled(const stk_listing *listing, const kaggle_table *t,
+                                   stk_error *err) {
     stk_few unlabelled = {0};
     char names[300];
     for (size_t i = 0; i < t->pictures.count; i++) {
@@ -294,7 +295,7 @@ static int compare_ids(const void *a, const void *b) {
     return strcmp(((const stk_sample *)a)->id, ((const stk_sample *)b)->id);
 }
 
-static stk_status add_samples(stk_listing *listing, const table *t, stk_error *err) {
+static stk_status add_samples(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     stk_sample_list *train = &listing->dataset->train;
     stk_status status = STK_OK;
     for (size_t row = 0; status == STK_OK && row < t->csv.rows; row++) {
@@ -321,7 +322,7 @@ static stk_status add_samples(stk_listing *listing, const table *t, stk_error *e
     return status;
 }
 
-static stk_status keep_names(stk_listing *listing, const table *t, stk_error *err) {
+static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     const char *id = t->csv.header[t->id];
     const char *label = t->csv.header[t->label];
     listing->dataset->id_name = stk_listing_keep(listing, id, strlen(id));
@@ -332,7 +333,7 @@ static stk_status keep_names(stk_listing *listing, const table *t, stk_error *er
 }
 
 /* Reads the table, lists the pictures, and matches the one with the other. */
-static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
+static stk_status open_table(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *folder = stk_listing_entry(listing, folder_names, true);
     const char *test = stk_listing_split(listing, STK_SPLIT_TEST);
     folder = folder != NULL ? folder : stk_listing_split(listing, STK_SPLIT_TRAIN);
@@ -355,7 +356,8 @@ static stk_status open_table(stk_listing *listing, table *t, stk_error *err) {
     return status == STK_OK ? match_rows(listing, t, err) : status;
 }
 
-static stk_status check_contents(const stk_listing *listing, const table *t, stk_error *err) {
+static stk_status check_contents(const stk_listing *listing, const kaggle_table *t,
+                                 stk_error *err) {
     char note[64];
     if (t->csv.rows == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -375,14 +377,14 @@ static stk_status check_contents(const stk_listing *listing, const table *t, stk
  * A table that names no picture yields to class folders, which show as pictures in subfolders,
  * unless someone said how to read it.
  */
-static bool yields(const stk_listing *listing, const table *t) {
+static bool yields(const stk_listing *listing, const kaggle_table *t) {
     const stk_dataset_options *options = listing->options;
     return t->found == 0 && t->pictures.by_base.count > 0 && options->id_column == NULL &&
            options->label_column == NULL && t->part == SIZE_MAX;
 }
 
 stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
-    table t = {0};
+    kaggle_table t = {0};
     *fits = true;
     stk_status status = open_table(listing, &t, err);
     if (status == STK_OK && yields(listing, &t)) {

@@ -19,10 +19,10 @@
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
 
 /* A folder being walked and those it lies in, so that a link that leads back up is not followed. */
-typedef struct walk {
-    const struct walk *parent;
+typedef struct folder_level {
+    const struct folder_level *parent;
     stk_store_identity identity;
-} walk;
+} folder_level;
 
 /* Where the extension of an image file starts in a name; its end when it has none. */
 static const char *image_extension(const char *name) {
@@ -59,11 +59,11 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 }
 
 /* Sets *back when the folder is one of those that it lies in; fills in `here` for the next. */
-static stk_status leads_back(stk_listing *listing, const char *folder, walk *here, bool *back,
-                             stk_error *err) {
+static stk_status leads_back(stk_listing *listing, const char *folder, folder_level *here,
+                             bool *back, stk_error *err) {
     stk_status status = stk_store_identify(listing->dataset->source, folder, &here->identity, err);
     *back = false;
-    for (const walk *up = here->parent; status == STK_OK && up != NULL; up = up->parent) {
+    for (const folder_level *up = here->parent; status == STK_OK && up != NULL; up = up->parent) {
         *back = *back || (up->identity.inode != 0 && up->identity.inode == here->identity.inode &&
                           up->identity.device == here->identity.device);
     }
@@ -72,9 +72,9 @@ static stk_status leads_back(stk_listing *listing, const char *folder, walk *her
 
 /* Sets *own when the folder is one that Stoker wrote. */
 static stk_status walk_folder(stk_listing *listing, const char *folder, const char *skip,
-                              const walk *parent, stk_pictures *pictures, bool *own,
+                              const folder_level *parent, stk_pictures *pictures, bool *own,
                               stk_error *err) {
-    walk here = {.parent = parent};
+    folder_level here = {.parent = parent};
     bool own_below;
     stk_dir_list list = {0};
     bool back = false;
@@ -109,7 +109,7 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
         return STK_FAIL_MEMORY(err, "the list of pictures");
     }
     /* A link inside may lead back to the data set's folder or to what lies between. */
-    walk above[2] = {{0}};
+    folder_level above[2] = {{0}};
     bool back;
     stk_status status = leads_back(listing, "", &above[0], &back, err);
     const char *slash = strrchr(pictures->folder, '/');
@@ -120,7 +120,9 @@ stk_status stk_pictures_scan(stk_listing *listing, const char *folder, const cha
         status = between != NULL ? leads_back(listing, between, &above[1], &back, err)
                                  : STK_FAIL_MEMORY(err, "the list of pictures");
     }
-    const walk *parent = pictures->folder[0] == '\0' ? NULL : slash != NULL ? &above[1] : &above[0];
+    const folder_level *parent = pictures->folder[0] == '\0' ? NULL
+                                 : slash != NULL             ? &above[1]
+                                                             : &above[0];
     if (status == STK_OK) {
         status =
             walk_folder(listing, pictures->folder, skip, parent, pictures, &pictures->own, err);

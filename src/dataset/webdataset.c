@@ -31,7 +31,7 @@ typedef struct sample_group {
 } sample_group;
 
 /* One part of the data set being listed. */
-typedef struct part {
+typedef struct shard_part {
     stk_listing *listing;
     const char *folder; /* of the part */
     bool is_train;      /* classes are met here; in other parts they must be known */
@@ -42,7 +42,7 @@ typedef struct part {
     const char *names_file;
     stk_few unlabelled;
     stk_few orphans; /* labels without pictures */
-} part;
+} shard_part;
 
 /* Calls back for each sample in and below a folder until *stop. */
 typedef struct walker {
@@ -210,7 +210,7 @@ static stk_status read_class(const stk_listing *listing, const sample_group *gro
 }
 
 /* Reads the names of the classes, one a line; numbers count the lines from 0. */
-static stk_status read_names(part *p, stk_error *err) {
+static stk_status read_names(shard_part *p, stk_error *err) {
     stk_listing *listing = p->listing;
     const char *file = stk_listing_entry(listing, class_files, false);
     stk_bytes bytes = {0};
@@ -241,7 +241,7 @@ static stk_status read_names(part *p, stk_error *err) {
 }
 
 /* Two classes of one name stay two: the number tells them apart. */
-static stk_status divide_names(part *p, stk_error *err) {
+static stk_status divide_names(shard_part *p, stk_error *err) {
     stk_map seen = {0};
     stk_status status = STK_OK;
     for (size_t i = 0; status == STK_OK && i < p->name_count; i++) {
@@ -260,7 +260,7 @@ static stk_status divide_names(part *p, stk_error *err) {
 }
 
 /* The name of a class that was read; a number becomes a name where there are names. */
-static stk_status name_class(const part *p, const sample_group *group, const char *member,
+static stk_status name_class(const shard_part *p, const sample_group *group, const char *member,
                              char *text, size_t size, const char **name, stk_error *err) {
     int64_t number;
     *name = text;
@@ -284,7 +284,7 @@ static stk_status name_class(const part *p, const sample_group *group, const cha
 }
 
 /* The label of a class; outside the training set it must be one of its classes. */
-static stk_status find_label(const part *p, const sample_group *group, const char *member,
+static stk_status find_label(const shard_part *p, const sample_group *group, const char *member,
                              const char *name, int *label, stk_error *err) {
     stk_listing *listing = p->listing;
     const stk_dataset *dataset = listing->dataset;
@@ -307,7 +307,7 @@ static stk_status find_label(const part *p, const sample_group *group, const cha
 /* ---- samples ---- */
 
 static stk_status take_sample(void *user, const sample_group *group, bool *stop, stk_error *err) {
-    part *p = user;
+    shard_part *p = user;
     stk_listing *listing = p->listing;
     const stk_dir_entry *other = NULL;
     const stk_dir_entry *picture = find_picture(listing, group, &other);
@@ -347,7 +347,7 @@ static stk_status take_sample(void *user, const sample_group *group, bool *stop,
 }
 
 /* What is missing on either side of a sample. */
-static stk_status check_pairs(const part *p, stk_error *err) {
+static stk_status check_pairs(const shard_part *p, stk_error *err) {
     char names[300];
     const stk_listing *listing = p->listing;
     for (int side = 0; side < 2; side++) {
@@ -370,7 +370,7 @@ static stk_status check_pairs(const part *p, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status list_part(part *p, stk_error *err) {
+static stk_status list_part(shard_part *p, stk_error *err) {
     bool stop = false;
     walker w = {
         .listing = p->listing, .visit = take_sample, .user = p, .at_top = p->folder[0] == '\0'};
@@ -383,7 +383,7 @@ static stk_status list_part(part *p, stk_error *err) {
 }
 
 /* Test pictures may have labels too; those that are no class of the training set stay unknown. */
-static stk_status label_test(const part *p, stk_error *err) {
+static stk_status label_test(const shard_part *p, stk_error *err) {
     stk_listing *listing = p->listing;
     stk_sample_list *test = &listing->dataset->test;
     stk_status status = STK_OK;
@@ -458,11 +458,11 @@ stk_status stk_webdataset_list(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     const char *train = stk_listing_split(listing, STK_SPLIT_TRAIN);
     const char *val = stk_listing_split(listing, STK_SPLIT_VAL);
-    part p = {.listing = listing,
-              .folder = train != NULL ? train : "",
-              .is_train = true,
-              .list = &dataset->train,
-              .capacity = &listing->train_capacity};
+    shard_part p = {.listing = listing,
+                    .folder = train != NULL ? train : "",
+                    .is_train = true,
+                    .list = &dataset->train,
+                    .capacity = &listing->train_capacity};
     stk_status status = read_names(&p, err);
     status = status == STK_OK ? divide_names(&p, err) : status;
     status = status == STK_OK ? list_part(&p, err) : status;

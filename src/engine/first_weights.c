@@ -13,11 +13,11 @@
 /* Values that are drawn at a time: short enough to be waited for. */
 #define PART ((size_t)32768)
 
-typedef struct drawing {
+typedef struct weight_draw {
     const stk_graph *graph;
     uint64_t seed;
     float *values; /* of all parameters, one behind the other */
-} drawing;
+} weight_draw;
 
 static size_t parts_of(const stk_param *param) {
     return (param->count + PART - 1) / PART;
@@ -25,7 +25,7 @@ static size_t parts_of(const stk_param *param) {
 
 static void draw(void *context, size_t task, int thread) {
     (void)thread;
-    const drawing *d = context;
+    const weight_draw *d = context;
     int p = 0;
     for (; task >= parts_of(&d->graph->params[p]); p++) {
         task -= parts_of(&d->graph->params[p]);
@@ -44,7 +44,7 @@ stk_status stk_state_first_weights(const stk_backend *backend, stk_state *state,
 stk_status stk_state_first_weights_unless(const stk_backend *backend, stk_state *state,
                                           const stk_graph *graph, uint64_t seed,
                                           bool (*halted)(void *user), void *user, stk_error *err) {
-    drawing d = {.graph = graph, .seed = seed};
+    weight_draw d = {.graph = graph, .seed = seed};
     stk_pool *pool = NULL;
     stk_status status = stk_pool_new(&pool, stk_machine_cores(), err);
     if (status == STK_OK) {

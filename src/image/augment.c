@@ -24,18 +24,18 @@
 #define SHEAR(x) ((int)((x)*STK_SHEAR_ONE + 0.5))
 
 /* One operation that policies choose from. */
-typedef struct operation {
+typedef struct policy_change {
     stk_change_kind kind;
     int rest;    /* amount at strength 0 */
     bool either; /* the change is added or taken away, half of the time each */
     int most[3]; /* by policy: how far the amount is from rest at strength 30 */
-} operation;
+} policy_change;
 
 /*
  * Solarize goes down from 255, at which white is inverted already: torchvision does so too. The
  * lengths of translations depend on the picture; see change_at.
  */
-static const operation operations[] = {
+static const policy_change operations[] = {
     {STK_CHANGE_IDENTITY, 0, false, {0, 0, 0}},
     {STK_CHANGE_SHEAR_X, 0, true, {0, SHEAR(0.3), SHEAR(0.99)}},
     {STK_CHANGE_SHEAR_Y, 0, true, {0, SHEAR(0.3), SHEAR(0.99)}},
@@ -108,7 +108,7 @@ static void draw_jitter(const stk_augment_options *options, stk_rng *rng, stk_au
  * How far the amount is from rest. Amounts are rounded as torchvision does it, lengths and
  * thresholds towards strength 0 and others to the nearest.
  */
-static int change_at(const operation *op, int policy, int strength, int size) {
+static int change_at(const policy_change *op, int policy, int strength, int size) {
     int64_t most = op->most[policy];
     switch (op->kind) {
     case STK_CHANGE_TRANSLATE_X:
@@ -133,7 +133,7 @@ static void draw_policy(const stk_augment_options *options, int size, stk_rng *r
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        const operation *op = &operations[stk_rng_below(rng, OPERATIONS)];
+        const policy_change *op = &operations[stk_rng_below(rng, OPERATIONS)];
         int strength = is_trivial ? (int)stk_rng_below(rng, STRENGTH_MAX + 1)
                                   : (int)options->augment_magnitude;
         assert(strength >= 0 && strength <= STRENGTH_MAX);

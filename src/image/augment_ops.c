@@ -24,11 +24,11 @@
 #define SUM_BLOCKS 256 /* as many values of 8 bits as a sum of 16 bits can hold */
 
 /* A part of a picture: each value, and the two other values of its pixel. */
-typedef struct part {
+typedef struct channel_block {
     uint8_t own[BLOCK];
     uint8_t next[BLOCK]; /* of red: green, of green: blue, of blue: red */
     uint8_t last[BLOCK]; /* of red: blue, of green: red, of blue: green */
-} part;
+} channel_block;
 
 /* All bits are set for values of the channel. */
 typedef struct masks {
@@ -48,7 +48,7 @@ static void make_masks(masks *m) {
 }
 
 /* Reads two bytes more on each side. They are never used: blocks are whole pixels. */
-BODY void split(const uint8_t *restrict from, const masks *restrict m, part *restrict to) {
+BODY void split(const uint8_t *restrict from, const masks *restrict m, channel_block *restrict to) {
     memcpy(to->own, from, BLOCK);
     for (int i = 0; i < BLOCK; i++) {
         to->next[i] = (uint8_t)((from[i + 1] & ~m->is_blue[i]) | (from[i - 2] & m->is_blue[i]));
@@ -59,7 +59,8 @@ BODY void split(const uint8_t *restrict from, const masks *restrict m, part *res
 }
 
 /* The block at `at`; what it has more than the picture is zero. */
-BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks *m, part *to) {
+BODY void take_part(const uint8_t *pixels, size_t count, size_t at, const masks *m,
+                    channel_block *to) {
     if (at >= 2 && count - at >= BLOCK + 2) {
         split(pixels + at, m, to);
         return;
@@ -170,7 +171,7 @@ void stk_augment_contrast(int size, uint8_t *pixels, int factor) {
  * Grey, rounded, for each value of a part; weights are (own, next, last). Three halves of 1/256
  * make up for the bits that are cut off.
  */
-BODY void grey_of(const part *from, const uint16_t weights[3][BLOCK], uint8_t *to) {
+BODY void grey_of(const channel_block *from, const uint16_t weights[3][BLOCK], uint8_t *to) {
     for (int i = 0; i < BLOCK; i++) {
         uint16_t own = (uint16_t)(from->own[i] << 8);
         uint16_t next = (uint16_t)(from->next[i] << 8);
@@ -194,7 +195,7 @@ BODY void saturate_body(int size, uint8_t *pixels, int factor) {
     make_masks(&m);
     size_t count = values_of(size);
     for (size_t at = 0; at < count; at += BLOCK) {
-        part from;
+        channel_block from;
         uint8_t grey[BLOCK];
         uint8_t to[BLOCK];
         take_part(pixels, count, at, &m, &from);
@@ -275,7 +276,7 @@ void stk_augment_sharpness(int size, uint8_t *pixels, uint8_t *spare, int factor
  * and it lies on the side of the greater one of next and last. All three are 2 spread - (own -
  * least) plus the rest, spread - |next - last|, or minus it where own is the greatest.
  */
-BODY void turn_hue(const part *from, int turn, uint8_t *to) {
+BODY void turn_hue(const channel_block *from, int turn, uint8_t *to) {
     uint8_t lowest[BLOCK];
     uint8_t highest[BLOCK];
     int16_t spreads[BLOCK];
@@ -311,7 +312,7 @@ BODY void turn_hues_body(int size, uint8_t *pixels, int turn) {
     make_masks(&m);
     size_t count = values_of(size);
     for (size_t at = 0; at < count; at += BLOCK) {
-        part from;
+        channel_block from;
         uint8_t to[BLOCK];
         take_part(pixels, count, at, &m, &from);
         turn_hue(&from, turn, to);

@@ -44,7 +44,7 @@ static const stk_resample_kernels *fastest_kernels(void) {
     return *at != NULL ? *at : &stk_resample_plain;
 }
 
-static void free_axis(stk_axis *a) {
+static void free_axis(stk_resample_axis *a) {
     stk_mem_free(a->first);
     stk_mem_free(a->count);
     stk_mem_free(a->weights);
@@ -85,7 +85,7 @@ static int64_t height_at(int64_t p, int64_t centre, int64_t support) {
  * rounding errors do not add up and the last running sum is exactly one. `shift` keeps sums of
  * heights below 2^SUM_BITS.
  */
-static void weigh(stk_axis *a, int i, int64_t centre, int64_t support, int shift) {
+static void weigh(stk_resample_axis *a, int i, int64_t centre, int64_t support, int shift) {
     int64_t from = (centre - support) >> POSITION_BITS;
     int64_t to = ((centre + support) >> POSITION_BITS) + 1;
     from = from > a->from ? from : a->from;
@@ -159,7 +159,7 @@ static int64_t nearest_share(int64_t count, int64_t of) {
  * The weights of output pixel i under a cubic, whose sides go below zero: where the middle is cut
  * off by the crop's edge the rest still adds up to one. Rounded as those of the triangle are.
  */
-static void weigh_cubic(stk_axis *a, int i, int64_t centre, int64_t scale) {
+static void weigh_cubic(stk_resample_axis *a, int i, int64_t centre, int64_t scale) {
     int64_t from = (centre - 2 * scale) >> POSITION_BITS;
     int64_t to = ((centre + 2 * scale) >> POSITION_BITS) + 1;
     from = from > a->from ? from : a->from;
@@ -194,7 +194,7 @@ static void weigh_cubic(stk_axis *a, int i, int64_t centre, int64_t scale) {
 }
 
 /* Room for `size` output pixels of `taps` weights each. */
-static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
+static stk_status grow_axis(stk_resample_axis *a, int size, int taps, stk_error *err) {
     if (a->sizes < size) {
         stk_mem_free(a->first);
         stk_mem_free(a->count);
@@ -210,7 +210,7 @@ static stk_status grow_axis(stk_axis *a, int size, int taps, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status make_axis(stk_axis *a, double start, double length, int pixels, int size,
+static stk_status make_axis(stk_resample_axis *a, double start, double length, int pixels, int size,
                             stk_interpolation filter, bool mirror, stk_error *err) {
     int64_t low = position(start, pixels);
     int64_t high = position(start + length, pixels);
@@ -317,8 +317,8 @@ static uint8_t *output_row(const stk_resampler *r, int row) {
 
 /* Makes one middle row; the second one of a pair completes two output rows. */
 static void make_row(stk_resampler *r) {
-    const stk_axis *down = &r->down;
-    const stk_axis *across = &r->across;
+    const stk_resample_axis *down = &r->down;
+    const stk_resample_axis *across = &r->across;
     int16_t *second = r->middle + r->middle_values;
     const uint8_t *rows = r->window + (size_t)(down->first[r->next] - r->first_row) * r->stride +
                           3 * (size_t)(across->from - r->column);

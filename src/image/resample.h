@@ -17,7 +17,7 @@
 #define STK_RESAMPLE_ROWS 16
 
 /* Which pixels make output pixel i along one axis, and how much each counts. */
-typedef struct stk_axis {
+typedef struct stk_resample_axis {
     int *first;       /* owned: the first pixel, counted from `from` */
     int *count;       /* owned: how many count; 1 .. taps */
     int16_t *weights; /* owned: (size, taps); behind count[i] come zeros */
@@ -26,12 +26,12 @@ typedef struct stk_axis {
     int taps;         /* even */
     int used;         /* the largest count, made even */
     int from, to;     /* the pixels that count for any output pixel: from .. to-1 */
-} stk_axis;
+} stk_resample_axis;
 
 typedef struct stk_resampler {
     const stk_resample_kernels *kernels;
-    stk_axis across;
-    stk_axis down;
+    stk_resample_axis across;
+    stk_resample_axis down;
     int size;        /* px, of an output row */
     int size_down;   /* output rows */
     bool mirror_y;   /* rows go to the output from the bottom up */

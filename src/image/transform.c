@@ -138,8 +138,8 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         .filter = bench->transform->train ? STK_BILINEAR : bench->transform->interpolation};
     bench->swapped = turn.swapped;
     status = stk_resampler_begin(&bench->resampler, &job, bench->out, err);
-    const stk_axis *across = &bench->resampler.across;
-    const stk_axis *down = &bench->resampler.down;
+    const stk_resample_axis *across = &bench->resampler.across;
+    const stk_resample_axis *down = &bench->resampler.down;
     *part = (stk_image_part){.divisor = divisor,
                              .x = across->from,
                              .y = down->from,

@@ -15,7 +15,7 @@ typedef struct builder {
     stk_graph *graph;
 } builder;
 
-typedef struct block_spec {
+typedef struct mbconv_block_spec {
     char name[32]; /* "blocks.2.0" */
     int kernel;
     int stride;
@@ -23,7 +23,7 @@ typedef struct block_spec {
     int inputs;
     int outputs;
     double drop_path;
-} block_spec;
+} mbconv_block_spec;
 
 /* The nearest multiple of 8, or the next one where that would take away a tenth or more. */
 static int scale_channels(int channels, double width) {
@@ -55,7 +55,7 @@ static int pointwise(const builder *b, int x, const char *block, const char *mod
     return stk_graph_conv(b->graph, x, name, channels, 1, 1, 0);
 }
 
-static int depthwise(const builder *b, int x, const block_spec *plan) {
+static int depthwise(const builder *b, int x, const mbconv_block_spec *plan) {
     char name[64];
     snprintf(name, sizeof name, "%s.conv_dw", plan->name);
     return stk_graph_depthwise(b->graph, x, name, plan->kernel, plan->stride,
@@ -63,7 +63,7 @@ static int depthwise(const builder *b, int x, const block_spec *plan) {
 }
 
 /* A gate per channel, from the means of all channels. */
-static int squeeze_excite(const builder *b, int x, const block_spec *plan) {
+static int squeeze_excite(const builder *b, int x, const mbconv_block_spec *plan) {
     char name[64];
     stk_graph *graph = b->graph;
     snprintf(name, sizeof name, "%s.se.conv_reduce", plan->name);
@@ -76,7 +76,7 @@ static int squeeze_excite(const builder *b, int x, const block_spec *plan) {
 }
 
 /* timm counts the norms of a block from 1 and calls the 1x1 behind an expansion conv_pwl. */
-static int add_block(const builder *b, int x, const block_spec *plan) {
+static int add_block(const builder *b, int x, const mbconv_block_spec *plan) {
     bool expands = plan->expand > 1;
     int y = x;
     if (expands) {
@@ -107,12 +107,12 @@ static int add_stages(const builder *b, int x, double drop_path, int *channels) 
     for (int s = 0; s < STK_MBCONV_STAGES; s++) {
         const stk_mbconv_stage *stage = &net->stages[s];
         for (int i = 0; i < stage_blocks(net, s); i++, index++) {
-            block_spec plan = {.kernel = stage->kernel,
-                               .stride = i == 0 ? stage->stride : 1,
-                               .expand = stage->expand,
-                               .inputs = *channels,
-                               .outputs = scale_channels(stage->channels, net->width),
-                               .drop_path = drop_path * index / total};
+            mbconv_block_spec plan = {.kernel = stage->kernel,
+                                      .stride = i == 0 ? stage->stride : 1,
+                                      .expand = stage->expand,
+                                      .inputs = *channels,
+                                      .outputs = scale_channels(stage->channels, net->width),
+                                      .drop_path = drop_path * index / total};
             snprintf(plan.name, sizeof plan.name, "blocks.%d.%d", s, i);
             x = add_block(b, x, &plan);
             *channels = plan.outputs;

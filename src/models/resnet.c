@@ -23,14 +23,14 @@ static const resnet_shape shapes[] = {[R18] = {{2, 2, 2, 2}, false},
                                       [R152] = {{3, 8, 36, 3}, true}};
 
 /* What the builder of a block is told. */
-typedef struct block_spec {
+typedef struct resnet_block_spec {
     const char *name;
     int channels; /* within */
     int stride;
     bool bottleneck;
     bool project; /* the shortcut is a 1x1 convolution, since the shape changes */
     double drop_path;
-} block_spec;
+} resnet_block_spec;
 
 /* One convolution with its batch norm, numbered within the block as timm does. */
 static int conv_norm(stk_graph *graph, int x, const char *block, int number, int channels,
@@ -43,14 +43,14 @@ static int conv_norm(stk_graph *graph, int x, const char *block, int number, int
 }
 
 /* Two 3x3 convolutions. */
-static int basic_path(stk_graph *graph, int x, const block_spec *plan) {
+static int basic_path(stk_graph *graph, int x, const resnet_block_spec *plan) {
     x = conv_norm(graph, x, plan->name, 1, plan->channels, 3, plan->stride, STK_INIT_ONE);
     x = stk_graph_relu(graph, x);
     return conv_norm(graph, x, plan->name, 2, plan->channels, 3, 1, STK_INIT_ZERO);
 }
 
 /* 1x1 to fewer channels, 3x3 with the stride, 1x1 to more. */
-static int bottleneck_path(stk_graph *graph, int x, const block_spec *plan) {
+static int bottleneck_path(stk_graph *graph, int x, const resnet_block_spec *plan) {
     x = conv_norm(graph, x, plan->name, 1, plan->channels, 1, 1, STK_INIT_ONE);
     x = stk_graph_relu(graph, x);
     x = conv_norm(graph, x, plan->name, 2, plan->channels, 3, plan->stride, STK_INIT_ONE);
@@ -58,7 +58,7 @@ static int bottleneck_path(stk_graph *graph, int x, const block_spec *plan) {
     return conv_norm(graph, x, plan->name, 3, EXPANSION * plan->channels, 1, 1, STK_INIT_ZERO);
 }
 
-static int add_block(stk_graph *graph, int x, const block_spec *plan) {
+static int add_block(stk_graph *graph, int x, const resnet_block_spec *plan) {
     int y = plan->bottleneck ? bottleneck_path(graph, x, plan) : basic_path(graph, x, plan);
     int shortcut = x;
     if (plan->project) {
@@ -85,12 +85,12 @@ static int build(const stk_model *model, const stk_model_config *config, stk_gra
         for (int i = 0; i < blocks[stage]; i++, index++) {
             char name[32];
             snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
-            block_spec plan = {.name = name,
-                               .channels = 64 << stage,
-                               .stride = stage > 0 && i == 0 ? 2 : 1,
-                               .bottleneck = shape->bottleneck,
-                               .project = i == 0 && (stage > 0 || shape->bottleneck),
-                               .drop_path = config->drop_path * index / (total - 1)};
+            resnet_block_spec plan = {.name = name,
+                                      .channels = 64 << stage,
+                                      .stride = stage > 0 && i == 0 ? 2 : 1,
+                                      .bottleneck = shape->bottleneck,
+                                      .project = i == 0 && (stage > 0 || shape->bottleneck),
+                                      .drop_path = config->drop_path * index / (total - 1)};
             x = add_block(graph, x, &plan);
         }
     }

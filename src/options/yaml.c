@@ -17,7 +17,7 @@
 
 #include <yaml.h>
 
-typedef struct reader {
+typedef struct yaml_reader {
     stk_options *options;
     const char *path;
     yaml_parser_t parser;
@@ -25,7 +25,7 @@ typedef struct reader {
     int depth;     /* open mappings */
     bool in_list;  /* the key's values come one after the other */
     bool done;
-} reader;
+} yaml_reader;
 
 static bool is_null(const yaml_event_t *event) {
     const char *text = (const char *)event->data.scalar.value;
@@ -33,7 +33,7 @@ static bool is_null(const yaml_event_t *event) {
            (text[0] == '\0' || strcmp(text, "~") == 0 || stk_str_equal_nocase(text, "null"));
 }
 
-static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *err) {
+static stk_status take_scalar(yaml_reader *r, const yaml_event_t *event, stk_error *err) {
     const char *text = (const char *)event->data.scalar.value;
     size_t line = event->start_mark.line + 1;
     char where[512];
@@ -75,7 +75,7 @@ static stk_status take_scalar(reader *r, const yaml_event_t *event, stk_error *e
 }
 
 /* Only options that may be given more than once have lists. */
-static stk_status begin_list(reader *r, size_t line, stk_error *err) {
+static stk_status begin_list(yaml_reader *r, size_t line, stk_error *err) {
     const stk_option_entry *entry = stk_options_find(r->options, r->key);
     if (r->depth == 0) {
         return STK_FAIL(err, STK_ERR_USAGE, "%s, line %zu: expected `name: value` lines", r->path,
@@ -89,7 +89,7 @@ static stk_status begin_list(reader *r, size_t line, stk_error *err) {
     return STK_OK;
 }
 
-static stk_status take_event(reader *r, const yaml_event_t *event, stk_error *err) {
+static stk_status take_event(yaml_reader *r, const yaml_event_t *event, stk_error *err) {
     size_t line = event->start_mark.line + 1;
     switch (event->type) {
     case YAML_SCALAR_EVENT:
@@ -136,7 +136,7 @@ static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t
 
 static stk_status read_yaml(stk_options *options, const char *path, const char *text, size_t size,
                             stk_error *err) {
-    reader r = {.options = options, .path = path};
+    yaml_reader r = {.options = options, .path = path};
     if (!yaml_parser_initialize(&r.parser)) {
         return STK_FAIL_MEMORY(err, path);
     }

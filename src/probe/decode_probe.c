@@ -31,12 +31,12 @@
 #define PATIENCE_NS 20000000
 #define NS_PER_S 1000000000
 
-typedef struct file {
+typedef struct probe_file {
     stk_bytes bytes; /* owned */
     stk_bytes made;  /* owned: what is decoded instead; empty: the bytes are */
     bool left_out;   /* there was no room for what would have been made of it */
     atomic_bool bad; /* cannot be decoded: it is not tried again and does not count */
-} file;
+} probe_file;
 
 /* What one task of a slice found; read when all are done. */
 typedef struct share {
@@ -48,7 +48,7 @@ typedef struct share {
 } share;
 
 struct stk_decode_probe {
-    file *files; /* owned */
+    probe_file *files; /* owned */
     size_t count;
     size_t capacity;
     share *shares; /* owned; one per thread */
@@ -61,7 +61,7 @@ struct stk_decode_probe {
 };
 
 /* False when the picture cannot be used; then it is not tried again, unless memory was short. */
-static bool decode_one(const stk_decode_probe *probe, file *f, size_t number, share *mine) {
+static bool decode_one(const stk_decode_probe *probe, probe_file *f, size_t number, share *mine) {
     const stk_bytes *bytes = f->made.size > 0 ? &f->made : &f->bytes;
     stk_image image = {0};
     stk_error why = {0};
@@ -90,7 +90,7 @@ static void decode_slice(void *context, size_t task, int thread) {
     mine.no_memory = false;
     do {
         size_t number = atomic_fetch_add(&probe->next, 1);
-        file *f = &probe->files[number % probe->count];
+        probe_file *f = &probe->files[number % probe->count];
         if (!f->left_out && !atomic_load(&f->bad) && decode_one(probe, f, number, &mine)) {
             mine.images++;
             bad = 0;
@@ -120,7 +120,7 @@ static bool is_usual(const stk_bytes *bytes, stk_error *why) {
 }
 
 /* Files that are being read, many at a time since they may be far away. */
-typedef struct gathering {
+typedef struct file_gathering {
     stk_decode_probe *probe;
     pthread_mutex_t lock;
     pthread_cond_t done;
@@ -128,10 +128,10 @@ typedef struct gathering {
     size_t bytes;     /* that were kept */
     stk_error why;    /* the last reason why a file was not */
     const stk_stop *stop;
-} gathering;
+} file_gathering;
 
 static void keep_file(void *user, stk_read *read) {
-    gathering *g = user;
+    file_gathering *g = user;
     pthread_mutex_lock(&g->lock);
     if (read->error.status == STK_OK && is_usual(&read->bytes, &read->error)) {
         g->bytes += read->bytes.size;
@@ -147,7 +147,7 @@ static void keep_file(void *user, stk_read *read) {
 }
 
 /* Under the lock: waits until no more than `most` files are being read. */
-static void wait_for_files(gathering *g, stk_reader *reader, size_t most) {
+static void wait_for_files(file_gathering *g, stk_reader *reader, size_t most) {
     while (g->under_way > most) {
         int64_t end = stk_clock_ns() + PATIENCE_NS;
         struct timespec at = {.tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S};
@@ -160,7 +160,7 @@ static void wait_for_files(gathering *g, stk_reader *reader, size_t most) {
     }
 }
 
-static void gather(gathering *g, stk_reader *reader, stk_read *reads, const char *const *paths,
+static void gather(file_gathering *g, stk_reader *reader, stk_read *reads, const char *const *paths,
                    size_t count) {
     pthread_mutex_lock(&g->lock);
     for (size_t i = 0;
@@ -179,7 +179,7 @@ static void gather(gathering *g, stk_reader *reader, stk_read *reads, const char
 
 static stk_status read_files(stk_decode_probe *probe, stk_store *store, const char *const *paths,
                              size_t count, const stk_stop *stop, stk_error *err) {
-    gathering g = {.probe = probe, .stop = stop};
+    file_gathering g = {.probe = probe, .stop = stop};
     stk_reader *reader = NULL;
     stk_reader_config config = {.store = store, .done = keep_file, .user = &g};
     stk_read *reads = stk_mem_new(count, sizeof *reads);
@@ -311,7 +311,7 @@ typedef struct remaking {
 
 static void remake_one(void *context, size_t task, int thread) {
     remaking *r = context;
-    file *f = &r->probe->files[task];
+    probe_file *f = &r->probe->files[task];
     stk_error why = {0};
     if (atomic_load(&f->bad) || stk_stop_asked(r->stop) != STK_STOP_NONE) {
         return;
@@ -348,7 +348,7 @@ stk_status stk_decode_probe_remake(stk_decode_probe *probe, stk_remake remake, v
     double sum = 0;
     size_t count = 0;
     for (size_t i = 0; i < probe->count; i++) {
-        const file *f = &probe->files[i];
+        const probe_file *f = &probe->files[i];
         sum += (double)(f->left_out ? 0 : f->made.size > 0 ? f->made.size : f->bytes.size);
         count += !f->left_out;
     }

@@ -11,14 +11,14 @@
 static const char measured[] = "measured";
 static const char computed[] = "computed";
 
-typedef struct table {
+typedef struct change_table {
     const stk_rates *rates; /* as they are, what the loader costs included */
     double overhead_s;
     double base; /* images per second without any change */
     double
         batch_gain; /* of steps, where they were measured with fewer pictures than training has */
     stk_diagnosis *found;
-} table;
+} change_table;
 
 /* One worker's rate with what the loader costs beside decoding. */
 static double with_overhead(double decode, double overhead_s) {
@@ -26,7 +26,7 @@ static double with_overhead(double decode, double overhead_s) {
 }
 
 /* A row with its rates; the caller writes its words. NULL where there is no room or no number. */
-static stk_what_if *add(table *t, const stk_rates *rates, const char *basis) {
+static stk_what_if *add(change_table *t, const stk_rates *rates, const char *basis) {
     stk_stage_kind narrowest;
     stk_diagnosis *found = t->found;
     double rate = stk_rates_together(rates, &narrowest);
@@ -42,7 +42,7 @@ static stk_what_if *add(table *t, const stk_rates *rates, const char *basis) {
     return row;
 }
 
-static void add_workers(table *t, double all_cores) {
+static void add_workers(change_table *t, double all_cores) {
     const stk_rates *r = t->rates;
     int workers = r->workers < r->cores ? r->cores : 2 * r->workers;
     stk_rates changed = stk_rates_with_workers(r, workers);
@@ -56,7 +56,7 @@ static void add_workers(table *t, double all_cores) {
     }
 }
 
-static void add_cores(table *t) {
+static void add_cores(change_table *t) {
     int cores = 2 * t->rates->cores;
     stk_rates changed = stk_rates_with_cores(t->rates, cores);
     stk_what_if *row = add(t, &changed, computed);
@@ -65,7 +65,7 @@ static void add_cores(table *t) {
     }
 }
 
-static void add_staged(table *t, const doctor_changes *c) {
+static void add_staged(change_table *t, const doctor_changes *c) {
     stk_rates near = stk_rates_cached(t->rates); /* what is near never limits */
     stk_what_if *row = add(t, &near, computed);
     if (row != NULL) {
@@ -85,7 +85,7 @@ static void add_staged(table *t, const doctor_changes *c) {
     }
 }
 
-static void add_caches(table *t, const doctor_changes *c) {
+static void add_caches(change_table *t, const doctor_changes *c) {
     stk_rates cached = stk_rates_cached(t->rates);
     stk_what_if *row = add(t, &cached, computed);
     if (row != NULL) {
@@ -103,7 +103,7 @@ static void add_caches(table *t, const doctor_changes *c) {
     }
 }
 
-static void add_batch(table *t, const doctor_changes *c) {
+static void add_batch(change_table *t, const doctor_changes *c) {
     int64_t batch = 2 * t->rates->batch;
     stk_rates changed = stk_rates_with_batch(t->rates, batch);
     bool tried = c->double_step > 0 && t->found->measured_batch == t->rates->batch;
@@ -115,7 +115,7 @@ static void add_batch(table *t, const doctor_changes *c) {
     }
 }
 
-static void add_smaller(table *t, const doctor_changes *c) {
+static void add_smaller(change_table *t, const doctor_changes *c) {
     if (c->small_size == 0) {
         return;
     }
@@ -145,11 +145,11 @@ void stk_doctor_predict(const stk_rates *rates, const doctor_changes *changes, d
     found->predicted = stk_rates_together(&now, &narrowest);
     found->narrowest = stk_stage_name(narrowest);
     stk_rates whole = stk_rates_with_batch(&now, found->batch);
-    table t = {.rates = &whole,
-               .overhead_s = overhead_s,
-               .base = stk_rates_together(&whole, NULL),
-               .batch_gain = whole.step / now.step,
-               .found = found};
+    change_table t = {.rates = &whole,
+                      .overhead_s = overhead_s,
+                      .base = stk_rates_together(&whole, NULL),
+                      .batch_gain = whole.step / now.step,
+                      .found = found};
     add_workers(&t, changes->all_cores);
     add_cores(&t);
     add_staged(&t, changes);

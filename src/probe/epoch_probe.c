@@ -25,21 +25,21 @@
 #define NAP_NS 50000000
 
 /* Readings from which an epoch's figures are differences. */
-typedef struct reading {
+typedef struct counter_reading {
     int64_t ns;
     uint64_t read_bytes;
     stk_store_counters store;
-} reading;
+} counter_reading;
 
 typedef struct epoch_probe {
     stk_loader *loader;
     const stk_stop *stop; /* borrowed */
     double rate;
     int64_t start_ns;
-    int64_t free_ns;   /* when the consumer has done its work so far */
-    int64_t waited_ns; /* in this epoch */
-    uint64_t images;   /* of this epoch */
-    reading before;    /* at its begin */
+    int64_t free_ns;        /* when the consumer has done its work so far */
+    int64_t waited_ns;      /* in this epoch */
+    uint64_t images;        /* of this epoch */
+    counter_reading before; /* at its begin */
 } epoch_probe;
 
 static stk_status check_stop(const epoch_probe *p, stk_error *err) {
@@ -48,8 +48,8 @@ static stk_status check_stop(const epoch_probe *p, stk_error *err) {
                : STK_FAIL(err, STK_ERR_STOPPED, "stopped before the measurement was complete");
 }
 
-static reading take_reading(const epoch_probe *p) {
-    reading r = {.ns = stk_clock_ns()};
+static counter_reading take_reading(const epoch_probe *p) {
+    counter_reading r = {.ns = stk_clock_ns()};
     stk_loader_counters counters;
     stk_loader_stats(p->loader, &counters);
     stk_store_stats(stk_loader_store(p->loader), &r.store);
@@ -100,8 +100,8 @@ static stk_status close_epoch(epoch_probe *p, stk_epoch_list *list, stk_error *e
     if (grown == NULL) {
         return STK_FAIL_MEMORY(err, "the figures");
     }
-    reading now = take_reading(p);
-    const reading *before = &p->before;
+    counter_reading now = take_reading(p);
+    const counter_reading *before = &p->before;
     double seconds = (double)(now.ns - before->ns) / NS_PER_S;
     list->items = grown;
     grown[list->count] = (stk_epoch_figures){

@@ -15,12 +15,12 @@ typedef struct level {
     stk_store_identity identity;
 } level;
 
-typedef struct walk {
+typedef struct picture_walk {
     stk_store *store;
     size_t most;
     stk_passed_over *passed;
     stk_picture_paths *paths;
-} walk;
+} picture_walk;
 
 static bool leads_back(const level *here) {
     const stk_store_identity *mine = &here->identity;
@@ -49,7 +49,7 @@ static char *join(const char *folder, const char *name) {
     return folder[0] != '\0' ? stk_path_join(folder, name) : stk_mem_strdup(name);
 }
 
-static stk_status walk_folder(const walk *w, const char *folder, const level *above,
+static stk_status walk_folder(const picture_walk *w, const char *folder, const level *above,
                               stk_error *err) {
     level here = {.above = above};
     stk_dir_list list = {0};
@@ -76,7 +76,7 @@ static stk_status walk_folder(const walk *w, const char *folder, const level *ab
 stk_status stk_picture_walk(stk_store *store, size_t most, const stk_events *events,
                             stk_picture_paths *paths, stk_error *err) {
     stk_passed_over passed = {0};
-    walk w = {.store = store, .most = most, .passed = &passed, .paths = paths};
+    picture_walk w = {.store = store, .most = most, .passed = &passed, .paths = paths};
     memset(paths, 0, sizeof *paths);
     stk_status status = walk_folder(&w, "", NULL, err);
     stk_passed_over_tell(&passed, stk_store_root(store), events);

@@ -48,10 +48,10 @@
 /* How often the one who waits looks whether threads are missing and whether to stop. */
 #define TICK_NS 5000000
 
-typedef struct slot {
+typedef struct read_slot {
     stk_read read; /* first, so that a read leads to it */
-    struct slot *next;
-} slot;
+    struct read_slot *next;
+} read_slot;
 
 /* What was counted of the step that runs. */
 typedef struct tally {
@@ -76,11 +76,11 @@ typedef struct storage_probe {
     const char *const *paths; /* (path_count) */
     size_t path_count;
     bool once;
-    int64_t *times; /* owned: (MOST_TIMES), ns of reads of the step; lock */
-    slot *slots;    /* owned */
+    int64_t *times;   /* owned: (MOST_TIMES), ns of reads of the step; lock */
+    read_slot *slots; /* owned */
     pthread_mutex_t lock;
     pthread_cond_t change; /* the step is over, or everything is */
-    slot *free_slots;      /* lock, as all below */
+    read_slot *free_slots; /* lock, as all below */
     uint64_t next;         /* number of the next read: with the order it says which picture */
     uint64_t order;        /* another one in every run, lest caches on the way know it */
     size_t in_flight;
@@ -169,7 +169,7 @@ static void note_read(storage_probe *p, const stk_read *read) {
     count_read(p, read);
 }
 
-static void give_back(storage_probe *p, slot *s) {
+static void give_back(storage_probe *p, read_slot *s) {
     p->in_flight--;
     s->next = p->free_slots;
     p->free_slots = s;
@@ -196,7 +196,7 @@ static bool is_exhausted(const storage_probe *p) {
 /* ---- reading ---- */
 
 /* Without the lock. */
-static void submit(storage_probe *p, slot *s) {
+static void submit(storage_probe *p, read_slot *s) {
     if (!stk_reader_submit(p->reader, &s->read)) {
         pthread_mutex_lock(&p->lock);
         (void)STK_FAIL_MEMORY(&p->failure, s->read.path);
@@ -210,7 +210,7 @@ static void submit(storage_probe *p, slot *s) {
 /* The reader's callback, from any thread of the storage's. */
 static void read_done(void *user, stk_read *read) {
     storage_probe *p = user;
-    slot *s = (slot *)(void *)read;
+    read_slot *s = (read_slot *)(void *)read;
     pthread_mutex_lock(&p->lock);
     note_read(p, read);
     bool again = !p->quit && p->in_flight <= p->target && read->error.status != STK_ERR_STOPPED;
@@ -235,7 +235,7 @@ static void read_done(void *user, stk_read *read) {
 static void top_up(storage_probe *p) {
     for (;;) {
         pthread_mutex_lock(&p->lock);
-        slot *s = !p->quit && p->in_flight < p->target ? p->free_slots : NULL;
+        read_slot *s = !p->quit && p->in_flight < p->target ? p->free_slots : NULL;
         const char *path = s != NULL ? next_path(p) : NULL;
         s = path != NULL ? s : NULL;
         if (s != NULL) {

@@ -26,13 +26,13 @@
 #define MOST_LINE ((size_t)1 << 16)
 
 /* What has been read of the script's words. */
-typedef struct answer {
+typedef struct torch_answer {
     const stk_torch_listener *listener;
     stk_str text; /* the line that is not complete yet */
     bool any;     /* something was told */
     char *missing;
     size_t room;
-} answer;
+} torch_answer;
 
 static void put_number(stk_json_writer *writer, const char *key, double value) {
     stk_json_key(writer, key);
@@ -82,7 +82,7 @@ static void copy_text(const stk_json *line, const char *key, char *to, size_t ro
 }
 
 /* One line of the script; those that are none of its own are passed over. */
-static void read_line(answer *a, const char *text, size_t size) {
+static void read_line(torch_answer *a, const char *text, size_t size) {
     stk_json *line = NULL;
     stk_error ignored = {0};
     if (stk_json_parse(text, size, &line, &ignored) != STK_OK) {
@@ -105,7 +105,7 @@ static void read_line(answer *a, const char *text, size_t size) {
 }
 
 /* Reads every line that is complete; the beginning of the next one stays. */
-static void read_lines(answer *a) {
+static void read_lines(torch_answer *a) {
     const char *text = stk_str_text(&a->text);
     const char *p = text;
     for (const char *end = strchr(p, '\n'); end != NULL; end = strchr(p, '\n')) {
@@ -119,7 +119,7 @@ static void read_lines(answer *a) {
 }
 
 /* Reads until the other end is closed; false when somebody asked to stop. */
-static bool read_all(int fd, const stk_stop *stop, answer *a) {
+static bool read_all(int fd, const stk_stop *stop, torch_answer *a) {
     char block[4096];
     while (a->text.length < MOST_LINE) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -139,7 +139,7 @@ static bool read_all(int fd, const stk_stop *stop, answer *a) {
 }
 
 /* Runs the script and tells what it prints. */
-static stk_status run_script(const char *settings, const stk_stop *stop, answer *a,
+static stk_status run_script(const char *settings, const stk_stop *stop, torch_answer *a,
                              stk_error *err) {
     int ends[2];
     int ended = 0;
@@ -167,7 +167,7 @@ stk_status stk_probe_torch(const stk_step_figures *step, double seconds, const s
                            const stk_torch_listener *listener, char *missing, size_t room,
                            stk_error *err) {
     stk_str settings = {0};
-    answer a = {.listener = listener, .missing = missing, .room = room};
+    torch_answer a = {.listener = listener, .missing = missing, .room = room};
     missing[0] = '\0';
     write_settings(step, seconds, &settings);
     stk_status status = stk_str_ok(&settings) ? run_script(stk_str_text(&settings), stop, &a, err)

@@ -56,13 +56,13 @@ static const struct {
 } old_endings[] = {{"_ns", "ns_jft_in1k"}, {"_ap", "ap_in1k"}};
 
 /* How well a file answers; the highest wins. */
-typedef enum answer { NOT_FOUND, OF_THE_MODEL, DEFAULT_TAG, EXACT } answer;
+typedef enum match_quality { NOT_FOUND, OF_THE_MODEL, DEFAULT_TAG, EXACT } match_quality;
 
-typedef struct search {
+typedef struct weight_search {
     char base[96];           /* the model: "resnet50" */
     char tag[96];            /* "a1_in1k"; "": any */
     const char *default_tag; /* or NULL */
-    answer best;             /* so far */
+    match_quality best;      /* so far */
     char *path;              /* owned: the best so far */
     char found_tag[96];      /* of it */
     struct timespec changed; /* its time */
@@ -71,7 +71,7 @@ typedef struct search {
     int seen_count;
     stk_str places; /* the same, for people */
     bool no_memory;
-} search;
+} weight_search;
 
 /* "resnet50.a1_in1k" in its two parts; false when it is too long for a name. */
 static bool split_name(const char *name, char *base, char *tag, size_t size) {
@@ -85,7 +85,7 @@ static bool split_name(const char *name, char *base, char *tag, size_t size) {
     return true;
 }
 
-static void free_search(search *s) {
+static void free_search(weight_search *s) {
     for (int i = 0; i < s->seen_count; i++) {
         stk_mem_free(s->seen[i]);
     }
@@ -93,7 +93,7 @@ static void free_search(search *s) {
     stk_str_free(&s->places);
 }
 
-static bool set_name(search *s, const char *name) {
+static bool set_name(weight_search *s, const char *name) {
     if (!split_name(name, s->base, s->tag, sizeof s->base)) {
         return false;
     }
@@ -115,7 +115,7 @@ static bool is_newer(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-static answer grade(const search *s, const char *tag) {
+static match_quality grade(const weight_search *s, const char *tag) {
     if (strcmp(s->tag, tag) == 0) {
         return EXACT;
     }
@@ -126,11 +126,11 @@ static answer grade(const search *s, const char *tag) {
 }
 
 /* Weights called `name` may lie at a path, which is taken over. */
-static void consider(search *s, const char *name, char *path) {
+static void consider(weight_search *s, const char *name, char *path) {
     char base[sizeof s->base];
     char tag[sizeof s->tag];
     struct stat info;
-    answer here = NOT_FOUND;
+    match_quality here = NOT_FOUND;
     if (path == NULL) {
         s->no_memory = true;
         return;
@@ -153,7 +153,7 @@ static void consider(search *s, const char *name, char *path) {
 }
 
 /* Lists a folder and remembers that it was looked at; an absent one is empty. */
-static stk_dir_list list_place(search *s, const char *dir) {
+static stk_dir_list list_place(weight_search *s, const char *dir) {
     stk_dir_list list = {0};
     stk_status status = stk_dir_read(dir, &list, NULL);
     int why = errno;
@@ -167,7 +167,7 @@ static stk_dir_list list_place(search *s, const char *dir) {
 }
 
 /* A snapshot's file, or NULL when it is not there; it is a link to the contents. */
-static char *in_snapshot(search *s, const char *snapshots, const char *revision) {
+static char *in_snapshot(weight_search *s, const char *snapshots, const char *revision) {
     char *folder = stk_path_join(snapshots, revision);
     char *path = folder != NULL ? stk_path_join(folder, FILE_NAME) : NULL;
     stk_mem_free(folder);
@@ -181,7 +181,7 @@ static char *in_snapshot(search *s, const char *snapshots, const char *revision)
 }
 
 /* The newest of the snapshots that have the file; NULL when there is none. */
-static char *newest_snapshot(search *s, const char *snapshots) {
+static char *newest_snapshot(weight_search *s, const char *snapshots) {
     stk_dir_list list = {0};
     char *newest = NULL;
     struct timespec changed = {0};
@@ -203,7 +203,7 @@ static char *newest_snapshot(search *s, const char *snapshots) {
 }
 
 /* What the branch "main" is at, or any snapshot when that is not told or not whole. */
-static void consider_repository(search *s, const char *name, const char *repository) {
+static void consider_repository(weight_search *s, const char *name, const char *repository) {
     char *ref = stk_path_join(repository, "refs/main");
     char *snapshots = stk_path_join(repository, "snapshots");
     char *revision = NULL;
@@ -231,7 +231,7 @@ static void consider_repository(search *s, const char *name, const char *reposit
 }
 
 /* DIR/models--timm--resnet50.a1_in1k/snapshots/REVISION/model.safetensors */
-static void look_in_hub(search *s, const char *dir) {
+static void look_in_hub(weight_search *s, const char *dir) {
     stk_dir_list list = list_place(s, dir);
     size_t prefix = strlen(HUB_PREFIX);
     for (size_t i = 0; i < list.count; i++) {
@@ -251,7 +251,7 @@ static void look_in_hub(search *s, const char *dir) {
 }
 
 /* DIR/resnet50.a1_in1k.safetensors or DIR/resnet50.a1_in1k/model.safetensors */
-static void look_in_own(search *s, const char *dir) {
+static void look_in_own(weight_search *s, const char *dir) {
     stk_dir_list list = list_place(s, dir);
     for (size_t i = 0; i < list.count; i++) {
         const char *entry = list.entries[i].name;
@@ -278,7 +278,7 @@ static void look_in_own(search *s, const char *dir) {
 }
 
 /* Each folder once, whatever variables lead there. */
-static bool is_new_place(const search *s, const char *dir) {
+static bool is_new_place(const weight_search *s, const char *dir) {
     for (int i = 0; i < s->seen_count; i++) {
         if (strcmp(s->seen[i], dir) == 0) {
             return false;
@@ -288,8 +288,8 @@ static bool is_new_place(const search *s, const char *dir) {
 }
 
 /* Looks below what a variable says; "~/x" is below HOME, as the hub's library has it. */
-static void look(search *s, const char *variable, const char *below,
-                 void (*look_in)(search *s, const char *dir)) {
+static void look(weight_search *s, const char *variable, const char *below,
+                 void (*look_in)(weight_search *s, const char *dir)) {
     const char *value = getenv(variable);
     const char *home = getenv("HOME");
     if (value == NULL || value[0] == '\0') {
@@ -308,7 +308,7 @@ static void look(search *s, const char *variable, const char *below,
     }
 }
 
-static void look_everywhere(search *s) {
+static void look_everywhere(weight_search *s) {
     look(s, "HF_HUB_CACHE", "", look_in_hub);
     look(s, "HUGGINGFACE_HUB_CACHE", "", look_in_hub);
     look(s, "HF_HOME", "/hub", look_in_hub);
@@ -319,7 +319,7 @@ static void look_everywhere(search *s) {
 }
 
 /* Which one was found, and why it. */
-static char *explain(const search *s) {
+static char *explain(const weight_search *s) {
     const char *dot = s->found_tag[0] != '\0' ? "." : "";
     char *name = stk_str_format("%s%s%s", s->base, dot, s->found_tag);
     char *why = NULL;
@@ -338,7 +338,7 @@ static char *explain(const search *s) {
 }
 
 /* The command that fetches it, where timm has published it, comes before what may be long. */
-static stk_status not_found(const search *s, const char *wanted, stk_error *err) {
+static stk_status not_found(const weight_search *s, const char *wanted, stk_error *err) {
     const char *tag = s->tag[0] != '\0' ? s->tag : s->default_tag;
     const char *places = s->seen_count > 0 ? s->places.text : "no folder: HOME is not set";
     if (tag == NULL) {
@@ -415,7 +415,7 @@ stk_status stk_pretrained_find(const char *wanted, stk_pretrained_place *place, 
                         "is looked for where the Hugging Face hub and Stoker keep weights",
                         wanted);
     }
-    search s = {0};
+    weight_search s = {0};
     if (!set_name(&s, name)) {
         return STK_FAIL(err, STK_ERR_USAGE, "--pretrained %.80s...: no model has so long a name",
                         wanted);

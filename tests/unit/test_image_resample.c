@@ -319,7 +319,7 @@ static void rows_may_come_in_any_number(void) {
 /* ---- weights ---- */
 
 /* A triangle has no negative weights; a cubic has as few as the kernels can do with. */
-static void check_axis(const stk_axis *a, int size, int pixels, stk_interpolation filter) {
+static void check_axis(const stk_resample_axis *a, int size, int pixels, stk_interpolation filter) {
     REQUIRE(a->from >= 0 && a->from < a->to && a->to <= pixels);
     REQUIRE(a->taps % 2 == 0 && a->used % 2 == 0 && a->used <= a->taps);
     for (int i = 0; i < size; i++) {

@@ -20,13 +20,13 @@ typedef struct weight_run {
 } weight_run;
 
 /* What a task takes, and what it takes at a time. */
-typedef struct block {
+typedef struct weight_block {
     size_t pixel_from, pixel_to;
     size_t panel_from, panel_to; /* of columns */
     size_t filter_from, filter_to;
     float *out; /* (filters, depth) */
     bool add;   /* to what is there */
-} block;
+} weight_block;
 
 static size_t at_least(size_t value, size_t least) {
     return value < least ? least : value;
@@ -51,14 +51,14 @@ size_t stk_cpu_weight_part_floats(const cpu_weight_product *p) {
     return p->part_count > 1 ? p->part_count * p->filters * cpu_patches_depth(&p->patches) : 0;
 }
 
-static block block_of(const cpu_weight_product *p, size_t task) {
+static weight_block block_of(const cpu_weight_product *p, size_t task) {
     size_t depth = cpu_patches_depth(&p->patches);
     size_t panels = cpu_tasks(depth, p->gemm->cols);
     size_t filter_share = task % p->filter_shares;
     size_t col_share = task / p->filter_shares % p->col_shares;
     size_t part = task / p->filter_shares / p->col_shares;
     bool alone = p->part_count == 1;
-    return (block){
+    return (weight_block){
         .pixel_from = cpu_even(p->pixels, p->part_count, part),
         .pixel_to = cpu_even(p->pixels, p->part_count, part + 1),
         .panel_from = cpu_even(panels, p->col_shares, col_share),
@@ -71,7 +71,7 @@ static block block_of(const cpu_weight_product *p, size_t task) {
 }
 
 /* Lays out the block's columns of its patches; what fills up the last vector is zero. */
-static void lay_out(const cpu_weight_product *p, const block *b, float *rows) {
+static void lay_out(const cpu_weight_product *p, const weight_block *b, float *rows) {
     size_t from = b->panel_from * p->gemm->cols;
     size_t whole = b->panel_to * p->gemm->cols;
     size_t to = cpu_min(whole, cpu_patches_depth(&p->patches));
@@ -83,7 +83,7 @@ static void lay_out(const cpu_weight_product *p, const block *b, float *rows) {
 }
 
 /* The product of packed filters and laid out columns, both of the block. */
-static void multiply_block(const cpu_weight_product *p, const block *b, const float *packed,
+static void multiply_block(const cpu_weight_product *p, const weight_block *b, const float *packed,
                            const float *rows) {
     const cpu_gemm *gemm = p->gemm;
     size_t depth = cpu_patches_depth(&p->patches);
@@ -111,7 +111,7 @@ static void multiply_block(const cpu_weight_product *p, const block *b, const fl
 }
 
 /* Some filters of some pixels with all columns of the task. */
-static void multiply_filters(const cpu_weight_product *p, const block *whole, block b,
+static void multiply_filters(const cpu_weight_product *p, const weight_block *whole, weight_block b,
                              float *scratch) {
     float *rows = scratch;
     float *packed = scratch + CPU_GEMM_DEPTH * CPU_GEMM_PITCH;
@@ -131,14 +131,14 @@ static void multiply_filters(const cpu_weight_product *p, const block *whole, bl
 static void weight_task(void *context, size_t task, int thread) {
     const weight_run *run = context;
     const cpu_weight_product *p = run->product;
-    block whole = block_of(p, task);
+    weight_block whole = block_of(p, task);
     size_t pixels = whole.pixel_to - whole.pixel_from;
     size_t filters = whole.filter_to - whole.filter_from;
     size_t passes = cpu_tasks(pixels, CPU_GEMM_DEPTH);
     size_t groups = cpu_tasks(filters, CPU_WEIGHT_FILTERS);
     for (size_t i = 0; i < passes; i++) {
         for (size_t g = 0; g < groups; g++) {
-            block b = whole;
+            weight_block b = whole;
             b.pixel_from = whole.pixel_from + cpu_even(pixels, passes, i);
             b.pixel_to = whole.pixel_from + cpu_even(pixels, passes, i + 1);
             b.filter_from = whole.filter_from + cpu_even(filters, groups, g);

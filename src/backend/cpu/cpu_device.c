@@ -356,7 +356,7 @@ static stk_status check_count(const stk_exec *exec, size_t count, bool train, st
 #define ASK_S 0.005
 
 /* The parts of one call, timed so that a halt comes before it is too late. */
-typedef struct parts {
+typedef struct part_times {
     const stk_device_config *config;
     stk_pool *pool;
     int64_t asked_ns;  /* when it was last asked in the middle of one */
@@ -366,10 +366,10 @@ typedef struct parts {
     double longest_s;  /* the longest part so far */
     double long_s;     /* the longest but one: one part alone may have been held up */
     double next_times; /* a backward part has twice the products of its forward part */
-} parts;
+} part_times;
 
 static bool halted_within(void *user) {
-    parts *p = user;
+    part_times *p = user;
     if (stk_clock_since_s(p->asked_ns) < ASK_S) {
         return false;
     }
@@ -377,24 +377,24 @@ static bool halted_within(void *user) {
     return p->config->halted(p->config->user, 0);
 }
 
-static void begin_parts(const stk_exec *exec, parts *p, double next_times) {
+static void begin_parts(const stk_exec *exec, part_times *p, double next_times) {
     const stk_device *device = exec->state->device;
     int64_t now = stk_clock_ns();
-    *p = (parts){.config = &device->config,
-                 .pool = device->pool,
-                 .asked_ns = now,
-                 .last_ns = now,
-                 .next_times = next_times};
+    *p = (part_times){.config = &device->config,
+                      .pool = device->pool,
+                      .asked_ns = now,
+                      .last_ns = now,
+                      .next_times = next_times};
     stk_pool_watch(p->pool, p->config->halted != NULL ? halted_within : NULL, p);
 }
 
 /* What follows is done to its end. */
-static void end_parts(stk_exec *exec, const parts *p) {
+static void end_parts(stk_exec *exec, const part_times *p) {
     stk_pool_watch(p->pool, NULL, NULL);
     stk_typical_note(&exec->long_part_s, p->long_s);
 }
 
-static void note_part(parts *p) {
+static void note_part(part_times *p) {
     int64_t now = stk_clock_ns();
     double seconds = (double)(now - p->last_ns) * 1e-9;
     bool first = p->longest_s <= 0;
@@ -411,7 +411,7 @@ static void note_part(parts *p) {
  * no time left, asking in the middle of a part ends it. The first call has nothing to be compared
  * with, and on a busy machine several of its parts are held up: the mean part counts.
  */
-static double long_part(const stk_exec *exec, const parts *p) {
+static double long_part(const stk_exec *exec, const part_times *p) {
     double seconds[STK_TYPICAL_MOST] = {p->long_s};
     int count = exec->long_part_s.count;
     if (count == 0) {
@@ -421,7 +421,7 @@ static double long_part(const stk_exec *exec, const parts *p) {
     return stk_typical_of(seconds, count + 1);
 }
 
-static stk_status check_halt(stk_exec *exec, parts *p, stk_error *err) {
+static stk_status check_halt(stk_exec *exec, part_times *p, stk_error *err) {
     const stk_device_config *config = p->config;
     if (config->halted == NULL) {
         return STK_OK;
@@ -455,7 +455,7 @@ static stk_status cpu_step(stk_exec *exec, const stk_step_input *input, stk_step
     if (!input->keep_gradients) {
         memset(exec->state->blocks[STK_TENSOR_GRADIENT], 0, graph->param_elements * sizeof(float));
     }
-    parts timed;
+    part_times timed;
     begin_parts(exec, &timed, 2);
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {
@@ -503,7 +503,7 @@ static stk_status cpu_infer(stk_exec *exec, const uint8_t *images, size_t count,
     }
     cpu_call call = {
         .pool = exec->state->device->pool, .graph = graph, .batch = count, .images = images};
-    parts timed;
+    part_times timed;
     begin_parts(exec, &timed, 1);
     status = check_halt(exec, &timed, err);
     for (int i = 0; i < exec->pieces.count && status == STK_OK; i++) {

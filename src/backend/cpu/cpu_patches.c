@@ -33,13 +33,13 @@ size_t stk_cpu_product_tasks(const cpu_patch_product *product) {
 }
 
 /* One task: some rows and some panels of the product. */
-typedef struct block {
+typedef struct product_block {
     size_t first, rows;          /* patches */
     size_t panel_from, panel_to; /* of B */
     float *c[CPU_PRODUCT_ROWS];  /* where the rows are written */
-} block;
+} product_block;
 
-static void find_rows(const cpu_patch_product *p, block *b) {
+static void find_rows(const cpu_patch_product *p, product_block *b) {
     cpu_place at = cpu_place_of(&p->patches, b->first);
     size_t picture = b->first / ((size_t)p->patches.rows * (size_t)p->patches.cols);
     float *out = p->out + picture * stk_shape_count(p->out_shape);
@@ -56,7 +56,7 @@ static void find_rows(const cpu_patch_product *p, block *b) {
 }
 
 /* Adds the products over depth from .. to-1 of rows row_from .. row_to-1 to the block. */
-static void multiply_rows(const cpu_patch_product *p, const block *b, size_t row_from,
+static void multiply_rows(const cpu_patch_product *p, const product_block *b, size_t row_from,
                           size_t row_to, size_t from, size_t to, const float *rows, bool add) {
     const cpu_gemm *gemm = p->gemm;
     size_t depth = cpu_patches_depth(&p->patches);
@@ -77,7 +77,7 @@ static void multiply_rows(const cpu_patch_product *p, const block *b, size_t row
     }
 }
 
-static void finish_block(const cpu_patch_product *p, const block *b, size_t row_block) {
+static void finish_block(const cpu_patch_product *p, const product_block *b, size_t row_block) {
     size_t from = b->panel_from * p->gemm->cols;
     size_t to = cpu_min(b->panel_to * p->gemm->cols, p->width);
     if (p->bias != NULL) {
@@ -97,9 +97,9 @@ void stk_cpu_product_task(const cpu_patch_product *p, size_t task, float *scratc
     size_t shares = column_tasks(p);
     size_t row_block = task / shares;
     size_t panels = cpu_tasks(p->width, p->gemm->cols);
-    block b = {.first = stk_cpu_product_block_start(p->count, row_block),
-               .panel_from = cpu_even(panels, shares, task % shares),
-               .panel_to = cpu_even(panels, shares, task % shares + 1)};
+    product_block b = {.first = stk_cpu_product_block_start(p->count, row_block),
+                       .panel_from = cpu_even(panels, shares, task % shares),
+                       .panel_to = cpu_even(panels, shares, task % shares + 1)};
     b.rows = stk_cpu_product_block_start(p->count, row_block + 1) - b.first;
     find_rows(p, &b);
     size_t depth = cpu_patches_depth(&p->patches);

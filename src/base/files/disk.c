@@ -213,12 +213,12 @@ bool stk_disk_hangs(const char *path) {
 
 /* ---- patience ---- */
 
-typedef struct patience {
+typedef struct wait_limits {
     int64_t begun_ns;
     double limit_s;
     double least_s;
     double stop_s; /* after a request to stop */
-} patience;
+} wait_limits;
 
 typedef enum call_kind { LOOKS, MOVES, SYNCS, RUNS } call_kind;
 
@@ -229,12 +229,12 @@ static double sync_limit(const stk_disk *d) {
     return limit_s < d->config.move_s ? limit_s : INFINITY;
 }
 
-static patience patience_for(const stk_disk *d, const char *path, call_kind kind) {
+static wait_limits patience_for(const stk_disk *d, const char *path, call_kind kind) {
     const root *r = root_of(d, path);
-    patience p = {.begun_ns = stk_clock_ns(),
-                  .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
-                  .least_s = LEAST_S,
-                  .stop_s = kind == MOVES || kind == SYNCS ? STOP_MOVE_S : STOP_LOOK_S};
+    wait_limits p = {.begun_ns = stk_clock_ns(),
+                     .limit_s = kind == LOOKS ? d->config.look_s : d->config.move_s,
+                     .least_s = LEAST_S,
+                     .stop_s = kind == MOVES || kind == SYNCS ? STOP_MOVE_S : STOP_LOOK_S};
     if (kind == SYNCS) {
         p.limit_s = fmin(p.limit_s, sync_limit(d));
     }
@@ -248,7 +248,7 @@ static patience patience_for(const stk_disk *d, const char *path, call_kind kind
     return p;
 }
 
-static bool is_over(stk_disk *d, const patience *p) {
+static bool is_over(stk_disk *d, const wait_limits *p) {
     double waited_s = stk_clock_since_s(p->begun_ns);
     const stk_disk_config *c = &d->config;
     stk_stop_level asked = stk_stop_asked(c->stop);
@@ -264,7 +264,7 @@ static bool is_over(stk_disk *d, const patience *p) {
 }
 
 /* Waits for the work that was begun; false: patience is over. */
-static bool await(stk_disk *d, const patience *p) {
+static bool await(stk_disk *d, const wait_limits *p) {
     while (!stk_timed_call_wait(d->aside, stk_clock_ns() + LOOK_NS)) {
         if (is_over(d, p)) {
             return false;
@@ -342,7 +342,7 @@ static bool run(const char *path, call_kind kind, void (*work)(void *state), voi
         errno = ETIMEDOUT;
         return false;
     }
-    patience p = patience_for(d, path, kind);
+    wait_limits p = patience_for(d, path, kind);
     stk_timed_call_begin(d->aside, work, state, drop);
     bool answered = await(d, &p);
     d->synced_s += kind == SYNCS ? stk_clock_since_s(p.begun_ns) : 0;
@@ -386,11 +386,11 @@ typedef enum operation {
     EXCHANGE,
     LINK,
     RESOLVE
-} operation;
+} disk_operation;
 
 /* A call and its answer; what it points to is the caller's, or, of one that is aside, behind it. */
 typedef struct call {
-    operation op;
+    disk_operation op;
     int fd;
     bool own;  /* the descriptor is the call's, which closes it */
     int flags; /* of open and flock; what access asks for */
@@ -506,7 +506,7 @@ static void drop_call(void *state) {
     stk_mem_free(c);
 }
 
-static bool moves(operation op) {
+static bool moves(disk_operation op) {
     return op == READ || op == READ_AT || op == WRITE || op == WRITE_AT || op == CUT || op == CLOSE;
 }
 
@@ -524,7 +524,7 @@ static bool may_be_unsynced(const call *c, call_kind kind) {
     return may;
 }
 
-static bool is_write(operation op) {
+static bool is_write(disk_operation op) {
     return op == WRITE || op == WRITE_AT;
 }
 

@@ -36,13 +36,13 @@
 #define HAS_CHILDREN true
 #endif
 
-typedef struct request {
+typedef struct sync_request {
     int fd;
     int error; /* errno of the call; 0: it went well */
-} request;
+} sync_request;
 
 static int sync_in_child(void *state) {
-    request *r = state;
+    sync_request *r = state;
     unsigned fd = (unsigned)r->fd;
     bool closed =
         (fd == 0 || close_range(0, fd - 1, 0) == 0) && close_range(fd + 1, UINT_MAX, 0) == 0;
@@ -56,7 +56,7 @@ static int sync_in_child(void *state) {
 }
 
 /* The child's memory is this frame, which stays while it runs: the caller is at rest until then. */
-static pid_t start(request *r) {
+static pid_t start(sync_request *r) {
     _Alignas(16) char stack[STACK_BYTES];
     sigset_t all;
     sigset_t before;
@@ -72,7 +72,7 @@ static pid_t start(request *r) {
 }
 
 int stk_sync(int fd) {
-    request r = {.fd = fd, .error = EIO}; /* of a child that was killed */
+    sync_request r = {.fd = fd, .error = EIO}; /* of a child that was killed */
     pid_t child = start(&r);
     if (child < 0) {
         return fsync(fd);

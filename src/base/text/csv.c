@@ -11,7 +11,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 
-typedef struct reader {
+typedef struct csv_reader {
     const char *name; /* for errors */
     char *at;         /* next character to read */
     char *end;
@@ -19,9 +19,9 @@ typedef struct reader {
     size_t line;
     size_t starts_capacity;
     size_t lines_capacity;
-} reader;
+} csv_reader;
 
-static stk_status quoted_field(reader *r, stk_error *err) {
+static stk_status quoted_field(csv_reader *r, stk_error *err) {
     size_t start = r->line;
     r->at++;
     for (;;) {
@@ -45,7 +45,7 @@ static stk_status quoted_field(reader *r, stk_error *err) {
 }
 
 /* Passes one line break: LF, CRLF, or the lone CR of old files. */
-static void skip_break(reader *r) {
+static void skip_break(csv_reader *r) {
     bool cr = *r->at++ == '\r';
     if (cr && r->at < r->end && *r->at == '\n') {
         r->at++;
@@ -54,7 +54,7 @@ static void skip_break(reader *r) {
 }
 
 /* One field up to and with its delimiter; *last says that the row ends with it. */
-static stk_status read_field(reader *r, bool *last, stk_error *err) {
+static stk_status read_field(csv_reader *r, bool *last, stk_error *err) {
     if (r->at < r->end && *r->at == '"') {
         stk_status status = quoted_field(r, err);
         if (status != STK_OK) {
@@ -78,7 +78,7 @@ static stk_status read_field(reader *r, bool *last, stk_error *err) {
 }
 
 /* Remembers where a row begins. */
-static stk_status begin_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+static stk_status begin_row(stk_csv *csv, csv_reader *r, size_t row, stk_error *err) {
     if (row > STK_CSV_ROWS_MAX) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s, line %zu: the table has more than %zu rows, more than Stoker reads; "
@@ -97,7 +97,7 @@ static stk_status begin_row(stk_csv *csv, reader *r, size_t row, stk_error *err)
     return STK_OK;
 }
 
-static stk_status read_row(stk_csv *csv, reader *r, size_t row, stk_error *err) {
+static stk_status read_row(stk_csv *csv, csv_reader *r, size_t row, stk_error *err) {
     size_t line = r->line;
     size_t fields = 0;
     stk_status status = begin_row(csv, r, row, err);
@@ -141,7 +141,7 @@ static size_t line_of(const char *text, const char *place) {
 /* Takes over buffer, which has a NUL behind its size bytes. */
 static stk_status parse(const char *name, char *buffer, size_t size, stk_csv *csv, stk_error *err) {
     csv->buffer = buffer;
-    reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
+    csv_reader r = {.name = name, .at = buffer, .end = buffer + size, .out = buffer, .line = 1};
     if (size >= UINT32_MAX) {
         stk_csv_free(csv);
         return STK_FAIL(err, STK_ERR_DATA,

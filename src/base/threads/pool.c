@@ -30,16 +30,16 @@
 
 static atomic_bool any_left;
 
-typedef struct worker {
+typedef struct pool_worker {
     stk_pool *pool;
     pthread_t thread;
     int index; /* 1 .. threads-1; the caller of run is 0 */
-} worker;
+} pool_worker;
 
 struct stk_pool {
     int threads;
-    int started;     /* workers whose threads exist */
-    worker *workers; /* owned; threads-1 of them */
+    int started;          /* workers whose threads exist */
+    pool_worker *workers; /* owned; threads-1 of them */
     pthread_mutex_t lock;
     pthread_cond_t wake; /* another run, or quit */
     pthread_cond_t done; /* finished became expected */
@@ -128,7 +128,7 @@ static bool is_called(stk_pool *pool, uint32_t seen) {
 }
 
 static void *work(void *argument) {
-    worker *self = argument;
+    pool_worker *self = argument;
     stk_pool *pool = self->pool;
     uint32_t seen = 0;
     while (!atomic_load(&pool->quit)) {
@@ -150,7 +150,7 @@ static void *work(void *argument) {
 
 stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
     stk_pool *pool = stk_mem_new(1, sizeof *pool);
-    worker *workers = stk_mem_new((size_t)threads, sizeof *workers);
+    pool_worker *workers = stk_mem_new((size_t)threads, sizeof *workers);
     if (pool == NULL || workers == NULL) {
         stk_mem_free(pool);
         stk_mem_free(workers);
@@ -163,7 +163,7 @@ stk_status stk_pool_new(stk_pool **out, int threads, stk_error *err) {
     pthread_cond_init(&pool->done, NULL);
     const stk_thread_config config = {.what = "computes"};
     for (int i = 1; i < threads; i++) {
-        worker *w = &workers[pool->started];
+        pool_worker *w = &workers[pool->started];
         w->pool = pool;
         w->index = i;
         if (stk_thread_start(&w->thread, &config, work, w, NULL) != STK_OK) {

@@ -19,25 +19,25 @@
 #define NS_PER_S 1000000000
 #define LONGEST_S 1e6 /* of any waiting */
 
-typedef struct entry {
+typedef struct queue_entry {
     stk_queue_task job;
-    struct entry *next;
-} entry;
+    struct queue_entry *next;
+} queue_entry;
 
 struct stk_task_queue {
     stk_timed_call *aside; /* owned: the thread */
     size_t most_bytes;
     pthread_mutex_t lock;   /* of all that follows */
     pthread_cond_t changed; /* a job was given or done, or the end is wanted */
-    entry *first;           /* owned, as all behind it; the first one is in work or the next */
-    entry *last;
-    entry ending_with; /* the last of all, where there is such a job */
-    size_t bytes;      /* of all of them */
-    uint64_t given;    /* jobs so far */
-    uint64_t done;     /* jobs that are done */
-    uint64_t held;     /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
-    int64_t begun_ns;  /* when the job in work was begun; 0: none is */
-    bool ending;       /* the work ends when nothing is left */
+    queue_entry *first;     /* owned, as all behind it; the first one is in work or the next */
+    queue_entry *last;
+    queue_entry ending_with; /* the last of all, where there is such a job */
+    size_t bytes;            /* of all of them */
+    uint64_t given;          /* jobs so far */
+    uint64_t done;           /* jobs that are done */
+    uint64_t held;    /* so many were done when somebody lost patience; UINT64_MAX: nobody has */
+    int64_t begun_ns; /* when the job in work was begun; 0: none is */
+    bool ending;      /* the work ends when nothing is left */
 };
 
 static void destroy(void *state) {
@@ -49,7 +49,7 @@ static void destroy(void *state) {
 
 /* With the lock, which it gives up meanwhile. */
 static void do_first(stk_task_queue *q) {
-    entry *e = q->first;
+    queue_entry *e = q->first;
     q->begun_ns = stk_clock_ns();
     pthread_mutex_unlock(&q->lock);
     e->job.work(e->job.user);
@@ -134,7 +134,7 @@ static bool await_room(stk_task_queue *q, size_t bytes, double patience_s) {
 }
 
 /* With the lock. */
-static void append(stk_task_queue *q, entry *e) {
+static void append(stk_task_queue *q, queue_entry *e) {
     q->bytes += e->job.bytes;
     q->given++;
     if (q->last != NULL) {
@@ -147,7 +147,7 @@ static void append(stk_task_queue *q, entry *e) {
 }
 
 stk_status stk_task_queue_put(stk_task_queue *queue, const stk_queue_task *job, double patience_s) {
-    entry *e = stk_mem_new(1, sizeof *e);
+    queue_entry *e = stk_mem_new(1, sizeof *e);
     if (e == NULL) {
         return STK_ERR_MEMORY;
     }
